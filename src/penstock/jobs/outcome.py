@@ -1,0 +1,192 @@
+"""What an attempt came to, and everything it wants remembered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from penstock.jobs.job import JobState, NewJob
+
+Merge = Literal["replace", "keep", "merge"]
+
+
+class Save(msgspec.Struct, frozen=True):
+    """A record to save. `data` is JSON with its fields in a fixed order, so equal means equal."""
+
+    collection: str
+    key: str
+    data: bytes
+    score: float | None
+    merge: Merge
+    snapshot: int | None = None
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A checkpoint to move: the last durable cursor of one partition of a source."""
+
+    partition: str
+    cursor: bytes
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """A signal an attempt raised."""
+
+    name: str
+    data: bytes
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the journal, in the step's own words."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Effects:
+    """Everything an attempt buffers until the transaction that settles it."""
+
+    children: list[NewJob] = field(default_factory=list)
+    saves: list[Save] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    signals: list[Raised] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    rejected: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.children
+            or self.saves
+            or self.marks
+            or self.signals
+            or self.notes
+            or self.rejected
+        )
+
+    @property
+    def size(self) -> int:
+        return len(self.children) + len(self.saves) + len(self.marks) + len(self.notes)
+
+    def take(self) -> Effects:
+        """Hand over what is buffered and start afresh."""
+        taken = Effects(
+            self.children, self.saves, self.marks, self.signals, self.notes, self.rejected
+        )
+        self.children, self.saves, self.marks = [], [], []
+        self.signals, self.notes, self.rejected = [], [], 0
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    effects: Effects
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """`is_permanent`: trying again can't help, so no attempt is spent on it."""
+
+    error: str
+    traceback: str = ""
+    is_permanent: bool = False
+    kind: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The provider asked us to wait; its host is closed for everyone until then."""
+
+    host: str
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The step asked to be run again later; no attempt is spent."""
+
+    delay_s: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """There was nothing to do. `is_rejection`: the item was judged and not wanted."""
+
+    reason: str
+    is_rejection: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The attempt was stopped before it came to anything; `Released` work runs again at once."""
+
+    reason: str
+
+
+Outcome = Succeeded | Failed | Throttled | Snoozed | Skipped | Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The end of one attempt, ready to be written: where the job goes, and what comes with it."""
+
+    job_id: int
+    attempt: int
+    state: JobState
+    delay_s: float = 0.0
+    spends_try: bool = False
+    is_throttle: bool = False
+    reason: str = ""
+    error: str = ""
+    traceback: str = ""
+    closes_host: str = ""
+    closes_for_s: float = 0.0
+    effects: Effects = field(default_factory=Effects)
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """A part of a long attempt's effects, written under its fence while it goes on."""
+
+    job_id: int
+    attempt: int
+    effects: Effects
+
+
+class Skip(Exception):
+    """Raise in a step: there is nothing to do for this item, and that is fine."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Reject(Exception):
+    """Raise in a step: this item was judged and is not wanted; counted as rejected."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Snooze(Exception):
+    """Raise in a step: run this job again after so many seconds; no attempt is spent."""
+
+    def __init__(self, delay_s: float, reason: str = "") -> None:
+        super().__init__(reason or f"snoozed for {delay_s:g} s")
+        self.delay_s = delay_s
+        self.reason = reason
+
+
+class AttemptLost(Exception):
+    """This attempt no longer owns its job: what it would write now changes nothing."""
+
+
+def is_json(value: Any) -> bool:
+    """Whether a value survives being stored: JSON types only, no lone surrogates, no NaN."""
+    try:
+        msgspec.json.encode(value)
+    except (TypeError, ValueError, UnicodeError, RecursionError):
+        return False
+    return True

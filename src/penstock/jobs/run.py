@@ -1,0 +1,126 @@
+"""A run is one walk of a source through its pipeline; how it goes on and ends is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from penstock.jobs.job import DEFAULT_PRIORITY, Unit
+
+
+class RunState(StrEnum):
+    DRAFT = "draft"
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RunKind(StrEnum):
+    FULL = "full"
+    INCREMENTAL = "incremental"
+    BACKFILL = "backfill"
+    REPLAY = "replay"
+    PROBE = "probe"
+    STREAM = "stream"
+
+
+ACTIVE_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
+ENDED_RUN_STATES = (
+    RunState.COMPLETED,
+    RunState.PARTIAL,
+    RunState.FAILED,
+    RunState.CANCELLED,
+)
+
+
+class PlannedStage(msgspec.Struct, frozen=True):
+    """One stage as the run was started with it: what comes before it, and what it needs."""
+
+    name: str
+    unit: Unit
+    after: tuple[str, ...] = ()
+    is_gather: bool = False
+    is_required: bool = False
+    priority: int = DEFAULT_PRIORITY
+    cpu: float = 0.0
+    memory_mb: float = 0.0
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The pipeline's stages, in an order in which each comes after those it depends on."""
+
+    stages: tuple[PlannedStage, ...]
+
+    def stage(self, name: str) -> PlannedStage | None:
+        return next((stage for stage in self.stages if stage.name == name), None)
+
+
+class StageCount(msgspec.Struct, frozen=True):
+    """How many jobs of one stage of a run are in each state."""
+
+    queued: int = 0
+    running: int = 0
+    waiting: int = 0
+    held: int = 0
+    succeeded: int = 0
+    skipped: int = 0
+    quarantined: int = 0
+    cancelled: int = 0
+
+    @property
+    def open(self) -> int:
+        return self.queued + self.running + self.waiting + self.held
+
+    @property
+    def total(self) -> int:
+        return self.open + self.succeeded + self.skipped + self.quarantined + self.cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What a run does next: gather stages to start, or the state it ends in; both empty = goes on."""
+
+    start: tuple[str, ...] = ()
+    ends_as: RunState | None = None
+
+
+def advance(plan: Plan, counts: Mapping[str, StageCount]) -> Advance:
+    """Decide how a run goes on, from the number of its jobs in each state and nothing else."""
+    closed: dict[str, bool] = {}
+    broken: set[str] = set()
+    start: list[str] = []
+    for stage in plan.stages:
+        count = counts.get(stage.name, StageCount())
+        upstream_closed = all(closed[name] for name in stage.after)
+        upstream_broken = any(name in broken for name in stage.after)
+        if upstream_broken or (stage.is_required and count.quarantined and not count.open):
+            broken.add(stage.name)
+        if stage.is_gather and not count.total and upstream_closed and not upstream_broken:
+            start.append(stage.name)
+            closed[stage.name] = False
+            continue
+        closed[stage.name] = upstream_closed and not count.open
+    if start or not all(closed.values()):
+        return Advance(start=tuple(start))
+    return Advance(ends_as=_verdict(plan, counts, bool(broken)))
+
+
+def _verdict(plan: Plan, counts: Mapping[str, StageCount], is_broken: bool) -> RunState:
+    if is_broken:
+        return RunState.FAILED
+    pages = [counts.get(s.name, StageCount()) for s in plan.stages if s.unit != "run"]
+    bad = sum(count.quarantined for count in pages)
+    if not bad:
+        return RunState.COMPLETED
+    for stage in plan.stages:
+        count = counts.get(stage.name, StageCount())
+        if stage.unit == "page" and count.quarantined and count.quarantined == count.total:
+            return RunState.FAILED
+    return RunState.PARTIAL
