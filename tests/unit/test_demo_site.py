@@ -1,0 +1,259 @@
+"""The demo site does what it says, the same way every time, and the templates can read it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+
+import aiohttp
+import pytest
+
+from penstock import Reject
+from penstock.demo import catalogue, flaky, news
+from penstock.demo.folder import CONFIG, MARKER, known_ports, lay_out, template
+from penstock.demo.replies import Answer, Drop, Hang, Page, reply_to
+from penstock.demo.site import HOSTS, Site
+from penstock.errors import Refused, UsageError
+from penstock.jobs.retry import RETRY_CLASSES
+
+ORIGIN = "http://site.test"
+PORTS = {"catalogue": 4001, "news": 4002, "flaky": 4003}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site() as served:
+        yield served
+
+
+def get(url: str, timeout_s: float = 5.0) -> tuple[int, dict[str, str], bytes]:
+    async def fetch() -> tuple[int, dict[str, str], bytes]:
+        timeout = aiohttp.ClientTimeout(total=timeout_s)
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
+            return response.status, dict(response.headers), await response.read()
+
+    return asyncio.run(fetch())
+
+
+def body_of(page: Page) -> str:
+    reply = page[-1]
+    assert isinstance(reply, Answer)
+    return reply.body.decode()
+
+
+def test_every_start_serves_the_same_pages() -> None:
+    for pages in HOSTS.values():
+        assert pages(ORIGIN) == pages(ORIGIN)
+
+
+def test_each_host_has_an_origin_of_its_own_and_a_robots_txt(site: Site) -> None:
+    assert len(set(site.origins.values())) == 3
+    for origin in site.origins.values():
+        status, headers, body = get(f"{origin}/robots.txt")
+        assert (status, body.split(b"\n")[0]) == (200, b"User-agent: *")
+        assert headers["Content-Type"].startswith("text/plain")
+
+
+def test_site_takes_the_ports_it_is_asked_for_and_free_ones_where_they_are_taken(
+    site: Site,
+) -> None:
+    with Site(site.ports) as other:
+        assert not set(other.ports.values()) & set(site.ports.values())
+        ports = other.ports
+    with Site(ports) as again:
+        assert again.ports == ports
+
+
+def test_unknown_page_is_not_found(site: Site) -> None:
+    assert get(f"{site.origins['catalogue']}/nothing")[0] == 404
+
+
+def test_sitemaps_name_every_product_page_once(site: Site) -> None:
+    shop = catalogue.pages(ORIGIN)
+    parts = body_of(shop["/sitemap-1.xml"]) + body_of(shop["/sitemap-2.xml"])
+    listed = [line[10:-12] for line in parts.splitlines() if line.startswith("<url>")]
+    assert len(listed) == len(set(listed)) == catalogue.PRODUCTS
+    assert all(url.removeprefix(ORIGIN) in shop for url in listed)
+    assert body_of(shop["/sitemap.xml"]).count("<sitemap>") == 2
+
+
+def test_feed_names_forty_articles_that_exist() -> None:
+    paper = news.pages(ORIGIN)
+    feed = body_of(paper["/feed.xml"])
+    assert feed.count("<item>") == news.ARTICLES
+    assert all(f"<link>{ORIGIN}/articles/{number}</link>" in feed for number in range(1, 41))
+    assert all(f"/articles/{number}" in paper for number in range(1, 41))
+
+
+def test_throttled_page_asks_to_wait_twice_and_then_answers(site: Site) -> None:
+    url = f"{site.origins['flaky']}/offer/4"
+    replies = [get(url) for _ in range(3)]
+    assert [status for status, _, _ in replies] == [429, 429, 200]
+    assert replies[0][1]["Retry-After"] == "1"
+
+
+def test_silent_page_outlasts_the_clients_patience_once(site: Site) -> None:
+    url = f"{site.origins['flaky']}/offer/11"
+    with pytest.raises(asyncio.TimeoutError):
+        get(url, timeout_s=0.2)
+    assert get(url)[0] == 200
+
+
+def test_dropped_page_ends_in_the_middle_once(site: Site) -> None:
+    url = f"{site.origins['flaky']}/offer/13"
+    with pytest.raises(aiohttp.ClientPayloadError):
+        get(url)
+    assert get(url)[0] == 200
+
+
+def test_pages_that_recover_do_so_within_the_tries_of_the_fast_class() -> None:
+    neighbour = flaky.pages(ORIGIN)
+    for number in flaky.RECOVERS:
+        page = neighbour[f"/offer/{number}"]
+        last = reply_to(page, RETRY_CLASSES["fast"].tries)
+        assert isinstance(last, Answer)
+        assert last.status == 200
+
+
+def test_bad_neighbour_has_every_kind_of_trouble() -> None:
+    first = [page[0] for page in flaky.pages(ORIGIN).values()]
+    statuses = {reply.status for reply in first if isinstance(reply, Answer)}
+    assert statuses == {200, 404, 429, 500, 502, 503}
+    assert any(isinstance(reply, Hang) for reply in first)
+    assert any(isinstance(reply, Drop) for reply in first)
+    assert len(first) == flaky.OFFERS + 2
+
+
+@pytest.fixture(scope="module")
+def project() -> Iterator[dict[str, ModuleType]]:
+    """The template pipelines, imported the way a project's modules are: from their folder."""
+    names = ["catalogue", "news", "flaky"]
+    sys.path.insert(0, str(files("penstock.demo").joinpath("project")))
+    try:
+        yield {name: importlib.import_module(name) for name in names}
+    finally:
+        sys.path.pop(0)
+        for name in names:
+            sys.modules.pop(name, None)
+
+
+def test_catalogue_pipeline_reads_every_page_of_the_shop(project: dict[str, ModuleType]) -> None:
+    shop = catalogue.pages(ORIGIN)
+    parse = project["catalogue"].parse_product
+    numbers = range(1, catalogue.PRODUCTS + 1)
+    products = [parse(body_of(shop[catalogue.path_of(number)])) for number in numbers]
+    assert len({product["sku"] for product in products}) == 220 - len(catalogue.ON_SALE)
+    assert products[0] == {
+        "sku": "PEN-0001",
+        "name": "Brass lamp",
+        "brand": "Nordlys",
+        "price": "42.05",
+        "currency": "EUR",
+        "in_stock": True,
+    }
+
+
+def test_catalogue_pipeline_rejects_what_has_no_price(project: dict[str, ModuleType]) -> None:
+    product = {"sku": "x", "name": "x", "price": None}
+    for price in (None, "0", "0.00"):
+        with pytest.raises(Reject, match="no price"):
+            project["catalogue"].normalize({**product, "price": price})
+
+
+def test_catalogue_pipeline_makes_one_product_of_two_ways_to_write_it(
+    project: dict[str, ModuleType],
+) -> None:
+    shop = catalogue.pages(ORIGIN)
+    parse, normalize = project["catalogue"].parse_product, project["catalogue"].normalize
+    for number in catalogue.ON_SALE:
+        here, there = (parse(body_of(shop[catalogue.path_of(n)])) for n in (number, number - 1))
+        assert here != there
+        assert normalize(here) == normalize(there)
+
+
+def test_news_pipeline_tells_articles_from_advertisements(project: dict[str, ModuleType]) -> None:
+    paper = news.pages(ORIGIN)
+    parse = project["news"].parse_article
+    articles = {n: parse(body_of(paper[f"/articles/{n}"])) for n in range(1, news.ARTICLES + 1)}
+    assert {n for n, article in articles.items() if article["is_sponsored"]} == news.SPONSORED
+    assert {n for n, article in articles.items() if not article["text"]} == news.UNWRITTEN
+    assert articles[1]["url"] == "https://news.example/articles/1"
+    assert articles[1]["author"] == "Jonas Weir"
+
+
+def test_broken_offers_are_errors_and_not_records(project: dict[str, ModuleType]) -> None:
+    neighbour = flaky.pages(ORIGIN)
+    rubbish = [n for n, kind in flaky.NEVER_WELL.items() if kind in ("cut JSON", "garbage")]
+    for number in rubbish:
+        reply = neighbour[f"/offer/{number}"][0]
+        assert isinstance(reply, Answer)
+        with pytest.raises(ValueError, match=r"JSON|delimiter|Expecting"):
+            project["flaky"].parse_product(reply.body.decode("utf-8", "replace"))
+
+
+def test_demo_folder_is_laid_out_with_the_sites_addresses(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    lay_out(folder, PORTS)
+    assert {path.name for path in folder.iterdir()} == {
+        MARKER,
+        CONFIG,
+        "catalogue.py",
+        "news.py",
+        "flaky.py",
+    }
+    config = (folder / CONFIG).read_text("utf-8")
+    assert "http://127.0.0.1:4001/sitemap.xml" in config
+    assert ".invalid" not in config
+    assert known_ports(folder) == PORTS
+
+
+def test_demo_folder_keeps_edited_files_and_follows_the_sites_ports(tmp_path: Path) -> None:
+    lay_out(tmp_path, PORTS)
+    (tmp_path / "news.py").write_text("# mine\n")
+    config = (tmp_path / CONFIG).read_text("utf-8")
+    (tmp_path / CONFIG).write_text(config + "# mine too\n")
+    (tmp_path / "flaky.py").unlink()
+
+    lay_out(tmp_path, {"catalogue": 4002, "news": 4001, "flaky": 4003})
+
+    assert (tmp_path / "news.py").read_text() == "# mine\n"
+    assert (tmp_path / "flaky.py").exists()
+    moved = (tmp_path / CONFIG).read_text("utf-8")
+    assert moved.endswith("# mine too\n")
+    assert "http://127.0.0.1:4002/sitemap.xml" in moved
+    assert "http://127.0.0.1:4001/feed.xml" in moved
+
+
+def test_somebody_elses_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(Refused, match="not empty"):
+        known_ports(tmp_path)
+    with pytest.raises(Refused):
+        lay_out(tmp_path, PORTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "demo").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        known_ports(tmp_path / "demo")
+
+
+def test_damaged_marker_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    lay_out(tmp_path, PORTS)
+    (tmp_path / MARKER).write_text("[]")
+    with pytest.raises(Refused, match="damaged"):
+        known_ports(tmp_path)
+
+
+def test_first_pipeline_is_twenty_lines_and_stands_in_the_readme() -> None:
+    first = dict(template("first"))
+    code = [line for line in first["products.py"].splitlines() if line.strip()]
+    assert len(code) == 20
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    assert first["products.py"] in readme
