@@ -1,0 +1,209 @@
+"""A YAML file as entries that remember where they stand.
+
+Plain words are read by YAML 1.2's rules, not 1.1's: `no` is a word and not false, `012` and `1:30`
+are not numbers, dates are text. Only tags that are data are accepted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import yaml
+
+from penstock.errors import ConfigError
+
+Scalar = None | bool | int | float | str
+Value = Scalar | dict[str, "Entry"] | list["Entry"]
+
+LARGEST_FILE = 10_000_000
+MOST_ENTRIES = 300_000
+DEEPEST = 50
+_TAG = "tag:yaml.org,2002:"
+_Fast: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Fast):  # type: ignore[misc]  # chosen at import, so mypy can't see its base
+    """The safe loader with the plain words of YAML 1.2's core schema."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+
+
+_Loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"^(~|null|Null|NULL|)$"), [*"~nN", ""])
+_Loader.add_implicit_resolver(
+    f"{_TAG}bool", re.compile(r"^([Tt]rue|[Ff]alse|TRUE|FALSE)$"), [*"tTfF"]
+)
+_Loader.add_implicit_resolver(
+    f"{_TAG}int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), [*"-+0123456789"]
+)
+_Loader.add_implicit_resolver(
+    f"{_TAG}float",
+    re.compile(r"^[-+]?((0|[1-9][0-9]*)?\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?[eE][-+]?[0-9]+)$"),
+    [*"-+.0123456789"],
+)
+_Loader.add_implicit_resolver(f"{_TAG}merge", re.compile(r"^<<$"), ["<"])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value and where it was written. `is_secret` means that it came from the environment."""
+
+    value: Value
+    file: str
+    line: int
+    is_secret: bool = False
+
+    def error(self, path: str, problem: str) -> ConfigError:
+        """The one line about this entry; the problem must not repeat a secret."""
+        where = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
+        return ConfigError(f"{where}{path}: {problem}" if path else f"{where}{problem}")
+
+
+def read_document(file: Path) -> Entry:
+    """The file's one document; anything a person could have got wrong is a ConfigError with its line."""
+    name = display_name(file)
+    text = _read_text(file, name)
+    try:
+        _refuse_deep_nesting(text, name)
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise _not_yaml(error, name) from None
+    if node is None:
+        raise Entry(None, name, 0).error("", "the file is empty")
+    return _Reader(name).entry(node, "", 0)
+
+
+def display_name(file: Path) -> str:
+    """The path as a person would type it from here."""
+    here = Path.cwd()
+    return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
+
+
+def _read_text(file: Path, name: str) -> str:
+    nowhere = Entry(None, name, 0)
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise nowhere.error("", "there is no such file") from None
+    except IsADirectoryError:
+        raise nowhere.error("", "is a directory, not a file") from None
+    except OSError as error:
+        raise nowhere.error("", f"can't be read ({error.strerror})") from None
+    if len(raw) > LARGEST_FILE:
+        raise nowhere.error("", f"is larger than {LARGEST_FILE // 1_000_000} MB")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise Entry(None, name, line).error("", "is not UTF-8 text") from None
+
+
+def _refuse_deep_nesting(text: str, name: str) -> None:
+    # Before composing: libyaml's composer recurses in C, where deep nesting is a crash, not an error.
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            line = event.start_mark.line + 1
+            raise Entry(None, name, line).error("", f"is nested deeper than {DEEPEST} levels")
+
+
+def _not_yaml(error: yaml.YAMLError, name: str) -> ConfigError:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 0
+        return Entry(None, name, line).error("", f"is not YAML: {error.problem or error.context}")
+    return Entry(None, name, 0).error("", f"is not YAML: {str(error).splitlines()[0]}")
+
+
+class _Reader:
+    """Turns composed nodes into entries, counting them: an alias costs what it expands to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+
+    def entry(self, node: yaml.Node, path: str, depth: int) -> Entry:
+        line = node.start_mark.line + 1
+        here = Entry(None, self._name, line)
+        self._count += 1
+        if self._count > MOST_ENTRIES or depth > DEEPEST:
+            raise here.error(path, "expands to too much; use fewer aliases")
+        return Entry(self._value(node, path, depth, here), self._name, line)
+
+    def _value(self, node: yaml.Node, path: str, depth: int, here: Entry) -> Value:
+        kind = node.tag.removeprefix(_TAG)
+        if isinstance(node, yaml.MappingNode) and kind == "map":
+            return self._mapping(node, path, depth)
+        if isinstance(node, yaml.SequenceNode) and kind == "seq":
+            return [
+                self.entry(inner, f"{path}[{index}]", depth + 1)
+                for index, inner in enumerate(node.value)
+            ]
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(kind, node.value, path, here)
+        raise here.error(path, f"the tag {node.tag!r} is not allowed")
+
+    def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Entry]:
+        merged: dict[str, Entry] = {}
+        own: dict[str, Entry] = {}
+        for key, value in node.value:
+            if key.tag == f"{_TAG}merge":
+                for source in self._merge_sources(value, path, depth):
+                    merged = {**source, **merged}
+                continue
+            name = self._key(key, path)
+            inner = self.entry(value, join(path, name), depth + 1)
+            if name in own:
+                first = own[name].line
+                raise self._at(key).error(
+                    join(path, name), f"stands here twice (first: line {first})"
+                )
+            own[name] = inner
+        return {**merged, **own}
+
+    def _merge_sources(self, node: yaml.Node, path: str, depth: int) -> Iterator[dict[str, Entry]]:
+        nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for inner in nodes:
+            value = self.entry(inner, path, depth + 1).value
+            if not isinstance(value, dict):
+                raise self._at(inner).error(path, "<< can only merge mappings")
+            yield value
+
+    def _key(self, node: yaml.Node, path: str) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise self._at(node).error(path, "a key must be a word")
+        return str(node.value)
+
+    def _at(self, node: yaml.Node) -> Entry:
+        return Entry(None, self._name, node.start_mark.line + 1)
+
+
+def join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _scalar(kind: str, text: str, path: str, here: Entry) -> Scalar:
+    try:
+        match kind:
+            case "null":
+                return None
+            case "bool":
+                return {"true": True, "false": False}[text.lower()]
+            case "int":
+                return int(text)
+            case "float" if math.isfinite(number := float(text)):
+                return number
+            case "str":
+                return text
+    except (KeyError, ValueError):
+        pass
+    raise here.error(path, f"{text!r:.40} is not a value of YAML's plain types")

@@ -1,0 +1,148 @@
+"""One mapping of penstock.yaml, read key by key with the type that each key must have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from penstock.errors import ConfigError, nearest
+from penstock.settings.document import Entry, join
+
+T = TypeVar("T")
+Default = TypeVar("Default")
+
+
+class Section:
+    """Refuses keys that are not known. A key without a value counts as not written."""
+
+    def __init__(self, entry: Entry, path: str, known: Collection[str]) -> None:
+        if entry.value is not None and not isinstance(entry.value, dict):
+            raise entry.error(path, f"must be a mapping of keys to values, not {describe(entry)}")
+        self.entry = entry
+        self.path = path
+        self._entries: dict[str, Entry] = entry.value or {}
+        for name, inner in self._entries.items():
+            if name not in known:
+                raise inner.error(join(path, name), f"unknown key, {nearest(name, known)}")
+
+    def get(self, name: str) -> Entry | None:
+        entry = self._entries.get(name)
+        return None if entry is None or entry.value is None else entry
+
+    def error(self, name: str, problem: str) -> ConfigError:
+        return self._entries.get(name, self.entry).error(join(self.path, name), problem)
+
+    def section(self, name: str, known: Collection[str]) -> Section:
+        entry = self._entries.get(name, Entry(None, self.entry.file, self.entry.line))
+        return Section(entry, join(self.path, name), known)
+
+    def text(self, name: str, default: str) -> str:
+        entry = self.get(name)
+        return default if entry is None else text_of(entry, join(self.path, name))
+
+    def flag(self, name: str, default: bool) -> bool:
+        entry = self.get(name)
+        if entry is None:
+            return default
+        value = entry.value
+        if entry.is_secret and isinstance(value, str):
+            value = {"true": True, "false": False}.get(value.strip().lower())
+        if not isinstance(value, bool):
+            raise self.error(name, f"must be true or false, not {describe(entry)}")
+        return value
+
+    def whole(self, name: str, default: int, *, low: int = 1, high: int = 1_000_000) -> int:
+        number = self.number(name, default, low=low, high=high)
+        if number != int(number):
+            raise self.error(name, "must be a whole number")
+        return int(number)
+
+    def number(self, name: str, default: float, *, low: float, high: float) -> float:
+        entry = self.get(name)
+        if entry is None:
+            return default
+        value = _numeric(entry)
+        if value is None:
+            raise self.error(name, f"must be a number, not {describe(entry)}")
+        if not low <= value <= high:
+            raise self.error(name, f"must be from {low:g} to {high:g}")
+        return value
+
+    def parsed(
+        self, name: str, default: Default, parse: Callable[[str], T], example: str
+    ) -> Default | T:
+        """What the parser makes of the text; its error is told with the place, a secret without it."""
+        entry = self.get(name)
+        if entry is None:
+            return default
+        if not isinstance(entry.value, str):
+            raise self.error(name, f"must be text such as {example}, not {describe(entry)}")
+        try:
+            return parse(entry.value)
+        except ConfigError as error:
+            problem = f"must be text such as {example}" if entry.is_secret else error.message
+            raise self.error(name, problem) from None
+
+    def duration(
+        self, name: str, default: Default, parse: Callable[[str], float], *, low: float = 0.0
+    ) -> Default | float:
+        seconds = self.parsed(name, default, parse, "30s")
+        if self.get(name) is not None and isinstance(seconds, float) and seconds < low:
+            raise self.error(name, f"must be at least {low:g}s")
+        return seconds
+
+    def choice(self, name: str, default: str, known: Collection[str]) -> str:
+        word = self.text(name, default)
+        if word not in known:
+            entry = self.get(name)
+            shown = describe(entry) if entry is not None else repr(word)
+            raise self.error(name, f"must not be {shown}, {nearest(word, known)}")
+        return word
+
+
+def text_of(entry: Entry, path: str) -> str:
+    if not isinstance(entry.value, str):
+        tail = "; put it in quotes" if isinstance(entry.value, (bool, int, float)) else ""
+        raise entry.error(path, f"must be text, not {describe(entry)}{tail}")
+    if not entry.value.strip():
+        raise entry.error(path, "must not be empty")
+    return entry.value
+
+
+def describe(entry: Entry) -> str:
+    """The value in words, for an error; what came from the environment is only said to have."""
+    if entry.is_secret:
+        return "what the environment gives"
+    match entry.value:
+        case None:
+            return "nothing"
+        case bool(value):
+            return "true" if value else "false"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case value:
+            return f"{value!r:.60}"
+
+
+def plain(entry: Entry) -> Any:
+    """The value without its places, as JSON would have it."""
+    if isinstance(entry.value, dict):
+        return {name: plain(inner) for name, inner in entry.value.items()}
+    if isinstance(entry.value, list):
+        return [plain(inner) for inner in entry.value]
+    return entry.value
+
+
+def _numeric(entry: Entry) -> float | None:
+    value = entry.value
+    if entry.is_secret and isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if isinstance(value, int) or math.isfinite(value) else None

@@ -1,0 +1,161 @@
+"""One source of penstock.yaml."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.settings.document import Entry, join
+from penstock.settings.section import Section, describe, plain, text_of
+from penstock.settings.units import (
+    parse_cron,
+    parse_duration,
+    parse_rate,
+    parse_size,
+    parse_timezone,
+)
+from penstock.settings.values import (
+    RETRY_NAMES,
+    FetchPolicy,
+    Limits,
+    ScheduleSettings,
+    SourceSettings,
+)
+
+SOURCE_KEYS = (
+    "pipeline",
+    "params",
+    "schedule",
+    "retry",
+    "timeout",
+    "priority",
+    "weight",
+    "limits",
+    "fetch",
+)
+SCHEDULE_KEYS = ("every", "cron", "timezone")
+LIMIT_KEYS = ("concurrency", "candidates", "rate")
+FETCH_KEYS = (
+    "allow_private",
+    "robots",
+    "user_agent",
+    "timeout",
+    "max_bytes",
+    "max_redirects",
+    "headers",
+)
+_PIPELINE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def read_source(key: str, entry: Entry) -> SourceSettings:
+    """The source with this key, every default filled in."""
+    section = Section(entry, join("sources", key), SOURCE_KEYS)
+    limits = _limits(section.section("limits", LIMIT_KEYS))
+    return SourceSettings(
+        key=key,
+        pipeline=_pipeline(section),
+        params=_params(section),
+        schedule=_schedule(section),
+        retry=section.choice("retry", RETRY_NAMES[0], RETRY_NAMES),
+        timeout_s=section.duration("timeout", None, parse_duration, low=0.001),
+        priority=section.whole("priority", 5, low=0, high=100),
+        weight=section.number("weight", 1.0, low=0.01, high=1000),
+        limits=limits,
+        fetch=_fetch(section.section("fetch", FETCH_KEYS), limits),
+    )
+
+
+def _pipeline(section: Section) -> str:
+    if section.get("pipeline") is None:
+        raise section.error("pipeline", "is missing; write it as module:name")
+    pipeline = section.text("pipeline", "")
+    if not _PIPELINE.fullmatch(pipeline):
+        entry = section.get("pipeline")
+        shown = describe(entry) if entry else "nothing"
+        raise section.error("pipeline", f"must be module:name, not {shown}")
+    return pipeline
+
+
+def _params(section: Section) -> dict[str, object]:
+    entry = section.get("params")
+    if entry is None:
+        return {}
+    if not isinstance(entry.value, dict):
+        raise section.error("params", f"must be a mapping, not {describe(entry)}")
+    return {name: plain(inner) for name, inner in entry.value.items()}
+
+
+def _schedule(section: Section) -> ScheduleSettings:
+    entry = section.get("schedule")
+    if entry is None or entry.value == "manual":
+        return ScheduleSettings()
+    if not isinstance(entry.value, dict):
+        problem = f"must be manual, {{every: 6h}} or {{cron: …}}, not {describe(entry)}"
+        raise section.error("schedule", problem)
+    timing = section.section("schedule", SCHEDULE_KEYS)
+    if (timing.get("every") is None) == (timing.get("cron") is None):
+        raise section.error("schedule", "needs either every or cron, and only one of them")
+    if timing.get("every") is not None:
+        return _every(timing)
+    zone = timing.parsed("timezone", None, parse_timezone, "Europe/Paris")
+    cron = timing.parsed("cron", "", parse_cron, '"0 2 * * *"')
+    return ScheduleSettings("cron", cron=cron, timezone=zone.key if zone else "UTC")
+
+
+def _every(timing: Section) -> ScheduleSettings:
+    if timing.get("timezone") is not None:
+        raise timing.error("timezone", "belongs to cron; every counts seconds, in any time zone")
+    return ScheduleSettings("every", every_s=timing.duration("every", 0.0, parse_duration, low=1.0))
+
+
+def _limits(section: Section) -> Limits:
+    usual = Limits()
+    return Limits(
+        concurrency=section.whole("concurrency", usual.concurrency, high=10_000),
+        candidates=section.whole("candidates", usual.candidates, high=100_000),
+        rate_per_s=section.parsed("rate", usual.rate_per_s, parse_rate, "60/m"),
+    )
+
+
+def _fetch(section: Section, limits: Limits) -> FetchPolicy:
+    usual = FetchPolicy()
+    return FetchPolicy(
+        allow_private=section.flag("allow_private", usual.allow_private),
+        robots=section.flag("robots", usual.robots),
+        user_agent=_user_agent(section, usual.user_agent),
+        timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.001),
+        max_bytes=section.parsed("max_bytes", usual.max_bytes, parse_size, "16MB"),
+        max_redirects=section.whole("max_redirects", usual.max_redirects, low=0, high=50),
+        headers=_headers(section),
+        connections=limits.concurrency,
+        rate_per_s=limits.rate_per_s,
+    )
+
+
+def _user_agent(section: Section, default: str) -> str:
+    agent = section.text("user_agent", default)
+    if not _is_header_value(agent):
+        raise section.error("user_agent", "must be one line of printable text")
+    return agent
+
+
+def _headers(section: Section) -> dict[str, str]:
+    entry = section.get("headers")
+    if entry is None:
+        return {}
+    if not isinstance(entry.value, dict):
+        raise section.error("headers", f"must be a mapping, not {describe(entry)}")
+    headers: dict[str, str] = {}
+    for name, inner in entry.value.items():
+        path = join(section.path, f"headers.{name}")
+        if not _HEADER_NAME.fullmatch(name):
+            raise inner.error(path, "is not the name of a header")
+        headers[name] = text_of(inner, path)
+        if not _is_header_value(headers[name]):
+            raise inner.error(path, "must be one line of printable text")
+    return headers
+
+
+def _is_header_value(text: str) -> bool:
+    # A line break here would let a value smuggle further headers into every request.
+    return text.isprintable() or (text.replace("\t", " ")).isprintable()

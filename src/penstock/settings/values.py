@@ -1,0 +1,124 @@
+"""The settings as frozen values; every default of penstock.yaml stands here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from penstock.settings.secrets import MASK
+from penstock.version import __version__
+
+RETRY_NAMES = ("fast", "conservative", "provider-safe")
+DAY_S = 86400.0
+
+
+def available_cores() -> int:
+    """The cores that this process may use, which in a container are fewer than the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Headers(dict[str, str]):
+    """Request headers; their values are often credentials, so `repr` masks them."""
+
+    def __repr__(self) -> str:
+        return repr(dict.fromkeys(self, MASK))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What one worker may use at once, and how long it may take to finish when told to stop."""
+
+    slots: int = 256
+    threads: int = 32
+    processes: int = 2
+    cpu: float = field(default_factory=available_cores)
+    memory_mb: int = 1024
+    grace_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long what is finished is kept."""
+
+    jobs_s: float = 30 * DAY_S
+    events_s: float = 90 * DAY_S
+    versions_s: float = 365 * DAY_S
+    snapshots_s: float = 90 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """When a source runs by itself. A cron expression is checked and its aliases are spelled out."""
+
+    kind: Literal["manual", "every", "cron"] = "manual"
+    every_s: float | None = None
+    cron: str | None = None
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`concurrency` bounds run and page jobs at once, `candidates` candidate jobs, `rate_per_s` requests."""
+
+    concurrency: int = 4
+    candidates: int = 64
+    rate_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPolicy:
+    """What a source's requests may do."""
+
+    allow_private: bool = False
+    robots: bool = True
+    user_agent: str = field(default=f"penstock/{__version__}", repr=False)
+    timeout_s: float = 20.0
+    max_bytes: int = 16_000_000
+    max_redirects: int = 5
+    headers: dict[str, str] = field(default_factory=Headers)
+    connections: int = 4
+    rate_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "headers", Headers(self.headers))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One source as configured. `timeout_s` is None when the file doesn't say."""
+
+    key: str
+    pipeline: str
+    params: dict[str, Any] = field(default_factory=dict, repr=False)
+    schedule: ScheduleSettings = ScheduleSettings()
+    retry: str = RETRY_NAMES[0]
+    timeout_s: float | None = None
+    priority: int = 5
+    weight: float = 1.0
+    limits: Limits = Limits()
+    fetch: FetchPolicy = field(default_factory=FetchPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A whole project. `secrets` holds what came from ${NAME}, for `redact`; `repr` shows none of it."""
+
+    root: Path
+    file: Path
+    project: str
+    store: str = field(default="sqlite:penstock.db", repr=False)
+    environment: str | None = None
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+    retention: Retention = Retention()
+    snapshots: Path = Path("snapshots")
+    sources: dict[str, SourceSettings] = field(default_factory=dict)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @property
+    def store_file(self) -> Path:
+        """The SQLite file, as an absolute path."""
+        return self.root / self.store.removeprefix("sqlite:")
