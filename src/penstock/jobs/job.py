@@ -52,7 +52,7 @@ class Claimed(msgspec.Struct, frozen=True):
     throttles: int
     deaths: int
     is_resumed: bool
-    item: bytes
+    item: str
 
 
 def canonical_key(item: Any) -> str:
@@ -67,10 +67,10 @@ def canonical_key(item: Any) -> str:
 
 def bounded_key(key: str) -> str:
     """The key itself while it is short; otherwise its beginning and a digest of the whole."""
-    if len(key) <= KEY_LENGTH:
+    if len(key) <= KEY_LENGTH and "\x00" not in key:
         return key
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return f"{key[: KEY_LENGTH - 33]}#{digest}"
+    return f"{key[: KEY_LENGTH - 33]}#{digest}".replace("\x00", "")
 
 
 def _canonical(value: Any) -> Any:

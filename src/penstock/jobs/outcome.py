@@ -56,12 +56,7 @@ class Effects:
 
     def __bool__(self) -> bool:
         return bool(
-            self.children
-            or self.saves
-            or self.marks
-            or self.signals
-            or self.notes
-            or self.rejected
+            self.children or self.saves or self.marks or self.signals or self.notes or self.rejected
         )
 
     @property

@@ -1,0 +1,42 @@
+-- name: add_events
+INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, detail)
+SELECT :now, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
+FROM json_each(:events);
+
+-- name: add_job_events
+-- The journal's lines for a batch of jobs that made the same move, written from the rows themselves.
+INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor)
+SELECT :now, :kind, job.source_id, job.run_id, job.id, job.attempt, :actor
+FROM json_each(:ids) AS c CROSS JOIN job ON job.id = c.value;
+
+-- name: events
+SELECT json_group_array(json_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail
+))
+FROM (
+  SELECT * FROM event
+  WHERE id > max(:after_id, coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0))
+    AND (:run_id IS NULL OR run_id = :run_id)
+    AND (:job_id IS NULL OR job_id = :job_id)
+    AND (:source_id IS NULL OR source_id = :source_id)
+  ORDER BY id LIMIT :limit
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: latest_events
+SELECT json_group_array(json_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail
+))
+FROM (
+  SELECT * FROM (
+    SELECT * FROM event
+    WHERE id > coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0)
+      AND (:run_id IS NULL OR run_id = :run_id)
+      AND (:job_id IS NULL OR job_id = :job_id)
+      AND (:source_id IS NULL OR source_id = :source_id)
+    ORDER BY id DESC LIMIT :limit
+  ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;

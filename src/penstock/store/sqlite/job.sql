@@ -1,0 +1,159 @@
+-- name: fence
+-- Which of these attempts still own their job. Everything an attempt writes goes through this.
+SELECT json_group_array(json_array(job.id, job.run_id, job.source_id, job.stage))
+FROM json_each(:fences) AS f
+CROSS JOIN job ON job.id = f.value ->> 0
+WHERE job.state = 'running' AND job.attempt = f.value ->> 1 AND job.worker = :worker;
+
+-- name: succeed_if_running
+UPDATE job SET state = 'succeeded', worker = NULL, at = :now
+FROM json_each(:ends) AS e
+WHERE job.id = e.value ->> 0 AND job.attempt = e.value ->> 1 AND job.state = 'running';
+
+-- name: settle_if_running
+UPDATE job
+SET state = e.value ->> 2,
+  due_at = CASE WHEN e.value ->> 2 = 'waiting' THEN :now + (e.value ->> 3) END,
+  tries = tries + (e.value ->> 4), throttles = throttles + (e.value ->> 5),
+  is_resumed = (e.value ->> 2 = 'queued'), worker = NULL, at = :now
+FROM json_each(:ends) AS e
+WHERE job.id = e.value ->> 0 AND job.attempt = e.value ->> 1 AND job.state = 'running';
+
+-- name: last_job_id
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0);
+
+-- name: add_jobs
+-- A known key keeps the job it has, in whatever state: enqueueing never resets anything.
+INSERT INTO job (id, run_id, source_id, stage, unit, key, state, rank, at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, 'queued', value ->> 6, :now
+FROM json_each(:jobs) WHERE true
+ON CONFLICT (run_id, stage, key) DO NOTHING;
+
+-- name: add_items
+-- Ids were handed out in this transaction: a job that has one of them was inserted by it.
+INSERT INTO job_item (job_id, parent_id, item)
+SELECT i.value ->> 0, i.value ->> 1, i.value ->> 2
+FROM json_each(:items) AS i
+WHERE i.value ->> 0 IN (SELECT id FROM job WHERE id >= :first_id);
+
+-- name: new_job_ids
+SELECT json_group_array(id) FROM job WHERE id >= :first_id;
+
+-- name: jobs_by_key
+SELECT json_group_array(json_array(job.id, job.stage, job.key))
+FROM json_each(:keys) AS k
+CROSS JOIN job ON job.run_id = :run_id AND job.stage = k.value ->> 0 AND job.key = k.value ->> 1;
+
+-- name: next_due
+SELECT min(due_at) FROM job WHERE state = 'waiting';
+
+-- name: wake_due
+UPDATE job SET state = 'queued', due_at = NULL, at = :now
+WHERE id IN (SELECT id FROM job WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit)
+  AND state = 'waiting'
+RETURNING run_id, stage;
+
+-- name: ready_heads
+SELECT json_group_array(json_array(
+  r.source_id, g.run_id, g.stage, g.unit, g.queued,
+  (SELECT rank FROM job WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY rank LIMIT 1),
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until))
+FROM run_stage AS g INDEXED BY run_stage_ready
+CROSS JOIN run AS r ON r.id = g.run_id
+CROSS JOIN source AS s ON s.id = r.source_id
+WHERE g.queued > 0 AND r.state IN ('queued', 'running');
+
+-- name: running_counts
+SELECT json_group_array(json_array(source_id, unit, n))
+FROM (SELECT source_id, unit, count(*) AS n FROM job WHERE state = 'running' GROUP BY source_id, unit);
+
+-- name: ward_count
+-- Jobs whose worker died under them twice already; at most one of them runs in a worker at a time.
+SELECT count(*) FROM job WHERE state = 'running' AND worker = :worker AND deaths >= 2;
+
+-- name: pick
+SELECT json_group_array(json(picked)) FROM (
+  SELECT (
+    SELECT json_group_array(json_array(id, deaths)) FROM (
+      SELECT id, deaths FROM job
+      WHERE run_id = g.value ->> 0 AND stage = g.value ->> 1 AND state = 'queued'
+        AND (deaths < 2 OR :ward_is_free)
+      ORDER BY rank LIMIT :limit
+    )
+  ) AS picked
+  FROM json_each(:grants) AS g
+);
+
+-- name: claim_if_queued
+UPDATE job SET state = 'running', attempt = attempt + 1, worker = :worker, at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
+
+-- name: claimed
+SELECT json_group_array(json_object(
+  'id', job.id, 'run_id', job.run_id, 'source_id', job.source_id, 'stage', job.stage, 'key', job.key,
+  'attempt', job.attempt, 'tries', job.tries, 'throttles', job.throttles, 'deaths', job.deaths,
+  'is_resumed', json(iif(job.is_resumed, 'true', 'false')), 'item', i.item))
+FROM json_each(:ids) AS c
+CROSS JOIN job ON job.id = c.value
+JOIN job_item AS i ON i.job_id = job.id;
+
+-- name: note_failures
+INSERT INTO job_failure (job_id, attempt, kind, error, traceback, at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now FROM json_each(:failures) WHERE true
+ON CONFLICT (job_id) DO UPDATE
+SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at;
+
+-- name: cancel_job_if_open
+UPDATE job SET state = 'cancelled', worker = NULL, due_at = NULL, at = :now
+WHERE id = :id AND state = :leaves
+RETURNING run_id, source_id, stage, attempt;
+
+-- name: cancel_running_of_run
+UPDATE job SET state = 'cancelled', worker = NULL, at = :now
+WHERE state = 'running' AND run_id = :run_id
+RETURNING id, stage;
+
+-- name: cancelled_runs_with_open_jobs
+SELECT run_id FROM run_stage AS g JOIN run ON run.id = g.run_id
+WHERE run.state = 'cancelled' AND g.queued + g.waiting + g.held > 0 LIMIT 1;
+
+-- name: open_of_run
+SELECT json_group_array(json_array(id, stage, state)) FROM (
+  SELECT id, stage, state FROM job WHERE run_id = :run_id AND state IN ('queued', 'waiting', 'held') LIMIT :limit
+);
+
+-- name: cancel_jobs_if_open
+UPDATE job SET state = 'cancelled', due_at = NULL, at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('queued', 'waiting', 'held');
+
+-- name: retry_job_if_stopped
+UPDATE job SET state = 'queued', due_at = NULL, tries = 0, throttles = 0, deaths = 0, is_resumed = 0, at = :now
+WHERE id = :id AND state = :leaves
+RETURNING run_id, source_id, stage, attempt;
+
+-- name: retry_quarantined_of_run
+UPDATE job SET state = 'queued', tries = 0, throttles = 0, deaths = 0, is_resumed = 0, at = :now
+WHERE id IN (SELECT id FROM job WHERE run_id = :run_id AND state = 'quarantined' LIMIT :limit)
+RETURNING id, stage, attempt;
+
+-- name: job_state
+SELECT state, run_id FROM job WHERE id = :id;
+
+-- name: jobs
+SELECT json_group_array(json_object(
+  'id', j.id, 'run_id', j.run_id, 'source', s.key, 'stage', j.stage, 'unit', j.unit, 'key', j.key,
+  'state', j.state, 'attempt', j.attempt, 'tries', j.tries, 'throttles', j.throttles, 'deaths', j.deaths,
+  'worker', j.worker, 'at', j.at, 'due_at', j.due_at, 'error', f.error, 'kind', f.kind
+))
+FROM (
+  SELECT * FROM job
+  WHERE id > :after_id
+    AND (:id IS NULL OR id = :id)
+    AND (:run_id IS NULL OR run_id = :run_id)
+    AND (:source_id IS NULL OR source_id = :source_id)
+    AND (:stage IS NULL OR stage = :stage)
+    AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  ORDER BY id LIMIT :limit
+) AS j
+JOIN source AS s ON s.id = j.source_id
+LEFT JOIN job_failure AS f ON f.job_id = j.id;

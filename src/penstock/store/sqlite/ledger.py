@@ -1,0 +1,104 @@
+"""What one transaction moved: counters and journal lines, gathered first and written in a few statements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.jobs.job import JobState, Unit
+from penstock.store.sqlite.database import Database, to_json
+
+_STATES = tuple(JobState)
+_PLACE = {state: index for index, state in enumerate(_STATES)}
+_COUNTS = ("inserted", "updated", "unchanged", "rejected", "retried", "throttled")
+
+
+class StageFacts(msgspec.Struct, frozen=True):
+    unit: Unit
+    priority: int
+
+
+_decode_stages = msgspec.json.Decoder(dict[str, StageFacts]).decode
+
+
+class Ledger:
+    """Collects the moves of one transaction; `write` puts them down before it commits."""
+
+    def __init__(self, db: Database, now: float) -> None:
+        self.now = now
+        self._db = db
+        self._stage_deltas: dict[tuple[int, str], list[int]] = {}
+        self._run_deltas: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_COUNTS, 0))
+        self._touched: set[tuple[int, str]] = set()
+        self._events: list[tuple[object, ...]] = []
+        self._stages: dict[int, dict[str, StageFacts]] = {}
+
+    def stages(self, run_id: int) -> dict[str, StageFacts]:
+        if run_id not in self._stages:
+            text = self._db.value("stages", run_id=run_id)
+            self._stages[run_id] = _decode_stages(text)
+        return self._stages[run_id]
+
+    def moved(self, run_id: int, stage: str, leaves: JobState, enters: JobState) -> None:
+        delta = self._delta(run_id, stage)
+        delta[_PLACE[leaves]] -= 1
+        delta[_PLACE[enters]] += 1
+
+    def added(self, run_id: int, stage: str) -> None:
+        self._delta(run_id, stage)[_PLACE[JobState.QUEUED]] += 1
+
+    def count(self, run_id: int, name: str, by: int) -> None:
+        self._run_deltas[run_id][name] += by
+
+    def journal(
+        self,
+        kind: str,
+        source_id: int | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        attempt: int | None = None,
+        actor: str = "",
+        detail: str = "",
+    ) -> None:
+        self._events.append((kind, source_id, run_id, job_id, attempt, actor, detail))
+
+    def journal_jobs(self, kind: str, job_ids: Sequence[int], actor: str) -> None:
+        """One line for each of these jobs, taken from their rows as they are now."""
+        ids = to_json(job_ids)
+        self._db.do("add_job_events", now=self.now, kind=kind, actor=actor, ids=ids)
+
+    def write(self) -> None:
+        self.write_counts()
+        if self._run_deltas:
+            deltas = [(run_id, *counts.values()) for run_id, counts in self._run_deltas.items()]
+            self._db.do("count_runs", deltas=to_json(deltas))
+            self._run_deltas.clear()
+        if self._events:
+            self._db.do("add_events", now=self.now, events=to_json(self._events))
+            self._events.clear()
+
+    def write_counts(self) -> None:
+        """Bring the stage counters up to date with the rows moved so far."""
+        if self._stage_deltas:
+            deltas = [(*where, *delta) for where, delta in self._stage_deltas.items()]
+            self._db.do("count_stages", deltas=to_json(deltas))
+            self._touched.update(self._stage_deltas)
+            self._stage_deltas.clear()
+
+    def runs_with_a_closed_stage(self) -> list[int]:
+        """Runs in which some stage that was touched has no open job left."""
+        if not self._touched:
+            return []
+        touched = to_json(sorted(self._touched))
+        self._touched.clear()
+        found: list[int] = self._db.json("runs_with_a_closed_stage", touched=touched)
+        return sorted(found)
+
+    def _delta(self, run_id: int, stage: str) -> list[int]:
+        where = (run_id, stage)
+        delta = self._stage_deltas.get(where)
+        if delta is None:
+            delta = self._stage_deltas[where] = [0] * len(_STATES)
+        return delta

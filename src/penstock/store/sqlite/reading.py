@@ -1,0 +1,142 @@
+"""What an operator sees: short reads of maintained counters and indexed rows, never a scan of the queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.clock import Clock
+from penstock.errors import UsageError, nearest
+from penstock.jobs.run import Plan
+from penstock.store.sqlite.database import Database, to_json
+from penstock.store.store import (
+    EventRow,
+    JobFilter,
+    JobRow,
+    Overview,
+    RecordRow,
+    RunRow,
+    SnapshotRow,
+    SourceRow,
+)
+
+
+class Reading:
+    """The verbs that change nothing."""
+
+    _db: Database
+    _clock: Clock
+
+    def overview(self) -> Overview:
+        text = self._db.value("overview", now=self._clock.now())
+        return msgspec.json.decode(text, type=Overview)
+
+    def sources(self) -> list[SourceRow]:
+        return msgspec.json.decode(self._db.value("sources"), type=list[SourceRow])
+
+    def runs(
+        self, source: str | None = None, active_only: bool = False, limit: int = 20
+    ) -> list[RunRow]:
+        """The newest runs first."""
+        source_id = self._source_id(source)
+        text = self._db.value(
+            "runs", id=None, source_id=source_id, active_only=active_only, limit=limit
+        )
+        return msgspec.json.decode(text, type=list[RunRow])
+
+    def run(self, run_id: int) -> RunRow | None:
+        text = self._db.value("runs", id=run_id, source_id=None, active_only=False, limit=1)
+        found = msgspec.json.decode(text, type=list[RunRow])
+        return found[0] if found else None
+
+    def plan_of(self, run_id: int) -> Plan:
+        return msgspec.json.decode(self._db.value("plan_of", id=run_id), type=Plan)
+
+    def jobs(self, wanted: JobFilter) -> list[JobRow]:
+        text = self._db.value(
+            "jobs",
+            id=None,
+            after_id=wanted.after_id,
+            run_id=wanted.run_id,
+            source_id=self._source_id(wanted.source),
+            stage=wanted.stage,
+            states=to_json(wanted.states) if wanted.states else None,
+            limit=wanted.limit,
+        )
+        return msgspec.json.decode(text, type=list[JobRow])
+
+    def job(self, job_id: int) -> JobRow | None:
+        text = self._db.value(
+            "jobs",
+            id=job_id,
+            after_id=0,
+            run_id=None,
+            source_id=None,
+            stage=None,
+            states=None,
+            limit=1,
+        )
+        found = msgspec.json.decode(text, type=list[JobRow])
+        return found[0] if found else None
+
+    def events(
+        self,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        after_id: int = 0,
+        limit: int = 50,
+    ) -> list[EventRow]:
+        """The newest events, oldest of them first; with `after_id`, those that came next."""
+        wanted = {
+            "source_id": self._source_id(source), "run_id": run_id, "job_id": job_id, "limit": limit,
+        }  # fmt: skip
+        if after_id:
+            text = self._db.value("events", after_id=after_id, **wanted)
+        else:
+            text = self._db.value("latest_events", **wanted)
+        return msgspec.json.decode(text, type=list[EventRow])
+
+    def collections(self) -> list[tuple[str, int]]:
+        return [(row[0], row[1]) for row in self._db.rows("collections")]
+
+    def records(self, collection: str, after_key: str = "", limit: int = 500) -> list[RecordRow]:
+        """A page of records in the order of their keys."""
+        text = self._db.value("records", collection=collection, after_key=after_key, limit=limit)
+        return msgspec.json.decode(text, type=list[RecordRow])
+
+    def versions(self, collection: str, key: str) -> list[RecordRow]:
+        """Every version of one record, the first one first."""
+        text = self._db.value("versions", collection=collection, key=key)
+        return msgspec.json.decode(text, type=list[RecordRow])
+
+    def checkpoints(self, source_id: int) -> dict[str, Any]:
+        found: dict[str, Any] = self._db.json("checkpoints", source_id=source_id)
+        return found
+
+    def snapshot_of(self, job_id: int, url: str) -> SnapshotRow | None:
+        """What an earlier attempt of this job fetched from this address."""
+        text = self._db.value("snapshot_of_job", job_id=job_id, url=url)
+        return None if text is None else msgspec.json.decode(text, type=SnapshotRow)
+
+    def last_snapshot(self, url: str) -> SnapshotRow | None:
+        text = self._db.value("last_snapshot", url=url)
+        return None if text is None else msgspec.json.decode(text, type=SnapshotRow)
+
+    def places(self, hashes: list[str]) -> dict[str, tuple[str, int, int]]:
+        """Where payloads with these hashes lie, if they do."""
+        text = self._db.value("places", hashes=to_json(hashes))
+        return msgspec.json.decode(text, type=dict[str, tuple[str, int, int]])
+
+    def closed_hosts(self) -> dict[str, float]:
+        found: dict[str, float] = self._db.json("closed_hosts", now=self._clock.now())
+        return found
+
+    def _source_id(self, key: str | None) -> int | None:
+        if key is None:
+            return None
+        known: dict[str, int] = self._db.json("source_ids")
+        if key not in known:
+            raise UsageError(f"there is no source {key!r}", nearest(key, known))
+        return known[key]

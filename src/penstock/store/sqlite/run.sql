@@ -1,0 +1,115 @@
+-- name: known_run
+SELECT id FROM run WHERE source_id = :source_id AND key = :key;
+
+-- name: add_run
+INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, actor, reason, created_at, first_event_id)
+VALUES (:source_id, :kind, 'queued', :key, :plan, :pipeline_version, :actor, :reason, :now,
+  coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
+RETURNING id;
+
+-- name: add_stages
+INSERT INTO run_stage (run_id, stage, unit, priority, cpu, memory_mb)
+SELECT :run_id, value ->> 'name', value ->> 'unit', value ->> 'priority', value ->> 'cpu', value ->> 'memory_mb'
+FROM json_each(:stages);
+
+-- name: stages
+SELECT json_group_object(stage, json_object('unit', unit, 'priority', priority)) FROM run_stage WHERE run_id = :run_id;
+
+-- name: count_stages
+-- Moves the counters by what the transaction moved the rows by; a counter below zero fails its CHECK and the whole transaction.
+UPDATE run_stage
+SET queued = queued + (d.value ->> 2), running = running + (d.value ->> 3),
+  waiting = waiting + (d.value ->> 4), held = held + (d.value ->> 5),
+  succeeded = succeeded + (d.value ->> 6), skipped = skipped + (d.value ->> 7),
+  quarantined = quarantined + (d.value ->> 8), cancelled = cancelled + (d.value ->> 9)
+FROM json_each(:deltas) AS d
+WHERE run_stage.run_id = d.value ->> 0 AND run_stage.stage = d.value ->> 1;
+
+-- name: count_runs
+UPDATE run
+SET inserted = inserted + (d.value ->> 1), updated = updated + (d.value ->> 2),
+  unchanged = unchanged + (d.value ->> 3), rejected = rejected + (d.value ->> 4),
+  retried = retried + (d.value ->> 5), throttled = throttled + (d.value ->> 6)
+FROM json_each(:deltas) AS d
+WHERE run.id = d.value ->> 0;
+
+-- name: runs_with_a_closed_stage
+SELECT json_group_array(DISTINCT g.run_id)
+FROM json_each(:touched) AS t
+JOIN run_stage AS g ON g.run_id = t.value ->> 0 AND g.stage = t.value ->> 1
+WHERE g.queued + g.running + g.waiting + g.held = 0;
+
+-- name: run_to_advance
+SELECT json_object(
+  'source_id', r.source_id, 'state', r.state, 'plan', json(r.plan),
+  'counts', json((SELECT json_group_object(g.stage, json_object(
+      'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
+      'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled))
+    FROM run_stage AS g WHERE g.run_id = r.id)))
+FROM run AS r
+WHERE r.id = :run_id AND r.state IN ('queued', 'running', 'paused');
+
+-- name: begin_runs
+UPDATE run SET state = 'running', started_at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued'
+RETURNING id, source_id;
+
+-- name: end_run_if_active
+UPDATE run SET state = :state, finished_at = :now, started_at = coalesce(started_at, :now)
+WHERE id = :id AND state IN ('running', 'paused');
+
+-- name: pause_run_if_active
+UPDATE run SET state = 'paused', started_at = coalesce(started_at, :now)
+WHERE id = :id AND state IN ('queued', 'running')
+RETURNING source_id;
+
+-- name: resume_run_if_paused
+UPDATE run SET state = 'running' WHERE id = :id AND state = 'paused' RETURNING source_id;
+
+-- name: cancel_run_if_active
+UPDATE run SET state = 'cancelled', finished_at = :now
+WHERE id = :id AND state IN ('draft', 'queued', 'running', 'paused')
+RETURNING source_id;
+
+-- name: reopen_run_if_ended_badly
+UPDATE run SET state = 'running', finished_at = NULL
+WHERE id = :id AND state IN ('partial', 'failed')
+RETURNING source_id;
+
+-- name: run_state
+SELECT state, source_id FROM run WHERE id = :id;
+
+-- name: plan_of
+SELECT plan FROM run WHERE id = :id;
+
+-- name: active_run_of
+SELECT id FROM run WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') ORDER BY id LIMIT 1;
+
+-- name: runs
+SELECT json_group_array(json_object(
+  'id', r.id, 'source_id', r.source_id, 'source', s.key, 'kind', r.kind, 'state', r.state,
+  'actor', r.actor, 'reason', r.reason, 'pipeline_version', r.pipeline_version,
+  'created_at', r.created_at, 'started_at', r.started_at, 'finished_at', r.finished_at,
+  'inserted', r.inserted, 'updated', r.updated, 'unchanged', r.unchanged, 'rejected', r.rejected,
+  'retried', r.retried, 'throttled', r.throttled,
+  'pages', g.pages, 'pages_done', g.pages_done, 'candidates', g.candidates,
+  'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
+  'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
+))
+FROM (
+  SELECT * FROM run
+  WHERE (:id IS NULL OR id = :id)
+    AND (:source_id IS NULL OR source_id = :source_id)
+    AND (NOT :active_only OR state IN ('queued', 'running', 'paused'))
+  ORDER BY id DESC LIMIT :limit
+) AS r
+JOIN source AS s ON s.id = r.source_id
+JOIN (
+  SELECT run_id,
+    sum(CASE WHEN unit = 'page' THEN queued + running + waiting + held + succeeded + skipped + quarantined + cancelled ELSE 0 END) AS pages,
+    sum(CASE WHEN unit = 'page' THEN succeeded + skipped + quarantined + cancelled ELSE 0 END) AS pages_done,
+    sum(CASE WHEN unit = 'candidate' THEN queued + running + waiting + held + succeeded + skipped + quarantined + cancelled ELSE 0 END) AS candidates,
+    sum(queued) AS queued, sum(running) AS running, sum(waiting) AS waiting, sum(held) AS held,
+    sum(succeeded) AS succeeded, sum(skipped) AS skipped, sum(quarantined) AS quarantined, sum(cancelled) AS cancelled
+  FROM run_stage GROUP BY run_id
+) AS g ON g.run_id = r.id;

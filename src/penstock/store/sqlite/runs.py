@@ -1,0 +1,304 @@
+"""Runs and jobs as an operator steers them: start, enqueue, pause, resume, cancel, retry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.clock import Clock
+from penstock.errors import Refused, UsageError
+from penstock.jobs.job import JobState, NewJob, bounded_key
+from penstock.jobs.run import Plan, RunKind, RunState
+from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.store.sqlite.database import Database, to_json
+from penstock.store.sqlite.ledger import Ledger
+from penstock.store.sqlite.turn import add_jobs, advance_runs
+from penstock.store.store import Enqueued, Tick
+
+ROOT_KEY = "root"
+RETRY_LIMIT = 1000
+
+
+class Runs:
+    """The verbs that start, steer and end work."""
+
+    _db: Database
+    _clock: Clock
+
+    def ensure_sources(self, keys: Sequence[str]) -> dict[str, int]:
+        """Make every source known; answers with the id of each."""
+        known: dict[str, int] = self._db.json("source_ids")
+        if any(key not in known for key in keys):
+            with self._db.writing():
+                for key in keys:
+                    self._db.do("add_source", key=key, now=self._clock.now())
+            known = self._db.json("source_ids")
+        return {key: known[key] for key in keys}
+
+    def start_run(
+        self,
+        source_id: int,
+        kind: RunKind,
+        plan: Plan,
+        pipeline_version: str,
+        *,
+        key: str,
+        actor: str,
+        reason: str = "",
+        tick: Tick | None = None,
+    ) -> tuple[int, bool]:
+        """Start a run, or answer with the one that this key has started already.
+
+        Answers (run, is_new). The run and the jobs of its first stages exist together or not at all.
+        """
+        now = self._clock.now()
+        with self._db.writing():
+            if tick is not None:
+                self._db.do(
+                    "set_next_run",
+                    id=source_id,
+                    schedule=tick.schedule,
+                    next_run_at=tick.next_run_at,
+                )
+            known = self._db.value("known_run", source_id=source_id, key=key)
+            if known is not None:
+                return int(known), False
+            run_id = self._add_run(now, source_id, kind, plan, pipeline_version, key, actor, reason)
+            return run_id, True
+
+    def _add_run(
+        self,
+        now: float,
+        source_id: int,
+        kind: RunKind,
+        plan: Plan,
+        pipeline_version: str,
+        key: str,
+        actor: str,
+        reason: str,
+    ) -> int:
+        run_id = int(
+            self._db.value(
+                "add_run",
+                source_id=source_id,
+                kind=kind,
+                key=key,
+                plan=to_json(plan),
+                pipeline_version=pipeline_version,
+                actor=actor,
+                reason=reason,
+                now=now,
+            )
+        )
+        self._db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
+        ledger = Ledger(self._db, now)
+        ledger.journal("run.queued", source_id, run_id, actor=actor, detail=reason)
+        roots = [
+            (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
+            for stage in plan.stages
+            if not stage.after
+        ]
+        add_jobs(self._db, ledger, run_id, source_id, roots)
+        ledger.write()
+        return run_id
+
+    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> None:
+        """A schedule fired but started nothing; the journal says why."""
+        with self._db.writing():
+            self._db.do(
+                "set_next_run", id=source_id, schedule=tick.schedule, next_run_at=tick.next_run_at
+            )
+            ledger = Ledger(self._db, self._clock.now())
+            ledger.journal("schedule.skipped", source_id, actor="scheduler", detail=reason)
+            ledger.write()
+
+    def plan_tick(self, source_id: int, schedule: str, next_run_at: float | None) -> None:
+        """Note a source's schedule and when it fires next, unless it is the one already noted."""
+        with self._db.writing():
+            self._db.do("plan_tick", id=source_id, schedule=schedule, next_run_at=next_run_at)
+
+    def active_run_of(self, source_id: int) -> int | None:
+        found = self._db.value("active_run_of", source_id=source_id)
+        return None if found is None else int(found)
+
+    def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Add jobs to a run that has not ended; a known key answers with the job it has, unchanged."""
+        with self._db.writing():
+            row = self._db.rows("run_state", id=run_id)
+            if not row:
+                raise UsageError(f"there is no run {run_id}")
+            state, source_id = row[0]
+            if state not in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED):
+                raise Refused(f"run {run_id} is {state}; it takes no more jobs")
+            ledger = Ledger(self._db, self._clock.now())
+            self._refuse_unknown_stages(ledger, run_id, jobs)
+            first_id = 1 + int(self._db.value("last_job_id"))
+            added = add_jobs(self._db, ledger, run_id, source_id, [(None, job) for job in jobs])
+            ledger.journal("run.enqueued", source_id, run_id, detail=f"{added} jobs")
+            ledger.write()
+            return self._answers(run_id, jobs, first_id)
+
+    def _refuse_unknown_stages(self, ledger: Ledger, run_id: int, jobs: Sequence[NewJob]) -> None:
+        known = ledger.stages(run_id)
+        unknown = {job.stage for job in jobs} - set(known)
+        if unknown:
+            names = ", ".join(sorted(unknown))
+            raise UsageError(f"run {run_id} has no stage {names}; it has {', '.join(known)}")
+
+    def _answers(self, run_id: int, jobs: Sequence[NewJob], first_id: int) -> list[Enqueued]:
+        keys = [(job.stage, bounded_key(job.key)) for job in jobs]
+        rows = self._db.json("jobs_by_key", run_id=run_id, keys=to_json(keys))
+        ids = {(stage, key): job_id for job_id, stage, key in rows}
+        return [Enqueued(ids[key], ids[key] >= first_id) for key in keys]
+
+    # Sources.
+
+    def pause_source(self, source_id: int, actor: str, reason: str) -> bool:
+        """Start nothing more of this source until it is resumed; what runs goes on."""
+        return self._steer_source(
+            "pause_source_if_running", "source.paused", source_id, actor, reason
+        )
+
+    def resume_source(self, source_id: int, actor: str, reason: str) -> bool:
+        return self._steer_source(
+            "resume_source_if_paused", "source.resumed", source_id, actor, reason
+        )
+
+    def _steer_source(self, query: str, kind: str, source_id: int, actor: str, reason: str) -> bool:
+        now = self._clock.now()
+        with self._db.writing():
+            values = {"id": source_id, "now": now, "reason": reason}
+            if not self._db.do(query, **values):
+                return False
+            ledger = Ledger(self._db, now)
+            ledger.journal(kind, source_id, actor=actor, detail=reason)
+            ledger.write()
+            return True
+
+    # Runs.
+
+    def pause_run(self, run_id: int, actor: str, reason: str) -> bool:
+        return self._steer_run("pause_run_if_active", "run.paused", run_id, actor, reason)
+
+    def resume_run(self, run_id: int, actor: str, reason: str) -> bool:
+        return self._steer_run("resume_run_if_paused", "run.resumed", run_id, actor, reason)
+
+    def _steer_run(self, query: str, kind: str, run_id: int, actor: str, reason: str) -> bool:
+        now = self._clock.now()
+        with self._db.writing():
+            source_id = self._db.value(query, id=run_id, now=now)
+            if source_id is None:
+                return False
+            ledger = Ledger(self._db, now)
+            ledger.journal(kind, source_id, run_id, actor=actor, detail=reason)
+            ledger.write()
+            return True
+
+    def cancel_run(self, run_id: int, actor: str, reason: str) -> bool:
+        """End a run now: running attempts are fenced off, the rest is swept in batches.
+
+        Until `sweep_cancelled` is done the queued jobs still stand in their old state, but nothing
+        claims a job of a cancelled run.
+        """
+        now = self._clock.now()
+        with self._db.writing():
+            source_id = self._db.value("cancel_run_if_active", id=run_id, now=now)
+            if source_id is None:
+                return False
+            ledger = Ledger(self._db, now)
+            stopped = self._db.rows("cancel_running_of_run", run_id=run_id, now=now)
+            for job_id, stage in stopped:
+                ledger.moved(run_id, stage, JobState.RUNNING, JobState.CANCELLED)
+                ledger.journal(
+                    "job.cancelled", source_id, run_id, job_id, actor=actor, detail=reason
+                )
+            ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
+            ledger.write()
+        return True
+
+    def sweep_cancelled(self, limit: int = 2000) -> int:
+        """Cancel a batch of the open jobs of cancelled runs; answers how many, 0 when none is left."""
+        now = self._clock.now()
+        with self._db.writing():
+            run_id = self._db.value("cancelled_runs_with_open_jobs")
+            if run_id is None:
+                return 0
+            jobs = self._db.json("open_of_run", run_id=run_id, limit=limit)
+            ledger = Ledger(self._db, now)
+            ids = [job_id for job_id, _, _ in jobs]
+            self._db.do("cancel_jobs_if_open", now=now, ids=to_json(ids))
+            for _, stage, state in jobs:
+                ledger.moved(run_id, stage, JobState(state), JobState.CANCELLED)
+            ledger.journal_jobs("job.cancelled", ids, "upkeep")
+            ledger.write()
+            return len(jobs)
+
+    # Jobs.
+
+    def cancel_job(self, job_id: int, actor: str, reason: str) -> bool:
+        """Cancel one open job; a running attempt is fenced off and its late result changes nothing."""
+        now = self._clock.now()
+        with self._db.writing():
+            leaves = self._state_of(job_id)
+            if leaves not in (*OPEN_JOB_STATES, JobState.QUARANTINED):
+                return False
+            row = self._db.rows("cancel_job_if_open", id=job_id, leaves=leaves, now=now)[0]
+            run_id, source_id, stage, attempt = row
+            ledger = Ledger(self._db, now)
+            ledger.moved(run_id, stage, leaves, JobState.CANCELLED)
+            ledger.journal("job.cancelled", source_id, run_id, job_id, attempt, actor, reason)
+            ledger.write_counts()
+            advance_runs(self._db, ledger, now)
+            ledger.write()
+            return True
+
+    def retry_job(self, job_id: int, actor: str, reason: str) -> bool:
+        """Queue a quarantined or waiting job again, with fresh tries; its run opens again if it had ended."""
+        now = self._clock.now()
+        with self._db.writing():
+            leaves = self._state_of(job_id)
+            if leaves not in (JobState.QUARANTINED, JobState.WAITING):
+                return False
+            row = self._db.rows("retry_job_if_stopped", id=job_id, leaves=leaves, now=now)[0]
+            run_id, source_id, stage, attempt = row
+            ledger = Ledger(self._db, now)
+            ledger.moved(run_id, stage, leaves, JobState.QUEUED)
+            ledger.journal("job.retry", source_id, run_id, job_id, attempt, actor, reason)
+            self._reopen(ledger, run_id, actor, reason)
+            ledger.write()
+            return True
+
+    def retry_failed(self, run_id: int, actor: str, reason: str) -> int:
+        """Queue a run's quarantined jobs again, and only those, in batches; answers how many."""
+        total = 0
+        while True:
+            retried = self._retry_batch(run_id, actor, reason)
+            total += retried
+            if retried < RETRY_LIMIT:
+                return total
+
+    def _retry_batch(self, run_id: int, actor: str, reason: str) -> int:
+        now = self._clock.now()
+        with self._db.writing():
+            source_id = self._db.rows("run_state", id=run_id)[0][1]
+            ledger = Ledger(self._db, now)
+            jobs = self._db.rows(
+                "retry_quarantined_of_run", run_id=run_id, limit=RETRY_LIMIT, now=now
+            )
+            for job_id, stage, attempt in jobs:
+                ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
+                ledger.journal("job.retry", source_id, run_id, job_id, attempt, actor, reason)
+            if jobs:
+                self._reopen(ledger, run_id, actor, reason)
+            ledger.write()
+            return len(jobs)
+
+    def _reopen(self, ledger: Ledger, run_id: int, actor: str, reason: str) -> None:
+        source_id = self._db.value("reopen_run_if_ended_badly", id=run_id)
+        if source_id is not None:
+            ledger.journal("run.reopened", source_id, run_id, actor=actor, detail=reason)
+
+    def _state_of(self, job_id: int) -> JobState:
+        rows = self._db.rows("job_state", id=job_id)
+        if not rows:
+            raise UsageError(f"there is no job {job_id}")
+        return JobState(rows[0][0])

@@ -1,0 +1,28 @@
+-- name: add_payloads
+INSERT INTO payload (hash, segment, offset, length)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:payloads) WHERE true
+ON CONFLICT (hash) DO NOTHING;
+
+-- name: last_snapshot_id
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'snapshot'), 0);
+
+-- name: add_snapshots
+INSERT INTO snapshot (id, job_id, run_id, url, hash, status, headers, fetched_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
+FROM json_each(:snapshots);
+
+-- name: snapshot_of_job
+SELECT json_object('id', s.id, 'url', s.url, 'status', s.status, 'headers', json(s.headers), 'fetched_at', s.fetched_at,
+  'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
+FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
+WHERE s.job_id = :job_id AND s.url = :url ORDER BY s.id DESC LIMIT 1;
+
+-- name: last_snapshot
+SELECT json_object('id', s.id, 'url', s.url, 'status', s.status, 'headers', json(s.headers), 'fetched_at', s.fetched_at,
+  'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
+FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
+WHERE s.url = :url ORDER BY s.id DESC LIMIT 1;
+
+-- name: places
+SELECT json_group_object(p.hash, json_array(p.segment, p.offset, p.length))
+FROM json_each(:hashes) AS h CROSS JOIN payload AS p ON p.hash = h.value;

@@ -1,0 +1,52 @@
+-- name: add_source
+INSERT INTO source (key, created_at) VALUES (:key, :now) ON CONFLICT (key) DO NOTHING;
+
+-- name: source_ids
+SELECT json_group_object(key, id) FROM source;
+
+-- name: pause_source_if_running
+UPDATE source SET paused_at = :now, pause_reason = :reason WHERE id = :id AND paused_at IS NULL;
+
+-- name: resume_source_if_paused
+UPDATE source SET paused_at = NULL, pause_reason = '' WHERE id = :id AND paused_at IS NOT NULL;
+
+-- name: cool_down
+UPDATE source
+SET cooldown_until = max(cooldown_until, :until), cooldown_reason = :reason
+WHERE id = :id;
+
+-- name: close_host
+INSERT INTO host (host, closed_until, reason) VALUES (:host, :until, :reason)
+ON CONFLICT (host) DO UPDATE SET closed_until = max(closed_until, excluded.closed_until), reason = excluded.reason;
+
+-- name: closed_hosts
+SELECT json_group_object(host, closed_until) FROM host WHERE closed_until > :now;
+
+-- name: plan_tick
+-- A schedule that was not changed keeps its next time, so that a restart can't move it.
+UPDATE source
+SET schedule = :schedule, next_run_at = :next_run_at
+WHERE id = :id AND (schedule <> :schedule OR (next_run_at IS NULL) <> (:next_run_at IS NULL));
+
+-- name: set_next_run
+UPDATE source SET next_run_at = :next_run_at WHERE id = :id AND schedule = :schedule;
+
+-- name: sources
+SELECT json_group_array(json_object(
+  'id', s.id, 'key', s.key, 'paused_at', s.paused_at, 'pause_reason', s.pause_reason,
+  'cooldown_until', s.cooldown_until, 'cooldown_reason', s.cooldown_reason,
+  'schedule', s.schedule, 'next_run_at', s.next_run_at,
+  'runs', (SELECT count(*) FROM run r WHERE r.source_id = s.id),
+  'last_run_id', l.id, 'last_state', l.state, 'last_finished_at', l.finished_at,
+  'queued', coalesce(o.queued, 0), 'running', coalesce(o.running, 0),
+  'waiting', coalesce(o.waiting, 0), 'quarantined', coalesce(o.quarantined, 0)
+))
+FROM (SELECT * FROM source ORDER BY key) s
+LEFT JOIN run l ON l.id = (SELECT max(r.id) FROM run r WHERE r.source_id = s.id)
+LEFT JOIN (
+  SELECT r.source_id, sum(g.queued) AS queued, sum(g.running) AS running,
+    sum(g.waiting) AS waiting, sum(g.quarantined) AS quarantined
+  FROM run r JOIN run_stage g ON g.run_id = r.id
+  WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
+  GROUP BY r.source_id
+) o ON o.source_id = s.id;

@@ -1,0 +1,359 @@
+"""The turn: settle what ended, then claim what may start, in one transaction.
+
+While one turn is on the disk, the next outcomes pile up and share the next one: group commit without
+a timer. Every statement takes its whole batch as one JSON parameter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.gates.lanes import Budget, Grant, Head, Lane, LaneLimits, Sharing, limits_for
+from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
+from penstock.jobs.outcome import Flush, Settlement
+from penstock.jobs.run import Plan, RunState, StageCount, advance
+from penstock.store.sqlite.database import Database, to_json
+from penstock.store.sqlite.ledger import Ledger
+from penstock.store.sqlite.records import save_records
+from penstock.store.store import Capacity, Kept, Turn
+
+WAKE_LIMIT = 1000
+WARD_DEATHS = 2
+
+_decode_claimed = msgspec.json.Decoder(list[Claimed]).decode
+
+
+class _Advancing(msgspec.Struct):
+    source_id: int
+    state: RunState
+    plan: Plan
+    counts: dict[str, StageCount]
+
+
+class Owned(msgspec.Struct, array_like=True, frozen=True):
+    """A job whose attempt still owns it."""
+
+    id: int
+    run_id: int
+    source_id: int
+    stage: str
+
+
+_decode_owned = msgspec.json.Decoder(list[Owned]).decode
+_decode_advancing = msgspec.json.Decoder(_Advancing).decode
+
+
+def take_turn(
+    db: Database,
+    sharing: Sharing,
+    now: float,
+    worker: str,
+    ends: Sequence[Settlement | Flush],
+    capacity: Capacity,
+    limits: Mapping[int, LaneLimits],
+    kept: Sequence[Kept],
+) -> Turn:
+    """Settle these, keep those, claim what fits; to be called inside a write transaction."""
+    is_buried = db.value("is_registered", id=worker) is None
+    ledger = Ledger(db, now)
+    snapshot_ids = keep_snapshots(db, kept)
+    owned = _owned(db, worker, ends)
+    settle(db, ledger, worker, ends, owned)
+    next_due = wake_due(db, ledger, now)
+    ledger.write_counts()
+    ended_runs = advance_runs(db, ledger, now)
+    claimed: list[Claimed] = []
+    if capacity.slots > 0 and not is_buried:
+        claimed = claim(db, sharing, ledger, now, worker, capacity, limits)
+    ledger.write()
+    settled = [end.job_id for end in ends if end.job_id in owned]
+    lost = [end.job_id for end in ends if end.job_id not in owned]
+    return Turn(settled, lost, claimed, snapshot_ids, ended_runs, next_due, is_buried)
+
+
+def _owned(db: Database, worker: str, ends: Sequence[Settlement | Flush]) -> dict[int, Owned]:
+    if not ends:
+        return {}
+    fences = [(end.job_id, end.attempt) for end in ends]
+    found = db.value("fence", fences=to_json(fences), worker=worker)
+    return {job.id: job for job in _decode_owned(found)}
+
+
+def settle(
+    db: Database,
+    ledger: Ledger,
+    actor: str,
+    ends: Sequence[Settlement | Flush],
+    owned: Mapping[int, Owned],
+) -> None:
+    """Write the ends of attempts that still own their jobs, with all their effects; drop the others."""
+    succeeded: list[tuple[int, int]] = []
+    others: list[Settlement] = []
+    accepted: list[tuple[Settlement | Flush, Owned]] = []
+    for end in ends:
+        job = owned.get(end.job_id)
+        if job is None:
+            continue
+        accepted.append((end, job))
+        if isinstance(end, Flush):
+            continue
+        ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
+        if end.state is JobState.SUCCEEDED:
+            succeeded.append((end.job_id, end.attempt))
+        else:
+            others.append(end)
+    if succeeded:
+        db.do("succeed_if_running", now=ledger.now, ends=to_json(succeeded))
+        ledger.journal_jobs("job.succeeded", [job_id for job_id, _ in succeeded], actor)
+    if others:
+        _settle_others(db, ledger, actor, others, owned)
+    add_effects(db, ledger, actor, accepted)
+
+
+def _settle_others(
+    db: Database, ledger: Ledger, actor: str, ends: Sequence[Settlement], owned: Mapping[int, Owned]
+) -> None:
+    rows = [
+        (e.job_id, e.attempt, e.state, e.delay_s, int(e.spends_try), int(e.is_throttle))
+        for e in ends
+    ]
+    db.do("settle_if_running", now=ledger.now, ends=to_json(rows))
+    failures = []
+    for end in ends:
+        job = owned[end.job_id]
+        ledger.journal(_kind(end), job.source_id, job.run_id, job.id, end.attempt, actor, _why(end))
+        if end.state is JobState.WAITING:
+            ledger.count(job.run_id, "throttled" if end.is_throttle else "retried", 1)
+        if end.error:
+            failures.append((job.id, end.attempt, end.reason, end.error, end.traceback))
+        if end.closes_host:
+            _close_host(db, ledger, job, end)
+    if failures:
+        db.do("note_failures", now=ledger.now, failures=to_json(failures))
+
+
+def _kind(end: Settlement) -> str:
+    if end.state is JobState.WAITING:
+        if end.is_throttle:
+            return "job.throttled"
+        return "job.retried" if end.spends_try else "job.snoozed"
+    return "job.released" if end.state is JobState.QUEUED else f"job.{end.state}"
+
+
+def _why(end: Settlement) -> str:
+    text = f"{end.reason}: {end.error}" if end.error else end.reason
+    return f"{text} (again in {end.delay_s:.1f} s)" if end.state is JobState.WAITING else text
+
+
+def _close_host(db: Database, ledger: Ledger, job: Owned, end: Settlement) -> None:
+    until = ledger.now + end.closes_for_s
+    db.do("close_host", host=end.closes_host, until=until, reason=end.reason)
+    db.do("cool_down", id=job.source_id, until=until, reason=end.reason)
+
+
+def add_effects(
+    db: Database, ledger: Ledger, actor: str, accepted: Sequence[tuple[Settlement | Flush, Owned]]
+) -> None:
+    """Children, records, checkpoints, signals and notes of accepted attempts."""
+    children: list[tuple[Owned, NewJob]] = []
+    saves, marks, signals = [], [], []
+    for end, job in accepted:
+        effects = end.effects
+        if not effects:
+            continue
+        children.extend((job, child) for child in effects.children)
+        saves.extend((job.source_id, job.run_id, save) for save in effects.saves)
+        marks.extend(
+            (job.source_id, m.partition, m.cursor.decode(), job.run_id) for m in effects.marks
+        )
+        signals.extend(
+            (s.name, s.data.decode(), job.source_id, job.run_id) for s in effects.signals
+        )
+        for note in effects.notes:
+            ledger.journal(
+                "job.noted", job.source_id, job.run_id, job.id, end.attempt, actor, note.text
+            )
+        if effects.rejected:
+            ledger.count(job.run_id, "rejected", effects.rejected)
+    if children:
+        _add_children(db, ledger, children)
+    if saves:
+        save_records(db, ledger, saves)
+    if marks:
+        db.do("mark_checkpoints", now=ledger.now, marks=to_json(marks))
+    if signals:
+        db.do("add_signals", now=ledger.now, signals=to_json(signals))
+
+
+def _add_children(db: Database, ledger: Ledger, children: Sequence[tuple[Owned, NewJob]]) -> None:
+    by_run: dict[int, list[tuple[int | None, NewJob]]] = defaultdict(list)
+    source_of: dict[int, int] = {}
+    for parent, child in children:
+        by_run[parent.run_id].append((parent.id, child))
+        source_of[parent.run_id] = parent.source_id
+    for run_id, jobs in by_run.items():
+        add_jobs(db, ledger, run_id, source_of[run_id], jobs)
+
+
+def add_jobs(
+    db: Database,
+    ledger: Ledger,
+    run_id: int,
+    source_id: int,
+    jobs: Sequence[tuple[int | None, NewJob]],
+) -> int:
+    """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers how many are new."""
+    stages = ledger.stages(run_id)
+    first_id = 1 + int(db.value("last_job_id"))
+    rows, items = [], []
+    for job_id, (parent_id, job) in enumerate(jobs, first_id):
+        unit = stages[job.stage].unit
+        rank = ledger.now + job.priority * AGEING_S
+        rows.append((job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank))
+        items.append((job_id, parent_id, job.item.decode()))
+    added = db.do("add_jobs", now=ledger.now, jobs=to_json(rows))
+    db.do("add_items", items=to_json(items), first_id=first_id)
+    _count_new(db, ledger, run_id, rows, added, first_id)
+    return added
+
+
+def _count_new(
+    db: Database, ledger: Ledger, run_id: int, rows: Sequence[Any], added: int, first_id: int
+) -> None:
+    if added != len(rows):
+        new = set(db.json("new_job_ids", first_id=first_id))
+        rows = [row for row in rows if row[0] in new]
+    for row in rows:
+        ledger.added(run_id, row[3])
+
+
+def wake_due(db: Database, ledger: Ledger, now: float) -> float | None:
+    """Queue the waiting jobs whose time has come; answer when the next one is due."""
+    due: float | None = db.value("next_due")
+    if due is None or due > now:
+        return due
+    for run_id, stage in db.rows("wake_due", now=now, limit=WAKE_LIMIT):
+        ledger.moved(run_id, stage, JobState.WAITING, JobState.QUEUED)
+    next_due: float | None = db.value("next_due")
+    return next_due
+
+
+def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
+    """Start gather stages whose turn has come, and end the runs that have nothing left to do."""
+    ended = []
+    for run_id in ledger.runs_with_a_closed_stage():
+        text = db.value("run_to_advance", run_id=run_id)
+        if text is None:
+            continue
+        run = _decode_advancing(text)
+        step = advance(run.plan, run.counts)
+        if step.start:
+            jobs = [(None, _gather_job(run.plan, name)) for name in step.start]
+            add_jobs(db, ledger, run_id, run.source_id, jobs)
+            ledger.write_counts()
+        elif step.ends_as is not None:
+            db.do("end_run_if_active", id=run_id, state=step.ends_as, now=now)
+            ledger.journal(f"run.{step.ends_as}", run.source_id, run_id)
+            ended.append(run_id)
+    return ended
+
+
+def _gather_job(plan: Plan, name: str) -> NewJob:
+    stage = plan.stage(name)
+    assert stage is not None
+    return NewJob(stage=name, key="gather", item=b"null", priority=stage.priority)
+
+
+def claim(
+    db: Database,
+    sharing: Sharing,
+    ledger: Ledger,
+    now: float,
+    worker: str,
+    capacity: Capacity,
+    limits: Mapping[int, LaneLimits],
+) -> list[Claimed]:
+    """Take what the lanes may start and the worker can hold, fairly."""
+    lanes = ready_lanes(db, limits)
+    if not lanes:
+        return []
+    budget = Budget(capacity.slots, capacity.cpu, capacity.memory_mb)
+    ids = _pick(db, worker, sharing.share(lanes, budget, now))
+    if not ids:
+        return []
+    chosen = to_json(ids)
+    db.do("claim_if_queued", now=now, worker=worker, ids=chosen)
+    claimed = _decode_claimed(db.value("claimed", ids=chosen))
+    for job in claimed:
+        ledger.moved(job.run_id, job.stage, JobState.QUEUED, JobState.RUNNING)
+    for run_id, source_id in db.rows(
+        "begin_runs", now=now, ids=to_json({j.run_id for j in claimed})
+    ):
+        ledger.journal("run.started", source_id, run_id)
+    ledger.journal_jobs("job.started", ids, worker)
+    return claimed
+
+
+def ready_lanes(db: Database, limits: Mapping[int, LaneLimits]) -> list[Lane]:
+    """Every source that has queued jobs in a run that is not paused, with what is running of it."""
+    running: dict[tuple[int, bool], int] = defaultdict(int)
+    heads: dict[int, list[Head]] = defaultdict(list)
+    facts: dict[int, tuple[bool, float]] = {}
+    for row in db.json("ready_heads"):
+        source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, is_paused, cooldown = row
+        heads[source_id].append(Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb))
+        facts[source_id] = (bool(is_paused), cooldown)
+    if not heads:
+        return []
+    for source_id, unit, count in db.json("running_counts"):
+        running[source_id, unit == "candidate"] += count
+    return [
+        Lane(
+            source_id,
+            tuple(found),
+            limits_for(source_id, limits),
+            *facts[source_id],
+            running[source_id, False],
+            running[source_id, True],
+        )
+        for source_id, found in heads.items()
+    ]
+
+
+def _pick(db: Database, worker: str, grants: Sequence[Grant]) -> list[int]:
+    """The ids to claim, in rank order within each stage; at most one job that killed workers before."""
+    by_limit: dict[int, list[Grant]] = defaultdict(list)
+    for grant in grants:
+        by_limit[1 << (grant.count - 1).bit_length()].append(grant)
+    ward_is_free = db.value("ward_count", worker=worker) == 0
+    ids: list[int] = []
+    for limit, group in by_limit.items():
+        wanted = to_json([(grant.run_id, grant.stage) for grant in group])
+        found = db.json("pick", grants=wanted, limit=limit, ward_is_free=ward_is_free)
+        for grant, jobs in zip(group, found, strict=True):
+            for job_id, deaths in jobs[: grant.count]:
+                if deaths >= WARD_DEATHS:
+                    if not ward_is_free:
+                        continue
+                    ward_is_free = False
+                ids.append(job_id)
+    return ids
+
+
+def keep_snapshots(db: Database, kept: Sequence[Kept]) -> list[int]:
+    """Refer to payloads that lie in segments already; equal content has one place."""
+    if not kept:
+        return []
+    payloads = [(k.hash, k.segment, k.offset, k.length) for k in kept]
+    first_id = 1 + int(db.value("last_snapshot_id"))
+    rows = [
+        (i, k.job_id, k.run_id, k.url, k.hash, k.status, to_json(dict(k.headers)), k.fetched_at)
+        for i, k in enumerate(kept, first_id)
+    ]
+    db.do("add_payloads", payloads=to_json(payloads))
+    db.do("add_snapshots", snapshots=to_json(rows))
+    return [row[0] for row in rows]

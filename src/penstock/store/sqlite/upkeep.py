@@ -1,0 +1,145 @@
+"""Keeping the file small, sound and backed up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from penstock.clock import Clock
+from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
+from penstock.store.sqlite.database import Database, to_json, translated
+from penstock.store.store import Keep
+
+BACKUP_PAGES = 500
+
+
+class Upkeep:
+    """Retention, checks and backups."""
+
+    _db: Database
+    _clock: Clock
+
+    def prune(self, keep: Keep, limit: int = 1000) -> int:
+        """Drop one small batch of what is older than it has to be; 0 when there is nothing left to drop."""
+        now = self._clock.now()
+        dropped = 0
+        if keep.jobs_s is not None:
+            dropped += self._prune_jobs(now - keep.jobs_s, limit)
+        for query, seconds in (
+            ("drop_events", keep.events_s),
+            ("drop_versions", keep.versions_s),
+            ("drop_snapshots", keep.snapshots_s),
+        ):
+            if seconds is not None:
+                with self._db.writing():
+                    dropped += self._db.do(query, before=now - seconds, limit=limit)
+        return dropped
+
+    def _prune_jobs(self, before: float, limit: int) -> int:
+        with self._db.writing():
+            ids = self._db.json("old_jobs", before=before, limit=limit, after_id=0)
+            if ids:
+                chosen = to_json(ids)
+                for query in ("drop_jobs", "drop_items", "drop_failures"):
+                    self._db.do(query, ids=chosen)
+            return len(ids)
+
+    def drop_unused_segments(self) -> list[str]:
+        """Forget segments that nothing refers to any more; the caller deletes the files."""
+        with self._db.writing():
+            unused = [row[0] for row in self._db.rows("unused_segments")]
+            for segment in unused:
+                self._db.do("drop_payloads_of", segment=segment)
+        return unused
+
+    def truncate_wal(self) -> None:
+        """Give the space of the write-ahead log back; does nothing while a reader is in the way."""
+        with translated(self._db.path):
+            self._db.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def quick_check(self) -> None:
+        """Refuse to work on a damaged file."""
+        found = [row[0] for row in self._db.run_sql("PRAGMA quick_check(5)")]
+        if found != ["ok"]:
+            raise StoreCorrupt(
+                f"{self._db.path} is damaged: {found[0]}",
+                "stop Penstock, keep the file, and restore a backup: penstock db restore FILE",
+            )
+
+    def check(self) -> list[str]:
+        """Everything that is wrong with the database, in words; empty when it is sound."""
+        found = [str(row[0]) for row in self._db.run_sql("PRAGMA integrity_check(20)")]
+        problems = [f"file: {text}" for text in found if text != "ok"]
+        if problems:
+            return problems
+        for query, words in (
+            ("miscounted_stages", "stage counter does not equal its jobs: run"),
+            ("ownerless_jobs", "running without a worker: job"),
+            ("jobs_without_item", "has no item: job"),
+            ("snapshots_without_payload", "has no payload: snapshot"),
+        ):
+            rows = self._db.rows(query)
+            problems += [f"{words} {' '.join(str(value) for value in row)}" for row in rows[:20]]
+        return problems
+
+    def backup(self, target: Path) -> Iterator[float]:
+        """Copy the live database, yielding how much is done from 0 to 1; the copy is checked at the end.
+
+        Written beside its target and renamed, so that a half-made backup never has a backup's name.
+        """
+        part = target.with_name(target.name + ".part")
+        part.unlink(missing_ok=True)
+        with translated(target):
+            copy = apsw.Connection(str(part))
+            with copy.backup("main", self._db.connection, "main") as step:
+                while not step.done:
+                    step.step(BACKUP_PAGES)
+                    yield 1.0 - step.remaining / max(1, step.page_count)
+            copy.pragma("journal_mode", "delete")
+            verdict = copy.pragma("integrity_check")
+            copy.close()
+        if verdict != "ok":
+            part.unlink(missing_ok=True)
+            raise StoreCorrupt(f"the backup is damaged ({verdict}); the database itself may be")
+        os.replace(part, target)
+
+
+def restore(backup: Path, target: Path) -> None:
+    """Put a backup in a database's place, after checking it; the old file is kept beside it.
+
+    Leases in a backup are void: its workers are buried, so that what they had claimed runs again.
+    """
+    if not backup.is_file():
+        raise StoreError(f"there is no backup at {backup}")
+    part = target.with_name(target.name + ".restoring")
+    shutil.copyfile(backup, part)
+    try:
+        _verify(part)
+    except PenstockError:
+        part.unlink(missing_ok=True)
+        raise
+    with open(part, "rb+") as file:
+        os.fsync(file.fileno())
+    # The old log belongs to the old file: left in place, it would be replayed into the new one.
+    for tail in ("-wal", "-shm"):
+        target.with_name(target.name + tail).unlink(missing_ok=True)
+    if target.exists():
+        os.replace(target, target.with_name(target.name + ".before-restore"))
+    os.replace(part, target)
+
+
+def _verify(path: Path) -> None:
+    with translated(path):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            verdict = connection.pragma("integrity_check")
+            if verdict != "ok":
+                raise StoreCorrupt(f"{path.name} is damaged: {verdict}", "try an older backup")
+            if connection.pragma("application_id") == 0:
+                raise Refused(f"{path.name} is not a backup of Penstock's")
+        finally:
+            connection.close()

@@ -1,0 +1,74 @@
+-- name: old_jobs
+-- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
+SELECT json_group_array(id) FROM (
+  SELECT job.id FROM job JOIN run ON run.id = job.run_id
+  WHERE job.id > :after_id AND run.finished_at < :before
+    AND job.state IN ('succeeded', 'skipped', 'cancelled')
+  ORDER BY job.id LIMIT :limit
+);
+
+-- name: drop_jobs
+DELETE FROM job WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: drop_items
+DELETE FROM job_item WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: drop_failures
+DELETE FROM job_failure WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: drop_events
+DELETE FROM event WHERE id IN (SELECT id FROM event WHERE at < :before ORDER BY id LIMIT :limit) AND at < :before;
+
+-- name: drop_versions
+DELETE FROM record_version WHERE rowid IN (SELECT rowid FROM record_version WHERE updated_at < :before LIMIT :limit);
+
+-- name: drop_snapshots
+-- What a quarantined job fetched stays: it is the evidence.
+DELETE FROM snapshot WHERE id IN (
+  SELECT s.id FROM snapshot AS s
+  WHERE s.fetched_at < :before
+    AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled'))
+  ORDER BY s.id LIMIT :limit
+);
+
+-- name: unused_segments
+SELECT DISTINCT p.segment FROM payload AS p
+WHERE NOT EXISTS (
+  SELECT 1 FROM payload AS q JOIN snapshot AS s ON s.hash = q.hash WHERE q.segment = p.segment
+);
+
+-- name: drop_payloads_of
+DELETE FROM payload WHERE segment = :segment;
+
+-- name: miscounted_stages
+-- Counters that do not equal the rows they count.
+SELECT g.run_id, g.stage FROM run_stage AS g
+LEFT JOIN (
+  SELECT run_id, stage,
+    sum(state = 'queued') AS queued, sum(state = 'running') AS running, sum(state = 'waiting') AS waiting,
+    sum(state = 'held') AS held, sum(state = 'quarantined') AS quarantined
+  FROM job GROUP BY run_id, stage
+) AS c ON c.run_id = g.run_id AND c.stage = g.stage
+WHERE g.queued <> coalesce(c.queued, 0) OR g.running <> coalesce(c.running, 0)
+  OR g.waiting <> coalesce(c.waiting, 0) OR g.held <> coalesce(c.held, 0)
+  OR g.quarantined <> coalesce(c.quarantined, 0);
+
+-- name: ownerless_jobs
+SELECT id FROM job WHERE state = 'running' AND worker NOT IN (SELECT id FROM worker);
+
+-- name: jobs_without_item
+SELECT j.id FROM job AS j LEFT JOIN job_item AS i ON i.job_id = j.id WHERE i.job_id IS NULL;
+
+-- name: snapshots_without_payload
+SELECT s.id FROM snapshot AS s LEFT JOIN payload AS p ON p.hash = s.hash WHERE p.hash IS NULL;
+
+-- name: overview
+SELECT json_object(
+  'queued', coalesce(sum(g.queued), 0), 'running', coalesce(sum(g.running), 0),
+  'waiting', coalesce(sum(g.waiting), 0), 'quarantined', coalesce(sum(g.quarantined), 0),
+  'active_runs', (SELECT count(*) FROM run WHERE state IN ('queued', 'running', 'paused')),
+  'paused_sources', (SELECT count(*) FROM source WHERE paused_at IS NOT NULL),
+  'workers', (SELECT count(*) FROM worker WHERE lease_expires_at > :now),
+  'records', (SELECT coalesce(sum(records), 0) FROM collection),
+  'next_due_at', (SELECT min(due_at) FROM job WHERE state = 'waiting'))
+FROM run_stage AS g JOIN run ON run.id = g.run_id AND run.state <> 'cancelled';

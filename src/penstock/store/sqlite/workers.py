@@ -1,0 +1,91 @@
+"""Workers: one lease each; a worker that dies is buried and its jobs run again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.clock import Clock
+from penstock.jobs.job import JobState
+from penstock.jobs.retry import MAX_DEATHS
+from penstock.store.sqlite.database import Database, to_json
+from penstock.store.sqlite.ledger import Ledger
+from penstock.store.sqlite.turn import advance_runs
+from penstock.store.store import WorkerRow
+
+LEASE_S = 15.0
+
+
+class Workers:
+    """The verbs of liveness."""
+
+    _db: Database
+    _clock: Clock
+
+    def register(self, worker: str, host: str, pid: int, version: str) -> None:
+        """Begin a worker's lease; nothing can be claimed without one."""
+        now = self._clock.now()
+        with self._db.writing():
+            self._db.do(
+                "register", id=worker, host=host, pid=pid, version=version, now=now, lease_s=LEASE_S
+            )
+            ledger = Ledger(self._db, now)
+            ledger.journal("worker.started", actor=worker)
+            ledger.write()
+
+    def beat(self, worker: str) -> bool:
+        """Renew a worker's lease; False when it was buried and must stop."""
+        with self._db.writing():
+            return (
+                self._db.do("beat_if_registered", id=worker, now=self._clock.now(), lease_s=LEASE_S)
+                > 0
+            )
+
+    def expired_workers(self) -> list[str]:
+        return [row[0] for row in self._db.rows("expired", now=self._clock.now())]
+
+    def bury(self, worker: str, reason: str) -> list[int]:
+        """Return a dead worker's jobs to their lanes, counting the attempt; answers with their ids.
+
+        Goes by the worker's name alone: one that is alive but was buried loses its jobs too, and learns
+        of it when its next turn answers that it is. A job under which three workers died is quarantined.
+        """
+        return self._take_back("bury_jobs", "worker.buried", worker, reason, max_deaths=MAX_DEATHS)
+
+    def sign_off(self, worker: str) -> list[int]:
+        """End a worker that drained: what it did not finish is released, and no attempt is spent."""
+        return self._take_back("release_jobs", "worker.stopped", worker, "drained")
+
+    def _take_back(
+        self, query: str, kind: str, worker: str, reason: str, **values: Any
+    ) -> list[int]:
+        now = self._clock.now()
+        with self._db.writing():
+            if not self._db.do("unregister", id=worker):
+                return []
+            ledger = Ledger(self._db, now)
+            ledger.journal(kind, actor=worker, detail=reason)
+            jobs = self._db.rows(query, id=worker, now=now, **values)
+            poison = []
+            for job_id, run_id, source_id, stage, attempt, state in jobs:
+                ledger.moved(run_id, stage, JobState.RUNNING, JobState(state))
+                is_poison = state == JobState.QUARANTINED
+                name = "job.quarantined" if is_poison else "job.released"
+                ledger.journal(name, source_id, run_id, job_id, attempt, worker, reason)
+                if is_poison:
+                    error = f"its worker died under it {MAX_DEATHS} times ({reason})"
+                    poison.append((job_id, attempt, "poison", error, ""))
+            if poison:
+                self._db.do("note_failures", now=now, failures=to_json(poison))
+            ledger.write_counts()
+            advance_runs(self._db, ledger, now)
+            ledger.write()
+            return [row[0] for row in jobs]
+
+    def workers(self) -> list[WorkerRow]:
+        return msgspec.json.decode(self._db.value("workers"), type=list[WorkerRow])
+
+    def jobs_of(self, worker: str) -> set[tuple[int, int]]:
+        """The (job, attempt) pairs a worker still owns."""
+        return {(job_id, attempt) for job_id, attempt in self._db.json("jobs_of", id=worker)}

@@ -1,0 +1,353 @@
+"""The seam: every verb a store must offer, in the words of the domain.
+
+One contract suite (`tests/contract`) runs against every store. Verbs are synchronous and called from
+one thread; each is durable when it returns, and each is one transaction unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from penstock.gates.lanes import LaneLimits
+from penstock.jobs.job import Claimed, JobState, NewJob
+from penstock.jobs.outcome import Flush, Settlement
+from penstock.jobs.run import Plan, RunKind, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a worker can take on now: free slots, and what is left of its ceilings."""
+
+    slots: int
+    cpu: float = float("inf")
+    memory_mb: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A payload that was fetched for a job and lies in a segment, to be referred to."""
+
+    job_id: int
+    run_id: int
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    fetched_at: float
+    hash: str
+    segment: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn did: which ends were accepted, which came too late, what is to be started."""
+
+    settled: list[int] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+    claimed: list[Claimed] = field(default_factory=list)
+    snapshot_ids: list[int] = field(default_factory=list)
+    ended_runs: list[int] = field(default_factory=list)
+    next_due_at: float | None = None
+    is_buried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    job_id: int
+    is_new: bool
+
+
+class SourceRow(msgspec.Struct, frozen=True):
+    id: int
+    key: str
+    paused_at: float | None
+    pause_reason: str
+    cooldown_until: float
+    cooldown_reason: str
+    schedule: str
+    next_run_at: float | None
+    runs: int = 0
+    last_run_id: int | None = None
+    last_state: str | None = None
+    last_finished_at: float | None = None
+    queued: int = 0
+    running: int = 0
+    waiting: int = 0
+    quarantined: int = 0
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    id: int
+    source_id: int
+    source: str
+    kind: RunKind
+    state: RunState
+    actor: str
+    reason: str
+    pipeline_version: str
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+    inserted: int
+    updated: int
+    unchanged: int
+    rejected: int
+    retried: int
+    throttled: int
+    pages: int = 0
+    pages_done: int = 0
+    candidates: int = 0
+    queued: int = 0
+    running: int = 0
+    waiting: int = 0
+    held: int = 0
+    succeeded: int = 0
+    skipped: int = 0
+    quarantined: int = 0
+    cancelled: int = 0
+
+    @property
+    def is_ended(self) -> bool:
+        return self.finished_at is not None
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    id: int
+    run_id: int
+    source: str
+    stage: str
+    unit: str
+    key: str
+    state: JobState
+    attempt: int
+    tries: int
+    throttles: int
+    deaths: int
+    worker: str | None
+    at: float
+    due_at: float | None
+    error: str | None = None
+    kind: str | None = None
+
+
+class EventRow(msgspec.Struct, frozen=True):
+    id: int
+    at: float
+    kind: str
+    source: str | None
+    run_id: int | None
+    job_id: int | None
+    attempt: int | None
+    actor: str
+    detail: str
+
+
+class RecordRow(msgspec.Struct, frozen=True):
+    key: str
+    data: Any
+    score: float | None
+    source: str
+    run: int
+    version: int
+    updated_at: float
+    snapshot_id: int | None = None
+    pipeline_version: str = ""
+
+
+class WorkerRow(msgspec.Struct, frozen=True):
+    id: str
+    host: str
+    pid: int
+    version: str
+    started_at: float
+    lease_expires_at: float
+    running: int = 0
+
+
+class SnapshotRow(msgspec.Struct, frozen=True):
+    id: int
+    url: str
+    status: int
+    headers: dict[str, str]
+    fetched_at: float
+    hash: str
+    segment: str
+    offset: int
+    length: int
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """The whole project in numbers, read from maintained counters only."""
+
+    queued: int
+    running: int
+    waiting: int
+    quarantined: int
+    active_runs: int
+    paused_sources: int
+    workers: int
+    records: int
+    next_due_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    run_id: int | None = None
+    source: str | None = None
+    stage: str | None = None
+    states: tuple[JobState, ...] = ()
+    limit: int = 50
+    after_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long finished things are kept, in seconds; `None` keeps them for ever."""
+
+    jobs_s: float | None
+    events_s: float | None
+    versions_s: float | None
+    snapshots_s: float | None
+
+
+class Store(Protocol):
+    """A durable store of runs, jobs, records and the journal."""
+
+    def close(self) -> None: ...
+
+    # The loop.
+
+    def turn(
+        self,
+        worker: str,
+        ends: Sequence[Settlement | Flush],
+        capacity: Capacity,
+        limits: Mapping[int, LaneLimits],
+        kept: Sequence[Kept] = (),
+    ) -> Turn: ...
+
+    def has_changed(self) -> bool: ...
+
+    # Runs and jobs.
+
+    def ensure_sources(self, keys: Sequence[str]) -> dict[str, int]: ...
+
+    def start_run(
+        self,
+        source_id: int,
+        kind: RunKind,
+        plan: Plan,
+        pipeline_version: str,
+        *,
+        key: str,
+        actor: str,
+        reason: str = "",
+        tick: Tick | None = None,
+    ) -> tuple[int, bool]: ...
+
+    def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]: ...
+
+    def pause_source(self, source_id: int, actor: str, reason: str) -> bool: ...
+
+    def resume_source(self, source_id: int, actor: str, reason: str) -> bool: ...
+
+    def pause_run(self, run_id: int, actor: str, reason: str) -> bool: ...
+
+    def resume_run(self, run_id: int, actor: str, reason: str) -> bool: ...
+
+    def cancel_run(self, run_id: int, actor: str, reason: str) -> bool: ...
+
+    def sweep_cancelled(self, limit: int = 2000) -> int: ...
+
+    def cancel_job(self, job_id: int, actor: str, reason: str) -> bool: ...
+
+    def retry_job(self, job_id: int, actor: str, reason: str) -> bool: ...
+
+    def retry_failed(self, run_id: int, actor: str, reason: str) -> int: ...
+
+    # Workers.
+
+    def register(self, worker: str, host: str, pid: int, version: str) -> None: ...
+
+    def beat(self, worker: str) -> bool: ...
+
+    def bury(self, worker: str, reason: str) -> list[int]: ...
+
+    def sign_off(self, worker: str) -> list[int]: ...
+
+    def expired_workers(self) -> list[str]: ...
+
+    def workers(self) -> list[WorkerRow]: ...
+
+    def jobs_of(self, worker: str) -> set[tuple[int, int]]: ...
+
+    # Upkeep.
+
+    def prune(self, keep: Keep, limit: int = 1000) -> int: ...
+
+    def check(self) -> list[str]: ...
+
+    def backup(self, target: Path) -> Iterator[float]: ...
+
+    # Reading.
+
+    def overview(self) -> Overview: ...
+
+    def sources(self) -> list[SourceRow]: ...
+
+    def runs(
+        self, source: str | None = None, active_only: bool = False, limit: int = 20
+    ) -> list[RunRow]: ...
+
+    def run(self, run_id: int) -> RunRow | None: ...
+
+    def plan_of(self, run_id: int) -> Plan: ...
+
+    def jobs(self, wanted: JobFilter) -> list[JobRow]: ...
+
+    def job(self, job_id: int) -> JobRow | None: ...
+
+    def events(
+        self,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        after_id: int = 0,
+        limit: int = 50,
+    ) -> list[EventRow]: ...
+
+    def collections(self) -> list[tuple[str, int]]: ...
+
+    def records(
+        self, collection: str, after_key: str = "", limit: int = 500
+    ) -> list[RecordRow]: ...
+
+    def versions(self, collection: str, key: str) -> list[RecordRow]: ...
+
+    def checkpoints(self, source_id: int) -> dict[str, Any]: ...
+
+    def snapshot_of(self, job_id: int, url: str) -> SnapshotRow | None: ...
+
+    def last_snapshot(self, url: str) -> SnapshotRow | None: ...
+
+    def places(self, hashes: Sequence[str]) -> dict[str, tuple[str, int, int]]: ...
+
+    def closed_hosts(self) -> dict[str, float]: ...
+
+    # Schedules.
+
+    def plan_tick(self, source_id: int, schedule: str, next_run_at: float | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A schedule's firing: written with the run it starts, so that neither exists without the other."""
+
+    schedule: str
+    next_run_at: float | None
