@@ -1,0 +1,67 @@
+"""`penstock init`: a project to begin with."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from penstock.errors import Refused, UsageError
+
+GITIGNORE = ".gitignore"
+EXAMPLES = """\
+examples:
+  penstock init              a project in this folder
+  penstock init shop-watch   a project in ./shop-watch
+"""
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "init",
+        help="make a new project with a first pipeline",
+        description="Write penstock.yaml, products.py (a first pipeline of twenty lines) and "
+        ".gitignore. A file that is there already is never overwritten.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "dir", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder (this one)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the first project, all of it or none; a .gitignore that is there is kept."""
+    from penstock.demo.folder import template
+
+    folder: Path = args.dir
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file, not a folder")
+    texts = {_file_name(name): text for name, text in template("first")}
+    there = {name for name in texts if (folder / name).exists()}
+    for name in sorted(there - {GITIGNORE}):
+        raise Refused(
+            f"{folder / name} is there already; nothing was written",
+            "choose another folder: penstock init DIR",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in texts.keys() - there:
+        (folder / name).write_text(texts[name], encoding="utf-8")
+    print(_report(folder, sorted(texts.keys() - there), keeps_gitignore=bool(there)))
+    return 0
+
+
+def _file_name(template_name: str) -> str:
+    # Kept without its dot in the package, where a .gitignore would hide files from the build.
+    return GITIGNORE if template_name == "gitignore" else template_name
+
+
+def _report(folder: Path, written: list[str], keeps_gitignore: bool) -> str:
+    enter = "" if folder == Path() else f"  cd {folder}\n"
+    kept = "\nYour .gitignore was kept; let it ignore penstock.db* and snapshots/."
+    return f"""\
+Wrote {", ".join(str(folder / name) for name in written)}.{kept if keeps_gitignore else ""}
+
+Put your site and its sitemap into {folder / "penstock.yaml"}, in place of example.com. Then:
+{enter}  penstock run example.com
+  penstock records product"""

@@ -1,0 +1,179 @@
+"""What the demo shows: progress while it goes on, a summary when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from penstock.engine.foreground import RunReport
+
+# Beside the counts of a run, in the order in which a page passes them.
+ROWS = {
+    "pages": "pages",
+    "candidates": "candidates",
+    "accepted": "accepted",
+    "inserted": "  inserted",
+    "updated": "  updated",
+    "unchanged": "  unchanged",
+    "rejected": "rejected",
+    "skipped": "skipped",
+    "retried": "retried",
+    "quarantined": "quarantined",
+}
+LINE_EVERY_PAGES = 50
+WELL, BAD = "completed", ("failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one demo came to: its runs, and how many records each collection held before and after."""
+
+    reports: Sequence[RunReport]
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        return {name: sum(each.counts[name] for each in self.reports) for name in ROWS}
+
+    @property
+    def is_repeat(self) -> bool:
+        return bool(self.before)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "sources": {each.source: _report_as_json(each) for each in self.reports},
+            "totals": self.totals,
+            "records": {"before": dict(self.before), "after": dict(self.after)},
+        }
+
+    def sentences(self) -> list[str]:
+        """What the numbers mean, in words."""
+        return [*self._about_runs(), self._about_records()]
+
+    def _about_runs(self) -> list[str]:
+        well = [each.source for each in self.reports if each.state == WELL]
+        told = [f"{' and '.join(well)}: complete, every page settled."] if well else []
+        for each in self.reports:
+            if each.state != WELL:
+                stuck = each.counts["quarantined"]
+                told.append(
+                    f"{each.source}: {each.state}. {stuck} of its pages never came right and are in "
+                    "quarantine with their errors; the other sources did not notice."
+                )
+        return told
+
+    def _about_records(self) -> str:
+        totals, held = self.totals, sum(self.after.values())
+        if not self.is_repeat:
+            return f"{held} records: {_listed(self.after)}."
+        if self.after == self.before and not totals["updated"]:
+            return (
+                f"Nothing was doubled: {totals['accepted']} records were saved again, all of them "
+                f"unchanged, and there are {held} as before: {_listed(self.after)}."
+            )
+        return (
+            f"{totals['inserted']} records are new, {totals['updated']} have changed, the rest is "
+            f"unchanged; there are {held} now, {sum(self.before.values())} before."
+        )
+
+
+def summary_table(reports: Sequence[RunReport], totals: Mapping[str, int]) -> Table:
+    """A column per source: thirteen narrow rows fit a terminal that thirteen columns would not."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("")
+    for each in reports:
+        table.add_column(each.source, justify="right")
+    table.add_column("in all", justify="right")
+    table.add_row("state", *(_painted(each.state) for each in reports), "")
+    for name, label in ROWS.items():
+        cells = [str(each.counts[name]) for each in reports]
+        table.add_row(label, *cells, str(totals[name]), style="dim" if label != name else "")
+    seconds = [f"{each.seconds:.1f}" for each in reports]
+    longest = max((each.seconds for each in reports), default=0.0)
+    table.add_row("seconds", *seconds, f"{longest:.1f}")
+    return table
+
+
+class LiveProgress:
+    """A bar per source that moves in place; for a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, refresh_per_second=10, transient=True)
+
+    def __enter__(self) -> LiveProgress:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, reports: list[RunReport]) -> None:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+        for each in reports:
+            table.add_row(
+                each.source, _bar(each), _pages(each), _painted(each.state), _asides(each)
+            )
+        self._live.update(Group(table))
+
+
+class LineProgress:
+    """A line now and then; for a log, a pipe or a file."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told: dict[str, object] = {}
+
+    def __enter__(self) -> LineProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, reports: list[RunReport]) -> None:
+        for each in reports:
+            mark = (each.state, each.counts["pages_done"] // LINE_EVERY_PAGES)
+            if self._told.get(each.source) != mark:
+                self._told[each.source] = mark
+                self._console.print(f"{each.source}: {each.state}, {_pages(each)}{_asides(each)}")
+
+
+def _bar(report: RunReport) -> ProgressBar:
+    pages = report.counts["pages"]
+    return ProgressBar(total=max(pages, 1), completed=report.counts["pages_done"], width=24)
+
+
+def _pages(report: RunReport) -> str:
+    return f"{report.counts['pages_done']} of {report.counts['pages']} pages"
+
+
+def _asides(report: RunReport) -> str:
+    names = ("waiting", "retried", "quarantined")
+    told = [f"{report.counts[name]} {name}" for name in names if report.counts[name]]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _painted(state: str) -> Text:
+    return Text(state, "green" if state == WELL else "red" if state in BAD else "yellow")
+
+
+def _listed(records: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {collection}" for collection, count in records.items())
+
+
+def _report_as_json(report: RunReport) -> dict[str, Any]:
+    return {
+        "run": report.run,
+        "source": report.source,
+        "kind": report.kind,
+        "state": report.state,
+        "seconds": round(report.seconds, 3),
+        "counts": dict(report.counts),
+    }

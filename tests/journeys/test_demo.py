@@ -1,0 +1,168 @@
+"""`penstock demo` and `penstock init`, as a newcomer meets them: the real command in a subprocess."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.demo.site import Site
+
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
+    "PYTHONPATH": str(Path(penstock.__file__).parents[1]),
+    "PYTHONUNBUFFERED": "1",
+}
+PENSTOCK = [sys.executable, "-m", "penstock"]
+UNDER_A_MINUTE_S = 60
+
+RECORDS = {"product": 208, "article": 36, "offer": 39}
+FIRST = {
+    "catalogue": {
+        **{"pages": 220, "candidates": 217, "accepted": 212, "rejected": 5, "skipped": 3},
+        **{"inserted": 208, "updated": 0, "unchanged": 4, "quarantined": 0, "retried": 0},
+    },
+    "news": {
+        **{"pages": 40, "candidates": 39, "accepted": 36, "rejected": 3, "skipped": 1},
+        **{"inserted": 36, "updated": 0, "unchanged": 0, "quarantined": 0, "retried": 0},
+    },
+    "flaky": {
+        **{"pages": 45, "candidates": 39, "accepted": 39, "rejected": 0, "skipped": 0},
+        **{"inserted": 39, "updated": 0, "unchanged": 0, "quarantined": 6},
+    },
+}
+STATES = {"catalogue": "completed", "news": "completed", "flaky": "partial"}
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PENSTOCK, *arguments],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=UNDER_A_MINUTE_S,
+    )
+
+
+def demo(cwd: Path) -> dict[str, Any]:
+    done = run("demo", "--dir", "here", "--json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def counts(summary: dict[str, Any], source: str) -> dict[str, int]:
+    found: dict[str, int] = summary["sources"][source]["counts"]
+    return {name: found[name] for name in FIRST[source]}
+
+
+@pytest.mark.timeout(150)
+def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path: Path) -> None:
+    first = demo(tmp_path)
+    assert {name: each["state"] for name, each in first["sources"].items()} == STATES
+    assert {source: counts(first, source) for source in FIRST} == FIRST
+    assert first["sources"]["flaky"]["counts"]["retried"] > 0
+    assert first["totals"]["pages"] == 305
+    assert first["records"] == {"before": {}, "after": RECORDS}
+
+    second = demo(tmp_path)
+    assert {name: each["state"] for name, each in second["sources"].items()} == STATES
+    for source, expected in FIRST.items():
+        accepted = expected["accepted"]
+        again = {**expected, "inserted": 0, "unchanged": accepted}
+        assert counts(second, source) == again
+    assert second["records"] == {"before": RECORDS, "after": RECORDS}
+
+
+@pytest.mark.timeout(150)
+def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*PENSTOCK, "demo"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    ) as begun:
+        assert begun.stdout is not None
+        for line in begun.stdout:
+            if line.startswith("catalogue: running"):
+                break
+        begun.send_signal(signal.SIGINT)
+        rest = begun.stdout.read()
+        assert begun.wait(timeout=30) == 130
+    assert "run the same command and it goes on" in rest
+
+    done = run("demo", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "flaky: partial. 6 of its pages" in done.stdout
+    assert_suggestions_work(done.stdout, tmp_path)
+    held = run(
+        "records", "product", "--format", "jsonl", "--project", "penstock-demo", cwd=tmp_path
+    )
+    keys = [json.loads(line)["key"] for line in held.stdout.splitlines()]
+    assert len(keys) == len(set(keys)) == RECORDS["product"]
+
+
+def assert_suggestions_work(output: str, cwd: Path) -> None:
+    _, _, tail = output.partition("Three things to try next:\n")
+    suggested = [shlex.split(line) for line in tail.splitlines() if line.strip()]
+    assert len(suggested) == 3
+    for command in suggested[:2]:
+        done = subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+    assert suggested[2][-3:] == ["demo", "--dir", "penstock-demo"]
+
+
+def test_demo_refuses_a_folder_that_is_not_its_own(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    done = run("demo", "--dir", ".", cwd=tmp_path)
+    assert done.returncode == 7
+    assert "not empty" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.timeout(90)
+def test_first_project_runs_as_it_is_written_once_it_names_a_site(tmp_path: Path) -> None:
+    made = run("init", "shop-watch", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    project = tmp_path / "shop-watch"
+    with Site() as site:
+        config = (project / "penstock.yaml").read_text()
+        config = config.replace("https://example.com", site.origins["catalogue"])
+        config = config.replace(
+            "limits: {concurrency: 4, rate: 60/m}", "fetch: {allow_private: true}"
+        )
+        (project / "penstock.yaml").write_text(config)
+
+        done = run("run", "example.com", cwd=project)
+
+    assert done.returncode == 0, done.stderr
+    held = run("records", "product", "--format", "jsonl", cwd=project)
+    records = [json.loads(line)["data"] for line in held.stdout.splitlines()]
+    assert len(records) == 217
+    lamp = next(each for each in records if each["url"].endswith("/product/1"))
+    assert (lamp["name"], lamp["price"]) == ("Brass lamp", "42.05")
+
+
+def test_init_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "products.py").write_text("mine = True\n")
+    done = run("init", cwd=tmp_path)
+    assert done.returncode == 7
+    assert "products.py is there already" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["products.py"]
+
+
+def test_init_keeps_a_gitignore(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    done = run("init", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Your .gitignore was kept" in done.stdout
+    assert (tmp_path / ".gitignore").read_text() == "*.log\n"
+    assert (tmp_path / "penstock.yaml").exists()
