@@ -1,0 +1,240 @@
+"""A project: its settings, its pipelines and its store, and the verbs an operator or a program has.
+
+The command line, the demo and user code all go through this class; none of them reaches the store
+by another way.
+"""
+
+from __future__ import annotations
+
+import getpass
+import importlib
+import sys
+import uuid
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+from penstock.clock import Clock, SystemClock
+from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nearest
+from penstock.gates.lanes import LaneLimits
+from penstock.jobs.run import RunKind
+from penstock.pipeline.graph import Graph
+from penstock.pipeline.pipeline import Pipeline
+from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
+from penstock.store.sqlite.store import SqliteStore
+from penstock.store.store import JobRow, RunRow
+
+
+class Project:
+    """One penstock.yaml and everything that belongs to it."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self._graphs: dict[str, Graph] = {}
+
+    @classmethod
+    def load(cls, directory: str | Path = ".", environment: str | None = None) -> Project:
+        """Read the project in a folder and validate every pipeline that its sources name."""
+        project = cls.open(directory, environment)
+        for source in project.settings.sources.values():
+            project.graph(source)
+        return project
+
+    @classmethod
+    def open(cls, directory: str | Path = ".", environment: str | None = None) -> Project:
+        """Read the project's settings only: enough to look, quick, and runs none of its code."""
+        return cls(load_settings(Path(directory), environment))
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        store = self.__dict__.pop("store", None)
+        if store is not None:
+            store.close()
+
+    @cached_property
+    def store(self) -> SqliteStore:
+        return self.open_store()
+
+    def open_store(self) -> SqliteStore:
+        """A connection of its own, for a thread of its own."""
+        return SqliteStore(self.settings.store_file, self.clock)
+
+    @cached_property
+    def source_ids(self) -> dict[str, int]:
+        return self.store.ensure_sources(list(self.settings.sources))
+
+    def limits(self) -> dict[int, LaneLimits]:
+        """What the configuration allows each lane."""
+        return {
+            self.source_ids[key]: LaneLimits(
+                source.limits.concurrency, source.limits.candidates, source.weight
+            )
+            for key, source in self.settings.sources.items()
+        }
+
+    def source(self, name: str) -> SourceSettings:
+        """The source that is meant by a name in any spelling."""
+        found = self.settings.sources.get(normalise_source(name))
+        if found is None:
+            raise UsageError(
+                f"{self.settings.file.name} has no source {name!r}",
+                nearest(name, self.settings.sources),
+            )
+        return found
+
+    def graph(self, source: SourceSettings) -> Graph:
+        """The source's pipeline, imported from beside penstock.yaml and validated."""
+        if source.pipeline not in self._graphs:
+            where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
+            self._graphs[source.pipeline] = load_graph(source.pipeline, self.settings.root, where)
+        return self._graphs[source.pipeline]
+
+    # Verbs.
+
+    def run(self, name: str, kind: str = "full", actor: str | None = None, reason: str = "") -> int:
+        """Queue a run of a source and answer with its number; it survives whatever comes next."""
+        return self.start_run(name, kind, actor, reason).id
+
+    def start_run(
+        self, name: str, kind: str = "full", actor: str | None = None, reason: str = ""
+    ) -> RunRow:
+        source = self.source(name)
+        graph = self.graph(source)
+        run_id, _ = self.store.start_run(
+            self.source_ids[source.key],
+            RunKind(kind),
+            graph.plan(source.priority),
+            graph.version,
+            key=f"manual:{uuid.uuid4().hex}",
+            actor=actor or default_actor(),
+            reason=reason,
+        )
+        return self.require_run(run_id)
+
+    def pause(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
+        """Pause a source (by name) or a run (by number); False if it is paused already."""
+        if isinstance(target, int):
+            run = self.require_run(target)
+            if run.is_ended:
+                raise Refused(f"run {target} is {run.state}; only an active run can be paused")
+            return self.store.pause_run(target, actor or default_actor(), reason)
+        return self.store.pause_source(self._id_of(target), actor or default_actor(), reason)
+
+    def resume(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
+        """Resume a source or a run; False if it is not paused."""
+        if isinstance(target, int):
+            self.require_run(target)
+            return self.store.resume_run(target, actor or default_actor(), reason)
+        return self.store.resume_source(self._id_of(target), actor or default_actor(), reason)
+
+    def cancel(self, run_id: int, actor: str | None = None, reason: str = "") -> Iterator[int]:
+        """Cancel a run now, then sweep its queued jobs, yielding how many each batch swept."""
+        run = self.require_run(run_id)
+        if not self.store.cancel_run(run_id, actor or default_actor(), reason):
+            raise Refused(f"run {run_id} is {run.state} already")
+        while swept := self.store.sweep_cancelled():
+            yield swept
+
+    def cancel_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        job = self.require_job(job_id)
+        if job.unit == "run" and job.key == "root":
+            raise Refused(
+                f"job {job_id} is the first job of run {job.run_id}",
+                f"cancel the run: penstock cancel {job.run_id}",
+            )
+        return self.store.cancel_job(job_id, actor or default_actor(), reason)
+
+    def retry_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """Queue a quarantined or waiting job again, with fresh tries."""
+        job = self.require_job(job_id)
+        self._refuse_cancelled(job.run_id)
+        return self.store.retry_job(job_id, actor or default_actor(), reason)
+
+    def retry_failed(self, run_id: int, actor: str | None = None, reason: str = "") -> int:
+        """Queue a run's quarantined jobs again, and only those."""
+        self._refuse_cancelled(run_id)
+        return self.store.retry_failed(run_id, actor or default_actor(), reason)
+
+    def require_run(self, run_id: int) -> RunRow:
+        run = self.store.run(run_id)
+        if run is None:
+            raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+        return run
+
+    def require_job(self, job_id: int) -> JobRow:
+        job = self.store.job(job_id)
+        if job is None:
+            raise UsageError(f"there is no job {job_id}", "penstock jobs lists them")
+        return job
+
+    def _refuse_cancelled(self, run_id: int) -> None:
+        if self.require_run(run_id).state == "cancelled":
+            raise Refused(f"run {run_id} was cancelled; start a new run instead")
+
+    def _id_of(self, name: str) -> int:
+        return self.source_ids[self.source(name).key]
+
+
+def load_graph(pipeline: str, root: Path, where: str) -> Graph:
+    """Import `module:name` from a project's folder; every way this can fail is said in one line."""
+    module_name, _, name = pipeline.partition(":")
+    module = _import_beside(module_name, root, where)
+    found = getattr(module, name, None)
+    if found is None:
+        pipelines = [key for key, value in vars(module).items() if isinstance(value, Pipeline)]
+        raise ConfigError(
+            f"{where}: module {module_name!r} has no {name!r}", nearest(name, pipelines)
+        )
+    if not isinstance(found, Pipeline):
+        raise ConfigError(f"{where}: {pipeline!r} is a {type(found).__name__}, not a Pipeline")
+    try:
+        return found.compile()
+    except PipelineError as error:
+        raise PipelineError(f"{where}: {error.message}", error.hint) from error
+
+
+def _import_beside(module_name: str, root: Path, where: str) -> object:
+    folder = str(root)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name == module_name.split(".")[0]:
+            beside = [path.stem for path in root.glob("*.py")]
+            raise ConfigError(
+                f"{where}: there is no module {module_name!r} beside penstock.yaml",
+                nearest(module_name, beside),
+            ) from error
+        raise ConfigError(f"{where}: module {module_name!r} needs {error.name!r}") from error
+    except SyntaxError as error:
+        raise ConfigError(
+            f"{where}: {Path(error.filename or module_name).name}:{error.lineno}: {error.msg}"
+        ) from error
+    except PipelineError:
+        raise
+    except Exception as error:  # the user's module may raise anything while it is imported
+        raise ConfigError(
+            f"{where}: importing {module_name!r} failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+def default_actor() -> str:
+    """Who is asking, for the journal."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
