@@ -1,0 +1,140 @@
+"""One capture as one WARC 1.1 record in its own gzip member: any web-archive tool can read it."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+_END = b"\r\n\r\n"
+_KEPT_AS = "x-archive-orig-"
+# The body is stored decoded, so headers that describe its coding or length would now be untrue.
+_OF_TRANSFER = frozenset({"content-encoding", "transfer-encoding", "content-length"})
+
+
+class BadRecord(ValueError):
+    """The bytes are not a record of ours, or not the one that was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A fetched payload: the body as decoded, header names in lower case."""
+
+    url: str
+    status: int
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    fetched_at: float
+
+
+def content_hash(body: bytes) -> str:
+    """The name of a body by its content."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def pack_response(capture: Capture, digest: str, record_id: str) -> bytes:
+    block = _http_head(capture)
+    head = (
+        "WARC/1.1\r\n"
+        "WARC-Type: response\r\n"
+        f"WARC-Record-ID: <urn:uuid:{record_id}>\r\n"
+        f"WARC-Date: {_date(capture.fetched_at)}\r\n"
+        f"WARC-Target-URI: {_line(capture.url)}\r\n"
+        f"WARC-Payload-Digest: sha256:{digest}\r\n"
+        "Content-Type: application/http; msgtype=response\r\n"
+        f"Content-Length: {len(block) + len(capture.body)}\r\n\r\n"
+    )
+    return _member(head.encode("utf-8", "surrogateescape"), block, capture.body, _END)
+
+
+def pack_info(software: str, record_id: str, segment: str) -> bytes:
+    """The record that opens a segment and says who wrote it."""
+    block = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
+    head = (
+        "WARC/1.1\r\n"
+        "WARC-Type: warcinfo\r\n"
+        f"WARC-Record-ID: <urn:uuid:{record_id}>\r\n"
+        "WARC-Date: 1970-01-01T00:00:00Z\r\n"
+        f"WARC-Filename: {segment}\r\n"
+        "Content-Type: application/warc-fields\r\n"
+        f"Content-Length: {len(block)}\r\n\r\n"
+    )
+    return _member(head.encode(), block, _END)
+
+
+def unpack_response(packed: bytes, digest: str) -> Capture:
+    """The capture in these bytes; raises BadRecord unless its body has the expected hash."""
+    head, http, body = _parts(_unzipped(packed))
+    fields = _fields(head)
+    if content_hash(body) != digest:
+        raise BadRecord("its content does not match its hash")
+    status, _, lines = http.partition("\r\n")
+    try:
+        code = int(status.split(" ")[1])
+        fetched_at = datetime.fromisoformat(fields["warc-date"]).timestamp()
+        url = fields["warc-target-uri"]
+    except (IndexError, ValueError, KeyError):
+        raise BadRecord("its header is incomplete") from None
+    headers = {name.removeprefix(_KEPT_AS): value for name, value in _fields(lines).items()}
+    return Capture(url, code, headers, body, fetched_at)
+
+
+def _member(*parts: bytes) -> bytes:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return b"".join([*map(packer.compress, parts), packer.flush()])
+
+
+def _unzipped(packed: bytes) -> bytes:
+    unpacker = zlib.decompressobj(31)
+    try:
+        record = unpacker.decompress(packed)
+    except zlib.error:
+        raise BadRecord("it is damaged") from None
+    if not unpacker.eof or unpacker.unused_data:
+        raise BadRecord("it is cut off or not where it should be")
+    return record
+
+
+def _parts(record: bytes) -> tuple[str, str, bytes]:
+    head, found, rest = record.partition(_END)
+    http, found_too, payload = rest.partition(_END)
+    if not (found and found_too and head.startswith(b"WARC/1.1\r\n") and rest.endswith(_END)):
+        raise BadRecord("it is not a WARC response")
+    text = (
+        head.decode("utf-8", "surrogateescape"),
+        http.decode("utf-8", "surrogateescape"),
+    )
+    return *text, payload[: -len(_END)]
+
+
+def _fields(head: str) -> dict[str, str]:
+    pairs = (line.partition(": ") for line in head.split("\r\n") if ": " in line)
+    return {name.lower(): value for name, _, value in pairs}
+
+
+def _http_head(capture: Capture) -> bytes:
+    lines = [f"HTTP/1.1 {capture.status} {_phrase(capture.status)}"]
+    for name, value in capture.headers.items():
+        kept = _KEPT_AS + name if name.lower() in _OF_TRANSFER else name
+        lines.append(f"{_line(kept)}: {_line(value)}")
+    return "\r\n".join([*lines, "\r\n"]).encode("utf-8", "surrogateescape")
+
+
+def _phrase(status: int) -> str:
+    return _PHRASES.get(status, "Unknown")
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+def _line(text: str) -> str:
+    """Text that can't end its line: what comes from outside must not write headers of its own."""
+    if text.isprintable():
+        return text
+    return "".join(" " if letter < " " or letter == "\x7f" else letter for letter in text).strip()
+
+
+def _date(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

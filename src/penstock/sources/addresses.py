@@ -1,0 +1,157 @@
+"""Which addresses and URLs may be asked for: pure rules, no lookups."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from yarl import URL
+
+from penstock.sources.failures import AddressRefused
+
+MAX_URL = 8192
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
+# Beside what `ipaddress` knows to be private: its lists differ between Python versions, and some
+# of these are globally routed on paper while a cloud answers them with its metadata.
+_REFUSED_V4 = tuple(
+    ipaddress.IPv4Network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "168.63.129.16/32",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",
+    )
+)
+# Those that carry an IPv4 address inside (NAT64, 6to4, Teredo) reach wherever that one does.
+_REFUSED_V6 = tuple(
+    ipaddress.IPv6Network(text)
+    for text in (
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "3fff::/20",
+    )
+)
+_HOST_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL that was looked at once; everything later goes by this reading of it."""
+
+    url: URL
+    text: str
+    scheme: str
+    host: str
+    port: int
+    is_literal: bool
+
+    @property
+    def host_key(self) -> str:
+        """The host as it is closed and counted: with its port, unless that is the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.host_key}"
+
+
+def host_key(url: str) -> str:
+    """The name under which this URL's host is closed, counted and paced."""
+    return look_at(url).host_key
+
+
+def is_refused(address: str) -> bool:
+    """Whether an IP address is anything but an ordinary public one."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return True
+    if not ip.is_global or ip.is_multicast or ip.is_unspecified or ip.is_reserved:
+        return True
+    if isinstance(ip, ipaddress.IPv4Address):
+        return any(ip in network for network in _REFUSED_V4)
+    return ip not in _PUBLIC_V6 or any(ip in network for network in _REFUSED_V6)
+
+
+def look_at(url: str) -> Target:
+    """Read a URL, or refuse it: http and https only, no user, no host that only looks like a name.
+
+    Says nothing about where a name resolves to; that is checked when it has been resolved.
+    """
+    try:
+        parsed = URL(url) if len(url) <= MAX_URL else None
+    except (ValueError, TypeError, UnicodeError):
+        parsed = None
+    if parsed is None:
+        raise AddressRefused("not a URL that can be fetched", url)
+    if parsed.scheme not in DEFAULT_PORTS:
+        raise AddressRefused("only http and https are fetched", url)
+    if (
+        parsed.raw_user is not None
+        or parsed.raw_password is not None
+        or "@" in parsed.raw_authority
+    ):
+        raise AddressRefused("a user in the URL is not accepted; use fetch.headers", url)
+    return _target(parsed, url)
+
+
+def check_literal(target: Target) -> None:
+    """Refuse a URL whose host is itself an address that is not public."""
+    if target.is_literal and is_refused(target.host):
+        raise AddressRefused(not_public(target.host, target.host), target.text)
+
+
+def not_public(host: str, address: str) -> str:
+    where = host if host == address else f"{host} resolves to {address}, which"
+    return f"{where} is not a public address (fetch.allow_private permits it)"
+
+
+def _target(parsed: URL, url: str) -> Target:
+    try:
+        host, port = (parsed.raw_host or "").lower(), parsed.port
+    except ValueError:
+        raise AddressRefused("not a URL that can be fetched", url) from None
+    is_literal = _is_address(host)
+    if not port or not (is_literal or _is_name(host)):
+        raise AddressRefused("the host is neither a name nor an address in its usual form", url)
+    bare = parsed.with_fragment(None) if parsed.raw_fragment else parsed
+    return Target(bare, str(bare), parsed.scheme, host, port, is_literal)
+
+
+def _is_address(host: str) -> bool:
+    if ":" not in host and not host[-1:].isdigit():
+        return False
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return ip.version == 4 or "%" not in host
+
+
+def _is_name(host: str) -> bool:
+    """A host name by its letters, whose last label no resolver would read as part of a number."""
+    if not _HOST_NAME.fullmatch(host) or len(host) > 254:
+        return False
+    return not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2])

@@ -1,0 +1,51 @@
+"""From bytes to text, by what the server and the document say, and only by codecs of the web."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_PARAMETER = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_META = re.compile(
+    rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9_.:-]{1,40})",
+    re.IGNORECASE,
+)
+_XML = re.compile(rb"^\s{0,9}<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9_.:-]{1,40})")
+_SNIFFED = 1024
+# Python has codecs that are no character sets, and some (idna, punycode) that take quadratic time.
+_WEB = re.compile(
+    r"utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp(866|874|932|949|125[0-8])|koi8-[ru]|mac-(roman|cyrillic)"
+    r"|gbk|gb2312|gb18030|big5(hkscs)?|euc_jp|iso2022_jp|shift_jis|euc_kr"
+)
+
+
+def decoded(body: bytes, content_type: str) -> str:
+    """The body as text. Never fails: what can't be decoded becomes U+FFFD."""
+    for mark, codec in _BOMS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(codec, "replace")
+    return body.decode(_declared(body, content_type), "replace")
+
+
+def _declared(body: bytes, content_type: str) -> str:
+    parameter = _PARAMETER.search(content_type)
+    if parameter and (codec := _codec(parameter[1])):
+        return codec
+    start = body[:_SNIFFED]
+    inside = _META.search(start) or _XML.search(start)
+    return (inside and _codec(inside[1].decode("ascii"))) or "utf-8"
+
+
+def _codec(name: str) -> str | None:
+    try:
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return None
+    if codec in ("ascii", "iso8859-1"):
+        return "cp1252"
+    return codec if _WEB.fullmatch(codec) else None

@@ -1,0 +1,200 @@
+"""Fetching: the only way out to the network, polite and on a short leash.
+
+Every hop of a fetch passes the same gates in the same order: the URL is looked at, the host must
+be open, robots.txt must allow it, the source's rate must have room; only then does it go out, to
+an address that is checked again as it is resolved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.clock import Clock
+from penstock.sources import encoding
+from penstock.sources.addresses import Target, host_key, look_at
+from penstock.sources.failures import (
+    AddressRefused,
+    Disallowed,
+    FetchError,
+    HostClosed,
+    Kind,
+    Paced,
+    RobotsUnreachable,
+    safe_url,
+)
+from penstock.sources.network import Network, RawResponse, Request
+from penstock.sources.pace import Pace
+from penstock.sources.redirects import REDIRECTS, Hop, follow
+from penstock.sources.response import Response
+from penstock.sources.retry_after import DEFAULT_S, MOST_S, retry_after_s
+from penstock.sources.robots import Robots
+
+if TYPE_CHECKING:
+    from penstock.settings import FetchPolicy
+
+__all__ = [
+    "AddressRefused",
+    "Disallowed",
+    "FetchError",
+    "Fetcher",
+    "HostClosed",
+    "Paced",
+    "Response",
+    "RobotsUnreachable",
+    "host_key",
+    "safe_url",
+]
+
+# An attempt that would wait longer for its place gives up its slot and is told when to come back.
+MAX_PACE_WAIT_S = 5.0
+_AUTH = frozenset({401, 403, 407, 511})
+_TRANSIENT = frozenset({408, 425})
+_CLOSING = frozenset({429, 503})
+
+
+class Fetcher:
+    """Fetches pages for every source of one worker; hosts that ask for a pause close for them all."""
+
+    def __init__(self, network: Network, clock: Clock, rng: random.Random) -> None:
+        self._network = network
+        self._clock = clock
+        self._rng = rng
+        self._robots = Robots(network, clock)
+        self._closed: dict[str, float] = {}
+        self._paces: dict[str, Pace] = {}
+
+    async def fetch(
+        self,
+        url: str,
+        policy: FetchPolicy,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        etag: str | None = None,
+        last_modified: str | None = None,
+        source: str = "",
+    ) -> Response:
+        """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
+
+        `source` names whose rate this request counts against; without it, the host's.
+        """
+        conditions = _conditions(etag, last_modified)
+        hop = Hop(method.upper(), look_at(url), _headers(policy, headers, conditions), body)
+        for _ in range(policy.max_redirects + 1):
+            raw = await self._send(hop, policy, source)
+            if raw.status not in REDIRECTS:
+                return self._answer(url, hop, raw, bool(conditions))
+            hop = follow(hop, raw.status, raw.headers.get("location", ""))
+        message = f"more than {policy.max_redirects} redirects"
+        raise FetchError(message, url, raw.status, is_permanent=True)
+
+    def close_host(self, host: str, until: float) -> None:
+        """Send nothing to this host before `until` (UTC, seconds); never shortens a closure."""
+        self._closed[host] = max(until, self._closed.get(host, 0.0))
+
+    def closed_until(self, host: str) -> float:
+        """When the host opens again (UTC, seconds); 0.0 if it is open."""
+        until = self._closed.get(host, 0.0)
+        if until and until <= self._clock.now():
+            del self._closed[host]
+            return 0.0
+        return until
+
+    async def close(self) -> None:
+        await self._robots.close()
+        await self._network.close()
+
+    async def _send(self, hop: Hop, policy: FetchPolicy, source: str) -> RawResponse:
+        target = hop.target
+        self._check_open(target)
+        if policy.robots and not await self._robots.is_allowed(target, policy):
+            raise Disallowed("robots.txt disallows it", target.text)
+        if policy.rate_per_s:
+            await self._wait_for_place(target, policy.rate_per_s, source)
+        self._check_open(target)
+        return await self._network.send(_request(hop, policy))
+
+    def _check_open(self, target: Target) -> None:
+        if self._closed and (until := self.closed_until(target.host_key)):
+            raise HostClosed(target.host_key, until - self._clock.now(), target.text)
+
+    async def _wait_for_place(self, target: Target, rate_per_s: float, source: str) -> None:
+        pace = self._paces.setdefault(source or target.host_key, Pace())
+        now = self._clock.monotonic()
+        if (wait_s := pace.wait_s(now)) > MAX_PACE_WAIT_S:
+            raise Paced(target.host_key, wait_s, target.text)
+        if (wait_s := pace.reserve(now, rate_per_s)) > 0.0:
+            await asyncio.sleep(wait_s)
+
+    def _answer(self, url: str, hop: Hop, raw: RawResponse, is_conditional: bool) -> Response:
+        is_unchanged = raw.status == 304 and is_conditional
+        if not (200 <= raw.status < 300 or is_unchanged):
+            raise self._failure(hop.target, raw)
+        return Response(
+            hop.target.text,
+            url,
+            raw.status,
+            raw.headers,
+            raw.body,
+            self._clock.now(),
+            not_modified=is_unchanged,
+        )
+
+    def _failure(self, target: Target, raw: RawResponse) -> FetchError:
+        if raw.status in _CLOSING:
+            delay_s = self._delay_s(raw.headers.get("retry-after", ""))
+            self.close_host(target.host_key, self._clock.now() + delay_s)
+            return HostClosed(target.host_key, delay_s, target.text, raw.status)
+        is_permanent = raw.status < 500 and raw.status not in _TRANSIENT
+        kind: Kind | None = "auth" if raw.status in _AUTH else None
+        return FetchError(f"status {raw.status}", target.text, raw.status, is_permanent, kind)
+
+    def _delay_s(self, header: str) -> float:
+        asked_s = retry_after_s(header, self._clock.now())
+        if asked_s is not None:
+            return asked_s
+        # Nobody named a time, so workers that were turned away together need not return together.
+        return min(MOST_S, DEFAULT_S * (1.0 + 0.25 * self._rng.random()))
+
+
+def _conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
+    conditions = {}
+    if etag:
+        conditions["If-None-Match"] = etag
+    if last_modified:
+        conditions["If-Modified-Since"] = last_modified
+    return conditions
+
+
+def _headers(
+    policy: FetchPolicy, own: Mapping[str, str] | None, conditions: dict[str, str]
+) -> dict[str, str]:
+    """All request headers; a later one replaces an earlier of the same name in any case."""
+    headers = {
+        "Accept": "*/*",
+        "Accept-Encoding": encoding.ACCEPTED,
+        "User-Agent": policy.user_agent,
+    }
+    for extra in (policy.headers, own, conditions):
+        for name, value in (extra or {}).items():
+            same = next((known for known in headers if known.lower() == name.lower()), name)
+            headers.pop(same, None)
+            headers[name] = value
+    return headers
+
+
+def _request(hop: Hop, policy: FetchPolicy) -> Request:
+    return Request(
+        hop.method,
+        hop.target.text,
+        hop.headers,
+        hop.body,
+        policy.timeout_s,
+        policy.max_bytes,
+        policy.allow_private,
+        policy.connections,
+    )

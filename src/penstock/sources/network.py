@@ -1,0 +1,251 @@
+"""One hop over the wire, to an address that was checked.
+
+A name is resolved once; every address it has must be public (unless the request allows others),
+and the connection goes to one of those very addresses, with Host and SNI kept. The socket is
+checked a last time as it is opened, so that no path around the resolver exists. Requests that may
+reach private addresses have their own pool: a guarded request can't inherit their connections.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Protocol
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from penstock.sources.addresses import (
+    Target,
+    check_literal,
+    is_refused,
+    look_at,
+    not_public,
+)
+from penstock.sources.encoding import Body, BrokenCoding, UnknownCoding
+from penstock.sources.failures import AddressRefused, FetchError
+from penstock.sources.slots import HostSlots
+
+DNS_TTL_S = 60
+KEEP_ALIVE_S = 30.0
+MAX_DRAIN = 65536
+MAX_HEADER_BYTES = 16384
+MAX_HEADERS = 128
+
+OpenSocket = Callable[[aiohttp.AddrInfoType], socket.socket]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One hop. `is_prefix_enough`: a body over `max_bytes` is cut there instead of refused."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes | None = None
+    timeout_s: float = 20.0
+    max_bytes: int = 16_000_000
+    allow_private: bool = False
+    connections: int = 4
+    is_prefix_enough: bool = False
+
+    def __repr__(self) -> str:
+        # Headers and query may carry credentials, and a repr ends up in logs.
+        return f"Request({self.method} {self.url.partition('?')[0].rpartition('@')[2]})"
+
+
+class RawResponse(msgspec.Struct, frozen=True):
+    """What came back: header names in lower case, the body decoded. Redirects come without body."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Network(Protocol):
+    """Sends one request and returns its answer; follows nothing, remembers nothing."""
+
+    async def send(self, request: Request) -> RawResponse: ...
+
+    async def close(self) -> None: ...
+
+
+class AiohttpNetwork:
+    """The real network. `resolver`, `open_socket` and `tls` are there to be replaced in tests."""
+
+    def __init__(
+        self,
+        resolver: AbstractResolver | None = None,
+        open_socket: OpenSocket | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._resolver = resolver
+        self._open_socket = open_socket or _open_socket
+        self._tls = tls
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+        self._slots = HostSlots()
+
+    async def send(self, request: Request) -> RawResponse:
+        target = look_at(request.url)
+        if not request.allow_private:
+            check_literal(target)
+        await self._slots.take(target.host_key, request.connections)
+        try:
+            return await self._exchange(target, request)
+        except AddressRefused as error:
+            raise AddressRefused(error.message, request.url) from None
+        except FetchError:
+            raise
+        except (aiohttp.ClientError, OSError, ValueError, EOFError) as error:
+            # Without its cause: aiohttp's texts and frames quote the URL and headers as they are.
+            raise _failure(error, request) from None
+        finally:
+            self._slots.give(target.host_key)
+
+    async def close(self) -> None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
+
+    async def _exchange(self, target: Target, request: Request) -> RawResponse:
+        session = self._session(request.allow_private)
+        async with session.request(
+            request.method,
+            target.url,
+            headers=request.headers,
+            data=request.body,
+            allow_redirects=False,
+            timeout=self._timeout(request.timeout_s),
+        ) as answer:
+            headers = _headers(answer)
+            if not 200 <= answer.status < 300:
+                await _drain(answer)
+                return RawResponse(answer.status, headers, b"")
+            return RawResponse(answer.status, headers, await _read(answer, request, headers))
+
+    def _session(self, allow_private: bool) -> aiohttp.ClientSession:
+        session = self._sessions.get(allow_private)
+        if session is None:
+            session = self._sessions[allow_private] = self._open_session(allow_private)
+        return session
+
+    def _open_session(self, allow_private: bool) -> aiohttp.ClientSession:
+        resolver = self._resolver or aiohttp.ThreadedResolver()
+        connector = aiohttp.TCPConnector(
+            resolver=resolver if allow_private else CheckedResolver(resolver),
+            socket_factory=self._open_socket if allow_private else self._open_checked_socket,
+            ssl=self._tls or True,
+            limit=0,
+            ttl_dns_cache=DNS_TTL_S,
+            keepalive_timeout=KEEP_ALIVE_S,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
+        )
+
+    def _open_checked_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        address = str(info[4][0])
+        if is_refused(address):
+            raise AddressRefused(not_public(address, address))
+        return self._open_socket(info)
+
+    def _timeout(self, total_s: float) -> aiohttp.ClientTimeout:
+        timeout = self._timeouts.get(total_s)
+        if timeout is None:
+            timeout = self._timeouts[total_s] = aiohttp.ClientTimeout(total=total_s)
+        return timeout
+
+
+class CheckedResolver(AbstractResolver):
+    """Answers only if every address of the name is public: one private one spoils the name."""
+
+    def __init__(self, resolver: AbstractResolver) -> None:
+        self._resolver = resolver
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        answers = await self._resolver.resolve(host, port, family)
+        for answer in answers:
+            if is_refused(answer["host"]):
+                raise AddressRefused(not_public(host, answer["host"]))
+        return answers
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+def _open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = info
+    opened = socket.socket(family, kind, protocol)
+    opened.setblocking(False)
+    return opened
+
+
+def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in answer.headers.items():
+        name = name.lower()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+async def _drain(answer: aiohttp.ClientResponse) -> None:
+    """Read a small unwanted body, undecoded, to keep the connection; else let the connection go."""
+    length = answer.content_length
+    if length is not None and length <= MAX_DRAIN:
+        await answer.read()
+    else:
+        answer.close()
+
+
+async def _read(answer: aiohttp.ClientResponse, request: Request, headers: dict[str, str]) -> bytes:
+    if request.method == "HEAD":
+        return b""
+    body = Body(headers.get("content-encoding", ""), request.max_bytes)
+    while chunk := await answer.content.readany():
+        body.add(chunk)
+        if body.is_overfull:
+            answer.close()
+            if request.is_prefix_enough:
+                return body.so_far()
+            raise FetchError(
+                f"the body is larger than {request.max_bytes} bytes",
+                request.url,
+                answer.status,
+                is_permanent=True,
+                kind="data",
+            )
+    return body.finish()
+
+
+def _failure(error: Exception, request: Request) -> FetchError:
+    url = request.url
+    match error:
+        case TimeoutError():
+            return FetchError(f"no answer within {request.timeout_s:g} s", url)
+        case UnknownCoding():
+            return FetchError(str(error), url, is_permanent=True, kind="data")
+        case BrokenCoding():
+            return FetchError(str(error), url, kind="data")
+        case aiohttp.ClientConnectorCertificateError():
+            return FetchError("the certificate is not valid for this host", url, is_permanent=True)
+        case aiohttp.ClientConnectorDNSError():
+            return FetchError("the host name does not resolve", url)
+        case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError():
+            return FetchError("the answer is not well-formed HTTP or was cut off", url, kind="data")
+        case aiohttp.InvalidURL():
+            return FetchError("not a URL that can be fetched", url, is_permanent=True)
+        case OSError():
+            return FetchError(f"no connection ({error.strerror or type(error).__name__})", url)
+        case aiohttp.ClientError() | EOFError():
+            return FetchError(f"the connection broke ({type(error).__name__})", url)
+    return FetchError(f"can't be requested ({type(error).__name__})", url, is_permanent=True)

@@ -1,0 +1,60 @@
+"""Where a redirect leads, and what may be carried there: pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from yarl import URL
+
+from penstock.sources.addresses import MAX_URL, Target, look_at
+from penstock.sources.failures import AddressRefused, FetchError
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Anything else may be a credential under a name of its own, so nothing else crosses an origin.
+_CARRIED = frozenset({"accept", "accept-encoding", "accept-language", "user-agent"})
+_OF_BODY = frozenset({"content-type", "content-length", "content-encoding", "content-language"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """The next request of a fetch."""
+
+    method: str
+    target: Target
+    headers: dict[str, str]
+    body: bytes | None = None
+
+
+def follow(hop: Hop, status: int, location: str) -> Hop:
+    """The request a redirect asks for.
+
+    On any change of scheme, host or port it carries no credentials, and it does not get them back
+    when the chain returns. A body is never sent on to another origin.
+    """
+    target = look_at(_joined(hop.target, location))
+    if status == 303 or (status in (301, 302) and hop.method == "POST"):
+        hop = _as_get(hop)
+    if target.origin == hop.target.origin:
+        return replace(hop, target=target)
+    if hop.body is not None:
+        raise FetchError("the redirect would send the body elsewhere", target.text, status, True)
+    return replace(hop, target=target, headers=_kept(hop.headers))
+
+
+def _as_get(hop: Hop) -> Hop:
+    headers = {name: value for name, value in hop.headers.items() if name.lower() not in _OF_BODY}
+    method = "HEAD" if hop.method == "HEAD" else "GET"
+    return replace(hop, method=method, body=None, headers=headers)
+
+
+def _kept(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() in _CARRIED}
+
+
+def _joined(target: Target, location: str) -> str:
+    if not location or len(location) > MAX_URL:
+        raise FetchError("a redirect without a usable Location", target.text, None, True, "data")
+    try:
+        return str(target.url.join(URL(location.strip())))
+    except (ValueError, UnicodeError):
+        raise AddressRefused("a redirect to something that is no URL", target.text) from None

@@ -1,0 +1,44 @@
+"""A page as it was fetched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from penstock.sources.charset import decoded
+from penstock.sources.failures import FetchError
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a fetch brought. `url` is where the redirects ended; header names are in lower case."""
+
+    url: str
+    requested_url: str
+    status: int
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    fetched_at: float
+    is_from_snapshot: bool = False
+    snapshot_id: int | None = None
+    not_modified: bool = False
+
+    @property
+    def content_type(self) -> str:
+        """The media type alone, in lower case; empty if the server did not say."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def text(self) -> str:
+        """The body as text, by the charset that was declared, else UTF-8."""
+        return decoded(self.body, self.headers.get("content-type", ""))
+
+    def json(self) -> Any:
+        """The body as JSON; raises FetchError of kind `data` if it is not."""
+        try:
+            return msgspec.json.decode(self.body.removeprefix(b"\xef\xbb\xbf"))
+        except (ValueError, RecursionError) as error:
+            message = f"the body is not JSON ({error})"
+            raise FetchError(message, self.url, self.status, True, "data") from None

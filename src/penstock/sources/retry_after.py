@@ -1,0 +1,31 @@
+"""How long a server asks us to stay away."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+DEFAULT_S = 30.0
+LEAST_S = 1.0
+MOST_S = 3600.0
+
+
+def retry_after_s(header: str, now: float) -> float | None:
+    """Seconds to wait by a Retry-After header, between a second and an hour; None if it says nothing.
+
+    Takes both forms, seconds and an HTTP date; whatever else is in there is as if it were absent.
+    """
+    text = header.strip()
+    if text.isascii() and text.isdecimal():
+        return _within(float(text[:12]))
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return _within(moment.timestamp() - now)
+
+
+def _within(seconds: float) -> float:
+    return min(MOST_S, max(LEAST_S, seconds))

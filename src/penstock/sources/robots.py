@@ -1,0 +1,145 @@
+"""robots.txt by RFC 9309: what a site asks crawlers to leave alone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from protego import Protego
+
+from penstock.clock import Clock
+from penstock.sources import encoding
+from penstock.sources.addresses import Target, look_at
+from penstock.sources.failures import AddressRefused, FetchError, RobotsUnreachable
+from penstock.sources.network import Network, RawResponse, Request
+from penstock.sources.redirects import REDIRECTS, Hop, follow
+
+if TYPE_CHECKING:
+    from penstock.settings import FetchPolicy
+
+FRESH_S = 24 * 3600.0
+# Long enough to spare a struggling server, short enough that a retry may find it well again.
+UNREACHABLE_S = 10.0
+MAX_BYTES = 500 * 1024
+MAX_REDIRECTS = 5
+MAX_ORIGINS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is known of one origin. Without `parsed` everything is allowed, unless `unreachable`."""
+
+    until: float
+    parsed: Protego | None = None
+    unreachable: str = ""
+
+
+class Robots:
+    """Answers whether a URL may be fetched; reads each origin's robots.txt once a day.
+
+    However many ask at once, one request goes out. An origin whose robots.txt can't be had is
+    closed to us, except that rules read earlier go on holding until they can be read again.
+    """
+
+    def __init__(self, network: Network, clock: Clock) -> None:
+        self._network = network
+        self._clock = clock
+        self._known: dict[str, Rules] = {}
+        self._reading: dict[str, asyncio.Task[Rules]] = {}
+
+    async def is_allowed(self, target: Target, policy: FetchPolicy) -> bool:
+        """Whether this user agent may fetch the target; raises RobotsUnreachable if nobody knows."""
+        rules = self._known.get(target.origin)
+        if rules is None or rules.until <= self._clock.monotonic():
+            rules = await self._read_once(target, policy)
+        if rules.unreachable:
+            message = f"robots.txt can't be had ({rules.unreachable}), so nothing is fetched"
+            raise RobotsUnreachable(message, target.text)
+        if rules.parsed is None:
+            return True
+        return bool(rules.parsed.can_fetch(target.text, policy.user_agent))
+
+    async def close(self) -> None:
+        reading = list(self._reading.values())
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+
+    async def _read_once(self, target: Target, policy: FetchPolicy) -> Rules:
+        origin = target.origin
+        task = self._reading.get(origin)
+        if task is None:
+            task = asyncio.create_task(self._read(origin, policy))
+            self._reading[origin] = task
+            task.add_done_callback(lambda done: self._finished(origin, done))
+        # Shielded: the attempt that happened to ask first may be cancelled, the others go on.
+        return await asyncio.shield(task)
+
+    def _finished(self, origin: str, task: asyncio.Task[Rules]) -> None:
+        del self._reading[origin]
+        if task.cancelled() or task.exception() is not None:
+            return
+        self._known.pop(origin, None)
+        self._known[origin] = task.result()
+        if len(self._known) > MAX_ORIGINS:
+            del self._known[next(iter(self._known))]
+
+    async def _read(self, origin: str, policy: FetchPolicy) -> Rules:
+        hop = Hop("GET", look_at(f"{origin}/robots.txt"), _headers(policy))
+        try:
+            raw = await self._last_answer(hop, policy)
+        except AddressRefused:
+            raise
+        except FetchError as error:
+            return self._unreachable(origin, error.message)
+        if raw.status in REDIRECTS or (400 <= raw.status < 500 and raw.status != 429):
+            return Rules(self._clock.monotonic() + FRESH_S)
+        if not 200 <= raw.status < 300:
+            return self._unreachable(origin, f"status {raw.status}")
+        return Rules(self._clock.monotonic() + FRESH_S, _parsed(raw.body))
+
+    async def _last_answer(self, hop: Hop, policy: FetchPolicy) -> RawResponse:
+        """The answer after five redirects at most; RFC 9309 takes a sixth for "there is none"."""
+        raw = await self._network.send(_request(hop, policy))
+        for _ in range(MAX_REDIRECTS):
+            if raw.status not in REDIRECTS:
+                break
+            try:
+                hop = follow(hop, raw.status, raw.headers.get("location", ""))
+                raw = await self._network.send(_request(hop, policy))
+            except AddressRefused:
+                raise FetchError("it redirects to a refused address") from None
+        return raw
+
+    def _unreachable(self, origin: str, reason: str) -> Rules:
+        until = self._clock.monotonic() + UNREACHABLE_S
+        known = self._known.get(origin)
+        if known is not None and not known.unreachable:
+            return Rules(until, known.parsed)
+        return Rules(until, unreachable=reason)
+
+
+def _headers(policy: FetchPolicy) -> dict[str, str]:
+    return {
+        "User-Agent": policy.user_agent,
+        "Accept-Encoding": encoding.ACCEPTED,
+        "Accept": "*/*",
+    }
+
+
+def _request(hop: Hop, policy: FetchPolicy) -> Request:
+    return Request(
+        hop.method,
+        hop.target.text,
+        hop.headers,
+        timeout_s=policy.timeout_s,
+        max_bytes=MAX_BYTES,
+        allow_private=policy.allow_private,
+        connections=policy.connections,
+        is_prefix_enough=True,
+    )
+
+
+def _parsed(body: bytes) -> Protego:
+    return Protego.parse(body.decode("utf-8", "replace").removeprefix("\ufeff"))

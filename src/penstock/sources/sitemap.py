@@ -1,0 +1,149 @@
+"""Sitemaps: the list of pages a site publishes of itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from urllib.parse import urljoin
+
+from penstock.sources.encoding import BrokenCoding, Inflater
+from penstock.sources.failures import FetchError
+from penstock.sources.response import Response
+from penstock.sources.xml import BadXml, Row, local_name, read_rows
+
+Get = Callable[[str], Awaitable[Response]]
+
+MAX_URLS = 5_000_000
+MAX_DEPTH = 3
+MAX_SITEMAPS = 50_000
+# The protocol's own limit for one sitemap, unpacked.
+MAX_UNPACKED = 52_428_800
+_ROOTS = frozenset({"urlset", "sitemapindex"})
+_ROWS = frozenset({"url", "sitemap"})
+_SLICE = 65536
+_PACKED_SLICE = 4096
+_TURN = 500
+
+
+async def sitemap_urls(
+    get: Get, url: str, max_urls: int = MAX_URLS, max_depth: int = MAX_DEPTH
+) -> AsyncIterator[str]:
+    """Every page of a sitemap and of the sitemaps it points to, as they are read.
+
+    A sitemap that can't be read for good does not hide the others: they are read first, then the
+    failure is raised. So is running into a cap: what is left out is never left out silently.
+    """
+    walk = _Walk(get, max_urls, max_depth)
+    async for page in walk.pages(url):
+        yield page
+    if walk.failure is not None:
+        raise walk.failure
+
+
+class _Walk:
+    """One walk through a tree of sitemaps, each visited once."""
+
+    def __init__(self, get: Get, max_urls: int, max_depth: int) -> None:
+        self.failure: FetchError | None = None
+        self._get = get
+        self._max_urls = max_urls
+        self._max_depth = max_depth
+        self._found = 0
+
+    async def pages(self, url: str) -> AsyncIterator[str]:
+        waiting = deque([(url, 1)])
+        seen = {url}
+        while waiting:
+            here, depth = waiting.popleft()
+            async for name, location in self._entries(here):
+                if name == "url":
+                    yield self._counted(location, here)
+                elif location not in seen:
+                    seen.add(location)
+                    self._check_size(depth, len(seen), location)
+                    waiting.append((location, depth + 1))
+
+    async def _entries(self, url: str) -> AsyncIterator[tuple[str, str]]:
+        try:
+            response = await self._get(url)
+            for count, entry in enumerate(_read(response), start=1):
+                yield entry
+                if count % _TURN == 0:
+                    # Parsing never waits by itself; the others need the loop now and then.
+                    await asyncio.sleep(0)
+        except (BadXml, BrokenCoding) as error:
+            self._note(FetchError(f"the sitemap can't be read: {error}", url, None, True, "data"))
+        except FetchError as error:
+            if not error.is_permanent:
+                raise
+            self._note(error)
+
+    def _note(self, failure: FetchError) -> None:
+        self.failure = self.failure or failure
+
+    def _counted(self, location: str, sitemap: str) -> str:
+        self._found += 1
+        if self._found > self._max_urls:
+            raise FetchError(f"more than {self._max_urls} urls", sitemap, None, True, "data")
+        return location
+
+    def _check_size(self, depth: int, seen: int, location: str) -> None:
+        if depth >= self._max_depth:
+            message = f"sitemaps nested deeper than {self._max_depth}"
+            raise FetchError(message, location, None, True, "data")
+        if seen > MAX_SITEMAPS:
+            raise FetchError(f"more than {MAX_SITEMAPS} sitemaps", location, None, True, "data")
+
+
+def _read(response: Response) -> Iterator[tuple[str, str]]:
+    """(`url` or `sitemap`, location) for each entry of one document: XML, packed XML or plain text."""
+    chunks = _unpacked(response.body)
+    first = next(chunks, b"")
+    if first and not first.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
+        yield from _lines([first, *chunks], response)
+        return
+    # A blank before the XML declaration is forbidden, frequent and harmless.
+    start = first.lstrip(b" \t\r\n")
+    for row in read_rows(_chained(start, chunks), _ROOTS, _ROWS):
+        if location := _location(row, response.url):
+            yield row.name, location
+
+
+def _lines(chunks: list[bytes], response: Response) -> Iterator[tuple[str, str]]:
+    if response.content_type not in ("text/plain", ""):
+        raise BadXml(f"{response.content_type[:40]} is not a sitemap")
+    for line in b"".join(chunks).decode("utf-8", "replace").splitlines():
+        if line.strip().lower().startswith(("http://", "https://")):
+            yield "url", line.strip()
+
+
+def _location(row: Row, base: str) -> str | None:
+    text = next((f.text for f in row.fields if local_name(f.tag) == "loc"), "")
+    try:
+        url = urljoin(base, text) if text else ""
+    except ValueError:
+        return None
+    return url if url.lower().startswith(("http://", "https://")) else None
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _unpacked(body: bytes) -> Iterator[bytes]:
+    """The body in slices, gunzipped if it is a .gz file, and never more than the protocol allows."""
+    if not body.startswith(b"\x1f\x8b"):
+        yield from (body[at : at + _SLICE] for at in range(0, len(body), _SLICE))
+        return
+    inflater = Inflater(is_gzip=True)
+    room = MAX_UNPACKED
+    for at in range(0, len(body), _PACKED_SLICE):
+        pieces: list[bytes] = []
+        inflater.feed(body[at : at + _PACKED_SLICE], room + 1, pieces.append)
+        room -= sum(map(len, pieces))
+        if room < 0:
+            raise BrokenCoding(f"it unpacks to more than {MAX_UNPACKED} bytes")
+        yield from pieces
+    inflater.finish()
