@@ -1,0 +1,69 @@
+# Needs Python 3.11 or newer, its pip, and make. Everything else goes into .venv, pinned by hash.
+
+PYTHON ?= python3
+VENV   := .venv
+BENCH  := .bench/venv
+PIP    := -m pip --disable-pip-version-check install --quiet --require-hashes
+# The checkout itself has no hash; everything it needs was installed with one just before.
+EDIT   := -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
+
+export PYTHONDONTWRITEBYTECODE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench torture requirements
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.tested ## Make .venv with Penstock and all that its tests need
+
+demo: $(VENV)/.installed ## Ingest a bundled site of 300 pages, for real, in under a minute
+	@$(VENV)/bin/penstock demo $(ARGS)
+
+test: $(VENV)/.tested ## Run every test but the long ones (ARGS="-k settings" to choose)
+	@$(VENV)/bin/python -m pytest -n 2 -m "not torture" $(ARGS)
+
+check: $(VENV)/.tested ## Check format, lint, types and which room imports which
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports --no-logo
+
+format: $(VENV)/.tested ## Format the code and mend what lint can mend
+	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/ruff check --fix .
+
+bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/benchmarks.md (ARGS=--large)
+	@$(BENCH)/bin/python -m bench $(ARGS)
+
+torture: $(VENV)/.tested ## Run the long tests: every crash point, kills, full disks
+	@$(VENV)/bin/python -m pytest -m torture --timeout 3600 $(ARGS)
+
+requirements: ## Compile requirements/*.in to pinned, hashed .txt files (needs uv)
+	@cd requirements && for name in runtime build test bench; do \
+	  $(COMPILE) $$name.in --output-file $$name.txt >/dev/null || exit 1; done
+
+$(VENV)/bin/python $(BENCH)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Penstock needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "This Python can't make environments: install its venv package (python3-venv), then make again" >&2; exit 1; }
+	@$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml requirements/runtime.txt requirements/build.txt
+	@echo "Installing Penstock into $(VENV) …"
+	@$(VENV)/bin/python $(PIP) -r requirements/runtime.txt -r requirements/build.txt
+	@$(VENV)/bin/python $(EDIT)
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.installed requirements/test.txt
+	@echo "Installing what the tests need into $(VENV) …"
+	@$(VENV)/bin/python $(PIP) -r requirements/test.txt
+	@touch $@
+
+$(BENCH)/.installed: $(BENCH)/bin/python pyproject.toml requirements/bench.txt
+	@echo "Installing Penstock and its peers into $(BENCH) …"
+	@$(BENCH)/bin/python $(PIP) -r requirements/bench.txt
+	@$(BENCH)/bin/python $(EDIT)
+	@touch $@
