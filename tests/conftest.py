@@ -1,0 +1,11 @@
+"""What every test gets."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_environment_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PENSTOCK_ENV in the shell must not choose an overlay for the tests' projects."""
+    monkeypatch.delenv("PENSTOCK_ENV", raising=False)

@@ -1,0 +1,199 @@
+"""Rules of the house that no linter knows: what must not stand anywhere in this repository."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+REQUIREMENTS = ROOT / "requirements"
+
+UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve"}
+UNSAFE_CALLS = {
+    "eval",
+    "exec",
+    "os.system",
+    "os.popen",
+    "yaml.load",
+    "yaml.load_all",
+    "yaml.full_load",
+    "yaml.full_load_all",
+    "yaml.unsafe_load",
+    "yaml.unsafe_load_all",
+}
+# Put together from pieces, so that this file does not name them either.
+REGISTRY = re.compile(
+    "|".join(["py" + "pi", "python" + "hosted", "pi" + "wheels", "anaconda" + r"\.org"])
+    + r"|--(extra-)?index-url|--find-links|(?<!no-)emit-index-url",
+    re.IGNORECASE,
+)
+MACHINE_PATH = re.compile(
+    r"(?<![\w.:/-])/("
+    + "|".join(["ro" + "ot", "wo" + "rk", "ho" + "me", "Us" + "ers"])
+    + r")/[\w.]"
+)
+NAMES_NO_MACHINE = {".png"}
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("only a checkout knows which files are tracked")
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    files = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
+    return tuple(file for file in files if file.is_file() and file.suffix not in NAMES_NO_MACHINE)
+
+
+@cache
+def modules() -> tuple[tuple[Path, ast.Module], ...]:
+    files = sorted(SOURCE.rglob("*.py"))
+    return tuple((file, ast.parse(file.read_text(encoding="utf-8"))) for file in files)
+
+
+def where(file: Path, line: int) -> str:
+    return f"{file.relative_to(ROOT)}:{line}"
+
+
+def lines_with(pattern: re.Pattern[str]) -> Iterator[str]:
+    for file in tracked():
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if pattern.search(line):
+                yield where(file, number)
+
+
+def imported(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name.split(".")[0] for alias in node.names}
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return {node.module.split(".")[0]}
+    return set()
+
+
+def test_nothing_unpickles_evaluates_or_loads_unsafe_yaml() -> None:
+    found = []
+    for file, tree in modules():
+        for node in ast.walk(tree):
+            if imported(node) & UNSAFE_MODULES:
+                found.append(where(file, getattr(node, "lineno", 0)))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in UNSAFE_CALLS:
+                found.append(where(file, node.lineno))
+    assert found == []
+
+
+def test_no_command_goes_through_a_shell() -> None:
+    found = [
+        where(file, node.value.lineno)
+        for file, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "shell"
+    ]
+    assert found == []
+
+
+def sql_texts() -> Iterator[tuple[str, str]]:
+    for file in sorted(SOURCE.rglob("*.sql")):
+        yield str(file.relative_to(ROOT)), file.read_text(encoding="utf-8")
+    for file, tree in modules():
+        for node in _outside_reading(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield where(file, node.lineno), node.value
+
+
+def _outside_reading(node: ast.AST) -> Iterator[ast.AST]:
+    # A function called `reading` holds one moment still for several reads, and ends in ROLLBACK.
+    yield node
+    for inner in ast.iter_child_nodes(node):
+        if not (isinstance(inner, ast.FunctionDef) and inner.name == "reading"):
+            yield from _outside_reading(inner)
+
+
+def deferred_begins(sql: str) -> list[str]:
+    """Every BEGIN of a transaction that does not say IMMEDIATE; the BEGIN of a trigger is none."""
+    bare = re.sub(r"--[^\n]*", "", sql)
+    bare = re.sub(r"\bCREATE\s+(TEMP\s+)?TRIGGER\b.*?\bEND\b\s*;", "", bare, flags=re.DOTALL)
+    return re.findall(r"(?:^|;)\s*BEGIN\b(?!\s+IMMEDIATE\b)[^;]*", bare)
+
+
+def test_the_search_for_deferred_transactions_finds_them() -> None:
+    assert deferred_begins("BEGIN") == ["BEGIN"]
+    assert deferred_begins("SELECT 1; BEGIN DEFERRED;") == ["; BEGIN DEFERRED"]
+    assert deferred_begins("BEGIN IMMEDIATE") == []
+    assert deferred_begins("CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1; END;") == []
+
+
+def test_every_transaction_that_may_write_begins_immediate() -> None:
+    found = [place for place, sql in sql_texts() if deferred_begins(sql)]
+    assert found == []
+
+
+def test_no_tracked_file_names_a_registry() -> None:
+    assert list(lines_with(REGISTRY)) == []
+
+
+def test_no_tracked_file_names_a_path_of_one_machine() -> None:
+    assert list(lines_with(MACHINE_PATH)) == []
+
+
+# Requirements.
+
+
+def pins(name: str) -> dict[str, int]:
+    """Each pinned requirement of a compiled file, with how many hashes it carries."""
+    text = (REQUIREMENTS / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        entry = line.split("#")[0].strip()
+        if entry:
+            found[entry.split(" --hash")[0].strip()] = len(
+                re.findall(r"--hash=sha256:[0-9a-f]{64}", entry)
+            )
+    return found
+
+
+def names(lines: list[str]) -> set[str]:
+    wanted = (
+        re.match(r"[A-Za-z0-9._-]+", line) for line in lines if line[:1] not in {"#", "-", ""}
+    )
+    return {match[0].lower() for match in wanted if match}
+
+
+@pytest.mark.parametrize("name", ["runtime", "build", "test", "bench"])
+def test_every_requirement_is_pinned_with_a_hash(name: str) -> None:
+    compiled = pins(f"{name}.txt")
+    assert compiled
+    assert [pin for pin, hashes in compiled.items() if "==" not in pin or not hashes] == []
+    wanted = names((REQUIREMENTS / f"{name}.in").read_text(encoding="utf-8").splitlines())
+    assert wanted <= {pin.split("==")[0].lower() for pin in compiled}
+
+
+@pytest.mark.parametrize("name", ["test", "bench"])
+def test_what_is_tested_and_measured_is_what_is_installed(name: str) -> None:
+    # Without the markers: a package that more of the others need may be wanted on more Pythons.
+    installed, others = (
+        {pin.split(" ;")[0] for pin in pins(file)} for file in ("runtime.txt", f"{name}.txt")
+    )
+    assert installed <= others
+
+
+def test_the_wheel_asks_for_what_the_runtime_requirements_say() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = (REQUIREMENTS / "runtime.in").read_text(encoding="utf-8").splitlines()
+    assert sorted(project["dependencies"]) == sorted(line for line in lines if line[:1] != "#")
+
+
+def test_make_help_explains_every_target() -> None:
+    make = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.findall(r"^\.PHONY: (.*)$", make, flags=re.MULTILINE)[0].split()
+    explained = re.findall(r"^([a-z]+):.*## \S", make, flags=re.MULTILINE)
+    assert phony == explained
+    assert {"help", "setup", "demo", "test", "check", "bench", "torture"} <= set(explained)
