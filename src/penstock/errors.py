@@ -45,6 +45,10 @@ class StoreFull(StoreError):
     """There is no space left for the database; nothing was lost, work resumes when there is."""
 
 
+class StoreIoError(StoreError):
+    """A read, write or sync failed; nothing in memory may be trusted until the file is reopened."""
+
+
 class StoreCorrupt(StoreError):
     """The database file is damaged; Penstock has stopped writing to it."""
 

@@ -26,6 +26,9 @@ from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import JobRow, RunRow
 
 
+KINDS = (RunKind.FULL.value,)
+
+
 class Project:
     """One penstock.yaml and everything that belongs to it."""
 
@@ -111,6 +114,8 @@ class Project:
         self, name: str, kind: str = "full", actor: str | None = None, reason: str = ""
     ) -> RunRow:
         source = self.source(name)
+        if kind not in KINDS:
+            raise UsageError(f"there is no kind of run {kind!r}", nearest(kind, KINDS))
         graph = self.graph(source)
         run_id, _ = self.store.start_run(
             self.source_ids[source.key],

@@ -216,10 +216,23 @@ class Keep:
     snapshots_s: float | None
 
 
+class Reserve(Protocol):
+    """Space that can be given back when there is no more, so that finished work can be written."""
+
+    def hold(self) -> bool: ...
+
+    def release(self) -> None: ...
+
+
 class Store(Protocol):
     """A durable store of runs, jobs, records and the journal."""
 
     def close(self) -> None: ...
+
+    def reopen(self) -> None: ...
+
+    @property
+    def reserve(self) -> Reserve: ...
 
     # The loop.
 
@@ -299,6 +312,8 @@ class Store(Protocol):
 
     def overview(self) -> Overview: ...
 
+    def has_startable(self, within_s: float) -> bool: ...
+
     def sources(self) -> list[SourceRow]: ...
 
     def runs(
@@ -318,7 +333,7 @@ class Store(Protocol):
         source: str | None = None,
         run_id: int | None = None,
         job_id: int | None = None,
-        after_id: int = 0,
+        after_id: int | None = None,
         limit: int = 50,
     ) -> list[EventRow]: ...
 
@@ -341,6 +356,10 @@ class Store(Protocol):
     def closed_hosts(self) -> dict[str, float]: ...
 
     # Schedules.
+
+    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> None: ...
+
+    def active_run_of(self, source_id: int) -> int | None: ...
 
     def plan_tick(self, source_id: int, schedule: str, next_run_at: float | None) -> None: ...
 

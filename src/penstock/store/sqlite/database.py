@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from penstock.errors import StoreCorrupt, StoreError, StoreFull
+from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
 from penstock.store.sqlite import filesystem
 from penstock.store.sqlite.queries import migrations, queries
 
@@ -201,7 +201,3 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreIoError(
             f"the disk reported an error at {path} ({error})", "check the disk"
         ) from error
-
-
-class StoreIoError(StoreError):
-    """A read, write or sync failed; nothing in memory may be trusted until the file is reopened."""

@@ -157,3 +157,10 @@ FROM (
 ) AS j
 JOIN source AS s ON s.id = j.source_id
 LEFT JOIN job_failure AS f ON f.job_id = j.id;
+
+-- name: startable
+SELECT 1 FROM run_stage AS g INDEXED BY run_stage_ready
+CROSS JOIN run AS r ON r.id = g.run_id
+CROSS JOIN source AS s ON s.id = r.source_id
+WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
+LIMIT 1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -31,6 +32,10 @@ class Reading:
     def overview(self) -> Overview:
         text = self._db.value("overview", now=self._clock.now())
         return msgspec.json.decode(text, type=Overview)
+
+    def has_startable(self, within_s: float) -> bool:
+        """Whether something is queued that no person holds back and that may start this soon."""
+        return self._db.value("startable", until=self._clock.now() + within_s) is not None
 
     def sources(self) -> list[SourceRow]:
         return msgspec.json.decode(self._db.value("sources"), type=list[SourceRow])
@@ -85,14 +90,14 @@ class Reading:
         source: str | None = None,
         run_id: int | None = None,
         job_id: int | None = None,
-        after_id: int = 0,
+        after_id: int | None = None,
         limit: int = 50,
     ) -> list[EventRow]:
         """The newest events, oldest of them first; with `after_id`, those that came next."""
         wanted = {
             "source_id": self._source_id(source), "run_id": run_id, "job_id": job_id, "limit": limit,
         }  # fmt: skip
-        if after_id:
+        if after_id is not None:
             text = self._db.value("events", after_id=after_id, **wanted)
         else:
             text = self._db.value("latest_events", **wanted)
@@ -124,7 +129,7 @@ class Reading:
         text = self._db.value("last_snapshot", url=url)
         return None if text is None else msgspec.json.decode(text, type=SnapshotRow)
 
-    def places(self, hashes: list[str]) -> dict[str, tuple[str, int, int]]:
+    def places(self, hashes: Sequence[str]) -> dict[str, tuple[str, int, int]]:
         """Where payloads with these hashes lie, if they do."""
         text = self._db.value("places", hashes=to_json(hashes))
         return msgspec.json.decode(text, type=dict[str, tuple[str, int, int]])

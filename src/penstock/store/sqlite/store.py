@@ -28,11 +28,15 @@ class SqliteStore(Runs, Workers, Reading, Upkeep):
         self._db = Database(path, vfs=vfs, is_readonly=must_exist)
         self._sharing = Sharing()
         self._seen_version = self._db.data_version()
-        self.reserve = Reserve(path)
+        self._reserve = Reserve(path)
 
     @property
     def path(self) -> Path:
         return self._db.path
+
+    @property
+    def reserve(self) -> Reserve:
+        return self._reserve
 
     def close(self) -> None:
         self._db.close()

@@ -12,9 +12,19 @@ from typing import Any
 
 import msgspec
 
-from penstock.gates.lanes import Budget, Grant, Head, Lane, LaneLimits, Sharing, limits_for
+from penstock.gates.lanes import (
+    Budget,
+    Closed,
+    Grant,
+    Head,
+    Lane,
+    LaneLimits,
+    Sharing,
+    decide,
+    limits_for,
+)
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
-from penstock.jobs.outcome import Flush, Settlement
+from penstock.jobs.outcome import Flush, Save, Settlement
 from penstock.jobs.run import Plan, RunState, StageCount, advance
 from penstock.store.sqlite.database import Database, to_json
 from penstock.store.sqlite.ledger import Ledger
@@ -68,7 +78,9 @@ def take_turn(
     ended_runs = advance_runs(db, ledger, now)
     claimed: list[Claimed] = []
     if capacity.slots > 0 and not is_buried:
-        claimed = claim(db, sharing, ledger, now, worker, capacity, limits)
+        lanes = ready_lanes(db, limits)
+        claimed = claim(db, sharing, ledger, now, worker, capacity, lanes)
+        next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
     ledger.write()
     settled = [end.job_id for end in ends if end.job_id in owned]
     lost = [end.job_id for end in ends if end.job_id not in owned]
@@ -160,7 +172,9 @@ def add_effects(
 ) -> None:
     """Children, records, checkpoints, signals and notes of accepted attempts."""
     children: list[tuple[Owned, NewJob]] = []
-    saves, marks, signals = [], [], []
+    saves: list[tuple[int, int, Save]] = []
+    marks: list[tuple[object, ...]] = []
+    signals: list[tuple[object, ...]] = []
     for end, job in accepted:
         effects = end.effects
         if not effects:
@@ -275,10 +289,9 @@ def claim(
     now: float,
     worker: str,
     capacity: Capacity,
-    limits: Mapping[int, LaneLimits],
+    lanes: Sequence[Lane],
 ) -> list[Claimed]:
     """Take what the lanes may start and the worker can hold, fairly."""
-    lanes = ready_lanes(db, limits)
     if not lanes:
         return []
     budget = Budget(capacity.slots, capacity.cpu, capacity.memory_mb)
@@ -322,6 +335,16 @@ def ready_lanes(db: Database, limits: Mapping[int, LaneLimits]) -> list[Lane]:
         )
         for source_id, found in heads.items()
     ]
+
+
+def opening(lane: Lane, now: float) -> float | None:
+    """When a closed lane opens by itself."""
+    verdict = decide(lane, now)
+    return verdict.opens_at if isinstance(verdict, Closed) else None
+
+
+def soonest(*times: float | None) -> float | None:
+    return min((time for time in times if time is not None), default=None)
 
 
 def _pick(db: Database, worker: str, grants: Sequence[Grant]) -> list[int]:

@@ -1,0 +1,126 @@
+"""Working in the foreground: until some runs have ended, until nothing is left, or until stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from penstock.engine.supervisor import Supervisor
+from penstock.errors import AlreadyRunning
+from penstock.project import Project
+from penstock.store.store import RunRow, Store
+
+PROGRESS_S = 0.1
+# `up --until-idle` waits for retries that are due this soon; later ones are left for the next time.
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run in numbers."""
+
+    run: int
+    source: str
+    kind: str
+    state: str
+    seconds: float
+    counts: dict[str, int]
+
+
+class Interrupted(Exception):
+    """The operator stopped the work before the runs had ended; they go on where they were."""
+
+    def __init__(self, reports: list[RunReport]) -> None:
+        super().__init__("interrupted")
+        self.reports = reports
+
+
+def report(row: RunRow, now: float) -> RunReport:
+    """A run's row as the command line shows it."""
+    began = row.started_at or row.created_at
+    counts = {
+        "pages": row.pages,
+        "pages_done": row.pages_done,
+        "candidates": row.candidates,
+        "accepted": row.inserted + row.updated + row.unchanged,
+        "inserted": row.inserted,
+        "updated": row.updated,
+        "unchanged": row.unchanged,
+        "rejected": row.rejected,
+        "skipped": row.skipped,
+        "retried": row.retried,
+        "throttled": row.throttled,
+        "quarantined": row.quarantined,
+        "queued": row.queued,
+        "running": row.running,
+        "waiting": row.waiting,
+    }
+    seconds = max(0.0, (row.finished_at or now) - began)
+    return RunReport(row.id, row.source, row.kind, row.state, round(seconds, 3), counts)
+
+
+def run_foreground(
+    project: Project,
+    run_ids: Sequence[int],
+    on_progress: Callable[[list[RunReport]], None] | None,
+    tell: Callable[[str], None],
+) -> list[RunReport]:
+    """Work until these runs have ended, and report on them.
+
+    When another Penstock is working on the project already, it does the work and this only watches.
+    """
+    shown_at = [0.0]
+
+    def look() -> list[RunReport]:
+        rows = [project.require_run(run_id) for run_id in run_ids]
+        return [report(row, project.clock.now()) for row in rows]
+
+    def have_ended() -> bool:
+        now = project.clock.monotonic()
+        if now - shown_at[0] < PROGRESS_S:
+            return False
+        shown_at[0] = now
+        rows = [project.require_run(run_id) for run_id in run_ids]
+        if on_progress is not None:
+            on_progress([report(row, project.clock.now()) for row in rows])
+        return all(row.is_ended for row in rows)
+
+    try:
+        is_whole = asyncio.run(Supervisor(project, tell, have_ended).run())
+    except AlreadyRunning:
+        tell("another Penstock is working on this project: it does the work, this shows it")
+        is_whole = asyncio.run(_watch(have_ended))
+    if not is_whole:
+        raise Interrupted(look())
+    return look()
+
+
+async def _watch(have_ended: Callable[[], bool]) -> bool:
+    try:
+        while not have_ended():
+            await asyncio.sleep(PROGRESS_S)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return False
+    return True
+
+
+def run_forever(project: Project, *, until_idle: bool, tell: Callable[[str], None]) -> bool:
+    """Run workers and the scheduler until stopped, or with `until_idle` until nothing is left to do now.
+
+    Answers True if it ended by itself.
+    """
+
+    def is_idle() -> bool:
+        return until_idle and nothing_left(project.store, project.clock.now())
+
+    supervisor = Supervisor(project, tell, is_idle, has_scheduler=True)
+    return asyncio.run(supervisor.run())
+
+
+def nothing_left(store: Store, now: float) -> bool:
+    """Nothing queued that may start, nothing running, nothing due soon."""
+    seen = store.overview()
+    if seen.running or store.has_startable(PATIENCE_S):
+        return False
+    return seen.next_due_at is None or seen.next_due_at > now + PATIENCE_S

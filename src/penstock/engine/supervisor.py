@@ -1,0 +1,249 @@
+"""The supervisor: owns worker processes, keeps their leases, buries them when they die.
+
+Liveness is the supervisor's word, not the worker's: it renews the lease while the process lives, so
+a step that blocks the interpreter does not lose its job, and it buries the worker the moment the
+process is gone. A worker that was stopped (SIGSTOP) is not renewed, loses its lease, and finds out
+when it wakes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.engine.lock import ProjectLock
+from penstock.engine.scheduler import Scheduler
+from penstock.engine.upkeep import Upkeep
+from penstock.engine.worker_process import EXIT_BROKEN, EXIT_DRAINED, EXIT_RECYCLE
+from penstock.errors import PenstockError, StoreCorrupt, StoreError
+from penstock.project import Project
+from penstock.snapshots import SnapshotStore
+from penstock.version import __version__
+
+BEAT_S = 3.0
+PULSE_S = 0.05
+FAST_DEATH_S = 10.0
+MAX_RESTART_DELAY_S = 2.0
+KILL_AFTER_S = 5.0
+
+
+@dataclass(slots=True)
+class _Child:
+    name: str
+    process: asyncio.subprocess.Process
+    started_at: float
+    output: asyncio.Task[None]
+    beaten_at: float = 0.0
+    is_buried: bool = False
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A place for one worker; a dead one is followed by another."""
+
+    child: _Child | None = None
+    fast_deaths: int = 0
+    start_at: float = 0.0
+    exit_code: int | None = None
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Runs a project's workers until told to stop or until `until` says that the work is done."""
+
+    project: Project
+    tell: Callable[[str], None]
+    until: Callable[[], bool] = lambda: False
+    has_scheduler: bool = False
+    workers: int = 1
+    _slots: list[_Slot] = field(default_factory=list)
+    _stops: int = 0
+    _is_done: bool = False
+    _failure: PenstockError | None = None
+    _rng: random.Random = field(default_factory=random.SystemRandom)
+
+    async def run(self) -> bool:
+        """Work; True if it ended by itself, False if it was told to stop."""
+        lock = ProjectLock(self.project.settings.store_file)
+        try:
+            self._begin()
+            await self._loop()
+        finally:
+            await self._end()
+            lock.release()
+        if self._failure is not None:
+            raise self._failure
+        return not self._stops
+
+    def stop(self) -> None:
+        """Drain; asked again, stop at once."""
+        self._stops += 1
+        for slot in self._slots:
+            self._send(slot.child, b"drain")
+
+    def _begin(self) -> None:
+        store = self.project.store
+        store.quick_check()
+        store.reserve.hold()
+        # We hold the lock, so whoever is registered is dead: nobody has to wait for a lease to end.
+        for worker in store.workers():
+            jobs = store.bury(worker.id, "it was gone when Penstock started")
+            self.tell(f"worker {worker.id} had died: {len(jobs)} jobs run again")
+        self._slots = [_Slot() for _ in range(self.workers)]
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+
+    async def _loop(self) -> None:
+        project = self.project
+        snapshots = SnapshotStore(project.settings.snapshots, f"upkeep-{os.getpid()}")
+        upkeep = Upkeep(project.store, project.settings.retention, snapshots, project.clock)
+        scheduler = Scheduler(project, project.store, project.clock) if self.has_scheduler else None
+        tick_at = 0.0
+        try:
+            while not self._is_over():
+                for slot in self._slots:
+                    await self._tend(slot)
+                try:
+                    if scheduler is not None and project.clock.monotonic() >= tick_at:
+                        scheduler.tick()
+                        tick_at = project.clock.monotonic() + 1.0
+                    upkeep.bury_expired(self.tell)
+                    is_busy = upkeep.do_a_little()
+                    if not self._stops and self.until():
+                        self._is_done = True
+                        self._drain_all()
+                except StoreCorrupt:
+                    raise
+                except StoreError as error:
+                    is_busy = False
+                    self.tell(error.message)
+                    await asyncio.sleep(1.0)
+                await asyncio.sleep(0 if is_busy else PULSE_S)
+        finally:
+            snapshots.close()
+
+    def _is_over(self) -> bool:
+        if self._failure is not None:
+            return True
+        is_leaving = self._stops > 0 or self._is_done
+        return is_leaving and all(slot.child is None for slot in self._slots)
+
+    def _drain_all(self) -> None:
+        for slot in self._slots:
+            self._send(slot.child, b"drain")
+
+    # One worker.
+
+    async def _tend(self, slot: _Slot) -> None:
+        now = self.project.clock.monotonic()
+        child = slot.child
+        if child is None:
+            if not self._stops and not self._is_done and now >= slot.start_at:
+                slot.child = await self._start()
+        elif child.process.returncode is not None:
+            await self._follow(slot, child)
+        elif child.is_buried:
+            return
+        elif now - child.beaten_at >= BEAT_S and not is_stopped(child.process.pid):
+            self._beat(child)
+
+    async def _start(self) -> _Child:
+        name = f"{self._rng.getrandbits(48):012x}"
+        settings = self.project.settings
+        command = [
+            sys.executable, "-m", "penstock.engine.worker_process",
+            "--project", str(settings.root), "--worker", name,
+        ]  # fmt: skip
+        if settings.environment:
+            command += ["--env", settings.environment]
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.project.store.register(name, socket.gethostname(), process.pid, __version__)
+        output = asyncio.create_task(self._relay(process))
+        child = _Child(name, process, self.project.clock.monotonic(), output)
+        self._beat(child)
+        return child
+
+    def _beat(self, child: _Child) -> None:
+        if self.project.store.beat(child.name):
+            child.beaten_at = self.project.clock.monotonic()
+            self._send(child, b"beat")
+        else:
+            child.is_buried = True
+
+    async def _relay(self, process: asyncio.subprocess.Process) -> None:
+        """What a worker or a step prints, line by line."""
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            self.tell(line.decode("utf-8", "replace").rstrip("\n"))
+
+    def _send(self, child: _Child | None, line: bytes) -> None:
+        if child is None or child.process.stdin is None or child.process.returncode is not None:
+            return
+        with suppress(ConnectionError, RuntimeError):
+            child.process.stdin.write(line + b"\n")
+
+    async def _follow(self, slot: _Slot, child: _Child) -> None:
+        """A worker has ended: bury it if it died, and make room for the next."""
+        code = child.process.returncode
+        slot.child, slot.exit_code = None, code
+        await child.output
+        if code in (EXIT_DRAINED, EXIT_RECYCLE):
+            slot.fast_deaths = 0
+            return
+        jobs = self.project.store.bury(child.name, how_it_ended(code))
+        now = self.project.clock.monotonic()
+        if code in (EXIT_BROKEN, 2):
+            self._failure = StoreError(
+                f"a worker could not work ({how_it_ended(code)})", "its message is above"
+            )
+            return
+        if not self._stops:
+            self.tell(f"worker {child.name} {how_it_ended(code)}: {len(jobs)} jobs run again")
+        is_fast = now - child.started_at < FAST_DEATH_S
+        slot.fast_deaths = slot.fast_deaths + 1 if is_fast else 0
+        delay_s = min(MAX_RESTART_DELAY_S, 0.05 * 2 ** min(slot.fast_deaths, 10))
+        slot.start_at = now + delay_s
+
+    async def _end(self) -> None:
+        for slot in self._slots:
+            if slot.child is None:
+                continue
+            with suppress(ProcessLookupError):
+                slot.child.process.kill()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(slot.child.process.wait(), KILL_AFTER_S)
+            slot.child.output.cancel()
+            with suppress(PenstockError):
+                self.project.store.bury(slot.child.name, "it was ended")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal; where that can't be seen, it is taken to be running."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in ("T", "t")
+
+
+def how_it_ended(code: int | None) -> str:
+    if code is not None and code < 0:
+        with suppress(ValueError):
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by signal {-code}"
+    return f"ended with code {code}"

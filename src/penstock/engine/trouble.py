@@ -1,0 +1,70 @@
+"""When the store can't be written: wait, say so once a minute, lose nothing, go on by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.clock import Clock
+from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
+from penstock.store.store import Store
+
+RETRY_S = 1.0
+REPEAT_S = 60.0
+MAX_IO_ERRORS = 5
+
+
+class Trouble:
+    """Keeps count of a worker's trouble with its store."""
+
+    def __init__(self, store: Store, clock: Clock, tell: Callable[[str], None]) -> None:
+        self._store = store
+        self._clock = clock
+        self._tell = tell
+        self._told: dict[str, float] = {}
+        self._io_errors = 0
+        self._must_reopen = False
+        self.is_full = False
+
+    def wait_s(self, error: StoreError) -> float:
+        """The turn failed and was rolled back: how long to wait; raises what can't be waited for."""
+        if isinstance(error, StoreFull):
+            return self._full()
+        if isinstance(error, StoreIoError):
+            return self._io(error)
+        if isinstance(error, StoreCorrupt):
+            raise error
+        self._say(error.message)
+        return RETRY_S
+
+    def mend(self) -> None:
+        """In the store's thread, before the next try: trust nothing that a failed sync left in memory."""
+        if self._must_reopen:
+            self._store.reopen()
+            self._must_reopen = False
+        if self.is_full:
+            self.is_full = not self._store.reserve.hold()
+            if not self.is_full:
+                self._say("there is space again: going on")
+
+    def is_over(self) -> None:
+        self._io_errors = 0
+
+    def _full(self) -> float:
+        self._say("the disk is full: nothing is lost, nothing new is started; waiting for space")
+        self._store.reserve.release()
+        self.is_full = True
+        return RETRY_S
+
+    def _io(self, error: StoreIoError) -> float:
+        self._io_errors += 1
+        if self._io_errors >= MAX_IO_ERRORS:
+            raise error
+        self._say(error.message)
+        self._must_reopen = True
+        return RETRY_S
+
+    def _say(self, text: str) -> None:
+        now = self._clock.monotonic()
+        if now - self._told.get(text, -REPEAT_S) >= REPEAT_S:
+            self._told[text] = now
+            self._tell(text)

@@ -1,0 +1,56 @@
+"""Upkeep: the small loops beside the work. Each does one batch and leaves the writer to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.clock import Clock
+from penstock.settings import Retention
+from penstock.snapshots import SnapshotStore
+from penstock.store.sqlite.store import SqliteStore
+from penstock.store.store import Keep
+
+PRUNE_EVERY_S = 60.0
+SEGMENTS_EVERY_S = 3600.0
+
+
+class Upkeep:
+    """Retention, the sweep of cancelled runs, and burying workers whose lease ran out."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        retention: Retention,
+        snapshots: SnapshotStore,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._keep = Keep(
+            retention.jobs_s, retention.events_s, retention.versions_s, retention.snapshots_s
+        )
+        self._snapshots = snapshots
+        self._clock = clock
+        self._prune_at = 0.0
+        self._segments_at = clock.monotonic() + SEGMENTS_EVERY_S
+
+    def bury_expired(self, tell: Callable[[str], None]) -> None:
+        """Give the jobs of workers that stopped beating back to their lanes."""
+        for worker in self._store.expired_workers():
+            jobs = self._store.bury(worker, "its lease ran out")
+            tell(f"worker {worker} stopped beating: {len(jobs)} jobs run again")
+
+    def do_a_little(self) -> bool:
+        """One small batch of whatever is due; True if there is more to do at once."""
+        if self._store.sweep_cancelled():
+            return True
+        now = self._clock.monotonic()
+        if now >= self._prune_at:
+            if self._store.prune(self._keep):
+                return True
+            self._store.truncate_wal()
+            self._prune_at = now + PRUNE_EVERY_S
+        if now >= self._segments_at:
+            self._segments_at = now + SEGMENTS_EVERY_S
+            for segment in self._store.drop_unused_segments():
+                self._snapshots.remove(segment)
+        return False

@@ -1,0 +1,418 @@
+"""The worker: claim, perform, settle, in one loop.
+
+    while working:
+        outcomes = whatever finished since the last turn
+        claimed  = store.turn(worker, outcomes, free capacity)   # one transaction
+        start each claimed job
+        wait for: something finished | a wake-up | the next due time
+
+While one turn is on the disk, the next outcomes pile up and share the next one. Payloads that were
+fetched meanwhile travel with it: they are appended to a segment and synced before the transaction
+that refers to them, and only then handed to the step that asked for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.clock import Clock
+from penstock.engine.calls import Calls
+from penstock.engine.perform import Performer, Work
+from penstock.engine.trouble import Trouble
+from penstock.errors import StoreError
+from penstock.gates.lanes import LaneLimits
+from penstock.jobs.job import Claimed
+from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
+from penstock.jobs.retry import RETRY_CLASSES, settle
+from penstock.pipeline.attempt import RunView, SourceView
+from penstock.pipeline.graph import Graph, Stage
+from penstock.settings import SourceSettings, WorkerSettings, redact
+from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
+from penstock.sources.fetch import Fetcher
+from penstock.sources.response import Response
+from penstock.store.store import Capacity, Kept, SnapshotRow, Store, Turn
+
+# How often an idle worker looks whether another process has committed something, how often it takes
+# a turn whatever it saw, and how often it looks for attempts that were taken from it.
+WATCH_S = 0.01
+POLL_S = 1.0
+REVIEW_S = 1.0
+DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_RUN_TIMEOUT_S = 3600.0
+MAX_LOST_THREADS = 8
+BODY_LIMIT_FOR_ERRORS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker needs to know of one source to perform its jobs."""
+
+    settings: SourceSettings
+    graph: Graph
+
+
+@dataclass(slots=True)
+class _Fetched:
+    job: Claimed
+    response: Response
+    stored: asyncio.Future[int]
+
+
+class Worker:
+    """One worker: a name, a lease, and as many attempts at once as it has slots."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        store: Store,
+        calls: Calls,
+        snapshots: SnapshotStore,
+        fetcher: Fetcher,
+        performer: Callable[[Worker], Performer],
+        assignments: Mapping[int, Assignment],
+        limits: Mapping[int, LaneLimits],
+        settings: WorkerSettings,
+        secrets: frozenset[str],
+        clock: Clock,
+        rng: random.Random,
+        has_changed: Callable[[], bool] | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self._store = store
+        self._calls = calls
+        self._snapshots = snapshots
+        self._fetcher = fetcher
+        self._assignments = assignments
+        self._limits = limits
+        self._settings = settings
+        self._secrets = secrets
+        self._clock = clock
+        self._rng = rng
+        self._has_changed = has_changed
+        self._trouble = Trouble(store, clock, tell)
+        self._performer = performer(self)
+        self._news = asyncio.Event()
+        self._works: dict[int, Work] = {}
+        self._ends: list[Settlement | Flush] = []
+        self._fetched: list[_Fetched] = []
+        self._flushes: dict[int, asyncio.Future[None]] = {}
+        self._cpu = settings.cpu
+        self._memory_mb = float(settings.memory_mb)
+        self._is_draining = False
+        self._is_stopping = False
+        self._is_buried = False
+        self._trusted_until = float("inf")
+        self._reviewed_at = 0.0
+
+    # Steering, from outside.
+
+    def trust_until(self, monotonic: float) -> None:
+        """The lease holds until then, by the monotonic clock; without word, side effects stop."""
+        self._trusted_until = monotonic
+
+    def drain(self) -> None:
+        """Claim no more and finish what runs; asked twice, stop now and release it."""
+        self._is_stopping = self._is_draining
+        self._is_draining = True
+        self._news.set()
+
+    def wake(self) -> None:
+        """Something may have become due."""
+        self._news.set()
+
+    @property
+    def must_be_recycled(self) -> bool:
+        """Too many threads are stuck in steps that timed out; only a new process frees them."""
+        return self._performer.lost_threads > MAX_LOST_THREADS
+
+    # The loop.
+
+    async def work(self, until: Callable[[], bool] = lambda: False) -> bool:
+        """Work until drained, buried or `until` says so; True if the worker left in good order."""
+        grace_ends: float | None = None
+        for host, closed_until in (await self._calls(self._store.closed_hosts)).items():
+            self._fetcher.close_host(host, closed_until)
+        while not self._is_buried:
+            turn = await self._turn()
+            if turn is not None:
+                self._begin(turn.claimed)
+            if self.must_be_recycled:
+                self._is_draining = True
+            if self._is_draining and not self._has_business():
+                break
+            if self._is_draining and grace_ends is None:
+                grace_ends = self._clock.monotonic() + self._settings.grace_s
+            if grace_ends is not None and (
+                self._is_stopping or self._clock.monotonic() >= grace_ends
+            ):
+                self._release_all()
+            if until() and not self._has_business():
+                break
+            await self._wait(turn, grace_ends)
+            await self._review()
+        return await self._leave()
+
+    def _has_business(self) -> bool:
+        return bool(self._works or self._ends or self._fetched)
+
+    async def _turn(self) -> Turn | None:
+        """One exchange with the store; None when it could not be had and will be tried again."""
+        self._news.clear()
+        if self._clock.monotonic() >= self._trusted_until:
+            self._is_buried = True
+            return None
+        ends, self._ends = self._ends, []
+        fetched, self._fetched = self._fetched, []
+        capacity = self._capacity()
+        try:
+            turn = await self._calls(lambda: self._exchange(ends, fetched, capacity))
+        except StoreError as error:
+            delay_s = self._trouble.wait_s(error)
+        else:
+            self._trouble.is_over()
+            self._answer(turn, ends, fetched)
+            return turn
+        self._ends = [*ends, *self._ends]
+        self._fetched = [*fetched, *self._fetched]
+        await asyncio.sleep(delay_s)
+        self._news.set()
+        return None
+
+    def _exchange(
+        self, ends: list[Settlement | Flush], fetched: list[_Fetched], capacity: Capacity
+    ) -> Turn:
+        """In the store's thread: payloads to the disk first, then the transaction that names them."""
+        self._trouble.mend()
+        return self._store.turn(self.name, ends, capacity, self._limits, self._keep(fetched))
+
+    def _keep(self, fetched: list[_Fetched]) -> list[Kept]:
+        if not fetched:
+            return []
+        hashes = [content_hash(entry.response.body) for entry in fetched]
+        known = self._store.places(sorted(set(hashes)))
+        places = {key: Place(key, *where) for key, where in known.items()}
+        new = {
+            k: _capture(f.response) for k, f in zip(hashes, fetched, strict=True) if k not in places
+        }
+        for place in self._snapshots.append(list(new.values())):
+            places[place.hash] = place
+        self._snapshots.sync()
+        return [_kept(f, places[key]) for f, key in zip(fetched, hashes, strict=True)]
+
+    def _capacity(self) -> Capacity:
+        if self._is_draining or self._trouble.is_full:
+            return Capacity(0)
+        free = self._settings.slots - len(self._works)
+        return Capacity(max(0, free), self._cpu, self._memory_mb)
+
+    def _answer(self, turn: Turn, ends: list[Settlement | Flush], fetched: list[_Fetched]) -> None:
+        lost = set(turn.lost)
+        for end in ends:
+            if isinstance(end, Flush) and (waiter := self._flushes.pop(end.job_id, None)):
+                if waiter.done():
+                    continue
+                if end.job_id in lost:
+                    waiter.set_exception(AttemptLost("the job was taken from this attempt"))
+                else:
+                    waiter.set_result(None)
+        for entry, snapshot_id in zip(fetched, turn.snapshot_ids, strict=True):
+            if not entry.stored.done():
+                entry.stored.set_result(snapshot_id)
+        self._is_buried = self._is_buried or turn.is_buried
+
+    async def _wait(self, turn: Turn | None, grace_ends: float | None) -> None:
+        """Until something finished, something is due, or another process changed something."""
+        deadline = self._clock.monotonic() + POLL_S
+        if turn is not None and turn.next_due_at is not None and not self._is_draining:
+            deadline = min(deadline, self._clock.monotonic() + turn.next_due_at - self._clock.now())
+        if grace_ends is not None:
+            deadline = min(deadline, max(grace_ends, self._clock.monotonic() + WATCH_S))
+        step_s = WATCH_S if self._has_changed is not None else POLL_S
+        while not self._news.is_set():
+            left_s = deadline - self._clock.monotonic()
+            if left_s <= 0 or (self._has_changed is not None and self._has_changed()):
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), min(step_s, left_s))
+
+    # Jobs.
+
+    def _begin(self, claimed: list[Claimed]) -> None:
+        for job in claimed:
+            assignment = self._assignments.get(job.source_id)
+            stage = assignment.graph.stage(job.stage) if assignment else None
+            if assignment is None or stage is None:
+                self._refuse(job)
+                continue
+            work = self._work(job, assignment, stage)
+            self._works[job.id] = work
+            self._cpu -= stage.cpu
+            self._memory_mb -= stage.memory_mb
+            self._performer.start(work, self._done)
+
+    def _work(self, job: Claimed, assignment: Assignment, stage: Stage) -> Work:
+        settings = assignment.settings
+        fallback_s = DEFAULT_RUN_TIMEOUT_S if stage.unit == "run" else DEFAULT_TIMEOUT_S
+        # A source's timeout is meant for a page; discovering a whole site takes as long as it takes.
+        own_s = settings.timeout_s if stage.unit != "run" else None
+        timeout_s = stage.timeout_s or own_s or fallback_s
+        source = SourceView(
+            settings.key, settings.params, timeout_s, settings.priority, settings.pipeline
+        )
+        return Work(job, stage, assignment.graph, source, RunView(job.run_id), timeout_s)
+
+    def _refuse(self, job: Claimed) -> None:
+        error = f"the project has no stage {job.stage!r} for this source any more"
+        self._end(job, Failed(error, is_permanent=True, kind="data"), "fast")
+
+    def _done(self, job: Claimed, outcome: Outcome) -> None:
+        work = self._works.pop(job.id)
+        self._cpu += work.stage.cpu
+        self._memory_mb += work.stage.memory_mb
+        source = self._assignments[job.source_id].settings
+        self._end(job, outcome, work.stage.retry or source.retry)
+
+    def _end(self, job: Claimed, outcome: Outcome, retry: str) -> None:
+        if isinstance(outcome, Failed):
+            outcome = self._redacted(outcome)
+        self._ends.append(settle(job, outcome, RETRY_CLASSES[retry], self._rng))
+        self._news.set()
+
+    def _redacted(self, failed: Failed) -> Failed:
+        return Failed(
+            redact(failed.error, self._secrets)[:BODY_LIMIT_FOR_ERRORS],
+            redact(failed.traceback, self._secrets),
+            failed.is_permanent,
+            failed.kind,
+        )
+
+    async def _review(self) -> None:
+        """Stop attempts whose job was cancelled or taken away meanwhile."""
+        now = self._clock.monotonic()
+        if not self._works or now - self._reviewed_at < REVIEW_S:
+            return
+        self._reviewed_at = now
+        with suppress(Exception):  # the next turn meets the same trouble and deals with it
+            owned = await self._calls(lambda: self._store.jobs_of(self.name))
+            for work in list(self._works.values()):
+                if (work.job.id, work.job.attempt) not in owned:
+                    self._performer.cancel(work.job.id, "the job was taken from this attempt")
+
+    def _release_all(self) -> None:
+        for job_id in list(self._works):
+            self._performer.cancel(job_id, "released by a drain")
+
+    async def _leave(self) -> bool:
+        if self._is_buried:
+            self._release_all()
+        else:
+            await self._calls(lambda: self._store.sign_off(self.name))
+        return not self._is_buried
+
+    # What steps may ask for.
+
+    async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
+        """Fetch a page for an attempt: stored before it is handed over.
+
+        An attempt that follows a death is given what the one before it had stored.
+        """
+        if self._clock.monotonic() >= self._trusted_until:
+            raise AttemptLost("the worker's lease has ended")
+        if job.is_resumed and options.get("method", "GET") == "GET":
+            known = await self._from_snapshot(job, url)
+            if known is not None:
+                return known
+        source = self._assignments[job.source_id].settings
+        if options.pop("conditional", False):
+            return await self._fetch_if_changed(job, url, source, options)
+        response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
+        return await self._stored(job, response)
+
+    async def _fetch_if_changed(
+        self, job: Claimed, url: str, source: SourceSettings, options: dict[str, Any]
+    ) -> Response:
+        last = await self._calls(lambda: self._store.last_snapshot(url))
+        if last is not None:
+            options["etag"] = last.headers.get("etag")
+            options["last_modified"] = last.headers.get("last-modified")
+        response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
+        if last is None or not response.not_modified:
+            return await self._stored(job, response)
+        return await self._read(last, not_modified=True)
+
+    async def _from_snapshot(self, job: Claimed, url: str) -> Response | None:
+        row = await self._calls(lambda: self._store.snapshot_of(job.id, url))
+        return None if row is None else await self._read(row)
+
+    async def _read(self, row: SnapshotRow, not_modified: bool = False) -> Response:
+        """A stored page again. Its body may lie under another address that had the same one."""
+        place = Place(row.hash, row.segment, row.offset, row.length)
+        capture = await self._calls(lambda: self._snapshots.read(place))
+        return Response(
+            row.url,
+            row.url,
+            row.status,
+            row.headers,
+            capture.body,
+            row.fetched_at,
+            is_from_snapshot=True,
+            snapshot_id=row.id,
+            not_modified=not_modified,
+        )
+
+    async def _stored(self, job: Claimed, response: Response) -> Response:
+        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._fetched.append(_Fetched(job, response, stored))
+        self._news.set()
+        snapshot_id = await stored
+        return replace(response, snapshot_id=snapshot_id)
+
+    async def flush(self, job: Claimed, effects: Effects) -> None:
+        """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._flushes[job.id] = written
+        self._ends.append(Flush(job.id, job.attempt, effects))
+        self._news.set()
+        await written
+
+    async def records(
+        self, collection: str, after_key: str | None, limit: int
+    ) -> list[dict[str, Any]]:
+        rows = await self._calls(lambda: self._store.records(collection, after_key or "", limit))
+        return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
+
+    async def cursors(self, source_id: int) -> dict[str, Any]:
+        return await self._calls(lambda: self._store.checkpoints(source_id))
+
+
+def _capture(response: Response) -> Capture:
+    return Capture(
+        response.requested_url,
+        response.status,
+        response.headers,
+        response.body,
+        response.fetched_at,
+    )
+
+
+def _kept(fetched: _Fetched, place: Place) -> Kept:
+    response = fetched.response
+    return Kept(
+        fetched.job.id,
+        fetched.job.run_id,
+        response.requested_url,
+        response.status,
+        response.headers,
+        response.fetched_at,
+        place.hash,
+        place.segment,
+        place.offset,
+        place.length,
+    )

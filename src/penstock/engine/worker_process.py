@@ -1,0 +1,163 @@
+"""A worker as a process of its own: `python -m penstock.engine.worker_process`.
+
+It is started by a supervisor, which writes lines to its standard input: `beat` (the lease was
+renewed), `drain`, and nothing more when the supervisor is gone, in which case it stops at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import os
+import random
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from penstock.engine.calls import InOneThread
+from penstock.engine.children import Children
+from penstock.engine.perform import Performer
+from penstock.engine.threads import Threads
+from penstock.engine.worker import Assignment, Worker
+from penstock.errors import PenstockError, StoreCorrupt
+from penstock.project import Project
+from penstock.snapshots import SnapshotStore
+from penstock.sources.fetch import Fetcher
+from penstock.sources.network import AiohttpNetwork
+from penstock.store.sqlite.database import Database
+from penstock.store.sqlite.workers import LEASE_S
+
+MARGIN_S = 3.0
+EXIT_DRAINED = 0
+EXIT_BROKEN = 5
+EXIT_BURIED = 8
+EXIT_RECYCLE = 9
+# With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.
+SWITCH_INTERVAL_S = 0.0005
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="penstock.engine.worker_process")
+    parser.add_argument("--project", type=Path, required=True)
+    parser.add_argument("--env")
+    parser.add_argument("--worker", required=True)
+    args = parser.parse_args(arguments)
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    try:
+        return asyncio.run(_work(Project.load(args.project, args.env), args.worker))
+    except StoreCorrupt as error:
+        print(f"{error.message}\n  {error.hint}", file=sys.stderr, flush=True)
+        return EXIT_BROKEN
+    except PenstockError as error:
+        print(error.message, file=sys.stderr, flush=True)
+        return error.exit_code
+
+
+async def _work(project: Project, name: str) -> int:
+    lines = await _lines()
+    # The first beat comes after the lease was written: claiming before it would be claiming as nobody.
+    if (await lines.readline()).strip() != b"beat":
+        return EXIT_BURIED
+    worker, close = build_worker(project, name, _tell)
+    worker.trust_until(project.clock.monotonic() + LEASE_S - MARGIN_S)
+    listening = asyncio.create_task(_listen(lines, worker, project))
+    try:
+        is_orderly = await worker.work()
+        if not is_orderly:
+            return EXIT_BURIED
+        return EXIT_RECYCLE if worker.must_be_recycled else EXIT_DRAINED
+    finally:
+        listening.cancel()
+        await close()
+
+
+def build_worker(
+    project: Project, name: str, tell: Callable[[str], None]
+) -> tuple[Worker, Callable[[], Awaitable[None]]]:
+    """A worker of this project with the real clock, network, threads and processes."""
+    settings = project.settings
+    store, watch = project.open_store(), Database(settings.store_file)
+    seen = [watch.data_version()]
+    snapshots = SnapshotStore(settings.snapshots, name)
+    calls, rng = InOneThread(), random.Random()
+    fetcher = Fetcher(AiohttpNetwork(), project.clock, rng)
+
+    def has_changed() -> bool:
+        version = watch.data_version()
+        changed, seen[0] = version != seen[0], version
+        return changed
+
+    def performer(worker: Worker) -> Performer:
+        return Performer(
+            clock=project.clock,
+            services=worker,
+            threads=Threads(settings.worker.threads),
+            children=Children(settings.worker.processes, settings.root),
+        )
+
+    assignments = {
+        project.source_ids[key]: Assignment(source, project.graph(source))
+        for key, source in settings.sources.items()
+    }
+    worker = Worker(
+        name,
+        store=store,
+        calls=calls,
+        snapshots=snapshots,
+        fetcher=fetcher,
+        performer=performer,
+        assignments=assignments,
+        limits=project.limits(),
+        settings=settings.worker,
+        secrets=settings.secrets,
+        clock=project.clock,
+        rng=rng,
+        has_changed=has_changed,
+        tell=tell,
+    )
+
+    async def close() -> None:
+        await fetcher.close()
+        calls.close()
+        snapshots.close()
+        watch.close()
+        store.close()
+
+    return worker, close
+
+
+async def _lines() -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+async def _listen(lines: asyncio.StreamReader, worker: Worker, project: Project) -> None:
+    """Obey the supervisor's lines; when they end, it is dead, and so is our claim to any job."""
+    while line := (await lines.readline()).strip():
+        if line == b"beat":
+            worker.trust_until(project.clock.monotonic() + LEASE_S - MARGIN_S)
+        elif line == b"drain":
+            worker.drain()
+    os._exit(EXIT_BURIED)
+
+
+def _die_with_parent() -> None:
+    """On Linux, have the kernel end us with the supervisor; elsewhere the end of stdin does."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

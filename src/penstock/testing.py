@@ -1,0 +1,173 @@
+"""Tools for testing pipelines: virtual time, a scripted network, and whole projects run in a moment.
+
+    clock = VirtualClock()
+    with Simulation(project, network, seed=1, clock=clock) as simulation:
+        run = project.run("acme.com")
+        simulation.run()
+        assert project.store.run(run).state == "completed"
+
+Under a simulation nothing waits and nothing is random: the same project, network and seed give the
+same journal, byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+
+from penstock.engine.calls import Inline
+from penstock.engine.perform import Performer
+from penstock.engine.threads import InlineThreads
+from penstock.engine.worker import Assignment, Worker
+from penstock.project import Project
+from penstock.snapshots import SnapshotStore
+from penstock.sources.fetch import Fetcher
+from penstock.sources.network import RawResponse, Request
+from penstock.store.store import EventRow
+
+__all__ = ["ScriptedNetwork", "Simulation", "VirtualClock", "VirtualLoop", "journal"]
+
+EPOCH = 1_800_000_000.0
+Script = Callable[[Request], Awaitable[RawResponse]]
+
+
+class VirtualClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self, now: float = EPOCH) -> None:
+        self._elapsed = 0.0
+        self._epoch = now
+
+    def now(self) -> float:
+        return self._epoch + self._elapsed
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def advance(self, seconds: float) -> None:
+        self._elapsed += seconds
+
+
+class _InstantSelector(selectors.SelectSelector):
+    """Instead of waiting for a timer, moves the clock to it."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and timeout is None:
+            raise RuntimeError("nothing is due and nothing is running: the simulation would wait for ever")
+        if not ready and timeout:
+            self._clock.advance(timeout)
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop on virtual time: a sleep of an hour takes no time and ends an hour later."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(_InstantSelector(clock))
+        self._virtual = clock
+
+    def time(self) -> float:
+        return self._virtual.monotonic()
+
+
+class ScriptedNetwork:
+    """A network that answers from a function: `async def script(request) -> RawResponse`."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.requests: list[str] = []
+
+    async def send(self, request: Request) -> RawResponse:
+        self.requests.append(request.url)
+        async with asyncio.timeout(request.timeout_s):
+            return await self._script(request)
+
+    async def close(self) -> None:
+        return None
+
+
+class Simulation:
+    """A worker of a project on virtual time, with a scripted network and seeded chance."""
+
+    def __init__(
+        self, project: Project, network: ScriptedNetwork, *, seed: int, clock: VirtualClock
+    ) -> None:
+        project.clock = clock
+        self._project = project
+        self._clock = clock
+        self._loop = VirtualLoop(clock)
+        self._rng = random.Random(seed)  # noqa: S311  repeatable on purpose
+        self._store = project.store
+        self._name = f"sim-{seed}"
+        self._snapshots = SnapshotStore(project.settings.snapshots, self._name)
+        self._network = network
+
+    def __enter__(self) -> Simulation:
+        self._store.register(self._name, "simulated", 1, "simulated")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._loop.close()
+        self._snapshots.close()
+
+    def run(self) -> None:
+        """Work until every run has ended."""
+        self._loop.run_until_complete(self._work())
+
+    async def _work(self) -> None:
+        worker = self._worker()
+        beating = asyncio.create_task(self._beat())
+        try:
+            await worker.work(until=lambda: not self._store.overview().active_runs)
+        finally:
+            beating.cancel()
+
+    async def _beat(self) -> None:
+        while self._store.beat(self._name):
+            await asyncio.sleep(5.0)
+
+    def _worker(self) -> Worker:
+        project = self._project
+        return Worker(
+            self._name,
+            store=self._store,
+            calls=Inline(),
+            snapshots=self._snapshots,
+            fetcher=Fetcher(self._network, self._clock, self._rng),
+            performer=self._performer,
+            assignments={
+                project.source_ids[key]: Assignment(source, project.graph(source))
+                for key, source in project.settings.sources.items()
+            },
+            limits=project.limits(),
+            settings=project.settings.worker,
+            secrets=project.settings.secrets,
+            clock=self._clock,
+            rng=self._rng,
+            has_changed=None,
+            tell=lambda text: None,
+        )
+
+    def _performer(self, worker: Worker) -> Performer:
+        return Performer(clock=self._clock, services=worker, threads=InlineThreads())
+
+
+def journal(project: Project) -> list[EventRow]:
+    """The whole journal, oldest first."""
+    found: list[EventRow] = []
+    while page := project.store.events(after_id=found[-1].id if found else 0, limit=5000):
+        found.extend(page)
+    return found
