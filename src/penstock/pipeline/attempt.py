@@ -1,0 +1,188 @@
+"""An attempt in progress: one try at a job, what it may ask for, and what it has buffered so far."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from penstock.errors import PipelineError
+from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
+from penstock.jobs.outcome import AttemptLost, Effects, Reject, Skip
+
+if TYPE_CHECKING:
+    from penstock.clock import Clock
+    from penstock.pipeline.graph import Stage
+    from penstock.pipeline.outflow import Outflow
+    from penstock.sources.response import Response
+
+Answer = TypeVar("Answer")
+Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """The source as a step sees it. `pipeline` is its `module:name`, for a child process to load."""
+
+    key: str
+    params: dict[str, Any] = field(default_factory=dict)
+    timeout_s: float = 60.0
+    priority: int = DEFAULT_PRIORITY
+    pipeline: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """The run as a step sees it. `counts` are those of the moment the attempt began."""
+
+    id: int
+    kind: str = "full"
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Services(Protocol):
+    """What the engine does for an attempt. All of it happens on the event loop."""
+
+    async def fetch(self, job: Claimed, url: str, **options: Any) -> Response: ...
+
+    async def flush(self, job: Claimed, effects: Effects) -> None:
+        """Durable when it returns; raises AttemptLost when the attempt no longer owns its job."""
+
+    async def records(
+        self, collection: str, after_key: str | None, limit: int
+    ) -> list[dict[str, Any]]: ...
+
+    async def cursors(self, source_id: int) -> dict[str, Any]: ...
+
+
+class Attempt:
+    """All that one walk through a stage shares.
+
+    Belongs to one thread at a time: the loop, or the thread that a plain step runs in while the
+    loop waits for it. Only `fence` and the outflow may be touched from the other side.
+    """
+
+    __slots__ = (
+        "clock",
+        "dropped",
+        "effects",
+        "has_arrived",
+        "has_committed",
+        "hop",
+        "is_fenced",
+        "job",
+        "loop",
+        "outflow",
+        "pending",
+        "rejects",
+        "run",
+        "services",
+        "snapshot",
+        "source",
+        "stage",
+        "trouble",
+    )
+
+    def __init__(
+        self,
+        job: Claimed,
+        stage: Stage,
+        source: SourceView,
+        run: RunView,
+        services: Services,
+        clock: Clock,
+    ) -> None:
+        self.job = job
+        self.stage = stage
+        self.source = source
+        self.run = run
+        self.services = services
+        self.clock = clock
+        self.effects = Effects()
+        self.has_arrived = False
+        self.has_committed = False
+        self.is_fenced = False
+        self.rejects = 0
+        self.dropped: Skip | Reject | None = None
+        self.snapshot: int | None = None
+        self.trouble: BaseException | None = None
+        self.outflow: Outflow | None = None
+        # How plain steps reach a thread, and how they reach the loop from there. None: they run
+        # on the loop itself, where waiting would stop everyone.
+        self.hop: Hop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.pending: concurrent.futures.Future[Any] | None = None
+
+    def guard(self) -> None:
+        """Refuse to go on for an attempt that has ended or was fenced off."""
+        if self.is_fenced:
+            raise AttemptLost(f"attempt {self.job.attempt} of job {self.job.id} is over")
+
+    def fence(self) -> None:
+        """Nothing this attempt does from now on counts; a step that waits for the loop is let go."""
+        self.is_fenced = True
+        if self.pending is not None:
+            self.pending.cancel()
+
+    def enqueue(self, child: NewJob) -> None:
+        if self.outflow is None:
+            self.effects.children.append(child)
+        else:
+            self.outflow.add(child)
+
+    async def commit(self) -> None:
+        """Make all that is buffered durable now; what fails here fails the attempt in the end."""
+        self.guard()
+        if self.outflow is not None:
+            await self.outflow.flush_all()
+        elif self.effects:
+            await self.write(self.effects.take())
+
+    async def write(self, effects: Effects) -> None:
+        self.has_committed = True
+        try:
+            await self.services.flush(self.job, effects)
+        except Exception as error:
+            # A step may catch this, but what was taken from the buffer is gone: it must not succeed.
+            self.trouble = error
+            raise
+
+    def wait(self, call: Coroutine[Any, Any, Answer], purpose: str) -> Answer:
+        """From a plain step in a thread: have the loop do this, and wait until it is done."""
+        if self.loop is None:
+            call.close()
+            raise PipelineError(
+                f"stage {self.stage.name!r} runs on the loop, where a plain step can't wait "
+                f"for {purpose}: make the step async"
+            )
+        future = asyncio.run_coroutine_threadsafe(call, self.loop)
+        self.pending = future
+        if self.is_fenced:
+            future.cancel()
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise AttemptLost("the attempt was stopped while it waited") from None
+        finally:
+            self.pending = None
+
+    async def harvest(self) -> Effects:
+        """What is left to write with the end of the attempt."""
+        if self.outflow is not None:
+            await self.outflow.finish()
+        return self.reap()
+
+    def reap(self) -> Effects:
+        """As `harvest`, for an attempt that flushes nothing on its way."""
+        if self.trouble is not None:
+            raise self.trouble
+        effects = self.effects
+        came_to_nothing = not self.has_arrived and not self.has_committed and not effects
+        if came_to_nothing and self.dropped is not None:
+            raise self.dropped
+        if came_to_nothing and self.stage.unit == "candidate":
+            effects.rejected = 1
+        effects.rejected += self.rejects
+        return effects

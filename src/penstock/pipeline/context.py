@@ -1,0 +1,229 @@
+"""The context: all that a step may ask for, and all that it may leave behind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+
+from penstock.errors import PipelineError, nearest
+from penstock.jobs.job import bounded_key
+from penstock.jobs.outcome import Mark, Merge, Note, Raised, Save
+from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
+from penstock.pipeline.step import DataError, is_text
+
+if TYPE_CHECKING:
+    from penstock.sources.response import Response
+
+__all__ = ["Context", "PlainContext", "RunView", "Services", "SourceView"]
+
+MERGES: tuple[str, ...] = get_args(Merge)
+RECORDS_PAGE = 500
+NOTE_LENGTH = 2000
+
+
+class Context:
+    """What a step gets as `ctx`. Nothing said through it happens before the attempt commits."""
+
+    __slots__ = ("_attempt", "_step")
+
+    def __init__(self, attempt: Attempt, step: str) -> None:
+        self._attempt = attempt
+        self._step = step
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self._attempt.source.params
+
+    @property
+    def source(self) -> SourceView:
+        return self._attempt.source
+
+    @property
+    def run(self) -> RunView:
+        return self._attempt.run
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of this job's item."""
+        return self._attempt.job.key
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt; it grows with every start, whatever the one before came to."""
+        return self._attempt.job.attempt
+
+    def now(self) -> float:
+        """UTC in seconds since the epoch, by the engine's clock."""
+        return self._attempt.clock.now()
+
+    def fetch(self, url: str, **options: Any) -> Awaitable[Response]:
+        """Fetch politely: within the source's limits, snapshotted before you see it."""
+        return self._fetch(url, **options)
+
+    async def _fetch(self, url: str, **options: Any) -> Response:
+        self._attempt.guard()
+        response = await self._attempt.services.fetch(self._attempt.job, url, **options)
+        self._attempt.snapshot = response.snapshot_id
+        return response
+
+    def sitemap(self, url: str) -> AsyncIterator[str]:
+        """The page URLs of a sitemap, through its nested ones."""
+        from penstock.sources.sitemap import sitemap_urls
+
+        return sitemap_urls(self._fetch, url)
+
+    def feed(self, url: str) -> AsyncIterator[dict[str, Any]]:
+        """The entries of an RSS or Atom feed."""
+        from penstock.sources.feed import feed_entries
+
+        return feed_entries(self._fetch, url)
+
+    def save(
+        self,
+        collection: str,
+        *,
+        key: str | int,
+        data: Any,
+        score: float | None = None,
+        merge: Merge = "replace",
+    ) -> None:
+        """Save a record, unique by collection and key, when the attempt commits."""
+        self._attempt.guard()
+        if not is_text(collection):
+            raise self._bad(f"ctx.save needs the name of a collection, not {collection!r}")
+        if merge not in MERGES:
+            raise self._bad(f"ctx.save knows no merge {merge!r}; {nearest(str(merge), MERGES)}")
+        save = Save(
+            collection,
+            self._record_key(collection, key),
+            self._record_data(collection, data),
+            self._score(collection, score),
+            merge,
+            self._attempt.snapshot,
+        )
+        self._attempt.effects.saves.append(save)
+
+    def checkpoint(self, cursor: Any, partition: str = "default") -> None:
+        """Remember how far this partition of the source has come, together with what led there."""
+        self._attempt.guard()
+        if not is_text(partition):
+            raise self._bad(f"ctx.checkpoint needs the name of a partition, not {partition!r}")
+        encoded = self._json("ctx.checkpoint", cursor)
+        self._attempt.effects.marks.append(Mark(partition, encoded))
+
+    def signal(self, name: str, **data: Any) -> None:
+        """Raise a named fact that may start a run."""
+        self._attempt.guard()
+        if not is_text(name):
+            raise self._bad(f"ctx.signal needs a name, not {name!r}")
+        self._attempt.effects.signals.append(Raised(name, self._json("ctx.signal", data)))
+
+    def note(self, text: str) -> None:
+        """Write a line into the journal."""
+        self._attempt.guard()
+        line = str(text).encode("utf-8", "backslashreplace").decode()[:NOTE_LENGTH]
+        self._attempt.effects.notes.append(Note(line))
+
+    def commit(self) -> Awaitable[None]:
+        """Make what is buffered so far durable, under this attempt's fence. A plain step waits."""
+        return self._attempt.commit()
+
+    def cursor(self, partition: str = "default") -> Awaitable[Any]:
+        """The last durable checkpoint of a partition, or None. `await` it; a plain step waits."""
+        return self._cursor(partition)
+
+    async def _cursor(self, partition: str) -> Any:
+        self._attempt.guard()
+        cursors = await self._attempt.services.cursors(self._attempt.job.source_id)
+        return cursors.get(partition)
+
+    def records(self, collection: str) -> AsyncIterator[dict[str, Any]]:
+        """The records of a collection by key, read page by page; a plain step iterates with `for`."""
+        return self._records(collection)
+
+    async def _records(self, collection: str) -> AsyncIterator[dict[str, Any]]:
+        after_key: str | None = None
+        while page := await self._page(collection, after_key):
+            for record in page:
+                yield record
+            after_key = page[-1]["key"]
+
+    async def _page(self, collection: str, after_key: str | None) -> list[dict[str, Any]]:
+        self._attempt.guard()
+        return await self._attempt.services.records(collection, after_key, RECORDS_PAGE)
+
+    def _record_key(self, collection: str, key: Any) -> str:
+        if isinstance(key, str) and key:
+            self._json(f"the key for {collection!r}", key)
+            return bounded_key(key)
+        if isinstance(key, int) and not isinstance(key, bool):
+            return str(key)
+        raise self._bad(
+            f"ctx.save({collection!r}) needs a key that is text or a number, not {key!r}"
+        )
+
+    def _record_data(self, collection: str, data: Any) -> bytes:
+        encoded = self._json(f"ctx.save({collection!r})", data)
+        if not encoded.startswith(b"{"):
+            raise self._bad(
+                f"ctx.save({collection!r}) needs data with named fields, not {type(data).__name__}"
+            )
+        return encoded
+
+    def _score(self, collection: str, score: Any) -> float | None:
+        if score is None:
+            return None
+        is_number = isinstance(score, (int, float)) and not isinstance(score, bool)
+        if not is_number or not math.isfinite(score):
+            raise self._bad(
+                f"ctx.save({collection!r}) needs a score that is a number, not {score!r}"
+            )
+        return float(score)
+
+    def _json(self, where: str, value: Any) -> bytes:
+        try:
+            return msgspec.json.encode(value, order="sorted")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._bad(f"{where} got something that is not JSON: {error}") from None
+
+    def _bad(self, message: str) -> DataError:
+        return DataError(f"step {self._step!r}: {message}")
+
+
+class PlainContext(Context):
+    """The context of a plain function: what the loop must do, it waits for in its thread."""
+
+    __slots__ = ()
+
+    def fetch(self, url: str, **options: Any) -> Awaitable[Response]:
+        raise self._needs_async("ctx.fetch")
+
+    def sitemap(self, url: str) -> AsyncIterator[str]:
+        raise self._needs_async("ctx.sitemap")
+
+    def feed(self, url: str) -> AsyncIterator[dict[str, Any]]:
+        raise self._needs_async("ctx.feed")
+
+    def commit(self) -> Any:
+        return self._wait(self._attempt.commit(), "ctx.commit")
+
+    def cursor(self, partition: str = "default") -> Any:
+        return self._wait(self._cursor(partition), "ctx.cursor")
+
+    def records(self, collection: str) -> Any:
+        return self._records_plain(collection)
+
+    def _records_plain(self, collection: str) -> Iterator[dict[str, Any]]:
+        after_key: str | None = None
+        while page := self._wait(self._page(collection, after_key), "ctx.records"):
+            yield from page
+            after_key = page[-1]["key"]
+
+    def _wait(self, call: Coroutine[Any, Any, Any], purpose: str) -> Any:
+        return self._attempt.wait(call, purpose)
+
+    def _needs_async(self, what: str) -> PipelineError:
+        return PipelineError(f"step {self._step!r} is a plain function: {what} needs 'async def'")

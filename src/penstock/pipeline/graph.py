@@ -1,0 +1,260 @@
+"""The graph of a pipeline: its steps checked, put in order, and fused into stages.
+
+A stage is what one job performs: a step, and the steps of the same unit that follow it in process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import msgspec
+
+from penstock.errors import PipelineError, nearest
+from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
+from penstock.jobs.run import Plan, PlannedStage
+from penstock.pipeline.step import (
+    DataError,
+    Declaration,
+    Invoke,
+    Isolation,
+    KeyOf,
+    Step,
+    check_step,
+    key_of,
+)
+
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feed:
+    """The way from a step to the stage after it: each item becomes a job of that stage."""
+
+    stage: str
+    giver: str
+    key_of: KeyOf
+    priority: int | None
+
+    def job(self, item: Any, default_priority: int) -> NewJob:
+        try:
+            encoded = _encode(item)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DataError(f"step {self.giver!r} gave an item that is not JSON: {error}") from None
+        priority = default_priority if self.priority is None else self.priority
+        return NewJob(self.stage, self.key_of(item), encoded, priority)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A step in the tree of its stage, with all that a walk needs to know worked out beforehand."""
+
+    name: str
+    invoke: Invoke
+    takes_ctx: bool
+    is_async: bool
+    is_root: bool
+    is_leaf: bool
+    fused: tuple[Node, ...]
+    feeds: tuple[Feed, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """The steps that one job performs; what a job needs is said by the first of them."""
+
+    name: str
+    unit: Unit
+    after: tuple[str, ...]
+    root: Node
+    steps: tuple[str, ...]
+    takes_item: bool
+    is_gather: bool
+    is_async: bool
+    isolation: Isolation | None
+    retry: str | None
+    timeout_s: float | None
+    priority: int | None
+    cpu: float
+    memory_mb: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """A pipeline that was checked. Stages stand in an order in which each follows what it needs."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    version: str
+
+    def stage(self, name: str) -> Stage | None:
+        return next((stage for stage in self.stages if stage.name == name), None)
+
+    def plan(self, priority: int = DEFAULT_PRIORITY) -> Plan:
+        """The stages as a run remembers them; `priority` is for those that have none of their own."""
+        return Plan(tuple(_planned(stage, priority) for stage in self.stages))
+
+
+def _planned(stage: Stage, priority: int) -> PlannedStage:
+    return PlannedStage(
+        name=stage.name,
+        unit=stage.unit,
+        after=stage.after,
+        is_gather=stage.is_gather,
+        is_required=stage.unit == "run",
+        priority=priority if stage.priority is None else stage.priority,
+        cpu=stage.cpu,
+        memory_mb=stage.memory_mb,
+    )
+
+
+def build_graph(pipeline: str, declared: Iterable[Declaration]) -> Graph:
+    """Check the steps, order them, and fuse those that one job can perform together."""
+    try:
+        steps = _named([check_step(each) for each in declared])
+        _check_links(steps)
+        ordered = _in_order(steps)
+    except PipelineError as error:
+        raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
+    stages = _fuse(ordered)
+    return Graph(pipeline, stages, _fingerprint(ordered))
+
+
+def _named(steps: list[Step]) -> dict[str, Step]:
+    named: dict[str, Step] = {}
+    for step in steps:
+        if step.name in named:
+            raise PipelineError(f"there are two steps named {step.name!r}")
+        named[step.name] = step
+    if not named:
+        raise PipelineError("there are no steps")
+    return named
+
+
+def _check_links(steps: dict[str, Step]) -> None:
+    for step in steps.values():
+        for name in step.after:
+            if name not in steps:
+                others = [known for known in steps if known != step.name]
+                raise PipelineError(
+                    f"step {step.name!r} comes after {name!r}, which is not a step; "
+                    + nearest(name, others)
+                )
+
+
+def _in_order(steps: dict[str, Step]) -> list[Step]:
+    """Each step after all it comes after; otherwise as they were written."""
+    ordered: dict[str, Step] = {}
+    while len(ordered) < len(steps):
+        ready = [
+            step
+            for step in steps.values()
+            if step.name not in ordered and all(name in ordered for name in step.after)
+        ]
+        if not ready:
+            raise PipelineError("steps wait for each other: " + _cycle(steps, ordered))
+        ordered.update((step.name, step) for step in ready)
+    return list(ordered.values())
+
+
+def _cycle(steps: dict[str, Step], ordered: dict[str, Step]) -> str:
+    name = next(name for name in steps if name not in ordered)
+    path: list[str] = []
+    while name not in path:
+        path.append(name)
+        name = next(each for each in steps[name].after if each not in ordered)
+    # Walked from a step to the one before it; told in the order in which the data would flow.
+    loop = [*path[path.index(name) :], name][::-1]
+    return " → ".join(loop)
+
+
+def _fuse(ordered: list[Step]) -> tuple[Stage, ...]:
+    steps = {step.name: step for step in ordered}
+    stage_of: dict[str, str] = {}
+    for step in ordered:
+        stage_of[step.name] = stage_of[step.after[0]] if _joins(step, steps) else step.name
+    return tuple(
+        _stage(step, ordered, stage_of) for step in ordered if stage_of[step.name] == step.name
+    )
+
+
+def _joins(step: Step, steps: dict[str, Step]) -> bool:
+    if step.stands_alone or len(step.after) != 1:
+        return False
+    before = steps[step.after[0]]
+    return before.unit == step.unit and not before.is_gather
+
+
+def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str]) -> Stage:
+    members = [step for step in ordered if stage_of[step.name] == first.name]
+    return Stage(
+        name=first.name,
+        unit=first.unit,
+        after=tuple(dict.fromkeys(stage_of[name] for name in first.after)),
+        root=_node(first, first, ordered, stage_of),
+        steps=tuple(step.name for step in members),
+        takes_item=not (first.is_root or first.is_gather),
+        is_gather=first.is_gather,
+        is_async=any(step.is_async for step in members),
+        isolation=first.isolation,
+        retry=first.retry,
+        timeout_s=first.timeout_s,
+        priority=first.priority,
+        cpu=first.cpu,
+        memory_mb=first.memory_mb,
+    )
+
+
+def _node(step: Step, first: Step, ordered: list[Step], stage_of: dict[str, str]) -> Node:
+    # A gather step is started by the run, not by items, so nothing is fed to it.
+    after = [each for each in ordered if step.name in each.after and not each.is_gather]
+    fused = [each for each in after if stage_of[each.name] == first.name]
+    fed = [each for each in after if stage_of[each.name] != first.name]
+    return Node(
+        name=step.name,
+        invoke=step.invoke,
+        takes_ctx=step.takes_ctx,
+        is_async=step.is_async,
+        is_root=step is first,
+        is_leaf=not after,
+        fused=tuple(_node(each, first, ordered, stage_of) for each in fused),
+        feeds=tuple(Feed(each.name, step.name, key_of(each), each.priority) for each in fed),
+    )
+
+
+def _fingerprint(ordered: list[Step]) -> str:
+    """Equal for equal code and configuration: the text of every module that holds a step counts,
+    so that a change of a function a step calls beside it is a new version too."""
+    digest = hashlib.blake2b(digest_size=8)
+    for step in ordered:
+        digest.update(repr(_configuration(step)).encode("utf-8", "backslashreplace"))
+    for text in sorted({_code_text(step.function) for step in ordered}):
+        digest.update(text)
+    return digest.hexdigest()
+
+
+def _configuration(step: Step) -> tuple[object, ...]:
+    key = step.key if isinstance(step.key, str) or step.key is None else "function"
+    wants = (step.retry, step.timeout_s, step.priority, step.cpu, step.memory_mb, step.isolation)
+    return (step.name, step.unit, step.after, key, step.is_gather, *wants)
+
+
+def _code_text(function: Callable[..., Any]) -> bytes:
+    function = inspect.unwrap(function)
+    try:
+        return Path(inspect.getsourcefile(function) or "").read_bytes()
+    except (OSError, TypeError):
+        return _code_bytes(getattr(function, "__code__", None))
+
+
+def _code_bytes(code: CodeType | None) -> bytes:
+    if code is None:
+        return b""
+    inner = [_code_bytes(each) for each in code.co_consts if isinstance(each, CodeType)]
+    constants = [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
+    return b"|".join([code.co_code, repr((code.co_names, constants)).encode(), *inner])

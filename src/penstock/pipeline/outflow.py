@@ -1,0 +1,134 @@
+"""What a run-level attempt yields is written in chunks while the step goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.jobs.job import NewJob
+from penstock.jobs.outcome import Effects
+
+if TYPE_CHECKING:
+    from penstock.pipeline.attempt import Attempt
+
+CHUNK_ITEMS = 500
+CHUNK_S = 0.25
+
+
+class Outflow:
+    """Buffers up to CHUNK_ITEMS or for CHUNK_S, whichever comes first; one chunk is written at a time.
+
+    Children go out as soon as they like: a repeated step yields them again harmlessly. Records,
+    checkpoints, signals and notes wait until the root step asks for its next item, so that a
+    checkpoint never becomes durable before what it stands for.
+    """
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        loop: asyncio.AbstractEventLoop,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._attempt = attempt
+        self._loop = loop
+        self._loop_thread = threading.get_ident()
+        self._on_failure = on_failure
+        self._outbox = Effects()
+        # A step in a thread adds while the loop's timer takes.
+        self._swap = threading.Lock()
+        self._turn = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._writer: asyncio.Task[None] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self._outbox.size >= CHUNK_ITEMS
+
+    def add(self, child: NewJob) -> None:
+        with self._swap:
+            is_first = not self._outbox
+            self._outbox.children.append(child)
+        if is_first:
+            self._start_clock()
+
+    def seal(self) -> None:
+        """The root step's item has been walked to its end: what was buffered for it may go out."""
+        buffered = self._attempt.effects
+        if not buffered:
+            return
+        with self._swap:
+            is_first = not self._outbox
+            _pour(buffered.take(), self._outbox)
+        if is_first:
+            self._start_clock()
+
+    async def flush(self) -> None:
+        """Write what is ready; waits for the chunk before it."""
+        async with self._turn:
+            await self._write()
+
+    async def flush_all(self) -> None:
+        """Write everything, sealed or not."""
+        self.seal()
+        await self.flush()
+
+    async def finish(self) -> None:
+        """Wait for the chunk under way, and hand the rest back for the end of the attempt."""
+        self.stop_clock()
+        async with self._turn:
+            self.seal()
+            _pour(self._take(), self._attempt.effects)
+        self.stop_clock()
+
+    def stop(self) -> None:
+        """Write nothing more: the attempt was stopped."""
+        self.stop_clock()
+        if self._writer is not None:
+            self._writer.cancel()
+
+    def stop_clock(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start_clock(self) -> None:
+        if threading.get_ident() == self._loop_thread:
+            self._arm()
+        else:
+            self._loop.call_soon_threadsafe(self._arm)
+
+    def _arm(self) -> None:
+        if self._timer is None and not self._attempt.is_fenced:
+            self._timer = self._loop.call_later(CHUNK_S, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._writer is None or self._writer.done():
+            self._writer = self._loop.create_task(self._write_behind())
+
+    async def _write_behind(self) -> None:
+        try:
+            await self.flush()
+        except Exception as error:
+            self._on_failure(error)
+
+    async def _write(self) -> None:
+        self.stop_clock()
+        chunk = self._take()
+        if chunk:
+            await self._attempt.write(chunk)
+
+    def _take(self) -> Effects:
+        with self._swap:
+            return self._outbox.take()
+
+
+def _pour(taken: Effects, into: Effects) -> None:
+    into.children.extend(taken.children)
+    into.saves.extend(taken.saves)
+    into.marks.extend(taken.marks)
+    into.signals.extend(taken.signals)
+    into.notes.extend(taken.notes)
+    into.rejected += taken.rejected

@@ -1,0 +1,67 @@
+"""A pipeline: steps are added with a decorator, and compiled into a graph when it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from penstock.errors import PipelineError
+from penstock.pipeline.graph import Graph, build_graph
+from penstock.pipeline.step import Declaration, is_text
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Pipeline:
+    """A named graph of functions. Nothing is checked before `compile`, so steps come in any order."""
+
+    def __init__(self, name: str) -> None:
+        if not is_text(name):
+            raise PipelineError("a pipeline needs a name: Pipeline('catalogue')")
+        self.name = name
+        self._declared: list[Declaration] = []
+
+    def __repr__(self) -> str:
+        return f"Pipeline({self.name!r})"
+
+    def step(
+        self,
+        *,
+        unit: str | None = None,
+        after: str | Iterable[str] = (),
+        key: str | Callable[[Any], Any] | None = None,
+        gather: bool = False,
+        retry: str | None = None,
+        timeout: str | float | None = None,
+        priority: int | None = None,
+        resources: Mapping[str, float] | None = None,
+        isolation: str | None = None,
+    ) -> Callable[[Function], Function]:
+        """Make the decorated function a step, and hand it back as it was.
+
+        `unit` is `run` for a step that begins or gathers and `page` for any other, unless given.
+        """
+        names = after if isinstance(after, str) else tuple(after or ())
+
+        def add(function: Function) -> Function:
+            self._declared.append(
+                Declaration(
+                    function,
+                    unit,
+                    names,
+                    key,
+                    gather,
+                    retry,
+                    timeout,
+                    priority,
+                    resources,
+                    isolation,
+                )
+            )
+            return function
+
+        return add
+
+    def compile(self) -> Graph:
+        """The checked graph, or a PipelineError that names what is wrong in one line."""
+        return build_graph(self.name, self._declared)

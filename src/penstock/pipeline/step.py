@@ -1,0 +1,315 @@
+"""A step is one named function of a pipeline, and how it wants to be run."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from penstock.errors import ConfigError, PipelineError, nearest
+from penstock.jobs.job import Unit, bounded_key, canonical_key
+from penstock.jobs.retry import RETRY_CLASSES
+from penstock.settings.units import parse_duration
+
+Isolation: TypeAlias = Literal["inline", "thread", "process"]
+Invoke: TypeAlias = Callable[[Any, Any], Any]
+KeyOf: TypeAlias = Callable[[Any], str]
+
+UNITS: tuple[str, ...] = get_args(Unit)
+ISOLATIONS: tuple[str, ...] = get_args(Isolation)
+RESOURCES = ("cpu", "memory_mb")
+
+
+class DataError(Exception):
+    """An item or a record that can't be used as it is; trying again would not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A step as it was written, before anything is checked."""
+
+    function: Callable[..., Any]
+    unit: Any = None
+    after: Any = ()
+    key: Any = None
+    gather: Any = False
+    retry: Any = None
+    timeout: Any = None
+    priority: Any = None
+    resources: Any = None
+    isolation: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A step that was checked. `None` means the source decides."""
+
+    name: str
+    function: Callable[..., Any]
+    unit: Unit
+    after: tuple[str, ...]
+    key: str | Callable[[Any], Any] | None
+    is_gather: bool
+    retry: str | None
+    timeout_s: float | None
+    priority: int | None
+    cpu: float
+    memory_mb: float
+    isolation: Isolation | None
+    stands_alone: bool
+    takes_item: bool
+    takes_ctx: bool
+    is_async: bool
+    invoke: Invoke
+
+    @property
+    def is_root(self) -> bool:
+        return not self.after
+
+
+def check_step(declared: Declaration) -> Step:
+    """The step this declaration stands for, or a PipelineError that says what is wrong with it."""
+    name = _name(declared.function)
+    after = _after(name, declared.after)
+    unit = _unit(name, declared, bool(after))
+    cpu, memory_mb = _resources(name, declared.resources)
+    takes_item, takes_ctx, invoke = _signature(name, declared.function)
+    is_async = _is_async(declared.function)
+    step = Step(
+        name=name,
+        function=declared.function,
+        unit=unit,
+        after=after,
+        key=_key(name, declared.key),
+        is_gather=bool(declared.gather),
+        retry=_retry(name, declared.retry),
+        timeout_s=_timeout_s(name, declared.timeout),
+        priority=_priority(name, declared.priority),
+        cpu=cpu,
+        memory_mb=memory_mb,
+        isolation=_isolation(name, declared.isolation, is_async),
+        stands_alone=_stands_alone(declared),
+        takes_item=takes_item,
+        takes_ctx=takes_ctx,
+        is_async=is_async,
+        invoke=invoke,
+    )
+    _check_place(step)
+    return step
+
+
+def _stands_alone(declared: Declaration) -> bool:
+    """Whether the step says something about its job that a predecessor's job could not honour."""
+    own = (
+        declared.key,
+        declared.retry,
+        declared.timeout,
+        declared.priority,
+        declared.resources,
+        declared.isolation,
+    )
+    return bool(declared.gather) or any(value is not None for value in own)
+
+
+def _check_place(step: Step) -> None:
+    if step.is_gather and step.is_root:
+        raise PipelineError(f"step {step.name!r} gathers, so it needs after=…")
+    if step.takes_item and step.is_gather:
+        raise PipelineError(f"step {step.name!r} gathers: it gets no item, only ctx")
+    if step.takes_item and step.is_root:
+        raise PipelineError(f"step {step.name!r} begins the run: it gets no item, only ctx")
+    if step.key is not None and (step.is_gather or step.is_root):
+        raise PipelineError(f"step {step.name!r} gets no item, so key= has nothing to name")
+
+
+def _name(function: Any) -> str:
+    if not callable(function):
+        raise PipelineError(f"a step is a function, not {type(function).__name__}")
+    name = getattr(function, "__name__", "")
+    if not name or name == "<lambda>":
+        raise PipelineError("a step needs a name: decorate a named function, not a lambda")
+    return str(name)
+
+
+def _after(name: str, after: Any) -> tuple[str, ...]:
+    names = (after,) if isinstance(after, str) else tuple(after or ())
+    if any(not is_text(each) for each in names):
+        raise PipelineError(f"step {name!r}: after= takes the names of steps")
+    return tuple(dict.fromkeys(names))
+
+
+def _unit(name: str, declared: Declaration, has_predecessor: bool) -> Unit:
+    if declared.unit is None:
+        return "page" if has_predecessor and not declared.gather else "run"
+    return cast(Unit, _one_of(name, "unit", declared.unit, UNITS))
+
+
+def _retry(name: str, retry: Any) -> str | None:
+    return None if retry is None else _one_of(name, "retry", retry, tuple(RETRY_CLASSES))
+
+
+def _isolation(name: str, isolation: Any, is_async: bool) -> Isolation | None:
+    if isolation is None:
+        return None
+    known = _one_of(name, "isolation", isolation, ISOLATIONS)
+    if known == "thread" and is_async:
+        raise PipelineError(f"step {name!r} is async, so it can't have isolation='thread'")
+    return cast(Isolation, known)
+
+
+def _one_of(name: str, option: str, value: Any, known: tuple[str, ...]) -> str:
+    if isinstance(value, str) and value in known:
+        return value
+    raise PipelineError(
+        f"step {name!r}: unknown {option} {value!r}; {nearest(str(value), known)}",
+        hint=f"{option} is one of: {', '.join(known)}",
+    )
+
+
+def _timeout_s(name: str, timeout: Any) -> float | None:
+    if timeout is None:
+        return None
+    seconds: Any = timeout
+    if isinstance(timeout, str):
+        with suppress(ConfigError):
+            seconds = parse_duration(timeout)
+    if not _is_number(seconds) or not 0 < seconds < math.inf:
+        raise PipelineError(f"step {name!r}: timeout {timeout!r} is not a duration like '30s'")
+    return float(seconds)
+
+
+def _priority(name: str, priority: Any) -> int | None:
+    if priority is None or (isinstance(priority, int) and not isinstance(priority, bool)):
+        return priority
+    raise PipelineError(f"step {name!r}: priority {priority!r} is not a whole number")
+
+
+def _resources(name: str, resources: Any) -> tuple[float, float]:
+    if resources is None:
+        return 0.0, 0.0
+    if not isinstance(resources, Mapping):
+        raise PipelineError(f"step {name!r}: resources is a mapping like {{'cpu': 1}}")
+    for resource, amount in resources.items():
+        _one_of(name, "resource", resource, RESOURCES)
+        if not _is_number(amount) or not 0 <= amount < math.inf:
+            raise PipelineError(f"step {name!r}: resource {resource!r} can't be {amount!r}")
+    return float(resources.get("cpu", 0.0)), float(resources.get("memory_mb", 0.0))
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _key(name: str, key: Any) -> Any:
+    if key is None or is_text(key) or callable(key):
+        return key
+    raise PipelineError(f"step {name!r}: key is the name of a field or a function, not {key!r}")
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _signature(name: str, function: Callable[..., Any]) -> tuple[bool, bool, Invoke]:
+    """What the function asks for, and a call that hands it exactly that.
+
+    `ctx` is recognised by its name; the one other parameter without a default is the item.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        raise PipelineError(f"step {name!r}: its parameters can't be read") from None
+    items = [each.name for each in parameters if _wants_item(name, each)]
+    names = [each.name for each in parameters]
+    if len(items) > 1:
+        raise PipelineError(
+            f"step {name!r} takes ({', '.join(names)}): a step takes its item and ctx, no more"
+        )
+    has_ctx = "ctx" in names
+    ctx_first = has_ctx and bool(items) and names.index("ctx") < names.index(items[0])
+    return bool(items), has_ctx, _invoker(function, bool(items), has_ctx, ctx_first)
+
+
+def _wants_item(name: str, parameter: inspect.Parameter) -> bool:
+    kind = parameter.kind
+    if kind is parameter.VAR_POSITIONAL:
+        raise PipelineError(
+            f"step {name!r} takes *{parameter.name}: name its item",
+            hint="a decorator keeps the names of parameters with functools.wraps",
+        )
+    if parameter.name == "ctx":
+        if kind is parameter.POSITIONAL_ONLY:
+            raise PipelineError(f"step {name!r}: ctx can't be positional-only")
+        return False
+    if kind is parameter.VAR_KEYWORD or parameter.default is not parameter.empty:
+        return False
+    if kind is parameter.KEYWORD_ONLY:
+        raise PipelineError(f"step {name!r}: nothing is passed for {parameter.name!r}")
+    return True
+
+
+def _invoker(
+    function: Callable[..., Any], has_item: bool, has_ctx: bool, ctx_first: bool
+) -> Invoke:
+    if has_item and has_ctx and ctx_first:
+        return lambda item, ctx: function(ctx, item)
+    if has_item and has_ctx:
+        return lambda item, ctx: function(item, ctx=ctx)
+    if has_item:
+        return lambda item, ctx: function(item)
+    if has_ctx:
+        return lambda item, ctx: function(ctx=ctx)
+    return lambda item, ctx: function()
+
+
+def key_of(step: Step) -> KeyOf:
+    """The function that makes the key of an item handed to this step."""
+    key = step.key
+    if key is None:
+        return canonical_key
+    if isinstance(key, str):
+        return _key_of_field(step.name, key)
+    return _key_of_function(step.name, key)
+
+
+def _key_of_field(name: str, field: str) -> KeyOf:
+    def key_of_field(item: Any) -> str:
+        try:
+            value = item[field]
+        except (KeyError, TypeError, IndexError):
+            raise DataError(
+                f"the key of step {name!r} is the field {field!r}, which {_describe(item)} lacks"
+            ) from None
+        return _key_text(name, value)
+
+    return key_of_field
+
+
+def _key_of_function(name: str, function: Callable[[Any], Any]) -> KeyOf:
+    def key_of_function(item: Any) -> str:
+        return _key_text(name, function(item))
+
+    return key_of_function
+
+
+def _key_text(name: str, value: Any) -> str:
+    if value is None or value == "":
+        raise DataError(f"the key of step {name!r} is empty")
+    if isinstance(value, str):
+        return bounded_key(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return canonical_key(value)
+
+
+def _describe(item: Any) -> str:
+    if isinstance(item, Mapping):
+        return "an item with " + (", ".join(map(str, list(item)[:8])) or "no fields")
+    return f"a {type(item).__name__}"
