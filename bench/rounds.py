@@ -1,0 +1,153 @@
+"""Rounds: every side of a workload in turn, again and again, each in a fresh process and folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import site
+
+Result = dict[str, Any]
+REPOSITORY = Path(__file__).resolve().parents[1]
+SIDE_TIMEOUT_S = 3600
+
+
+@dataclass(frozen=True)
+class Side:
+    """One competitor: the function to call in a process of its own, and how much it is given to do."""
+
+    name: str
+    call: str
+    size: dict[str, Any]
+    rounds_at_most: int | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Work that several sides do. `agree` names what their results must have in common."""
+
+    name: str
+    title: str
+    unit: str
+    sides: tuple[Side, ...]
+    site_pages: int = 0
+    agree: tuple[str, ...] = ()
+
+
+@dataclass
+class Measured:
+    """What came out: every round of every side."""
+
+    workload: Workload
+    results: dict[str, list[Result]] = field(default_factory=dict)
+
+    def values(self, side: str, name: str) -> list[float]:
+        return [float(result[name]) for result in self.results[side]]
+
+    def median(self, side: str, name: str) -> float:
+        return statistics.median(self.values(side, name))
+
+    def rates(self, side: str) -> list[float]:
+        return [result["done"] / result["seconds"] for result in self.results[side]]
+
+    def rate(self, side: str) -> float:
+        return statistics.median(self.rates(side))
+
+
+class Failed(Exception):
+    """A side crashed, or two sides did not do the same work."""
+
+
+def measure(workload: Workload, rounds: int, tell: Callable[[str], None]) -> Measured:
+    """Run all rounds of a workload; the site it crawls lives as long as they do."""
+    measured = Measured(workload, {side.name: [] for side in workload.sides})
+    with ExitStack() as stack:
+        extra: dict[str, Any] = {}
+        if workload.site_pages:
+            extra["origin"] = stack.enter_context(site.running(workload.site_pages))
+        for number, side in _order(workload.sides, rounds):
+            result = _run(side, extra)
+            measured.results[side.name].append(result)
+            tell(f"{workload.name:8} round {number}/{rounds}  {side.name:28} {_brief(result)}")
+    _insist_on_agreement(measured)
+    return measured
+
+
+def _order(sides: tuple[Side, ...], rounds: int) -> Iterator[tuple[int, Side]]:
+    """Each round begins with another side, so that no side is always the one after a pause."""
+    for number in range(rounds):
+        start = number % len(sides)
+        for side in (*sides[start:], *sides[:start]):
+            if side.rounds_at_most is None or number < side.rounds_at_most:
+                yield number + 1, side
+
+
+def _run(side: Side, extra: dict[str, Any]) -> Result:
+    with _folder() as folder:
+        work, result, log = folder / "work", folder / "result.json", folder / "log"
+        work.mkdir()
+        size = json.dumps({**side.size, **extra})
+        command = [sys.executable, "-m", "bench.side", side.call, size, str(result)]
+        with log.open("wb") as output:
+            ended = subprocess.run(
+                command,
+                cwd=work,
+                env=_environment(folder),
+                stdout=output,
+                stderr=output,
+                timeout=SIDE_TIMEOUT_S,
+                check=False,
+            )
+        if ended.returncode or not result.exists():
+            tail = log.read_text(errors="replace")[-2000:]
+            raise Failed(f"{side.name} ({side.call}) ended with {ended.returncode}:\n{tail}")
+        found: Result = json.loads(result.read_text())
+        return found
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    # Beside the sources and not in /tmp, which is memory on many machines: a sync there costs nothing.
+    parent = REPOSITORY / ".bench"
+    parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="round-", dir=parent) as name:
+        yield Path(name)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """A home of its own, and dlt told not to call home."""
+    path = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "HOME": str(folder),
+        "DLT_DATA_DIR": str(folder / "dlt"),
+        "RUNTIME__DLTHUB_TELEMETRY": "false",
+    }
+
+
+def _brief(result: Result) -> str:
+    if "seconds" in result:
+        return f"{result['done'] / result['seconds']:>12,.0f} a second"
+    return "  ".join(f"{name} {value:,.2f}" for name, value in result.items() if name != "points")
+
+
+def _insist_on_agreement(measured: Measured) -> None:
+    for name in measured.workload.agree:
+        said = {
+            (side, json.dumps(result[name]))
+            for side, results in measured.results.items()
+            for result in results
+            if name in result
+        }
+        if len({value for _, value in said}) > 1:
+            raise Failed(f"{measured.workload.name}: {name} differs between sides: {sorted(said)}")
