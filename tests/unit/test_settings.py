@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.errors import ConfigError
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES
@@ -196,6 +199,12 @@ def test_a_key_without_a_value_is_as_if_it_were_not_written(tmp_path: Path) -> N
         ("weight: .inf", "weight: must be a number, not '.inf'"),
         ("weight: 0", "weight: must be from 0.01 to 1000"),
         ("retry: [fast]", "retry: must be text, not a list"),
+        ('fetch: {user_agent: "a\\r\\nX: y"}', "fetch.user_agent: must be one line of printable"),
+        (
+            "params: {a: 99999999999999999999}",
+            "params.a: '99999999999999999999' is not a text, num",
+        ),
+        ('"lim\\nits\\e[2J": 1', "lim?its?[2J: unknown key, did you mean 'limits'?"),
         ("pipeline: other:one", "pipeline: stands here twice (first: line 3)"),
     ],
 )
@@ -233,6 +242,9 @@ def test_a_mistake_in_a_source_is_named(tmp_path: Path, line: str, expected: str
         ("sources:\n  'a b': {}\n", "penstock.yaml:2: sources.a b: a source needs a name"),
         ("a: !!python/object/apply:os.system [id]\n", "penstock.yaml:1: a: the tag 'tag:yaml.org"),
         ("a: !!python/name:os.system\n", "penstock.yaml:1: a: "),
+        ("a: 1e999\n", "penstock.yaml:1: a: '1e999' is not a text, number, true, false or null"),
+        ("a: !!int x\n", "penstock.yaml:1: a: 'x' is not a text, number, true, false or null"),
+        ('store: "sqlite:a\\0.db"\n', "penstock.yaml:1: store: must be one line of printable text"),
         ("a: !secret x\n", "penstock.yaml:1: a: "),
         ("a: {<<: 1}\n", "penstock.yaml:1: a: << can only merge mappings"),
     ],
@@ -286,6 +298,24 @@ def test_a_directory_in_place_of_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "penstock.yaml").mkdir()
     with pytest.raises(ConfigError, match=r"penstock\.yaml: is a directory, not a file"):
         load_settings(tmp_path)
+
+
+def test_a_pipe_in_place_of_the_file_is_named_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "penstock.yaml")
+    with pytest.raises(ConfigError, match=r"penstock\.yaml: is not a regular file"):
+        load_settings(tmp_path)
+
+
+@given(text=st.text(alphabet="ab:-[]{}*&!?|>'\"#%@`, \n\t0159.~<\\u$dsx\0é", max_size=60))
+def test_any_text_is_either_settings_or_one_line(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "penstock.yaml").write_text(text, encoding="utf-8", newline="")
+        message = ""
+        try:
+            load_settings(folder, environ={})
+        except ConfigError as error:
+            message = error.message
+        assert message.isprintable()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
@@ -345,6 +375,15 @@ def test_an_overlay_is_laid_over_key_by_key(tmp_path: Path) -> None:
     assert acme.limits == Limits(8, 16, 1.0)
     assert acme.params["sitemap"] == "other"
     assert len(acme.params["pages"]) == 5
+
+
+def test_a_key_without_a_value_in_the_overlay_brings_the_default_back(tmp_path: Path) -> None:
+    (tmp_path / "penstock.prod.yaml").write_text(
+        "sources:\n  acme.com:\n    schedule:\n    limits: {rate: }\n"
+    )
+    acme = load(tmp_path, FULL, "prod").sources["acme.com"]
+    assert acme.schedule == ScheduleSettings("manual")
+    assert acme.limits == Limits(8, 16, None)
 
 
 def test_the_environment_variable_chooses_the_overlay(tmp_path: Path) -> None:
@@ -409,6 +448,11 @@ def test_a_variable_that_the_overlay_replaces_need_not_be_set(tmp_path: Path) ->
     (tmp_path / "penstock.ci.yaml").write_text("project: plain\n")
     settings = load(tmp_path, "project: ${NOT_SET}\n", PENSTOCK_ENV="ci")
     assert settings.project == "plain"
+
+
+def test_a_variable_that_is_not_text_is_named(tmp_path: Path) -> None:
+    message = source_problem(tmp_path, "params: {a: '${TOKEN}'}", TOKEN="canary\udcff")
+    assert message == "params.a: the environment variable TOKEN is not UTF-8 text"
 
 
 def test_a_variable_can_not_bring_in_structure(tmp_path: Path) -> None:

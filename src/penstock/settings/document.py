@@ -23,6 +23,8 @@ Value = Scalar | dict[str, "Entry"] | list["Entry"]
 LARGEST_FILE = 10_000_000
 MOST_ENTRIES = 300_000
 DEEPEST = 50
+LONGEST_MESSAGE = 600
+LARGEST_INTEGER = 2**63 - 1  # what JSON and SQLite carry from step to step
 _TAG = "tag:yaml.org,2002:"
 _Fast: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -60,7 +62,7 @@ class Entry:
     def error(self, path: str, problem: str) -> ConfigError:
         """The one line about this entry; the problem must not repeat a secret."""
         where = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
-        return ConfigError(f"{where}{path}: {problem}" if path else f"{where}{problem}")
+        return ConfigError(one_line(where + (f"{path}: {problem}" if path else problem)))
 
 
 def read_document(file: Path) -> Entry:
@@ -77,6 +79,12 @@ def read_document(file: Path) -> Entry:
     return _Reader(name).entry(node, "", 0)
 
 
+def one_line(text: str) -> str:
+    """The text without what could break the line or command a terminal; keys come from anywhere."""
+    shown = "".join(char if char.isprintable() else "?" for char in text)
+    return shown if len(shown) <= LONGEST_MESSAGE else f"{shown[:LONGEST_MESSAGE]}…"
+
+
 def display_name(file: Path) -> str:
     """The path as a person would type it from here."""
     here = Path.cwd()
@@ -85,13 +93,16 @@ def display_name(file: Path) -> str:
 
 def _read_text(file: Path, name: str) -> str:
     nowhere = Entry(None, name, 0)
+    if file.is_dir():
+        raise nowhere.error("", "is a directory, not a file")
     try:
+        # A pipe would never end, or never begin.
+        if file.exists() and not file.is_file():
+            raise nowhere.error("", "is not a regular file")
         with file.open("rb") as stream:
             raw = stream.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise nowhere.error("", "there is no such file") from None
-    except IsADirectoryError:
-        raise nowhere.error("", "is a directory, not a file") from None
     except OSError as error:
         raise nowhere.error("", f"can't be read ({error.strerror})") from None
     if len(raw) > LARGEST_FILE:
@@ -187,6 +198,11 @@ class _Reader:
         return Entry(None, self._name, node.start_mark.line + 1)
 
 
+def is_text(text: str) -> bool:
+    """False for lone surrogates, which no file or database takes."""
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
@@ -198,12 +214,14 @@ def _scalar(kind: str, text: str, path: str, here: Entry) -> Scalar:
                 return None
             case "bool":
                 return {"true": True, "false": False}[text.lower()]
-            case "int":
-                return int(text)
+            case "int" if abs(whole := int(text)) <= LARGEST_INTEGER:
+                return whole
             case "float" if math.isfinite(number := float(text)):
                 return number
-            case "str":
+            case "str" if is_text(text):
                 return text
     except (KeyError, ValueError):
         pass
-    raise here.error(path, f"{text!r:.40} is not a value of YAML's plain types")
+    raise here.error(
+        path, f"{text!r:.40} is not a text, number, true, false or null that can be kept"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.errors import nearest
-from penstock.settings.document import Entry, join
+from penstock.settings.document import Entry, is_text, join
 
 _VARIABLE = re.compile(r"\$(?P<escape>\$)?\{(?P<name>[^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -16,7 +16,10 @@ _REPLACED_WHOLE = frozenset({"schedule"})
 
 
 def overlay(base: Entry, top: Entry) -> Entry:
-    """The overlay wins: mappings are laid over each other key by key, everything else is replaced."""
+    """The overlay wins: mappings are laid over each other key by key, everything else is replaced.
+
+    A key without a value takes the file's away, and its default is back.
+    """
     if not isinstance(base.value, dict) or not isinstance(top.value, dict):
         return top
     merged = dict(base.value)
@@ -67,6 +70,8 @@ class Substitution:
             near = nearest(name, (known for known in self._environ if _NAME.fullmatch(known)))
             tail = f"; {near}" if near.startswith("did") else ""
             raise entry.error(path, f"the environment variable {name} is not set{tail}")
+        if not is_text(value):
+            raise entry.error(path, f"the environment variable {name} is not UTF-8 text")
         if value:
             self.secrets.add(value)
         return value

@@ -28,7 +28,7 @@ def find_project(start: Path) -> Path:
     start = start.absolute()
     for folder in (start, *start.parents):
         file = folder / FILE_NAME
-        if file.exists():
+        if os.path.exists(file):  # unlike Path.exists, False where we may not look
             return file
     raise ConfigError(
         f"there is no {FILE_NAME} in {start} or above it",
@@ -59,8 +59,8 @@ def load_settings(
 
 
 def _project_file(path: Path) -> Path:
-    file = path / FILE_NAME if path.is_dir() and path.name != FILE_NAME else path
-    if not file.exists():
+    file = path / FILE_NAME if os.path.isdir(path) and path.name != FILE_NAME else path
+    if not os.path.exists(file):
         raise ConfigError(
             f"{display_name(file)}: there is no such file", "`penstock init` makes a project"
         )
@@ -71,7 +71,7 @@ def _overlay_file(file: Path, environment: str) -> Path:
     if not _ENVIRONMENT.fullmatch(environment):
         raise ConfigError(f"{environment!r:.40} can't be the name of an environment")
     found = file.with_name(f"{file.stem}.{environment}{file.suffix}")
-    if not found.exists():
+    if not os.path.exists(found):
         names = [each.stem.removeprefix(f"{file.stem}.") for each in _overlays(file)]
         tail = nearest(environment, names) or "there are no overlays"
         raise ConfigError(

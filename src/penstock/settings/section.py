@@ -39,7 +39,12 @@ class Section:
 
     def text(self, name: str, default: str) -> str:
         entry = self.get(name)
-        return default if entry is None else text_of(entry, join(self.path, name))
+        if entry is None:
+            return default
+        text = text_of(entry, join(self.path, name))
+        if not text.isprintable():
+            raise self.error(name, "must be one line of printable text")
+        return text
 
     def flag(self, name: str, default: bool) -> bool:
         entry = self.get(name)
