@@ -28,7 +28,7 @@ from penstock.errors import StoreError
 from penstock.gates.lanes import LaneLimits
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
-from penstock.jobs.retry import RETRY_CLASSES, settle
+from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.settings import SourceSettings, WorkerSettings, redact
@@ -54,6 +54,17 @@ class Assignment:
 
     settings: SourceSettings
     graph: Graph
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """What every job of one stage of one source is performed with."""
+
+    stage: Stage
+    graph: Graph
+    source: SourceView
+    timeout_s: float
+    retry: RetryClass
 
 
 @dataclass(slots=True)
@@ -100,6 +111,7 @@ class Worker:
         self._performer = performer(self)
         self._news = asyncio.Event()
         self._works: dict[int, Work] = {}
+        self._posts: dict[tuple[int, str], _Post | None] = {}
         self._ends: list[Settlement | Flush] = []
         self._fetched: list[_Fetched] = []
         self._flushes: dict[int, asyncio.Future[None]] = {}
@@ -246,43 +258,40 @@ class Worker:
 
     def _begin(self, claimed: list[Claimed]) -> None:
         for job in claimed:
-            assignment = self._assignments.get(job.source_id)
-            stage = assignment.graph.stage(job.stage) if assignment else None
-            if assignment is None or stage is None:
+            post = self._post(job)
+            if post is None:
                 self._refuse(job)
                 continue
-            work = self._work(job, assignment, stage)
+            work = Work(job, post.stage, post.graph, post.source, RunView(job.run_id), post.timeout_s)
             self._works[job.id] = work
-            self._cpu -= stage.cpu
-            self._memory_mb -= stage.memory_mb
+            self._cpu -= post.stage.cpu
+            self._memory_mb -= post.stage.memory_mb
             self._performer.start(work, self._done)
 
-    def _work(self, job: Claimed, assignment: Assignment, stage: Stage) -> Work:
-        settings = assignment.settings
-        fallback_s = DEFAULT_RUN_TIMEOUT_S if stage.unit == "run" else DEFAULT_TIMEOUT_S
-        # A source's timeout is meant for a page; discovering a whole site takes as long as it takes.
-        own_s = settings.timeout_s if stage.unit != "run" else None
-        timeout_s = stage.timeout_s or own_s or fallback_s
-        source = SourceView(
-            settings.key, settings.params, timeout_s, settings.priority, settings.pipeline
-        )
-        return Work(job, stage, assignment.graph, source, RunView(job.run_id), timeout_s)
+    def _post(self, job: Claimed) -> _Post | None:
+        where = (job.source_id, job.stage)
+        if where not in self._posts:
+            assignment = self._assignments.get(job.source_id)
+            stage = assignment.graph.stage(job.stage) if assignment else None
+            self._posts[where] = _post(assignment, stage) if assignment and stage else None
+        return self._posts[where]
 
     def _refuse(self, job: Claimed) -> None:
         error = f"the project has no stage {job.stage!r} for this source any more"
-        self._end(job, Failed(error, is_permanent=True, kind="data"), "fast")
+        self._end(job, Failed(error, is_permanent=True, kind="data"), RETRY_CLASSES[DEFAULT_RETRY])
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
         work = self._works.pop(job.id)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
-        source = self._assignments[job.source_id].settings
-        self._end(job, outcome, work.stage.retry or source.retry)
+        post = self._posts[job.source_id, job.stage]
+        assert post is not None
+        self._end(job, outcome, post.retry)
 
-    def _end(self, job: Claimed, outcome: Outcome, retry: str) -> None:
+    def _end(self, job: Claimed, outcome: Outcome, retry: RetryClass) -> None:
         if isinstance(outcome, Failed):
             outcome = self._redacted(outcome)
-        self._ends.append(settle(job, outcome, RETRY_CLASSES[retry], self._rng))
+        self._ends.append(settle(job, outcome, retry, self._rng))
         self._news.set()
 
     def _redacted(self, failed: Failed) -> Failed:
@@ -390,6 +399,20 @@ class Worker:
 
     async def cursors(self, source_id: int) -> dict[str, Any]:
         return await self._calls(lambda: self._store.checkpoints(source_id))
+
+
+def _post(assignment: Assignment, stage: Stage) -> _Post:
+    settings = assignment.settings
+    # A source's timeout is meant for a page; discovering a whole site takes as long as it takes.
+    own_s, fallback_s = settings.timeout_s, DEFAULT_TIMEOUT_S
+    if stage.unit == "run":
+        own_s, fallback_s = None, DEFAULT_RUN_TIMEOUT_S
+    timeout_s = stage.timeout_s or own_s or fallback_s
+    source = SourceView(
+        settings.key, settings.params, timeout_s, settings.priority, settings.pipeline
+    )
+    retry = RETRY_CLASSES[stage.retry or settings.retry]
+    return _Post(stage, assignment.graph, source, timeout_s, retry)
 
 
 def _capture(response: Response) -> Capture:

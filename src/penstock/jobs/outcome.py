@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -73,13 +73,11 @@ class Effects:
         return taken
 
 
-@dataclass(frozen=True, slots=True)
-class Succeeded:
+class Succeeded(msgspec.Struct, frozen=True):
     effects: Effects
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """`is_permanent`: trying again can't help, so no attempt is spent on it."""
 
     error: str
@@ -88,32 +86,28 @@ class Failed:
     kind: str = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
+class Throttled(msgspec.Struct, frozen=True):
     """The provider asked us to wait; its host is closed for everyone until then."""
 
     host: str
     delay_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Snoozed:
+class Snoozed(msgspec.Struct, frozen=True):
     """The step asked to be run again later; no attempt is spent."""
 
     delay_s: float
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """There was nothing to do. `is_rejection`: the item was judged and not wanted."""
 
     reason: str
     is_rejection: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(msgspec.Struct, frozen=True):
     """The attempt was stopped before it came to anything; `Released` work runs again at once."""
 
     reason: str
@@ -122,8 +116,7 @@ class Cancelled:
 Outcome = Succeeded | Failed | Throttled | Snoozed | Skipped | Cancelled
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True):
     """The end of one attempt, ready to be written: where the job goes, and what comes with it."""
 
     job_id: int
@@ -137,11 +130,10 @@ class Settlement:
     traceback: str = ""
     closes_host: str = ""
     closes_for_s: float = 0.0
-    effects: Effects = field(default_factory=Effects)
+    effects: Effects = msgspec.field(default_factory=Effects)
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(msgspec.Struct, frozen=True):
     """A part of a long attempt's effects, written under its fence while it goes on."""
 
     job_id: int
@@ -176,12 +168,3 @@ class Snooze(Exception):
 
 class AttemptLost(Exception):
     """This attempt no longer owns its job: what it would write now changes nothing."""
-
-
-def is_json(value: Any) -> bool:
-    """Whether a value survives being stored: JSON types only, no lone surrogates, no NaN."""
-    try:
-        msgspec.json.encode(value)
-    except (TypeError, ValueError, UnicodeError, RecursionError):
-        return False
-    return True

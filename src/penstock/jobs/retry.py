@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import (
@@ -50,10 +52,10 @@ DEFAULT_RETRY = "fast"
 
 def settle(job: Claimed, outcome: Outcome, retry: RetryClass, rng: random.Random) -> Settlement:
     """Where this outcome takes the job: its next state, its delay, and whether a try was spent."""
+    if isinstance(outcome, Succeeded):
+        return Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=outcome.effects)
     base = Settlement(job.id, job.attempt, JobState.SUCCEEDED)
     match outcome:
-        case Succeeded(effects):
-            return replace(base, effects=effects)
         case Skipped(reason, is_rejection):
             effects = Effects(rejected=1) if is_rejection else Effects()
             return replace(base, state=JobState.SKIPPED, reason=reason, effects=effects)
