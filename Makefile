@@ -11,6 +11,8 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
+# An environment that was interrupted half-way is made again.
+.DELETE_ON_ERROR:
 .PHONY: help setup demo test check format bench torture requirements
 
 help: ## List these targets

