@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -91,9 +91,13 @@ class Graph:
     name: str
     stages: tuple[Stage, ...]
     version: str
+    _by_name: dict[str, Stage] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_name.update((stage.name, stage) for stage in self.stages)
 
     def stage(self, name: str) -> Stage | None:
-        return next((stage for stage in self.stages if stage.name == name), None)
+        return self._by_name.get(name)
 
     def plan(self, priority: int = DEFAULT_PRIORITY) -> Plan:
         """The stages as a run remembers them; `priority` is for those that have none of their own."""

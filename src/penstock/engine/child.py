@@ -1,0 +1,157 @@
+"""The child process: `python -m penstock.engine.child FD ROOT`.
+
+Performs the attempts its worker hands it, one at a time, with an event loop and threads of its own.
+It ends with its worker: when the channel closes, and on Linux by the kernel's hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib
+import os
+import pickle
+import signal
+import socket
+import sys
+from functools import cache
+from math import inf
+from typing import Any
+
+from penstock.clock import SystemClock
+from penstock.engine.frames import Answer, Ask, Begin, Channel, Charge, Ready, end_of, pack
+from penstock.engine.perform import Performer, Work
+from penstock.engine.threads import Threads
+from penstock.errors import PipelineError
+from penstock.jobs.job import Claimed
+from penstock.jobs.outcome import Effects, Outcome
+from penstock.pipeline.graph import Graph
+from penstock.pipeline.pipeline import Pipeline
+from penstock.pipeline.verdict import outcome_of
+from penstock.sources.response import Response
+
+PR_SET_PDEATHSIG = 1
+
+
+class Proxy:
+    """The worker's services, asked for through the channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._asked = 0
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+
+    async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
+        response: Response = await self._ask("fetch", (url, options))
+        return response
+
+    async def flush(self, job: Claimed, effects: Effects) -> None:
+        await self._ask("flush", effects)
+
+    async def records(
+        self, collection: str, after_key: str | None, limit: int
+    ) -> list[dict[str, Any]]:
+        records: list[dict[str, Any]] = await self._ask("records", (collection, after_key, limit))
+        return records
+
+    async def cursors(self, source_id: int) -> dict[str, Any]:
+        cursors: dict[str, Any] = await self._ask("cursors", ())
+        return cursors
+
+    async def _ask(self, service: str, body: Any) -> Any:
+        self._asked += 1
+        number = self._asked
+        answered = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answered
+        try:
+            await self._channel.send(Ask(number, service, pack(body)))
+            return await answered
+        finally:
+            del self._waiting[number]
+
+    def hear(self, answer: Answer) -> None:
+        answered = self._waiting.get(answer.number)
+        if answered is None or answered.done():
+            return
+        value = pickle.loads(answer.body)  # noqa: S301  from the worker that started us
+        if answer.is_error:
+            answered.set_exception(value)
+        else:
+            answered.set_result(value)
+
+
+class Child:
+    """One attempt after the other, until the channel closes."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._proxy = Proxy(channel)
+        self._performer = Performer(
+            clock=SystemClock(), services=self._proxy, threads=Threads(max_threads=4)
+        )
+        self._sending: asyncio.Task[None] | None = None
+
+    async def serve(self) -> None:
+        while (message := await self._channel.receive()) is not None:
+            match message:
+                case Begin(charge):
+                    await self._begin(charge)
+                case Answer():
+                    self._proxy.hear(message)
+
+    async def _begin(self, charge: bytes) -> None:
+        try:
+            work = _work(pickle.loads(charge))  # noqa: S301  from the worker that started us
+        except BaseException as error:
+            await self._channel.send(end_of(outcome_of(error)))
+            return
+        await self._channel.send(Ready())
+        self._performer.start(work, self._done)
+
+    def _done(self, job: Claimed, outcome: Outcome) -> None:
+        self._sending = asyncio.get_running_loop().create_task(self._channel.send(end_of(outcome)))
+
+
+def _work(charge: Charge) -> Work:
+    graph = load(charge.pipeline)
+    stage = graph.stage(charge.stage)
+    if stage is None:
+        raise PipelineError(f"pipeline {charge.pipeline!r} has no stage {charge.stage!r}")
+    # Time is kept by the worker, which can kill.
+    return Work(charge.job, stage, graph, charge.source, charge.run, inf)
+
+
+@cache
+def load(pipeline: str) -> Graph:
+    """The graph of `module:name`, loaded once."""
+    module, _, name = pipeline.partition(":")
+    found = getattr(importlib.import_module(module), name, None) if module else None
+    if not isinstance(found, Pipeline):
+        raise PipelineError(f"{pipeline!r} does not name a pipeline that a child process can load")
+    return found.compile()
+
+
+async def _main(descriptor: int) -> None:
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
+    await Child(Channel(reader, writer)).serve()
+    # The worker is gone, so nobody wants what still runs here: it and all it has started must go.
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    descriptor, root = int(sys.argv[1]), sys.argv[2]
+    _die_with_parent()
+    os.set_inheritable(descriptor, False)
+    # A process forked by a step would hold the channel open, and hide our death from the worker.
+    os.register_at_fork(after_in_child=lambda: os.close(descriptor))
+    sys.path.insert(0, root)
+    asyncio.run(_main(descriptor))
+
+
+if __name__ == "__main__":
+    main()

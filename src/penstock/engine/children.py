@@ -1,0 +1,237 @@
+"""Child processes for steps with `isolation="process"`: they may crash, hang or leak alone.
+
+A child performs one attempt at a time and is killed, with all it has started, when that attempt
+takes too long. It never touches the database: what it fetches, commits or reads goes through here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.engine.frames import (
+    Ask,
+    Begin,
+    Channel,
+    Charge,
+    End,
+    Ready,
+    answer_of,
+    effects_from,
+    outcome_from,
+    refusal_of,
+)
+from penstock.engine.perform import Work
+from penstock.jobs.job import Claimed
+from penstock.jobs.outcome import Failed, Outcome
+from penstock.pipeline.attempt import Services
+from penstock.pipeline.verdict import timed_out
+
+START_S = 60.0
+END_S = 2.0
+REAP_S = 0.01
+
+
+class Children:
+    """Up to `max_processes` children, started when there is work for them, kept for the next."""
+
+    def __init__(self, max_processes: int, root: Path) -> None:
+        self._root = root
+        self._free = asyncio.Semaphore(max(1, max_processes))
+        self._idle: list[_Child] = []
+        self._reaping: set[asyncio.Task[None]] = set()
+
+    async def perform(self, work: Work, services: Services) -> Outcome:
+        """Perform in a child, within the work's time; a call that is cancelled kills the child.
+
+        Time runs from when the child has loaded the pipeline, not while the work waits for a child.
+        """
+        async with self._free:
+            child = self._take_idle() or _Child(self._root)
+            try:
+                outcome = await child.perform(work, services)
+            except BaseException:
+                self._end(child)
+                raise
+            if child.is_sound:
+                self._idle.append(child)
+            else:
+                self._end(child)
+            return outcome
+
+    async def close(self) -> None:
+        """End the idle children and wait until every one that was killed is gone."""
+        for child in self._idle:
+            self._end(child)
+        self._idle = []
+        while self._reaping:
+            await asyncio.wait(self._reaping)
+
+    def _take_idle(self) -> _Child | None:
+        while self._idle:
+            child = self._idle.pop()
+            if child.is_alive:
+                return child
+            self._end(child)
+        return None
+
+    def _end(self, child: _Child) -> None:
+        child.kill()
+        task = asyncio.get_running_loop().create_task(child.reap())
+        self._reaping.add(task)
+        task.add_done_callback(self._reaping.discard)
+
+
+class _Child:
+    """One child process and the conversation with it."""
+
+    def __init__(self, root: Path) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = _spawn(theirs.fileno(), root)
+        self._channel: Channel | None = None
+        self._helping: set[asyncio.Task[None]] = set()
+        self.is_sound = True
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    async def perform(self, work: Work, services: Services) -> Outcome:
+        try:
+            return await self._perform(work, services)
+        finally:
+            for task in self._helping:
+                task.cancel()
+
+    async def _perform(self, work: Work, services: Services) -> Outcome:
+        try:
+            async with asyncio.timeout(START_S):
+                ended = await self._begin(work)
+        except TimeoutError:
+            self.is_sound = False
+            return Failed(f"the pipeline took more than {START_S:g} s to load", kind="timeout")
+        if ended is not None:
+            return ended
+        try:
+            async with asyncio.timeout(work.timeout_s):
+                return await self._converse(work.job, services)
+        except TimeoutError:
+            self.is_sound = False
+            return timed_out(work.timeout_s)
+
+    async def _begin(self, work: Work) -> Outcome | None:
+        """Hand the work over; an outcome means that it could not even be begun."""
+        charge = Charge(work.source.pipeline, work.stage.name, work.job, work.source, work.run)
+        channel = await self._open()
+        with suppress(ConnectionError):
+            await channel.send(Begin(pickle.dumps(charge)))
+        match await channel.receive():
+            case Ready():
+                return None
+            case End() as end:
+                return outcome_from(end)
+        return await self._crashed()
+
+    async def _open(self) -> Channel:
+        if self._channel is None:
+            reader, writer = await asyncio.open_connection(sock=self._socket)
+            self._channel = Channel(reader, writer)
+        return self._channel
+
+    async def _converse(self, job: Claimed, services: Services) -> Outcome:
+        channel = await self._open()
+        while True:
+            match await channel.receive():
+                case Ask() as ask:
+                    self._help(_answer(channel, ask, job, services))
+                case End() as end:
+                    return outcome_from(end)
+                case _:
+                    return await self._crashed()
+
+    def _help(self, call: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(call)
+        self._helping.add(task)
+        task.add_done_callback(self._helping.discard)
+
+    async def _crashed(self) -> Failed:
+        self.is_sound = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await self.reap()
+        return Failed(f"the child process {_how_it_ended(self._process.poll())}", kind="crashed")
+
+    def kill(self) -> None:
+        """End the child and everything it has started."""
+        if self._channel is not None:
+            self._channel.close()
+        self._socket.close()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def reap(self) -> None:
+        """Wait until the process is gone."""
+        while self._process.poll() is None:  # noqa: ASYNC110  nothing else tells without a thread
+            await asyncio.sleep(REAP_S)
+
+
+def _spawn(descriptor: int, root: Path) -> subprocess.Popen[bytes]:
+    """A session of its own: Ctrl-C is for the supervisor, and the whole group is killed at once.
+
+    What a step prints joins our error output, because standard output may be read by a program.
+    """
+    command = [sys.executable, "-P", "-m", "penstock.engine.child", str(descriptor), str(root)]
+    return subprocess.Popen(  # noqa: S603  our own interpreter and module
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=2,
+        pass_fds=(descriptor,),
+        start_new_session=True,
+    )
+
+
+async def _answer(channel: Channel, ask: Ask, job: Claimed, services: Services) -> None:
+    try:
+        answer = answer_of(ask.number, await _serve(ask, job, services))
+    except Exception as error:
+        answer = refusal_of(ask.number, error)
+    with suppress(ConnectionError):
+        await channel.send(answer)
+
+
+async def _serve(ask: Ask, job: Claimed, services: Services) -> Any:
+    match ask.service:
+        case "fetch":
+            url, options = msgspec.msgpack.decode(ask.body, type=tuple[str, dict[str, Any]])
+            return await services.fetch(job, url, **options)
+        case "flush":
+            return await services.flush(job, effects_from(ask.body))
+        case "records":
+            collection, after_key, limit = msgspec.msgpack.decode(
+                ask.body, type=tuple[str, str | None, int]
+            )
+            return await services.records(collection, after_key, limit)
+        case "cursors":
+            return await services.cursors(job.source_id)
+    raise ValueError(f"a child asked for {ask.service!r}")
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is None:
+        return "closed its channel and went on"
+    if code >= 0:
+        return f"exited with code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"was killed by {name}" + (" (out of memory?)" if -code == signal.SIGKILL else "")
