@@ -46,7 +46,7 @@ class Scale:
 
 def noop(scale: Scale) -> Workload:
     shape = {"sources": 50, "chunk": CHUNK, "batch": BATCH}
-    many = {**shape, "jobs": scale.of(50_000, 5_000)}
+    many = {**shape, "jobs": scale.of(50_000, 20_000)}
     return Workload(
         name="noop",
         title="no-op jobs, enqueue → claim → settle, 50 sources",
@@ -140,6 +140,7 @@ def claims(scale: Scale) -> Workload:
                     "turns": scale.of(400, 40),
                     "sources": 50,
                     "chunk": 10_000,
+                    "slots": 16,
                 },
                 rounds_at_most=1 if backlog > 1_000_000 else 3,
             )

@@ -1,0 +1,264 @@
+"""Penstock's side: real projects, worked off by the supervisor and worker that `penstock run` starts.
+
+Seconds are a run's own, from its first claim to its end, as the command line reports them: process
+start-up is counted on no side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bench import product
+from bench import records as loads
+from bench.peers.bare_sqlite import rows_per_job
+from penstock import Project
+from penstock.engine.foreground import RunReport, run_foreground
+from penstock.engine.worker_process import SWITCH_INTERVAL_S, build_worker
+from penstock.jobs.job import NewJob
+from penstock.store.sqlite.store import SqliteStore
+
+STAGE = "work"
+
+
+def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Enqueue all jobs, then let a worker process claim, perform and settle them."""
+    with _project(folder, _nothing(size["sources"])) as project:
+        runs = [project.run(key) for key in project.settings.sources]
+        began = time.perf_counter()
+        _enqueue(project.store, runs, size["jobs"], size["chunk"])
+        enqueue_seconds = time.perf_counter() - began
+        run_foreground(project, runs, None, print)
+        drain_seconds, done = _span(project, runs)
+        rows = rows_per_job(project.store._db.connection, size["jobs"])
+    return {
+        "seconds": enqueue_seconds + drain_seconds,
+        "done": done - len(runs),
+        "enqueue_seconds": enqueue_seconds,
+        "drain_seconds": drain_seconds,
+        "rows": rows,
+    }
+
+
+def enqueue(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Enqueue all jobs, each with a key that makes it idempotent, and nothing more."""
+    with _project(folder, _nothing(size["sources"])) as project:
+        runs = [project.run(key) for key in project.settings.sources]
+        began = time.perf_counter()
+        _enqueue(project.store, runs, size["jobs"], size["chunk"])
+        seconds = time.perf_counter() - began
+        rows = rows_per_job(project.store._db.connection, size["jobs"])
+    return {"seconds": seconds, "done": size["jobs"], "rows": rows}
+
+
+def site(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Crawl the site: every page and every product is a durable job, every payload a snapshot."""
+    source = {
+        "pipeline": "bench.pipelines:crawl",
+        "params": {"sitemap": size["origin"] + "/sitemap.xml"},
+        "limits": {"concurrency": size["concurrency"]},
+        "fetch": {"allow_private": True},
+    }
+    with _project(folder, {"site.test": source}) as project:
+        report = _run(project, "site.test")
+        product.check(set(_records(project.store, "product")), size["pages"])
+    return {"seconds": report.seconds, "done": report.counts["pages_done"]}
+
+
+def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Load every other record, uncounted, then save all of them against the clock."""
+    sources = {
+        f"{load}.test": {
+            "pipeline": "bench.pipelines:load",
+            "params": {"load": load, "records": size["records"]},
+        }
+        for load in ("first", "second")
+    }
+    with _project(folder, sources) as project:
+        _run(project, "first.test")
+        report = _run(project, "second.test")
+        saved = _records(project.store, "product")
+        loads.check({key: data["price"] for key, data in saved.items()}, size["records"])
+    return {"seconds": report.seconds, "done": report.counts["accepted"]}
+
+
+def latency(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Start runs one by one from this process while `penstock up` waits in others."""
+    source = {"pipeline": "bench.pipelines:clock"}
+    with _project(folder, {"clock.test": source}) as project, _up(folder):
+        _started_after(project)  # until the worker is there
+        waits_ms = [_started_after(project) * 1000 for _ in range(size["jobs"])]
+    return _percentiles(waits_ms)
+
+
+def claims(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Time every turn of a worker that takes a few jobs at a time from a long queue."""
+    settings = {**_nothing(size["sources"])}
+    _write(folder, settings, {"slots": size["slots"]})
+    # In a process of its own: the memory that is measured below is the worker's alone.
+    filling = [sys.executable, "-m", "bench.ours", json.dumps(size), str(folder)]
+    subprocess.run(filling, check=True)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with TimedProject.load(folder) as project:
+        asyncio.run(_work_for(project, size["turns"]))
+        turns_ms = [seconds * 1000 for seconds in project.turns]
+    return {**_percentiles(turns_ms), "rss_mb": _peak_rss_mb()}
+
+
+class TimedProject(Project):
+    """A project whose stores note how long each of their turns takes."""
+
+    turns: list[float]
+
+    def open_store(self) -> SqliteStore:
+        store = super().open_store()
+        turn = store.turn
+        self.turns = turns = []
+
+        def timed(*arguments: Any) -> Any:
+            began = time.perf_counter()
+            answer = turn(*arguments)
+            if answer.claimed:
+                turns.append(time.perf_counter() - began)
+            return answer
+
+        store.turn = timed  # type: ignore[method-assign]
+        return store
+
+
+async def _work_for(project: TimedProject, turns: int) -> None:
+    name = "bench"
+    project.store.register(name, "here", 1, "bench")
+    worker, close = build_worker(project, name, print)
+    working = asyncio.create_task(worker.work())
+    while len(project.turns) < turns and not working.done():
+        await asyncio.sleep(0.01)
+    worker.drain()
+    await working
+    await close()
+
+
+def fill(size: dict[str, Any], folder: Path) -> None:
+    """Queue the backlog."""
+    with _project_at(folder) as project:
+        runs = [project.run(key) for key in project.settings.sources]
+        _enqueue(project.store, runs, size["backlog"], size["chunk"])
+
+
+# Projects.
+
+
+@contextmanager
+def _project(folder: Path, sources: dict[str, Any]) -> Iterator[Project]:
+    _write(folder, sources, {})
+    with _project_at(folder) as project:
+        yield project
+
+
+def _project_at(folder: Path) -> Project:
+    return Project.load(folder)
+
+
+def _write(folder: Path, sources: dict[str, Any], worker: dict[str, Any]) -> None:
+    settings = {"project": "bench", "worker": worker, "sources": sources}
+    (folder / "penstock.yaml").write_text(json.dumps(settings))  # JSON is YAML too
+
+
+def _nothing(sources: int) -> dict[str, Any]:
+    return {
+        f"source-{number}.test": {"pipeline": "bench.pipelines:nothing"}
+        for number in range(sources)
+    }
+
+
+# Work.
+
+
+def _enqueue(store: SqliteStore, runs: list[int], jobs: int, chunk: int) -> None:
+    """Source by source, as a run enqueues its own jobs."""
+    per_source = jobs // len(runs)
+    for run_id in runs:
+        new = (_new_job(run_id, number) for number in range(per_source))
+        while batch := list(islice(new, chunk)):
+            store.enqueue(run_id, batch)
+
+
+def _new_job(run_id: int, number: int) -> NewJob:
+    url = f"https://example.test/{run_id}/{number}"
+    return NewJob(STAGE, url, f'{{"url":"{url}"}}'.encode())
+
+
+def _run(project: Project, source: str) -> RunReport:
+    [report] = run_foreground(project, [project.run(source)], None, print)
+    if report.state != "completed":
+        raise RuntimeError(f"the run ended as {report.state}: {report.counts}")
+    return report
+
+
+def _span(project: Project, runs: list[int]) -> tuple[float, int]:
+    """From the first claim of these runs to the end of the last, and how many jobs they settled."""
+    rows = [project.require_run(run_id) for run_id in runs]
+    began = min(row.started_at or math.inf for row in rows)
+    ended = max(row.finished_at or math.inf for row in rows)
+    return ended - began, sum(row.succeeded for row in rows)
+
+
+def _records(store: SqliteStore, collection: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    after = ""
+    while page := store.records(collection, after):
+        found.update((row.key, row.data) for row in page)
+        after = page[-1].key
+    return found
+
+
+@contextmanager
+def _up(folder: Path) -> Iterator[None]:
+    command = [sys.executable, "-m", "penstock.cli", "up", "--project", str(folder)]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def _started_after(project: Project) -> float:
+    # At a moment that has nothing to do with the worker's own rhythm.
+    time.sleep(random.uniform(0.03, 0.08))
+    began = time.monotonic()
+    run_id = project.run("clock.test")
+    while not project.require_run(run_id).is_ended:
+        time.sleep(0.005)
+    [version] = project.store.versions("start", str(run_id))
+    return float(version.data["started_at"]) - began
+
+
+# Figures.
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "p50_ms": ordered[len(ordered) // 2],
+        "p99_ms": ordered[min(len(ordered) - 1, math.ceil(len(ordered) * 0.99) - 1)],
+    }
+
+
+def _peak_rss_mb() -> float:
+    status = Path("/proc/self/status").read_text()
+    [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    fill(json.loads(sys.argv[1]), Path(sys.argv[2]))
