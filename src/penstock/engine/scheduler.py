@@ -32,16 +32,16 @@ class Scheduler:
         """
         now = self._clock.now()
         upcoming = []
-        for row in self._store.sources():
-            schedule = self._schedules.get(row.key)
-            if schedule is None or row.next_run_at is None:
+        for _, key, next_run_at in self._store.scheduled():
+            schedule = self._schedules.get(key)
+            if schedule is None:
                 continue
-            if row.next_run_at <= now:
+            if next_run_at <= now:
                 following = schedule.next_due(now)
-                self._fire(row.key, row.next_run_at, Tick(schedule.words(), following))
+                self._fire(key, next_run_at, Tick(schedule.words(), following))
                 upcoming.append(following)
             else:
-                upcoming.append(row.next_run_at)
+                upcoming.append(next_run_at)
         return min((time for time in upcoming if time is not None), default=None)
 
     def _fire(self, key: str, due_at: float, tick: Tick) -> None:

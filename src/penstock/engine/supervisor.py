@@ -30,6 +30,8 @@ from penstock.version import __version__
 
 BEAT_S = 3.0
 PULSE_S = 0.05
+UPKEEP_S = 1.0
+REPEAT_S = 60.0
 FAST_DEATH_S = 10.0
 MAX_RESTART_DELAY_S = 2.0
 KILL_AFTER_S = 5.0
@@ -68,6 +70,8 @@ class Supervisor:
     _stops: int = 0
     _is_done: bool = False
     _failure: PenstockError | None = None
+    _upkeep_at: float = 0.0
+    _said: dict[str, float] = field(default_factory=dict)
     _rng: random.Random = field(default_factory=random.SystemRandom)
 
     async def run(self) -> bool:
@@ -107,29 +111,37 @@ class Supervisor:
         snapshots = SnapshotStore(project.settings.snapshots, f"upkeep-{os.getpid()}")
         upkeep = Upkeep(project.store, project.settings.retention, snapshots, project.clock)
         scheduler = Scheduler(project, project.store, project.clock) if self.has_scheduler else None
-        tick_at = 0.0
         try:
             while not self._is_over():
-                for slot in self._slots:
-                    await self._tend(slot)
                 try:
-                    if scheduler is not None and project.clock.monotonic() >= tick_at:
-                        scheduler.tick()
-                        tick_at = project.clock.monotonic() + 1.0
-                    upkeep.bury_expired(self.tell)
-                    is_busy = upkeep.do_a_little()
-                    if not self._stops and self.until():
-                        self._is_done = True
-                        self._drain_all()
+                    for slot in self._slots:
+                        await self._tend(slot)
+                    self._look_around(scheduler, upkeep)
                 except StoreCorrupt:
                     raise
                 except StoreError as error:
-                    is_busy = False
-                    self.tell(error.message)
-                    await asyncio.sleep(1.0)
-                await asyncio.sleep(0 if is_busy else PULSE_S)
+                    self._say(error.message)
+                await asyncio.sleep(PULSE_S)
         finally:
             snapshots.close()
+
+    def _look_around(self, scheduler: Scheduler | None, upkeep: Upkeep) -> None:
+        now = self.project.clock.monotonic()
+        if now >= self._upkeep_at:
+            if scheduler is not None:
+                scheduler.tick()
+            upkeep.bury_expired(self.tell)
+            self._upkeep_at = now if upkeep.do_a_little() else now + UPKEEP_S
+        if not self._stops and not self._is_done and self.until():
+            self._is_done = True
+            self._drain_all()
+
+    def _say(self, text: str) -> None:
+        """The same trouble once a minute, however often it is met."""
+        now = self.project.clock.monotonic()
+        if now - self._said.get(text, -REPEAT_S) >= REPEAT_S:
+            self._said[text] = now
+            self.tell(text)
 
     def _is_over(self) -> bool:
         if self._failure is not None:

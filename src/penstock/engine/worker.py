@@ -45,6 +45,7 @@ REVIEW_S = 1.0
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_RUN_TIMEOUT_S = 3600.0
 MAX_LOST_THREADS = 8
+SECOND_LOOK_S = 0.1
 BODY_LIMIT_FOR_ERRORS = 4000
 
 
@@ -177,7 +178,7 @@ class Worker:
     async def _turn(self) -> Turn | None:
         """One exchange with the store; None when it could not be had and will be tried again."""
         self._news.clear()
-        if self._clock.monotonic() >= self._trusted_until:
+        if not await self._is_trusted():
             self._is_buried = True
             return None
         ends, self._ends = self._ends, []
@@ -196,6 +197,17 @@ class Worker:
         await asyncio.sleep(delay_s)
         self._news.set()
         return None
+
+    async def _is_trusted(self) -> bool:
+        """Whether the lease still holds, as far as this process knows.
+
+        A step that blocked the loop kept the supervisor's beats from being read, not from being sent:
+        they are given a moment to arrive before the worker takes itself for dead.
+        """
+        if self._clock.monotonic() < self._trusted_until:
+            return True
+        await asyncio.sleep(SECOND_LOOK_S)
+        return self._clock.monotonic() < self._trusted_until
 
     def _exchange(
         self, ends: list[Settlement | Flush], fetched: list[_Fetched], capacity: Capacity
@@ -332,7 +344,7 @@ class Worker:
 
         An attempt that follows a death is given what the one before it had stored.
         """
-        if self._clock.monotonic() >= self._trusted_until:
+        if not await self._is_trusted():
             raise AttemptLost("the worker's lease has ended")
         if job.is_resumed and options.get("method", "GET") == "GET":
             known = await self._from_snapshot(job, url)

@@ -93,13 +93,11 @@ def build_worker(
         changed, seen[0] = version != seen[0], version
         return changed
 
+    threads = Threads(settings.worker.threads)
+    children = Children(settings.worker.processes, settings.root)
+
     def performer(worker: Worker) -> Performer:
-        return Performer(
-            clock=project.clock,
-            services=worker,
-            threads=Threads(settings.worker.threads),
-            children=Children(settings.worker.processes, settings.root),
-        )
+        return Performer(clock=project.clock, services=worker, threads=threads, children=children)
 
     assignments = {
         project.source_ids[key]: Assignment(source, project.graph(source))
@@ -124,6 +122,8 @@ def build_worker(
 
     async def close() -> None:
         await fetcher.close()
+        await children.close()
+        threads.close()
         calls.close()
         snapshots.close()
         watch.close()

@@ -113,9 +113,11 @@ UPDATE job SET state = 'cancelled', worker = NULL, at = :now
 WHERE state = 'running' AND run_id = :run_id
 RETURNING id, stage;
 
--- name: cancelled_runs_with_open_jobs
-SELECT run_id FROM run_stage AS g JOIN run ON run.id = g.run_id
-WHERE run.state = 'cancelled' AND g.queued + g.waiting + g.held > 0 LIMIT 1;
+-- name: unswept_run
+SELECT id FROM run WHERE state = 'cancelled' AND swept_at IS NULL LIMIT 1;
+
+-- name: mark_swept
+UPDATE run SET swept_at = :now WHERE id = :run_id AND state = 'cancelled';
 
 -- name: open_of_run
 SELECT json_group_array(json_array(id, stage, state)) FROM (

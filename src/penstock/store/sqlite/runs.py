@@ -116,6 +116,10 @@ class Runs:
         with self._db.writing():
             self._db.do("plan_tick", id=source_id, schedule=schedule, next_run_at=next_run_at)
 
+    def scheduled(self) -> list[tuple[int, str, float]]:
+        """Every source that has a next time: (id, key, next_run_at), the soonest first."""
+        return [(row[0], row[1], row[2]) for row in self._db.rows("scheduled")]
+
     def active_run_of(self, source_id: int) -> int | None:
         found = self._db.value("active_run_of", source_id=source_id)
         return None if found is None else int(found)
@@ -218,11 +222,13 @@ class Runs:
     def sweep_cancelled(self, limit: int = 2000) -> int:
         """Cancel a batch of the open jobs of cancelled runs; answers how many, 0 when none is left."""
         now = self._clock.now()
+        run_id = self._db.value("unswept_run")
+        if run_id is None:
+            return 0
         with self._db.writing():
-            run_id = self._db.value("cancelled_runs_with_open_jobs")
-            if run_id is None:
-                return 0
             jobs = self._db.json("open_of_run", run_id=run_id, limit=limit)
+            if len(jobs) < limit:
+                self._db.do("mark_swept", run_id=run_id, now=now)
             ledger = Ledger(self._db, now)
             ids = [job_id for job_id, _, _ in jobs]
             self._db.do("cancel_jobs_if_open", now=now, ids=to_json(ids))

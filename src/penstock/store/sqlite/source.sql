@@ -28,6 +28,9 @@ UPDATE source
 SET schedule = :schedule, next_run_at = :next_run_at
 WHERE id = :id AND (schedule <> :schedule OR (next_run_at IS NULL) <> (:next_run_at IS NULL));
 
+-- name: scheduled
+SELECT id, key, next_run_at FROM source WHERE next_run_at IS NOT NULL ORDER BY next_run_at;
+
 -- name: set_next_run
 UPDATE source SET next_run_at = :next_run_at WHERE id = :id AND schedule = :schedule;
 

@@ -12,6 +12,8 @@ CREATE TABLE source (
   created_at REAL NOT NULL
 ) STRICT;
 
+CREATE INDEX source_scheduled ON source (next_run_at) WHERE next_run_at IS NOT NULL;
+
 CREATE TABLE run (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   source_id INTEGER NOT NULL REFERENCES source (id),
@@ -25,6 +27,7 @@ CREATE TABLE run (
   created_at REAL NOT NULL,
   started_at REAL,
   finished_at REAL,
+  swept_at REAL,
   first_event_id INTEGER NOT NULL DEFAULT 0,
   inserted INTEGER NOT NULL DEFAULT 0,
   updated INTEGER NOT NULL DEFAULT 0,
@@ -37,6 +40,8 @@ CREATE TABLE run (
 ) STRICT;
 
 CREATE INDEX run_active ON run (source_id) WHERE state IN ('queued', 'running', 'paused');
+
+CREATE INDEX run_unswept ON run (id) WHERE state = 'cancelled' AND swept_at IS NULL;
 
 CREATE TABLE run_stage (
   run_id INTEGER NOT NULL REFERENCES run (id),
