@@ -8,8 +8,6 @@ PIP    := -m pip --disable-pip-version-check install --quiet --require-hashes
 EDIT   := -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
-export PYTHONDONTWRITEBYTECODE := 1
-
 .DEFAULT_GOAL := help
 # An environment that was interrupted half-way is made again.
 .DELETE_ON_ERROR:

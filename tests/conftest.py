@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# Without a deadline: a busy machine is no counterexample.
+settings.register_profile("house", deadline=None, print_blob=True)
+settings.load_profile("house")
 
 
 @pytest.fixture(autouse=True)
