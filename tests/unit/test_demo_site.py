@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import io
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
@@ -12,12 +13,15 @@ from types import ModuleType
 
 import aiohttp
 import pytest
+from rich.console import Console
 
 from penstock import Reject
 from penstock.demo import catalogue, flaky, news
 from penstock.demo.folder import CONFIG, MARKER, known_ports, lay_out, template
 from penstock.demo.replies import Answer, Drop, Hang, Page, reply_to
 from penstock.demo.site import HOSTS, Site
+from penstock.demo.telling import LineProgress, Summary, summary_table
+from penstock.engine.foreground import RunReport
 from penstock.errors import Refused, UsageError
 from penstock.jobs.retry import RETRY_CLASSES
 
@@ -257,3 +261,56 @@ def test_first_pipeline_is_twenty_lines_and_stands_in_the_readme() -> None:
     assert len(code) == 20
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     assert first["products.py"] in readme
+
+
+def a_report(source: str, state: str, **counts: int) -> RunReport:
+    names = (
+        *("pages", "pages_done", "candidates", "accepted", "inserted", "updated", "unchanged"),
+        *("rejected", "skipped", "retried", "throttled", "quarantined", "waiting"),
+    )
+    return RunReport(1, source, "full", state, 1.25, {name: counts.get(name, 0) for name in names})
+
+
+def test_summary_says_that_nothing_was_doubled_only_when_nothing_was() -> None:
+    again = a_report("shop", "completed", accepted=5, unchanged=5)
+    changed = a_report("shop", "completed", accepted=5, unchanged=4, updated=1)
+    five = {"product": 5}
+    assert Summary([again], five, five).sentences()[-1] == (
+        "Nothing was doubled: each of the 5 saves found its record unchanged, and there are "
+        "5 records as before: 5 product."
+    )
+    assert "1 have changed" in Summary([changed], five, five).sentences()[-1]
+    assert "1 records are new" in Summary([again], {"product": 4}, five).sentences()[-1]
+    assert Summary([again], {}, five).sentences()[-1] == "5 records: 5 product."
+
+
+def test_summary_names_the_sources_that_did_not_complete() -> None:
+    well, bad = a_report("shop", "completed"), a_report("other", "partial", quarantined=2)
+    complete, partial, _ = Summary([well, bad], {}, {}).sentences()
+    assert complete.startswith("shop: complete")
+    assert partial.startswith("other: partial. 2 of its pages")
+
+
+def test_summary_table_fits_a_terminal_of_eighty_columns() -> None:
+    reports = [a_report(name, "completed", pages=10_000) for name in HOSTS]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(summary_table(reports, Summary(reports, {}, {}).totals))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert lines[0].split() == ["catalogue", "news", "flaky", "in", "all"]
+    assert lines[2].split() == ["pages", "10000", "10000", "10000", "30000"]
+    assert len(lines) == 14
+
+
+def test_progress_in_lines_repeats_nothing() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    progress = LineProgress(console)
+    for done in (0, 1, 49, 50, 51):
+        progress.show([a_report("shop", "running", pages=60, pages_done=done)])
+    progress.show([a_report("shop", "partial", pages=60, pages_done=60, quarantined=2)])
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().splitlines() == [
+        "shop: running, 0 of 60 pages",
+        "shop: running, 50 of 60 pages",
+        "shop: partial, 60 of 60 pages, 2 quarantined",
+    ]

@@ -10,12 +10,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.cli import exits
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from penstock.demo.telling import LineProgress, LiveProgress, Summary
+    from penstock.project import Project
 
-INTERRUPTED = 130
 EXAMPLES = """\
 examples:
   penstock demo                       ingest the demo site into ./penstock-demo
@@ -50,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     from penstock.demo.folder import known_ports, lay_out
     from penstock.demo.site import Site
+    from penstock.engine.foreground import Interrupted
 
     # With --json, what a person would like to read goes where it can't spoil the object.
     out = sys.stderr if args.json else sys.stdout
@@ -57,15 +60,15 @@ def run(args: argparse.Namespace) -> int:
     try:
         with Site(known_ports(args.dir)) as site:
             lay_out(args.dir, site.ports)
-            console.print(_opening(args.dir, site.origins))
+            console.print(_opening(args.dir, site.ports))
             summary = _ingest(args.dir, console)
             _tell(summary, args, console)
             if args.keep_serving:
                 _wait_for_ctrl_c(console)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         console.print("stopped; nothing is lost: run the same command and it goes on from here")
-        return INTERRUPTED
-    return 0
+        return exits.INTERRUPTED
+    return exits.DONE
 
 
 def _ingest(folder: Path, console: Console) -> Summary:
@@ -74,12 +77,18 @@ def _ingest(folder: Path, console: Console) -> Summary:
     from penstock.engine.foreground import run_foreground
     from penstock.project import Project
 
-    project = Project.load(folder)
-    before = dict(project.store.collections())
-    runs = [project.start_run(source, actor="demo").id for source in HOSTS]
-    with _progress(console) as progress:
-        reports = run_foreground(project, runs, progress.show, console.print)
-    return Summary(reports, before, dict(project.store.collections()))
+    with Project.load(folder) as project:
+        before = dict(project.store.collections())
+        runs = [_run_of(project, source) for source in HOSTS]
+        with _progress(console) as progress:
+            reports = run_foreground(project, runs, progress.show, console.print)
+        return Summary(reports, before, dict(project.store.collections()))
+
+
+def _run_of(project: Project, source: str) -> int:
+    """The run that an earlier demo had to leave unfinished, or else a new one."""
+    left = (run.id for run in project.store.runs(active_only=True) if run.source == source)
+    return next(left, None) or project.run(source, actor="demo")
 
 
 def _progress(console: Console) -> LiveProgress | LineProgress:
@@ -88,9 +97,9 @@ def _progress(console: Console) -> LiveProgress | LineProgress:
     return LiveProgress(console) if console.is_terminal else LineProgress(console)
 
 
-def _opening(folder: Path, origins: dict[str, str]) -> str:
-    served = ", ".join(f"{name} {origin}" for name, origin in origins.items())
-    return f"project: {folder}\nserving: {served}\n"
+def _opening(folder: Path, ports: dict[str, int]) -> str:
+    served = ", ".join(f"{host} on port {port}" for host, port in ports.items())
+    return f"Project {folder}; serving on 127.0.0.1:\n{served}.\n"
 
 
 def _tell(summary: Summary, args: argparse.Namespace, console: Console) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -25,9 +25,12 @@ ROWS = {
     "rejected": "rejected",
     "skipped": "skipped",
     "retried": "retried",
+    "throttled": "throttled",
     "quarantined": "quarantined",
 }
 LINE_EVERY_PAGES = 50
+# A terminal at least this wide has room for long bars.
+ROOMY = 100
 WELL, BAD = "completed", ("failed", "cancelled")
 
 
@@ -76,17 +79,18 @@ class Summary:
             return f"{held} records: {_listed(self.after)}."
         if self.after == self.before and not totals["updated"]:
             return (
-                f"Nothing was doubled: {totals['accepted']} records were saved again, all of them "
-                f"unchanged, and there are {held} as before: {_listed(self.after)}."
+                f"Nothing was doubled: each of the {totals['accepted']} saves found its record "
+                f"unchanged, and there are {held} records as before: {_listed(self.after)}."
             )
+        former = sum(self.before.values())
         return (
-            f"{totals['inserted']} records are new, {totals['updated']} have changed, the rest is "
-            f"unchanged; there are {held} now, {sum(self.before.values())} before."
+            f"{held - former} records are new, {totals['updated']} have changed, the rest is "
+            f"unchanged; there are {held} now, {former} before."
         )
 
 
 def summary_table(reports: Sequence[RunReport], totals: Mapping[str, int]) -> Table:
-    """A column per source: thirteen narrow rows fit a terminal that thirteen columns would not."""
+    """A column per source: many narrow rows fit a terminal that as many columns would not."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("")
     for each in reports:
@@ -106,6 +110,7 @@ class LiveProgress:
     """A bar per source that moves in place; for a terminal."""
 
     def __init__(self, console: Console) -> None:
+        self._bar_width = 24 if console.width >= ROOMY else 10
         self._live = Live(console=console, refresh_per_second=10, transient=True)
 
     def __enter__(self) -> LiveProgress:
@@ -116,12 +121,14 @@ class LiveProgress:
         self._live.stop()
 
     def show(self, reports: list[RunReport]) -> None:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for _ in range(5):
+            table.add_column(no_wrap=True)
         for each in reports:
-            table.add_row(
-                each.source, _bar(each), _pages(each), _painted(each.state), _asides(each)
-            )
-        self._live.update(Group(table))
+            done, pages = each.counts["pages_done"], each.counts["pages"]
+            bar = ProgressBar(total=max(pages, 1), completed=done, width=self._bar_width)
+            table.add_row(each.source, bar, f"{done}/{pages}", _painted(each.state), _asides(each))
+        self._live.update(table)
 
 
 class LineProgress:
@@ -142,22 +149,19 @@ class LineProgress:
             mark = (each.state, each.counts["pages_done"] // LINE_EVERY_PAGES)
             if self._told.get(each.source) != mark:
                 self._told[each.source] = mark
-                self._console.print(f"{each.source}: {each.state}, {_pages(each)}{_asides(each)}")
+                self._console.print(_line(each))
 
 
-def _bar(report: RunReport) -> ProgressBar:
-    pages = report.counts["pages"]
-    return ProgressBar(total=max(pages, 1), completed=report.counts["pages_done"], width=24)
-
-
-def _pages(report: RunReport) -> str:
-    return f"{report.counts['pages_done']} of {report.counts['pages']} pages"
+def _line(report: RunReport) -> str:
+    pages = f"{report.counts['pages_done']} of {report.counts['pages']} pages"
+    told = (f"{report.source}: {report.state}", pages, _asides(report))
+    return ", ".join(part for part in told if part)
 
 
 def _asides(report: RunReport) -> str:
     names = ("waiting", "retried", "quarantined")
     told = [f"{report.counts[name]} {name}" for name in names if report.counts[name]]
-    return f" ({', '.join(told)})" if told else ""
+    return ", ".join(told)
 
 
 def _painted(state: str) -> Text:

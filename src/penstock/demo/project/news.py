@@ -10,7 +10,7 @@ news = Pipeline("news")
 @news.step(unit="run")
 async def discover(ctx):
     async for entry in ctx.feed(ctx.params["feed"]):
-        yield {"url": entry["link"], "published": entry["published"]}
+        yield {"url": entry["url"], "published": entry["published"]}
 
 
 @news.step(after="discover", unit="page", key="url", timeout="30s")
