@@ -25,6 +25,7 @@ from penstock.engine.upkeep import Upkeep
 from penstock.engine.worker_process import EXIT_BROKEN, EXIT_DRAINED, EXIT_RECYCLE
 from penstock.errors import PenstockError, StoreCorrupt, StoreError
 from penstock.project import Project
+from penstock.settings import redact
 from penstock.snapshots import SnapshotStore
 from penstock.version import __version__
 
@@ -201,7 +202,8 @@ class Supervisor:
         """What a worker or a step prints, line by line."""
         assert process.stdout is not None
         while line := await process.stdout.readline():
-            self.tell(line.decode("utf-8", "replace").rstrip("\n"))
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            self.tell(redact(text, self.project.settings.secrets))
 
     def _send(self, child: _Child | None, line: bytes) -> None:
         if child is None or child.process.stdin is None or child.process.returncode is not None:

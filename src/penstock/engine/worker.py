@@ -23,6 +23,7 @@ from typing import Any
 from penstock.clock import Clock
 from penstock.engine.calls import Calls
 from penstock.engine.perform import Performer, Work
+from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError
 from penstock.gates.lanes import LaneLimits
@@ -31,7 +32,7 @@ from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, 
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
-from penstock.settings import SourceSettings, WorkerSettings, redact
+from penstock.settings import SourceSettings, WorkerSettings
 from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
@@ -46,7 +47,6 @@ DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_RUN_TIMEOUT_S = 3600.0
 MAX_LOST_THREADS = 8
 SECOND_LOOK_S = 0.1
-BODY_LIMIT_FOR_ERRORS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,7 @@ class Worker:
         self._performer = performer(self)
         self._news = asyncio.Event()
         self._works: dict[int, Work] = {}
+        self._deadlines: dict[int, float] = {}
         self._posts: dict[tuple[int, str], _Post | None] = {}
         self._ends: list[Settlement | Flush] = []
         self._fetched: list[_Fetched] = []
@@ -144,6 +145,11 @@ class Worker:
     def must_be_recycled(self) -> bool:
         """Too many threads are stuck in steps that timed out; only a new process frees them."""
         return self._performer.lost_threads > MAX_LOST_THREADS
+
+    @property
+    def earliest_deadline(self) -> float:
+        """When the first of the running attempts runs out of time, on the monotonic clock."""
+        return min(self._deadlines.values(), default=float("inf"))
 
     # The loop.
 
@@ -276,6 +282,7 @@ class Worker:
                 continue
             work = Work(job, post.stage, post.graph, post.source, RunView(job.run_id), post.timeout_s)
             self._works[job.id] = work
+            self._deadlines[job.id] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
             self._memory_mb -= post.stage.memory_mb
             self._performer.start(work, self._done)
@@ -294,6 +301,7 @@ class Worker:
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
         work = self._works.pop(job.id)
+        del self._deadlines[job.id]
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
         post = self._posts[job.source_id, job.stage]
@@ -301,18 +309,10 @@ class Worker:
         self._end(job, outcome, post.retry)
 
     def _end(self, job: Claimed, outcome: Outcome, retry: RetryClass) -> None:
-        if isinstance(outcome, Failed):
-            outcome = self._redacted(outcome)
+        if self._secrets:
+            outcome = redacted(outcome, self._secrets)
         self._ends.append(settle(job, outcome, retry, self._rng))
         self._news.set()
-
-    def _redacted(self, failed: Failed) -> Failed:
-        return Failed(
-            redact(failed.error, self._secrets)[:BODY_LIMIT_FOR_ERRORS],
-            redact(failed.traceback, self._secrets),
-            failed.is_permanent,
-            failed.kind,
-        )
 
     async def _review(self) -> None:
         """Stop attempts whose job was cancelled or taken away meanwhile."""
@@ -397,6 +397,8 @@ class Worker:
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
+        if self._secrets:
+            redact_notes(effects, self._secrets)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._flushes[job.id] = written
         self._ends.append(Flush(job.id, job.attempt, effects))

@@ -20,6 +20,7 @@ from penstock.engine.calls import InOneThread
 from penstock.engine.children import Children
 from penstock.engine.perform import Performer
 from penstock.engine.threads import Threads
+from penstock.engine.watchdog import PULSE_S, Watchdog
 from penstock.engine.worker import Assignment, Worker
 from penstock.errors import PenstockError, StoreCorrupt
 from penstock.project import Project
@@ -67,12 +68,17 @@ async def _work(project: Project, name: str) -> int:
     worker, close = build_worker(project, name, _tell)
     worker.trust_until(project.clock.monotonic() + LEASE_S - MARGIN_S)
     listening = asyncio.create_task(_listen(lines, worker, project))
+    watchdog = Watchdog(project.clock)
+    pulsing = asyncio.create_task(_pulse(watchdog, worker))
+    watchdog.start()
     try:
         is_orderly = await worker.work()
         if not is_orderly:
             return EXIT_BURIED
         return EXIT_RECYCLE if worker.must_be_recycled else EXIT_DRAINED
     finally:
+        watchdog.stop()
+        pulsing.cancel()
         listening.cancel()
         await close()
 
@@ -130,6 +136,12 @@ def build_worker(
         store.close()
 
     return worker, close
+
+
+async def _pulse(watchdog: Watchdog, worker: Worker) -> None:
+    while True:
+        watchdog.pulse(worker.earliest_deadline)
+        await asyncio.sleep(PULSE_S)
 
 
 async def _lines() -> asyncio.StreamReader:

@@ -1,0 +1,26 @@
+"""Secrets never reach the journal: what a step says is cleaned before it is written down."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from penstock.jobs.outcome import Effects, Failed, Note, Outcome, Skipped, Snoozed, Succeeded
+from penstock.settings import redact
+
+
+def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
+    """The outcome with every secret value masked in its words."""
+    match outcome:
+        case Succeeded(effects):
+            redact_notes(effects, secrets)
+            return outcome
+        case Failed():
+            error, traceback = redact(outcome.error, secrets), redact(outcome.traceback, secrets)
+            return replace(outcome, error=error, traceback=traceback)
+        case Skipped() | Snoozed():
+            return replace(outcome, reason=redact(outcome.reason, secrets))
+    return outcome
+
+
+def redact_notes(effects: Effects, secrets: frozenset[str]) -> None:
+    effects.notes = [Note(redact(note.text, secrets)) for note in effects.notes]
