@@ -199,9 +199,9 @@ class Supervisor:
             child.is_buried = True
 
     async def _relay(self, process: asyncio.subprocess.Process) -> None:
-        """What a worker or a step prints, line by line."""
+        """What a worker or a step prints, line by line; a line without end is cut."""
         assert process.stdout is not None
-        while line := await process.stdout.readline():
+        while line := await _line(process.stdout):
             text = line.decode("utf-8", "replace").rstrip("\n")
             self.tell(redact(text, self.project.settings.secrets))
 
@@ -244,6 +244,15 @@ class Supervisor:
             slot.child.output.cancel()
             with suppress(PenstockError):
                 self.project.store.bury(slot.child.name, "it was ended")
+
+
+async def _line(stream: asyncio.StreamReader) -> bytes:
+    try:
+        return await stream.readuntil()
+    except asyncio.IncompleteReadError as rest:
+        return rest.partial
+    except asyncio.LimitOverrunError as overrun:
+        return await stream.read(overrun.consumed)
 
 
 def is_stopped(pid: int) -> bool:
