@@ -1,0 +1,52 @@
+"""Penstock leads data from many sources into one set of clean records.
+
+The public names, nothing else. Each is imported when it is first used, so that a command which
+needs none of them starts at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from penstock.version import __version__
+
+if TYPE_CHECKING:
+    from penstock.jobs.outcome import Reject, Skip, Snooze
+    from penstock.pipeline.pipeline import Pipeline
+    from penstock.project import Project
+    from penstock.sources.failures import FetchError
+    from penstock.sources.response import Response
+
+__all__ = [
+    "FetchError",
+    "Pipeline",
+    "Project",
+    "Reject",
+    "Response",
+    "Skip",
+    "Snooze",
+    "__version__",
+]
+
+_HOMES = {
+    "FetchError": "penstock.sources.failures",
+    "Pipeline": "penstock.pipeline.pipeline",
+    "Project": "penstock.project",
+    "Reject": "penstock.jobs.outcome",
+    "Response": "penstock.sources.response",
+    "Skip": "penstock.jobs.outcome",
+    "Snooze": "penstock.jobs.outcome",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

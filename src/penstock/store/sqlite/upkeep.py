@@ -12,6 +12,7 @@ import apsw
 from penstock.clock import Clock
 from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
 from penstock.store.sqlite.database import Database, to_json, translated
+from penstock.store.sqlite.ledger import Ledger
 from penstock.store.store import Keep
 
 BACKUP_PAGES = 500
@@ -85,6 +86,13 @@ class Upkeep:
             rows = self._db.rows(query)
             problems += [f"{words} {' '.join(str(value) for value in row)}" for row in rows[:20]]
         return problems
+
+    def note_restored(self, actor: str, backup: str) -> None:
+        """Say in the journal that this file was put here from a backup."""
+        with self._db.writing():
+            ledger = Ledger(self._db, self._clock.now())
+            ledger.journal("db.restored", actor=actor, detail=backup)
+            ledger.write()
 
     def backup(self, target: Path) -> Iterator[float]:
         """Copy the live database, yielding how much is done from 0 to 1; the copy is checked at the end.

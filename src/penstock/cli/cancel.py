@@ -1,0 +1,70 @@
+"""`penstock cancel`: end a run or a job for good."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command, add_reason, whole_number
+from penstock.cli.wording import count
+from penstock.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+
+DESCRIPTION = """\
+End a run, or one job of it, for good. Running attempts are fenced off: what they still write changes
+nothing. What was saved before stays."""
+EXAMPLES = """\
+  penstock cancel 12
+  penstock cancel 12 --yes --reason "wrong sitemap"
+  penstock cancel --job 345"""
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "cancel", "end a run or a job for good", DESCRIPTION, EXAMPLES)
+    parser.add_argument("run_id", nargs="?", type=whole_number, metavar="RUN", help="the run")
+    parser.add_argument(
+        "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
+    )
+    add_reason(parser)
+    add_yes(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    if (args.run_id is None) == (args.job_id is None):
+        raise UsageError("cancel what? A RUN or --job JOB", "penstock runs --active lists the runs")
+    with opened(args) as project:
+        if args.job_id is not None:
+            _cancel_job(project, args)
+        else:
+            _cancel_run(project, args)
+    return 0
+
+
+def _cancel_run(project: Project, args: argparse.Namespace) -> None:
+    out: Output = args.out
+    row = project.require_run(args.run_id)
+    if row.is_ended:
+        raise Refused(f"run {row.id} is {row.state} already")
+    still_open = count(row.queued + row.running + row.waiting + row.held, "open job")
+    confirm(args, f"Cancel run {row.id} of {row.source} ({row.state}, {still_open})?")
+    swept = 0
+    for batch in project.cancel(row.id, reason=args.reason):
+        swept += batch
+        if batch and out.stderr.isatty():
+            out.note(f"{swept:,} jobs cancelled")
+    out.line(f"run {row.id} of {row.source} is cancelled, with {still_open}")
+
+
+def _cancel_job(project: Project, args: argparse.Namespace) -> None:
+    row = project.require_job(args.job_id)
+    confirm(args, f"Cancel job {row.id} of {row.source} ({row.stage} {row.key}, {row.state})?")
+    if not project.cancel_job(row.id, reason=args.reason):
+        raise Refused(f"job {row.id} is {project.require_job(row.id).state} already")
+    args.out.line(f"job {row.id} is cancelled")

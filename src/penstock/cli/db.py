@@ -1,0 +1,151 @@
+"""`penstock db`: the database file itself: check it, copy it, put a copy back."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.cli import exits
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command, add_json
+from penstock.errors import Refused, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+
+DESCRIPTION = "Check the database, make a backup of it while it is in use, or put a backup back."
+EXAMPLES = """\
+  penstock db check
+  penstock db backup penstock-monday.db
+  penstock db restore penstock-monday.db"""
+CHECK = """\
+Read the whole file: SQLite's own check, and whether counters, jobs, items and snapshots agree.
+Ends with 5 if anything is wrong."""
+BACKUP = """\
+Copy the database while work goes on. The copy is checked, and appears under its name only when it is
+whole."""
+RESTORE = """\
+Put a backup in the database's place, after checking it. Refused while anything works on the project.
+The present file is kept beside it, with .before-restore at the end of its name."""
+STEP = 0.1
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "db", "check, backup, restore", DESCRIPTION, EXAMPLES)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
+    checking = add_command(verbs, "check", "is it sound?", CHECK, "  penstock db check")
+    add_json(checking)
+    checking.set_defaults(run=check)
+    saving = add_command(
+        verbs, "backup", "copy it, while in use", BACKUP, "  penstock db backup monday.db"
+    )
+    saving.set_defaults(run=backup)
+    restoring = add_command(
+        verbs, "restore", "put a copy back", RESTORE, "  penstock db restore monday.db"
+    )
+    restoring.set_defaults(run=restore)
+    for each in (saving, restoring):
+        each.add_argument("file", type=Path, metavar="FILE", help="the backup")
+        add_yes(each)
+
+
+def check(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened, require_database
+
+    out: Output = args.out
+    with opened(args) as project:
+        require_database(project)
+        problems = project.store.check()
+        name = project.settings.store_file
+    if args.json:
+        out.json_list(problems)
+    else:
+        for problem in problems:
+            out.line(problem)
+        out.line(f"{name}: {f'{len(problems)} problems' if problems else 'sound'}")
+    return exits.STORE if problems else exits.DONE
+
+
+def backup(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened, require_database
+
+    with opened(args) as project:
+        require_database(project)
+        _refuse_target(project, args)
+        shown = 0.0
+        for done in project.store.backup(args.file):
+            if done - shown >= STEP:
+                shown = done
+                args.out.note(f"{done:.0%}")
+    args.out.line(f"{args.file}: {args.file.stat().st_size:,} bytes, checked")
+    return exits.DONE
+
+
+def _refuse_target(project: Project, args: argparse.Namespace) -> None:
+    target: Path = args.file
+    if target.is_dir() or not target.name:
+        raise UsageError(f"{target} is a folder; name a file in it")
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {target.parent}")
+    beside = project.settings.store_file
+    if any(_is_same(target, beside.with_name(beside.name + tail)) for tail in ("", "-wal", "-shm")):
+        raise UsageError(f"{target} is the database itself")
+    if target.exists() and not args.yes:
+        raise Refused(f"{target} is there already", "--yes replaces it")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def restore(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.engine.lock import ProjectLock
+
+    with opened(args) as project:
+        target = project.settings.store_file
+        if not args.file.is_file():
+            raise UsageError(f"there is no file {args.file}")
+        if _is_same(args.file, target):
+            raise UsageError(f"{args.file} is the database itself")
+        _refuse_while_working(project)
+        confirm(args, f"Put {args.file} in the place of {target}?")
+        lock = ProjectLock(target)
+        try:
+            _put_back(project, args.file)
+        finally:
+            lock.release()
+    args.out.line(f"{target} is {args.file} now; what it was is in {target.name}.before-restore")
+    return exits.DONE
+
+
+def _refuse_while_working(project: Project) -> None:
+    from penstock.engine.lock import holder_of
+
+    pid = holder_of(project.settings.store_file)
+    if pid is not None:
+        raise Refused(f"another Penstock (pid {pid}) is working on this project", "stop it first")
+    try:
+        workers = project.store.workers()
+    except StoreError:
+        return  # A database that can't be read is what a restore is for.
+    left_s = max((each.lease_expires_at for each in workers), default=0.0) - project.clock.now()
+    if left_s > 0:
+        raise Refused(
+            f"a worker still holds a lease for {left_s:.0f} s", "stop it, or wait that long"
+        )
+
+
+def _put_back(project: Project, backup: Path) -> None:
+    from penstock.project import default_actor
+    from penstock.store.sqlite.upkeep import restore as put_back
+
+    # Closed, so that what its log holds is in the file that is kept.
+    project.close()
+    put_back(backup, project.settings.store_file)
+    # Its leases are void: whoever held them does not work on this file.
+    for worker in project.store.workers():
+        project.store.bury(worker.id, "the database was restored")
+    project.store.note_restored(default_actor(), backup.name)

@@ -1,0 +1,134 @@
+"""The entry: read the words, run the command, turn whatever happens into a line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from penstock.cli import exits
+from penstock.cli.output import Output
+from penstock.cli.parser import Parser
+from penstock.errors import PenstockError, UsageError
+from penstock.version import __version__
+
+# Each command and the module that registers it, in the order in which `--help` shows them.
+MODULES = {
+    "init": "init",
+    "demo": "demo",
+    "run": "run",
+    "up": "up",
+    "status": "status",
+    "sources": "sources",
+    "runs": "runs",
+    "jobs": "jobs",
+    "records": "records",
+    "events": "events",
+    "workers": "workers",
+    "pause": "pause",
+    "resume": "pause",
+    "cancel": "cancel",
+    "retry": "retry",
+    "db": "db",
+}
+WITHOUT_PROJECT = ("init", "demo")
+EXAMPLES = """\
+examples:
+  penstock demo              see it work, in a minute
+  penstock init shop-watch   begin a project of your own
+  penstock run acme.com      run a source in the foreground
+  penstock status            what is going on
+
+Exit codes: 0 done, 2 usage, 3 partial, 4 failed, 5 database, 6 already running, 7 refused,
+130 interrupted. PENSTOCK_DEBUG=1 shows tracebacks.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and answer with its exit code; no exception leaves this function."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a character must not stop the command.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    out = Output()
+    try:
+        code = _command(list(sys.argv[1:] if argv is None else argv), out)
+        out.stdout.flush()
+    except BrokenPipeError:
+        # Whoever was reading has read enough. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.DONE
+    except BaseException as error:
+        return _told(error, out)
+    return code
+
+
+def parser_for(argv: Sequence[str]) -> Parser:
+    """The parser, with the commands that occur in these words; with all of them if none does."""
+    parser = Parser(
+        prog="penstock",
+        description="Lead data from many sources into one set of clean records.",
+        epilog=EXAMPLES,
+    )
+    parser.known = tuple(MODULES)
+    parser.add_argument("--version", action="version", version=f"penstock {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", parser_class=Parser
+    )
+    asks_for_help = argv[:1] in (["-h"], ["--help"])
+    said = [] if asks_for_help else [word for word in argv if word in MODULES]
+    # Only what is needed is imported: a command that looks must answer at once.
+    for module in dict.fromkeys(MODULES[word] for word in said or MODULES):
+        importlib.import_module(f"penstock.cli.{module}").register(commands)
+    return parser
+
+
+def _command(argv: list[str], out: Output) -> int:
+    parser = parser_for(argv)
+    args = parser.parse_args(argv, argparse.Namespace(project=None, env=None, out=out))
+    if args.command is None:
+        parser.print_help(out.stderr)
+        return exits.USAGE
+    if args.command in WITHOUT_PROJECT and args.project is not None:
+        raise UsageError(f"`penstock {args.command}` makes a project; it takes no --project")
+    code: int = args.run(args)
+    return code
+
+
+def _told(error: BaseException, out: Output) -> int:
+    if isinstance(error, SystemExit):  # argparse, after --help and --version
+        return error.code if isinstance(error.code, int) else exits.BUG
+    if os.environ.get("PENSTOCK_DEBUG"):
+        out.stderr.write(_traceback(error, out))
+    if isinstance(error, PenstockError):
+        out.error(error.message, error.hint)
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        out.error("interrupted")
+        return exits.INTERRUPTED
+    if isinstance(error, (OSError, MemoryError)):
+        out.error(str(error) or type(error).__name__, "PENSTOCK_DEBUG=1 shows where")
+        return exits.BUG
+    out.error(f"{type(error).__name__}: {error}", f"this is a bug; {_kept(error, out)}")
+    return exits.BUG
+
+
+def _kept(error: BaseException, out: Output) -> str:
+    """Write the traceback where a report can be made from it; only its owner can read it."""
+    import tempfile
+
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="penstock-crash-", suffix=".log", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(f"penstock {__version__}, Python {sys.version}\n{_traceback(error, out)}")
+    except OSError as failure:
+        return f"PENSTOCK_DEBUG=1 shows its traceback (it could not be written: {failure})"
+    return f"its traceback is in {file.name}"
+
+
+def _traceback(error: BaseException, out: Output) -> str:
+    import traceback
+
+    return out.masked("".join(traceback.format_exception(error)))

@@ -1,0 +1,121 @@
+"""`penstock events`: the journal, what changed, who did it, why."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.wording import local_time, shortened
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.store import EventRow
+
+DESCRIPTION = """\
+The newest lines of the journal, oldest of them first. With --follow, what comes next is shown as it
+happens, until Ctrl-C; then --json prints an object to a line instead of one array."""
+EXAMPLES = """\
+  penstock events --run 12
+  penstock events --job 345
+  penstock events --source acme.com --follow
+  penstock events --limit 1000 --json"""
+COLUMNS = ("event", "at", "what", "source", "run", "job", "attempt", "who", "detail")
+FOLLOW_S = 0.2
+PAGE = 500
+LONGEST_DETAIL = 300
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "events", "the journal", DESCRIPTION, EXAMPLES)
+    parser.add_argument("--source", metavar="SOURCE", help="only this source's")
+    parser.add_argument(
+        "--run", dest="run_id", type=whole_number, metavar="RUN", help="only this run's"
+    )
+    parser.add_argument(
+        "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job's"
+    )
+    parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    add_limit(parser, 50, "events")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened, source_key
+    from penstock.cli.shapes import event_shape
+
+    with opened(args) as project:
+        args.source = source_key(project, args.source)
+        _refuse_unknown(project, args)
+        rows = _events(project, args, None, args.limit)
+        if args.follow:
+            _follow(project, args, rows)
+    if args.json:
+        args.out.json_list(event_shape(row) for row in rows)
+    elif rows:
+        args.out.table(COLUMNS, [event_line(row) for row in rows])
+    else:
+        args.out.line("no events")
+    return 0
+
+
+def event_line(row: EventRow) -> tuple[object, ...]:
+    """An event as a row of a table under COLUMNS."""
+    return (
+        *(str(row.id), local_time(row.at), row.kind, row.source),
+        *(_text(row.run_id), _text(row.job_id), _text(row.attempt)),
+        *(row.actor, shortened(row.detail, LONGEST_DETAIL)),
+    )
+
+
+def _follow(project: Project, args: argparse.Namespace, rows: list[EventRow]) -> None:
+    """Print, then wait for more; ends only when it is interrupted or its reader goes away."""
+    tell = _teller(args)
+    last = rows[-1].id if rows else _newest(project)
+    while True:
+        for row in rows:
+            tell(row)
+            last = row.id
+        args.out.stdout.flush()
+        while not project.store.has_changed():
+            time.sleep(FOLLOW_S)
+        rows = _events(project, args, last, PAGE)
+
+
+def _teller(args: argparse.Namespace) -> Callable[[EventRow], None]:
+    from penstock.cli.shapes import event_shape
+
+    if args.json:
+        return lambda row: args.out.json(event_shape(row))
+    return lambda row: args.out.line(_one_line(row))
+
+
+def _one_line(row: EventRow) -> str:
+    named = (("run", row.run_id), ("job", row.job_id), ("attempt", row.attempt))
+    numbers = [f"{noun} {number}" for noun, number in named if number is not None]
+    words = [local_time(row.at), row.kind, row.source or "", *numbers, row.actor, row.detail]
+    return "  ".join(shortened(word, LONGEST_DETAIL) for word in words if word)
+
+
+def _events(
+    project: Project, args: argparse.Namespace, after_id: int | None, limit: int
+) -> list[EventRow]:
+    return project.store.events(args.source, args.run_id, args.job_id, after_id, limit)
+
+
+def _newest(project: Project) -> int:
+    # Nothing that was asked for has happened yet: begin behind everything that has.
+    newest = project.store.events(limit=1)
+    return newest[0].id if newest else 0
+
+
+def _refuse_unknown(project: Project, args: argparse.Namespace) -> None:
+    if args.run_id is not None:
+        project.require_run(args.run_id)
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)

@@ -1,0 +1,34 @@
+"""Exit codes: what a script learns without reading a word. docs/cli.md has the same table."""
+
+from __future__ import annotations
+
+from penstock.errors import AlreadyRunning, Refused, StoreError, UsageError
+
+DONE = 0
+BUG = 1
+USAGE = UsageError.exit_code
+PARTIAL = 3
+FAILED = 4
+STORE = StoreError.exit_code
+ALREADY_RUNNING = AlreadyRunning.exit_code
+REFUSED = Refused.exit_code
+INTERRUPTED = 130
+
+MEANINGS = {
+    DONE: "done; every run completed",
+    BUG: "something unexpected: a bug, or the machine (no permission, no memory)",
+    USAGE: "the command, the configuration or a pipeline is wrong; nothing was started",
+    PARTIAL: "a run ended partial: some of its pages are in quarantine",
+    FAILED: "a run failed or was cancelled",
+    STORE: "the database can't be opened, read or written, or `db check` found problems",
+    ALREADY_RUNNING: "another Penstock works on this project",
+    REFUSED: "possible, but not in the present state, or not without `--yes`",
+    INTERRUPTED: "interrupted; what was queued stays queued",
+}
+
+
+def of_runs(states: list[str]) -> int:
+    """The exit code for runs that ended in these states: the worst of them decides."""
+    if any(state in ("failed", "cancelled") for state in states):
+        return FAILED
+    return PARTIAL if "partial" in states else DONE

@@ -1,0 +1,61 @@
+"""Finding the project that a command is about, and the things in it that are named."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.errors import StoreError, UsageError, nearest
+from penstock.project import Project
+from penstock.settings import find_project, normalise_source
+from penstock.store.sqlite.database import translated
+
+
+@contextmanager
+def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Project]:
+    """The project the command line means, closed at the end; its secrets are masked from here on.
+
+    With `is_validated` every pipeline is imported and checked; looking needs none of that.
+    """
+    place = args.project if args.project is not None else find_project(Path.cwd())
+    project = Project.open(place, args.env)
+    args.out.secrets = project.settings.secrets
+    if is_validated:
+        for source in project.settings.sources.values():
+            project.graph(source)
+    with project, translated(project.settings.store_file):
+        yield project
+
+
+def source_key(project: Project, name: str | None) -> str | None:
+    """The key of a source that is configured, or was once and left its history."""
+    if name is None:
+        return None
+    key = normalise_source(name)
+    if key in project.settings.sources:
+        # A source that is new in the file is made known, so that the store can be asked about it.
+        return key if project.source_ids else None
+    former = {row.key for row in project.store.sources()}
+    if key not in former:
+        raise UsageError(
+            f"{project.settings.file.name} has no source {name!r}",
+            nearest(name, former | set(project.settings.sources)),
+        )
+    return key
+
+
+def run_or_source(project: Project, target: str) -> int | str:
+    """A number means a run, unless a source has it for a name."""
+    if target.isdecimal() and target not in project.settings.sources:
+        return int(target)
+    return target
+
+
+def require_database(project: Project) -> None:
+    """Refuse to make a new database where an existing one is meant."""
+    if not project.settings.store_file.exists():
+        raise StoreError(
+            f"there is no database at {project.settings.store_file} yet", "penstock run makes it"
+        )

@@ -1,0 +1,125 @@
+"""How a command line is read: argparse, with our words for what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from penstock.errors import UsageError, nearest
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+LARGEST_ID = 2**63 - 1
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes `--project` and `--env` anywhere and raises UsageError.
+
+    `known` are the words that could have been meant where a command is expected.
+    """
+
+    known: Iterable[str] = ()
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+        where = self.add_argument_group("project")
+        # Suppressed: a default here would overwrite what was said before the command.
+        where.add_argument(
+            "--project",
+            metavar="DIR",
+            default=argparse.SUPPRESS,
+            help="the folder of penstock.yaml (the nearest one upward)",
+        )
+        where.add_argument(
+            "--env",
+            metavar="NAME",
+            default=argparse.SUPPRESS,
+            help="lay penstock.NAME.yaml over it (PENSTOCK_ENV)",
+        )
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # Before anything else is read: the word after a mistyped option would be blamed instead.
+        for word in args if args and not self._subparsers else ():
+            if word == "--":
+                break
+            if word.startswith("--") and word.partition("=")[0] not in self._option_string_actions:
+                raise self._unknown(word)
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            raise self._unknown(rest[0])
+        return found, rest
+
+    def error(self, message: str) -> NoReturn:
+        missing = message.removeprefix("the following arguments are required: ")
+        if missing != message:
+            raise UsageError(f"`{self.prog}` needs {missing}", f"{self.prog} --help has an example")
+        raise UsageError(message.removeprefix("argument "), f"{self.prog} --help has an example")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        if isinstance(action, argparse._SubParsersAction):
+            known = self.known or action.choices
+            raise UsageError(f"there is no command {value!r}", nearest(str(value), known))
+        name = "/".join(action.option_strings) or action.metavar
+        raise UsageError(
+            f"{name} can't be {value!r}", nearest(str(value), map(str, action.choices))
+        )
+
+    def _unknown(self, word: str) -> UsageError:
+        if not word.startswith("-"):
+            return UsageError(
+                f"`{self.prog}` does not know what to do with {word!r}",
+                f"{self.prog} --help has an example",
+            )
+        option = word.partition("=")[0]
+        return UsageError(
+            f"`{self.prog}` has no option {option!r}", nearest(option, self._option_string_actions)
+        )
+
+
+def add_command(
+    commands: Commands, name: str, summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    """A command with its page of help; every one has an example."""
+    return commands.add_parser(
+        name, help=summary, description=description, epilog=f"examples:\n{examples}"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def add_limit(parser: argparse.ArgumentParser, default: int | None, noun: str) -> None:
+    usual = "all" if default is None else str(default)
+    parser.add_argument(
+        "--limit",
+        type=whole_number,
+        default=default,
+        metavar="N",
+        help=f"at most N {noun} ({usual})",
+    )
+
+
+def add_reason(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for the journal")
+
+
+def whole_number(text: str) -> int:
+    """A number as runs and jobs have them."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= LARGEST_ID:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 up")
+    return number
+
+
+def one_of(noun: str, known: Sequence[str], text: str) -> str:
+    """The text, if it is a known word; otherwise an error that names the nearest one."""
+    if text not in known:
+        raise UsageError(f"there is no {noun} {text!r}", nearest(text, known))
+    return text

@@ -1,0 +1,139 @@
+"""`penstock records`: what was ingested, to read or to take elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.wording import local_time, shortened
+from penstock.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.store import RecordRow
+
+DESCRIPTION = """\
+The records of a collection in the order of their keys; without COLLECTION, the collections. A line of
+JSON has key, data, score, source, run, version, updated_at. In CSV the fields of data are columns,
+and text that a spreadsheet would take for a formula begins with an apostrophe."""
+EXAMPLES = """\
+  penstock records
+  penstock records product --limit 5
+  penstock records product --format jsonl > products.jsonl
+  penstock records product --format csv > products.csv
+  penstock records product --key A-17 --versions"""
+COLUMNS = ("key", "score", "source", "run", "version", "updated", "data")
+FORMATS = ("table", "jsonl", "csv")
+TABLE_ROWS = 20
+PAGE = 500
+LONGEST_KEY, LONGEST_DATA = 80, 200
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "records", "what was ingested", DESCRIPTION, EXAMPLES)
+    parser.add_argument("collection", nargs="?", metavar="COLLECTION", help="which records")
+    parser.add_argument(
+        "--format", choices=FORMATS, metavar="FORMAT", help="table (default), jsonl, csv"
+    )
+    parser.add_argument("--key", metavar="KEY", help="only the record with this key")
+    parser.add_argument("--versions", action="store_true", help="and every version it had")
+    add_limit(parser, None, f"records (all; as a table {TABLE_ROWS})")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    _refuse_contradictions(args)
+    with opened(args) as project:
+        if args.collection is None:
+            _tell_collections(project, args)
+        else:
+            _refuse_unknown(project, args.collection)
+            _tell_records(project, args)
+    return 0
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    if args.versions and args.key is None:
+        raise UsageError("--versions needs --key: whose versions?")
+    if args.json and args.format:
+        raise UsageError("--json and --format exclude each other")
+    if args.collection is None and (args.key is not None or args.format):
+        raise UsageError("which COLLECTION?", "`penstock records` lists them")
+
+
+def _refuse_unknown(project: Project, collection: str) -> None:
+    known = [name for name, _ in project.store.collections()]
+    if collection not in known:
+        raise UsageError(
+            f"there is no collection {collection!r}",
+            nearest(collection, known) or "nothing has been saved yet",
+        )
+
+
+def _tell_collections(project: Project, args: argparse.Namespace) -> None:
+    held = project.store.collections()
+    if args.json:
+        args.out.json_list({"collection": name, "records": number} for name, number in held)
+    elif held:
+        args.out.table(("collection", "records"), held)
+    else:
+        args.out.line("no records yet; `penstock run SOURCE` brings some")
+
+
+def _tell_records(project: Project, args: argparse.Namespace) -> None:
+    from penstock.cli.csv_export import write_csv
+    from penstock.cli.shapes import record_shape
+
+    out: Output = args.out
+    if args.json:
+        out.json_list(map(record_shape, _chosen(project, args)))
+    elif args.format == "jsonl":
+        for row in _chosen(project, args):
+            out.json(record_shape(row))
+    elif args.format == "csv":
+        write_csv(lambda: map(record_shape, _chosen(project, args)), out)
+    else:
+        _tell_table(project, args)
+
+
+def _tell_table(project: Project, args: argparse.Namespace) -> None:
+    limit = args.limit or TABLE_ROWS
+    rows = list(itertools.islice(_chosen(project, args), limit))
+    args.out.table(COLUMNS, [_line(row, args.out) for row in rows])
+    held = dict(project.store.collections())[args.collection]
+    if args.key is None and held > len(rows):
+        args.out.note(f"{len(rows)} of {held:,}; --limit N shows more, --format jsonl or csv all")
+
+
+def _line(row: RecordRow, out: Output) -> tuple[object, ...]:
+    return (
+        *(shortened(row.key, LONGEST_KEY), row.score, row.source, str(row.run), row.version),
+        *(local_time(row.updated_at), shortened(out.as_json(row.data), LONGEST_DATA)),
+    )
+
+
+def _chosen(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:
+    rows = _all(project, args.collection) if args.key is None else _with_key(project, args)
+    return itertools.islice(rows, args.limit)
+
+
+def _all(project: Project, collection: str) -> Iterator[RecordRow]:
+    """Page by page: a million records need no more memory than a page, and no long read."""
+    after_key = ""
+    while page := project.store.records(collection, after_key, PAGE):
+        yield from page
+        after_key = page[-1].key
+
+
+def _with_key(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:
+    versions = project.store.versions(args.collection, args.key)
+    if not versions:
+        raise UsageError(f"{args.collection} has no record with the key {args.key!r}")
+    return iter(versions if args.versions else versions[-1:])

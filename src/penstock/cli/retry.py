@@ -1,0 +1,63 @@
+"""`penstock retry`: send back what failed, and only that."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from penstock.cli.parser import Commands, add_command, add_reason, whole_number
+from penstock.cli.wording import count
+from penstock.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+
+DESCRIPTION = """\
+Queue a run's quarantined jobs again, or one quarantined or waiting job, with fresh tries. Nothing else
+of the run is touched; a run that had ended opens again."""
+EXAMPLES = """\
+  penstock retry 12 --failed
+  penstock retry --job 345 --reason "the parser is mended" """
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "retry", "send back what failed", DESCRIPTION, EXAMPLES)
+    parser.add_argument("run_id", nargs="?", type=whole_number, metavar="RUN", help="the run")
+    parser.add_argument(
+        "--failed", action="store_true", help="its quarantined jobs (all that can be retried)"
+    )
+    parser.add_argument(
+        "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
+    )
+    add_reason(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    if (args.run_id is None) == (args.job_id is None):
+        raise UsageError("retry what? RUN --failed or --job JOB", "penstock runs lists the runs")
+    with opened(args) as project:
+        told = _retry_job(project, args) if args.job_id is not None else _retry_run(project, args)
+        args.out.line(told)
+        if not project.store.overview().workers:
+            args.out.line("nobody works now: penstock up --until-idle")
+    return 0
+
+
+def _retry_run(project: Project, args: argparse.Namespace) -> str:
+    queued = project.retry_failed(args.run_id, reason=args.reason)
+    if not queued:
+        state = project.require_run(args.run_id).state
+        raise Refused(f"run {args.run_id} is {state} and has nothing in quarantine")
+    return f"{count(queued, 'job')} of run {args.run_id} queued again"
+
+
+def _retry_job(project: Project, args: argparse.Namespace) -> str:
+    if not project.retry_job(args.job_id, reason=args.reason):
+        state = project.require_job(args.job_id).state
+        raise Refused(
+            f"job {args.job_id} is {state}; only a quarantined or waiting job can be retried"
+        )
+    return f"job {args.job_id} is queued again"

@@ -1,0 +1,166 @@
+"""`penstock run`: run sources in the foreground, and end when they have ended."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING
+
+from penstock.cli import exits
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command, add_reason
+from penstock.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from penstock.engine.foreground import RunReport
+    from penstock.project import Project
+    from penstock.store.store import RunRow
+
+DESCRIPTION = """\
+Run sources in the foreground with progress, and end when they have ended. A run of the source that was
+interrupted goes on where it was; --new starts another one beside it. If `penstock up` works on the
+project already, it does the work and this shows it."""
+EXAMPLES = """\
+  penstock run acme.com
+  penstock run acme.com news --reason "prices changed"
+  penstock run --all --json
+  penstock run acme.com --detach   only queue it, for `penstock up`
+
+exit codes: 0 all completed, 3 any partial, 4 any failed or cancelled, 130 interrupted"""
+KINDS = ("full", "incremental")
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "run", "run sources in the foreground", DESCRIPTION, EXAMPLES)
+    parser.add_argument("names", nargs="*", metavar="SOURCE", help="what to run")
+    parser.add_argument("--all", action="store_true", help="every source of penstock.yaml")
+    parser.add_argument("--kind", choices=KINDS, default="full", help="full (default), incremental")
+    parser.add_argument("--new", action="store_true", help="even if a run has not ended yet")
+    parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
+    parser.add_argument("--json", action="store_true", help="an object per run, one to a line")
+    add_reason(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        keys = _keys(project, args)
+        for key in keys:
+            project.graph(project.source(key))
+        runs = [_begin(project, key, args) for key in keys]
+        if args.detach:
+            _tell_queued(project, runs, args)
+            return exits.DONE
+        return _work(project, [row.id for row in runs], args)
+
+
+def _keys(project: Project, args: argparse.Namespace) -> list[str]:
+    """What to run: each source once, however often and in whatever spelling it was named."""
+    if bool(args.names) == args.all:
+        raise UsageError(
+            "name the sources, or say --all" if args.all else "run what? A SOURCE, or --all",
+            "penstock sources lists them",
+        )
+    if args.all and not project.settings.sources:
+        raise UsageError(f"{project.settings.file.name} has no sources")
+    names = list(project.settings.sources) if args.all else args.names
+    return list(dict.fromkeys(project.source(name).key for name in names))
+
+
+def _begin(project: Project, key: str, args: argparse.Namespace) -> RunRow:
+    """A new run, or the one that has not ended yet: two at once would do everything twice."""
+    out: Output = args.out
+    known = project.source_ids
+    active = project.store.runs(key, active_only=True) if key in known and not args.new else []
+    row = next((each for each in active if each.kind == args.kind), None)
+    if not args.detach:
+        _refuse_paused(project, key, row)
+    if row is None:
+        return project.start_run(key, args.kind, reason=args.reason)
+    out.note(
+        f"run {row.id} of {key} has not ended yet; this goes on with it (--new starts another)"
+    )
+    return row
+
+
+def _refuse_paused(project: Project, key: str, row: RunRow | None) -> None:
+    if row is not None and row.state == "paused":
+        raise Refused(f"run {row.id} of {key} is paused", f"penstock resume {row.id}")
+    source = next((each for each in project.store.sources() if each.key == key), None)
+    if source is not None and source.paused_at is not None:
+        why = f": {source.pause_reason}" if source.pause_reason else ""
+        raise Refused(f"{key} is paused{why}", f"penstock resume {key}")
+
+
+def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from penstock.demo.telling import LineProgress, LiveProgress
+    from penstock.engine.foreground import Interrupted, run_foreground
+
+    out: Output = args.out
+    console = Console(file=out.stderr, markup=False, highlight=False, emoji=False)
+    progress = LiveProgress(console) if console.is_terminal else LineProgress(console)
+    try:
+        with progress:
+            reports = run_foreground(
+                project, run_ids, progress.show, lambda text: console.print(out.tidy(text))
+            )
+    except Interrupted as interrupted:
+        _tell(interrupted.reports, args)
+        _tell_interrupted(interrupted.reports, out)
+        return exits.INTERRUPTED
+    code = exits.of_runs([report.state for report in reports])
+    _tell(reports, args)
+    return code
+
+
+def _tell(reports: list[RunReport], args: argparse.Namespace) -> None:
+    out: Output = args.out
+    if args.json:
+        for report in reports:
+            out.json(dataclasses.asdict(report))
+        return
+    from penstock.cli.wording import duration
+
+    names = ("pages", "candidates", "accepted", "rejected", "skipped", "retried", "quarantined")
+    out.table(
+        ("run", "source", "state", *names, "took"),
+        [
+            (
+                *(str(report.run), report.source, report.state),
+                *(report.counts[name] for name in names),
+                duration(report.seconds),
+            )
+            for report in reports
+        ],
+    )
+    for report in reports:
+        if report.counts["quarantined"]:
+            out.line(f"what failed: penstock jobs --run {report.run} --state quarantined")
+
+
+def _tell_interrupted(reports: list[RunReport], out: Output) -> None:
+    left = [
+        str(report.run) for report in reports if report.state in ("queued", "running", "paused")
+    ]
+    runs = f"run {left[0]} stays" if len(left) == 1 else f"runs {', '.join(left)} stay"
+    out.error(
+        f"interrupted; nothing is lost, {runs} queued",
+        "penstock up --until-idle finishes what is left; so does this command, run again",
+    )
+
+
+def _tell_queued(project: Project, runs: list[RunRow], args: argparse.Namespace) -> None:
+    from penstock.engine.foreground import report
+
+    out: Output = args.out
+    for row in runs:
+        if args.json:
+            out.json(dataclasses.asdict(report(row, project.clock.now())))
+        else:
+            out.line(f"run {row.id} of {row.source} is {row.state}")
+    if not args.json and not project.store.overview().workers:
+        out.note("nobody works now: penstock up --until-idle")

@@ -1,0 +1,92 @@
+"""`penstock sources`: what is configured, and how each source is doing."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.wording import duration, local_time
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.store import SourceRow
+
+DESCRIPTION = """\
+Every source of penstock.yaml, and every former one that left its history. Imports and checks the
+pipelines, so a mistake in them is told here."""
+EXAMPLES = """\
+  penstock sources
+  penstock sources --json"""
+COLUMNS = (
+    *("source", "pipeline", "schedule", "next run", "last run", "state"),
+    *("queued", "running", "waiting", "quarantined", "why not now"),
+)
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "sources", "what is configured, and how it is doing", DESCRIPTION, EXAMPLES
+    )
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args, is_validated=True) as project:
+        _ = project.source_ids
+        rows = project.store.sources()
+        if args.json:
+            args.out.json_list(_shape(row, project) for row in rows)
+        elif rows:
+            args.out.table(COLUMNS, [_row(row, project) for row in rows])
+        else:
+            args.out.line(f"{project.settings.file} has no sources yet")
+    return 0
+
+
+def _shape(row: SourceRow, project: Project) -> dict[str, Any]:
+    from penstock.cli.shapes import source_shape
+
+    configured = project.settings.sources.get(row.key)
+    return {
+        **source_shape(row),
+        "pipeline": configured.pipeline if configured else None,
+        "schedule": _schedule(row, project),
+    }
+
+
+def _row(row: SourceRow, project: Project) -> tuple[object, ...]:
+    configured = project.settings.sources.get(row.key)
+    return (
+        row.key,
+        configured.pipeline if configured else "",
+        _schedule(row, project),
+        local_time(row.next_run_at) if configured else "",
+        row.last_run_id or "",
+        row.last_state or "",
+        *(row.queued, row.running, row.waiting, row.quarantined),
+        _why_not_now(row, project),
+    )
+
+
+def _schedule(row: SourceRow, project: Project) -> str:
+    from penstock.schedules import schedule_from
+
+    configured = project.settings.sources.get(row.key)
+    return schedule_from(configured.schedule).words() if configured else ""
+
+
+def _why_not_now(row: SourceRow, project: Project) -> str:
+    now = project.clock.now()
+    if row.key not in project.settings.sources:
+        return f"not in {project.settings.file.name} any more"
+    if row.paused_at is not None:
+        return f"paused: {row.pause_reason}" if row.pause_reason else "paused"
+    if row.cooldown_until > now:
+        return (
+            f"{row.cooldown_reason or 'asked to wait'}, {duration(row.cooldown_until - now)} left"
+        )
+    return ""

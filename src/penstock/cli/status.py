@@ -1,0 +1,177 @@
+"""`penstock status`: what is going on, from maintained counters; quick however much has happened."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.wording import count, duration, iso, local_time, until
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.store import Overview, RunRow, SourceRow, WorkerRow
+
+SHOWN = 20
+DESCRIPTION = """\
+What is going on: workers, active runs and how far they are, what waits and until when, what is in
+quarantine and how to look at it, and which runs are due next."""
+EXAMPLES = """\
+  penstock status
+  penstock status --json
+  watch penstock status"""
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "status", "what is going on", DESCRIPTION, EXAMPLES)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        seen = Seen.of(project)
+    if args.json:
+        args.out.json(seen.as_json())
+    else:
+        seen.tell(args.out)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A project at one moment."""
+
+    now: float
+    project: str
+    environment: str | None
+    overview: Overview
+    workers: list[WorkerRow]
+    runs: list[RunRow]
+    sources: list[SourceRow]
+    closed_hosts: dict[str, float]
+
+    @classmethod
+    def of(cls, project: Project) -> Seen:
+        store = project.store
+        return cls(
+            now=project.clock.now(),
+            project=project.settings.project,
+            environment=project.settings.environment,
+            overview=store.overview(),
+            workers=store.workers(),
+            runs=store.runs(active_only=True, limit=SHOWN),
+            sources=store.sources(),
+            closed_hosts=store.closed_hosts(),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        from penstock.cli.shapes import run_shape, shaped, source_shape, worker_shape
+
+        return {
+            "project": self.project,
+            "environment": self.environment,
+            "at": iso(self.now),
+            "overview": shaped(self.overview),
+            "workers": [worker_shape(each, self.now) for each in self.workers],
+            "runs": [run_shape(each, self.now) for each in self.runs],
+            "sources": [source_shape(each) for each in self.sources],
+            "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
+        }
+
+    def tell(self, out: Output) -> None:
+        out.fields(self._headline())
+        if self.runs:
+            _tell_runs(self, out)
+        for title, pairs in (
+            ("Waiting", self._waits()),
+            ("Quarantined", self._quarantined()),
+            ("Next runs", self._next_runs()),
+        ):
+            if pairs:
+                out.line()
+                out.line(title)
+                out.fields([(f"  {name}", text) for name, text in pairs[:SHOWN]])
+            if len(pairs) > SHOWN:
+                out.line(f"  and {len(pairs) - SHOWN} more: penstock sources")
+
+    def _headline(self) -> list[tuple[str, str]]:
+        seen = self.overview
+        states = ("queued", "running", "waiting", "quarantined")
+        jobs = [f"{getattr(seen, state):,} {state}" for state in states if getattr(seen, state)]
+        environment = f" ({self.environment})" if self.environment else ""
+        workers = [("worker", _worker(each, self.now)) for each in self.workers]
+        return [
+            ("project", self.project + environment),
+            *(workers or [("workers", "none; `penstock up` starts one")]),
+            ("jobs", ", ".join(jobs) or "none open"),
+            ("records", f"{seen.records:,}"),
+        ]
+
+    def _waits(self) -> list[tuple[str, str]]:
+        told = [
+            (each.key, f"paused since {local_time(each.paused_at)}{_why(each.pause_reason)}")
+            for each in self.sources
+            if each.paused_at is not None
+        ]
+        told += [
+            (each.key, f"{until(each.cooldown_until, self.now)}{_why(each.cooldown_reason)}")
+            for each in self.sources
+            if each.cooldown_until > self.now
+        ]
+        told += [
+            (host, f"opens {until(closed_until, self.now)}: it asked to be left alone")
+            for host, closed_until in self.closed_hosts.items()
+        ]
+        if self.overview.next_due_at is not None:
+            jobs = count(self.overview.waiting, "job")
+            told.append((jobs, f"the first is due {until(self.overview.next_due_at, self.now)}"))
+        return told
+
+    def _quarantined(self) -> list[tuple[str, str]]:
+        look = "penstock jobs --state quarantined --source"
+        return [
+            (each.key, f"{count(each.quarantined, 'job')}: {look} {each.key}")
+            for each in self.sources
+            if each.quarantined
+        ]
+
+    def _next_runs(self) -> list[tuple[str, str]]:
+        due = sorted((each.next_run_at, each.key) for each in self.sources if each.next_run_at)
+        return [(key, until(at, self.now)) for at, key in due]
+
+
+def _worker(worker: WorkerRow, now: float) -> str:
+    if worker.lease_expires_at <= now:
+        return f"{worker.id} on {worker.host} is gone; its jobs run again when work goes on"
+    age = duration(now - worker.started_at)
+    return f"{worker.id}, pid {worker.pid} on {worker.host}, for {age}, {worker.running} running"
+
+
+def _tell_runs(seen: Seen, out: Output) -> None:
+    from penstock.cli.shapes import seconds_of
+
+    columns = ("run", "source", "state", "pages", "queued", "running", "waiting", "bad", "for")
+    out.line()
+    out.line("Active runs")
+    out.table(
+        columns,
+        [
+            (
+                *(each.id, each.source, each.state, f"{each.pages_done:,} of {each.pages:,}"),
+                *(each.queued, each.running, each.waiting, each.quarantined),
+                duration(seconds_of(each, seen.now)),
+            )
+            for each in seen.runs
+        ],
+    )
+    if seen.overview.active_runs > len(seen.runs):
+        out.line(f"and {seen.overview.active_runs - len(seen.runs)} more: penstock runs --active")
+
+
+def _why(reason: str) -> str:
+    return f": {reason}" if reason else ""

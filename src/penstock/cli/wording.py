@@ -1,0 +1,67 @@
+"""Words for people: times, durations, counts, and text from outside made harmless."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+# Control characters could move the cursor or retitle the window; bidirectional overrides could make
+# a line read as something else. None of them is wanted in a line of text.
+_HARMFUL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+"
+)
+_END_OF_CALENDAR = datetime(9999, 12, 30, tzinfo=UTC).timestamp()
+_STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def harmless(text: str) -> str:
+    """The text on one line, without anything that a terminal would obey."""
+    return _HARMFUL.sub(" ", text)
+
+
+def harmless_lines(text: str) -> str:
+    """The same for text that may have several lines."""
+    return "\n".join(harmless(line) for line in text.split("\n"))
+
+
+def shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
+    if seconds < 10:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    for index, (size, unit) in enumerate(_STEPS):
+        if whole >= size:
+            rest = whole % size
+            lower, lower_unit = _STEPS[index + 1] if index + 1 < len(_STEPS) else (1, "")
+            tail = f" {rest // lower} {lower_unit}" if rest >= lower and lower_unit else ""
+            return f"{whole // size} {unit}{tail}"
+    return "0 s"
+
+
+def local_time(at: float | None) -> str:
+    """A moment on the operator's own clock; empty when there is none."""
+    return _moment(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def until(at: float, now: float) -> str:
+    """`in 12 s (2025-03-04 15:04:05)`, or `now` when the moment has come."""
+    return f"in {duration(at - now)} ({local_time(at)})" if at > now else "now"
+
+
+def iso(at: float | None) -> str | None:
+    """A moment for programs: UTC, to the millisecond; None when there is none."""
+    return _moment(at).isoformat(timespec="milliseconds")[:-6] + "Z" if at else None
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 job`, `2,000 jobs`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _moment(at: float) -> datetime:
+    # A step may ask to be run again in a million years; the calendar ends before that.
+    return datetime.fromtimestamp(min(at, _END_OF_CALENDAR), UTC)
