@@ -46,7 +46,7 @@ def pack_response(capture: Capture, digest: str, record_id: str) -> bytes:
         "Content-Type: application/http; msgtype=response\r\n"
         f"Content-Length: {len(block) + len(capture.body)}\r\n\r\n"
     )
-    return _member(head.encode("utf-8", "surrogateescape"), block, capture.body, _END)
+    return _member(_encoded(head), block, capture.body, _END)
 
 
 def pack_info(software: str, record_id: str, segment: str) -> bytes:
@@ -119,7 +119,7 @@ def _http_head(capture: Capture) -> bytes:
     for name, value in capture.headers.items():
         kept = _KEPT_AS + name if name.lower() in _OF_TRANSFER else name
         lines.append(f"{_line(kept)}: {_line(value)}")
-    return "\r\n".join([*lines, "\r\n"]).encode("utf-8", "surrogateescape")
+    return _encoded("\r\n".join([*lines, "\r\n"]))
 
 
 def _phrase(status: int) -> str:
@@ -134,6 +134,13 @@ def _line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(" " if letter < " " or letter == "\x7f" else letter for letter in text).strip()
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def _date(at: float) -> str:

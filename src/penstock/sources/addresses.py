@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from yarl import URL
 
@@ -57,24 +58,17 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL that was looked at once; everything later goes by this reading of it."""
+    """A URL that was looked at once; everything later goes by this reading of it.
+
+    `host_key` is the host as it is closed and counted: with its port, unless that is the usual one.
+    """
 
     url: URL
     text: str
-    scheme: str
     host: str
-    port: int
+    host_key: str
+    origin: str
     is_literal: bool
-
-    @property
-    def host_key(self) -> str:
-        """The host as it is closed and counted: with its port, unless that is the usual one."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
-
-    @property
-    def origin(self) -> str:
-        return f"{self.scheme}://{self.host_key}"
 
 
 def host_key(url: str) -> str:
@@ -95,6 +89,7 @@ def is_refused(address: str) -> bool:
     return ip not in _PUBLIC_V6 or any(ip in network for network in _REFUSED_V6)
 
 
+@lru_cache(maxsize=1024)
 def look_at(url: str) -> Target:
     """Read a URL, or refuse it: http and https only, no user, no host that only looks like a name.
 
@@ -102,19 +97,20 @@ def look_at(url: str) -> Target:
     """
     try:
         parsed = URL(url) if len(url) <= MAX_URL else None
+        authority = parsed and (parsed.scheme, parsed.raw_host or "", parsed.port or 0)
     except (ValueError, TypeError, UnicodeError):
-        parsed = None
-    if parsed is None:
+        parsed = authority = None
+    if not parsed or not authority:
         raise AddressRefused("not a URL that can be fetched", url)
     if parsed.scheme not in DEFAULT_PORTS:
         raise AddressRefused("only http and https are fetched", url)
-    if (
-        parsed.raw_user is not None
-        or parsed.raw_password is not None
-        or "@" in parsed.raw_authority
-    ):
+    if "@" in parsed.raw_authority:
         raise AddressRefused("a user in the URL is not accepted; use fetch.headers", url)
-    return _target(parsed, url)
+    named = _name_host(*authority)
+    if named is None:
+        raise AddressRefused("the host is neither a name nor an address in its usual form", url)
+    bare = parsed.with_fragment(None) if parsed.raw_fragment else parsed
+    return Target(bare, str(bare), *named)
 
 
 def check_literal(target: Target) -> None:
@@ -128,16 +124,17 @@ def not_public(host: str, address: str) -> str:
     return f"{where} is not a public address (fetch.allow_private permits it)"
 
 
-def _target(parsed: URL, url: str) -> Target:
-    try:
-        host, port = (parsed.raw_host or "").lower(), parsed.port
-    except ValueError:
-        raise AddressRefused("not a URL that can be fetched", url) from None
+@lru_cache(maxsize=1024)
+def _name_host(scheme: str, raw_host: str, port: int) -> tuple[str, str, str, bool] | None:
+    """(host, host_key, origin, is_literal), or None for a host that can't be taken at its word."""
+    host = raw_host.lower()
     is_literal = _is_address(host)
     if not port or not (is_literal or _is_name(host)):
-        raise AddressRefused("the host is neither a name nor an address in its usual form", url)
-    bare = parsed.with_fragment(None) if parsed.raw_fragment else parsed
-    return Target(bare, str(bare), parsed.scheme, host, port, is_literal)
+        return None
+    key = f"[{host}]" if ":" in host else host
+    if port != DEFAULT_PORTS[scheme]:
+        key = f"{key}:{port}"
+    return host, key, f"{scheme}://{key}", is_literal
 
 
 def _is_address(host: str) -> bool:

@@ -68,33 +68,31 @@ class Inflater:
     def feed(self, chunk: bytes, room: int, keep: Callable[[bytes], object]) -> None:
         """Hand on what decodes, `room` bytes at most; the rest of the chunk is then dropped."""
         while chunk and room > 0:
-            if self._stream is None and not self._open(chunk):
+            stream = self._stream or self._opened(chunk)
+            if stream is None:
                 return
-            assert self._stream is not None
             try:
-                piece = self._stream.decompress(chunk, room)
+                piece = stream.decompress(chunk, room)
             except zlib.error:
                 raise BrokenCoding("the compressed body is damaged") from None
             keep(piece)
             room -= len(piece)
-            chunk = self._stream.unconsumed_tail
-            if self._stream.eof:
-                chunk, self._stream = self._stream.unused_data, None
+            chunk = stream.unused_data if stream.eof else stream.unconsumed_tail
+            self._stream = None if stream.eof else stream
 
     def finish(self) -> None:
         if self._stream is not None:
             raise BrokenCoding("the compressed body ends too soon")
 
-    def _open(self, chunk: bytes) -> bool:
-        """Begin the first or the next member; what follows the last one is padding."""
+    def _opened(self, chunk: bytes) -> zlib._Decompress | None:
+        """The first or the next member; None if what follows the last one is padding."""
         if self._members and not (self._is_gzip and chunk[0] == 0x1F):
-            return False
+            return None
         self._members += 1
         if self._members > MAX_MEMBERS:
             raise BrokenCoding("the compressed body has too many members")
         has_header = chunk[0] & 0x0F == 8 and chunk[0] >> 4 <= 7
-        self._stream = zlib.decompressobj(31 if self._is_gzip else 15 if has_header else -15)
-        return True
+        return zlib.decompressobj(31 if self._is_gzip else 15 if has_header else -15)
 
 
 def _decoder(coding: str) -> Inflater | None:

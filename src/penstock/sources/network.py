@@ -210,7 +210,10 @@ async def _drain(answer: aiohttp.ClientResponse) -> None:
 async def _read(answer: aiohttp.ClientResponse, request: Request, headers: dict[str, str]) -> bytes:
     if request.method == "HEAD":
         return b""
-    body = Body(headers.get("content-encoding", ""), request.max_bytes)
+    coding = headers.get("content-encoding", "")
+    if not coding and (answer.content_length or request.max_bytes + 1) <= request.max_bytes:
+        return await answer.read()
+    body = Body(coding, request.max_bytes)
     while chunk := await answer.content.readany():
         body.add(chunk)
         if body.is_overfull:

@@ -113,7 +113,7 @@ def _read(response: Response) -> Iterator[tuple[str, str]]:
 def _lines(chunks: list[bytes], response: Response) -> Iterator[tuple[str, str]]:
     if response.content_type not in ("text/plain", ""):
         raise BadXml(f"{response.content_type[:40]} is not a sitemap")
-    for line in b"".join(chunks).decode("utf-8", "replace").splitlines():
+    for line in b"".join(chunks).decode("utf-8-sig", "replace").splitlines():
         if line.strip().lower().startswith(("http://", "https://")):
             yield "url", line.strip()
 

@@ -1,0 +1,60 @@
+"""A network and a clock that exist only in the test."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from penstock.sources.failures import FetchError
+from penstock.sources.fetch import Fetcher
+from penstock.sources.network import RawResponse, Request
+
+Answer = RawResponse | FetchError | Callable[[Request], RawResponse]
+
+
+def raw(status: int = 200, body: bytes = b"", **headers: str) -> RawResponse:
+    return RawResponse(status, {n.replace("_", "-"): v for n, v in headers.items()}, body)
+
+
+@dataclass
+class FakeClock:
+    """Time that passes when it is told to."""
+
+    time: float = 1_700_000_000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time - 1_600_000_000.0
+
+    def advance(self, seconds: float) -> None:
+        self.time += seconds
+
+
+@dataclass
+class FakeNetwork:
+    """Answers by URL, 404 for the rest, and keeps every request."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    sent: list[Request] = field(default_factory=list)
+    is_closed: bool = False
+
+    async def send(self, request: Request) -> RawResponse:
+        self.sent.append(request)
+        found = self.answers.get(request.url, raw(404))
+        if isinstance(found, FetchError):
+            raise found
+        return found if isinstance(found, RawResponse) else found(request)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    @property
+    def urls(self) -> list[str]:
+        return [request.url for request in self.sent]
+
+
+def a_fetcher(network: FakeNetwork, clock: FakeClock | None = None) -> Fetcher:
+    return Fetcher(network, clock or FakeClock(), random.Random(7))

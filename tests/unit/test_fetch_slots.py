@@ -1,0 +1,60 @@
+"""Host slots: as many at a time as allowed, nobody forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from penstock.sources.slots import HostSlots
+from tests.hostile.loopback import in_loop
+
+
+@pytest.mark.parametrize("seed", range(20))
+@in_loop
+async def test_the_limit_holds_and_everyone_has_a_turn_whoever_is_cancelled(seed: int) -> None:
+    slots, rng = HostSlots(), random.Random(seed)
+    running = most = finished = 0
+
+    async def visit(steps: int) -> None:
+        nonlocal running, most, finished
+        await slots.take("a", 3)
+        running += 1
+        most = max(most, running)
+        try:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+        finally:
+            running -= 1
+            slots.give("a")
+        finished += 1
+
+    visits = [asyncio.ensure_future(visit(rng.randrange(5))) for _ in range(60)]
+    for _ in range(30):
+        await asyncio.sleep(0)
+        rng.choice(visits).cancel()
+    results = await asyncio.gather(*visits, return_exceptions=True)
+    assert most == 3
+    assert running == 0
+    assert finished == results.count(None)
+    await asyncio.wait_for(visit(0), 1.0)
+
+
+@in_loop
+async def test_hosts_do_not_wait_for_each_other() -> None:
+    slots = HostSlots()
+    await slots.take("a", 1)
+    await asyncio.wait_for(slots.take("b", 1), 1.0)
+    waiting = asyncio.ensure_future(slots.take("a", 1))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    slots.give("a")
+    await waiting
+
+
+@in_loop
+async def test_a_wider_limit_may_pass_a_narrower_one() -> None:
+    slots = HostSlots()
+    await slots.take("a", 1)
+    await asyncio.wait_for(slots.take("a", 2), 1.0)

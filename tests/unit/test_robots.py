@@ -1,0 +1,230 @@
+"""robots.txt: RFC 9309, case by case."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+import pytest
+
+from penstock.settings import FetchPolicy
+from penstock.sources.addresses import look_at
+from penstock.sources.failures import AddressRefused, FetchError, RobotsUnreachable
+from penstock.sources.network import RawResponse, Request
+from penstock.sources.robots import FRESH_S, MAX_BYTES, UNREACHABLE_S, Robots
+from tests.hostile.loopback import in_loop
+from tests.hostile.offline import Answer, FakeClock, FakeNetwork, raw
+
+ORIGIN = "https://shop.example"
+ROBOTS = f"{ORIGIN}/robots.txt"
+POLICY = FetchPolicy(user_agent="penstock/1.0 (+https://penstock.example)")
+
+
+def rules(text: str) -> RawResponse:
+    return raw(200, text.encode())
+
+
+def verdict(answer: Answer, path: str = "/a", policy: FetchPolicy = POLICY) -> bool | None:
+    """True or False as robots.txt says; None if it can't be had and nothing may be fetched."""
+    robots = Robots(FakeNetwork({ROBOTS: answer}), FakeClock())
+    try:
+        return asyncio.run(robots.is_allowed(look_at(ORIGIN + path), policy))
+    except RobotsUnreachable:
+        return None
+
+
+STAR = "User-agent: *\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "path", "expected"),
+    [
+        (raw(200), "/a", True),
+        (rules(STAR + "Disallow: /"), "/a", False),
+        (rules(STAR + "Disallow:"), "/a", True),
+        (rules(STAR + "Disallow: /b"), "/a", True),
+        (rules(STAR + "Disallow: /a"), "/a/deep?q=1", False),
+        (rules(STAR + "Disallow: /a$"), "/ab", True),
+        (rules(STAR + "Disallow: /*.pdf$"), "/x/y.pdf", False),
+        (rules(STAR + "Disallow: /*.pdf$"), "/x/y.pdf?z", True),
+        (rules(STAR + "Disallow: /a\nAllow: /a/ok"), "/a/ok", True),
+        (rules(STAR + "Allow: /a\nDisallow: /a"), "/a", True),
+        (rules(STAR + "Disallow: /A"), "/a", True),
+        (rules(STAR + "Disallow: /caf%C3%A9"), "/café", False),
+        (rules("User-agent: penstock\nDisallow: /a\n\n" + STAR + "Disallow: /b"), "/a", False),
+        (rules("User-agent: penstock\nDisallow: /a\n\n" + STAR + "Disallow: /b"), "/b", True),
+        (rules("User-agent: PENSTOCK\nDisallow: /"), "/a", False),
+        (rules("User-agent: stock\nDisallow: /"), "/a", True),
+        (rules("User-agent: other\nDisallow: /"), "/a", True),
+        (rules("User-agent: other\nUser-agent: penstock\nDisallow: /"), "/a", False),
+        (rules("Disallow: /"), "/a", True),
+        (rules("\ufeff" + STAR + "Disallow: /"), "/a", False),
+        (rules(STAR.replace("\n", "\r") + "Disallow: /\r"), "/a", False),
+        (rules(STAR + "Disallow: / # all of it"), "/a", False),
+        (rules("<html><body>404, but politely</body></html>"), "/a", True),
+        (raw(200, b"User-agent: *\nDisallow: /\xff\nDisallow: /a"), "/a", False),
+        (rules(STAR + "Disallow: /"), "/robots.txt", True),
+        (raw(204), "/a", True),
+        (raw(400), "/a", True),
+        (raw(401), "/a", True),
+        (raw(403), "/a", True),
+        (raw(404), "/a", True),
+        (raw(410), "/a", True),
+        (raw(429), "/a", None),
+        (raw(500), "/a", None),
+        (raw(502), "/a", None),
+        (raw(503), "/a", None),
+        (raw(599), "/a", None),
+        (raw(304), "/a", None),
+        (raw(302), "/a", None),
+        (raw(302, location="file:///etc/passwd"), "/a", None),
+        (raw(302, location="http://2130706433/robots.txt"), "/a", None),
+        (FetchError("no answer within 20 s"), "/a", None),
+        (FetchError("no connection"), "/a", None),
+        (FetchError("the host name does not resolve"), "/a", None),
+        (FetchError("the compressed body is damaged", kind="data"), "/a", None),
+    ],
+)
+def test_what_a_robots_txt_means(answer: Answer, path: str, expected: bool | None) -> None:
+    assert verdict(answer, path) is expected
+
+
+@pytest.mark.parametrize(("hops", "expected"), [(1, False), (5, False), (6, True)])
+@in_loop
+async def test_five_redirects_are_followed_and_a_sixth_means_there_is_none(
+    hops: int, expected: bool
+) -> None:
+    answers: dict[str, Answer] = {ROBOTS: raw(301, location="https://cdn.example/1")}
+    for n in range(1, hops):
+        answers[f"https://cdn.example/{n}"] = raw(301, location=f"/{n + 1}")
+    answers[f"https://cdn.example/{hops}"] = rules(STAR + "Disallow: /")
+    robots = Robots(FakeNetwork(answers), FakeClock())
+    assert await robots.is_allowed(look_at(ORIGIN + "/a"), POLICY) is expected
+
+
+@in_loop
+async def test_a_refused_address_is_refused_and_not_remembered() -> None:
+    network = FakeNetwork({ROBOTS: AddressRefused("private")})
+    robots = Robots(network, FakeClock())
+    with pytest.raises(AddressRefused):
+        await robots.is_allowed(look_at(ORIGIN), POLICY)
+    network.answers[ROBOTS] = rules("")
+    assert await robots.is_allowed(look_at(ORIGIN), replace(POLICY, allow_private=True))
+
+
+@in_loop
+async def test_at_most_500_kib_are_asked_for_and_the_rest_may_be_cut() -> None:
+    network = FakeNetwork({ROBOTS: raw(404)})
+    await Robots(network, FakeClock()).is_allowed(look_at(ORIGIN), POLICY)
+    [sent] = network.sent
+    assert (sent.max_bytes, sent.is_prefix_enough) == (MAX_BYTES, True)
+    assert MAX_BYTES == 500 * 1024
+
+
+@in_loop
+async def test_rules_hold_for_a_day() -> None:
+    clock, network = FakeClock(), FakeNetwork({ROBOTS: rules(STAR + "Disallow: /a")})
+    robots = Robots(network, clock)
+    for _ in range(3):
+        assert not await robots.is_allowed(look_at(ORIGIN + "/a"), POLICY)
+    clock.advance(FRESH_S - 1)
+    assert not await robots.is_allowed(look_at(ORIGIN + "/a"), POLICY)
+    assert len(network.sent) == 1
+    network.answers[ROBOTS] = rules("")
+    clock.advance(2)
+    assert await robots.is_allowed(look_at(ORIGIN + "/a"), POLICY)
+    assert len(network.sent) == 2
+
+
+@in_loop
+async def test_each_origin_has_its_own() -> None:
+    network = FakeNetwork({ROBOTS: rules(STAR + "Disallow: /")})
+    robots = Robots(network, FakeClock())
+    for origin in (ORIGIN, "http://shop.example", "https://shop.example:8443"):
+        await robots.is_allowed(look_at(f"{origin}/a"), POLICY)
+    assert len(network.sent) == 3
+
+
+@in_loop
+async def test_an_unreachable_one_is_asked_for_again_soon() -> None:
+    clock, network = FakeClock(), FakeNetwork({ROBOTS: raw(500)})
+    robots = Robots(network, clock)
+    for _ in range(3):
+        with pytest.raises(RobotsUnreachable) as raised:
+            await robots.is_allowed(look_at(ORIGIN), POLICY)
+        assert not raised.value.is_permanent
+    assert len(network.sent) == 1
+    network.answers[ROBOTS] = raw(404)
+    clock.advance(UNREACHABLE_S)
+    assert await robots.is_allowed(look_at(ORIGIN), POLICY)
+
+
+@in_loop
+async def test_old_rules_hold_while_new_ones_cannot_be_had() -> None:
+    clock, network = FakeClock(), FakeNetwork({ROBOTS: rules(STAR + "Disallow: /a")})
+    robots = Robots(network, clock)
+    await robots.is_allowed(look_at(ORIGIN), POLICY)
+    network.answers[ROBOTS] = FetchError("no connection")
+    clock.advance(FRESH_S)
+    assert await robots.is_allowed(look_at(ORIGIN + "/b"), POLICY)
+    assert not await robots.is_allowed(look_at(ORIGIN + "/a"), POLICY)
+
+
+@dataclass
+class SlowNetwork:
+    """Answers when it is let to."""
+
+    let: asyncio.Event
+    count: int = 0
+
+    async def send(self, request: Request) -> RawResponse:
+        self.count += 1
+        await self.let.wait()
+        return rules(STAR + "Disallow: /b")
+
+    async def close(self) -> None:
+        pass
+
+
+@in_loop
+async def test_many_that_ask_at_once_cause_one_request() -> None:
+    network = SlowNetwork(asyncio.Event())
+    robots = Robots(network, FakeClock())
+    asked = [asyncio.ensure_future(robots.is_allowed(look_at(ORIGIN), POLICY)) for _ in range(50)]
+    await asyncio.sleep(0)
+    network.let.set()
+    assert all(await asyncio.gather(*asked))
+    assert network.count == 1
+
+
+@in_loop
+async def test_the_first_to_ask_may_be_cancelled_without_harm_to_the_others() -> None:
+    network = SlowNetwork(asyncio.Event())
+    robots = Robots(network, FakeClock())
+    first = asyncio.ensure_future(robots.is_allowed(look_at(ORIGIN), POLICY))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(robots.is_allowed(look_at(ORIGIN), POLICY))
+    await asyncio.sleep(0)
+    first.cancel()
+    network.let.set()
+    assert await second
+    assert first.cancelled()
+    assert network.count == 1
+
+
+@in_loop
+async def test_closing_stops_what_is_being_read() -> None:
+    robots = Robots(SlowNetwork(asyncio.Event()), FakeClock())
+    asked = asyncio.ensure_future(robots.is_allowed(look_at(ORIGIN), POLICY))
+    await asyncio.sleep(0)
+    await robots.close()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+
+
+def test_evil_patterns_take_no_time() -> None:
+    patterns = "\n".join(f"Disallow: /{'*a' * 30}*b{n}" for n in range(200))
+    began = time.perf_counter()
+    assert verdict(rules(STAR + patterns), "/" + "a" * 8000)
+    assert time.perf_counter() - began < 1.0
