@@ -131,7 +131,7 @@ class Supervisor:
         if now >= self._upkeep_at:
             if scheduler is not None:
                 scheduler.tick()
-            upkeep.bury_expired(self.tell)
+            upkeep.bury_expired(self.tell, self._is_alive)
             self._upkeep_at = now if upkeep.do_a_little() else now + UPKEEP_S
         if not self._stops and not self._is_done and self.until():
             self._is_done = True
@@ -169,6 +169,12 @@ class Supervisor:
         elif now - child.beaten_at >= BEAT_S and not is_stopped(child.process.pid):
             self._beat(child)
 
+    def _is_alive(self, worker: str) -> bool:
+        child = next((s.child for s in self._slots if s.child and s.child.name == worker), None)
+        if child is None or child.process.returncode is not None:
+            return False
+        return not is_stopped(child.process.pid)
+
     async def _start(self) -> _Child:
         name = f"{self._rng.getrandbits(48):012x}"
         settings = self.project.settings
@@ -184,6 +190,7 @@ class Supervisor:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         self.project.store.register(name, socket.gethostname(), process.pid, __version__)
         output = asyncio.create_task(self._relay(process))

@@ -33,9 +33,18 @@ class Upkeep:
         self._prune_at = 0.0
         self._segments_at = clock.monotonic() + SEGMENTS_EVERY_S
 
-    def bury_expired(self, tell: Callable[[str], None]) -> None:
-        """Give the jobs of workers that stopped beating back to their lanes."""
+    def bury_expired(
+        self, tell: Callable[[str], None], is_alive: Callable[[str], bool]
+    ) -> None:
+        """Give the jobs of workers that stopped beating back to their lanes.
+
+        A lease that ran out because the clock was set forward, or because the machine slept, is no
+        death: who is seen alive is renewed.
+        """
         for worker in self._store.expired_workers():
+            if is_alive(worker):
+                self._store.beat(worker)
+                continue
             jobs = self._store.bury(worker, "its lease ran out")
             tell(f"worker {worker} stopped beating: {len(jobs)} jobs run again")
 

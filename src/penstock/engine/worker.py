@@ -116,7 +116,7 @@ class Worker:
         self._posts: dict[tuple[int, str], _Post | None] = {}
         self._ends: list[Settlement | Flush] = []
         self._fetched: list[_Fetched] = []
-        self._flushes: dict[int, asyncio.Future[None]] = {}
+        self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
         self._cpu = settings.cpu
         self._memory_mb = float(settings.memory_mb)
         self._is_draining = False
@@ -243,15 +243,17 @@ class Worker:
         return Capacity(max(0, free), self._cpu, self._memory_mb)
 
     def _answer(self, turn: Turn, ends: list[Settlement | Flush], fetched: list[_Fetched]) -> None:
-        lost = set(turn.lost)
-        for end in ends:
-            if isinstance(end, Flush) and (waiter := self._flushes.pop(end.job_id, None)):
-                if waiter.done():
-                    continue
-                if end.job_id in lost:
-                    waiter.set_exception(AttemptLost("the job was taken from this attempt"))
-                else:
-                    waiter.set_result(None)
+        lost, written = set(turn.lost), {id(end) for end in ends}
+        waiting, self._flushes = self._flushes, []
+        for flush, waiter in waiting:
+            if id(flush) not in written:
+                self._flushes.append((flush, waiter))
+            elif waiter.done():
+                continue
+            elif flush.job_id in lost:
+                waiter.set_exception(AttemptLost("the job was taken from this attempt"))
+            else:
+                waiter.set_result(None)
         for entry, snapshot_id in zip(fetched, turn.snapshot_ids, strict=True):
             if not entry.stored.done():
                 entry.stored.set_result(snapshot_id)
@@ -400,8 +402,9 @@ class Worker:
         if self._secrets:
             redact_notes(effects, self._secrets)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._flushes[job.id] = written
-        self._ends.append(Flush(job.id, job.attempt, effects))
+        flush = Flush(job.id, job.attempt, effects)
+        self._flushes.append((flush, written))
+        self._ends.append(flush)
         self._news.set()
         await written
 
