@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import apsw
 import msgspec
@@ -24,11 +24,29 @@ BUSY_MS = 30_000
 # Older versions have a race between a checkpoint and a writer that can corrupt the file.
 OLDEST_SAFE_SQLITE = 3_051_003
 
+# What reading a row can raise when the disk or the file is not what it should be.
+BROKEN = (apsw.Error, UnicodeDecodeError, msgspec.DecodeError)
+
+Decoded = TypeVar("Decoded")
 encode = msgspec.json.Encoder().encode
 
 
 def to_json(value: Any) -> str:
-    return encode(value).decode()
+    """A batch as one parameter. Lone surrogates, which no database can store, are shown as escapes."""
+    try:
+        return encode(value).decode()
+    except UnicodeEncodeError:
+        return encode(_storable(value)).decode()
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, (list, tuple)):
+        return [_storable(inner) for inner in value]
+    if isinstance(value, dict):
+        return {_storable(name): _storable(inner) for name, inner in value.items()}
+    return value
 
 
 class Database:
@@ -103,21 +121,40 @@ class Database:
 
     def do(self, name: str, **values: Any) -> int:
         """Run a statement; answer how many rows it changed."""
-        self.connection.execute(self._queries[name], values)
+        try:
+            self.connection.execute(self._queries[name], values)
+        except BROKEN as error:
+            explain(error, self.path)
         return self._connection.changes()
 
     def rows(self, name: str, **values: Any) -> list[Any]:
-        return self.connection.execute(self._queries[name], values).fetchall()
+        try:
+            return self.connection.execute(self._queries[name], values).fetchall()
+        except BROKEN as error:
+            explain(error, self.path)
 
     def value(self, name: str, **values: Any) -> Any:
         """The first column of the first row, or None."""
-        row = self.connection.execute(self._queries[name], values).fetchone()
+        try:
+            row = self.connection.execute(self._queries[name], values).fetchone()
+        except BROKEN as error:
+            explain(error, self.path)
         return row[0] if row is not None else None
 
     def json(self, name: str, **values: Any) -> Any:
-        """A query that answers with one JSON value."""
+        """A query that answers with one JSON value, or None."""
         text = self.value(name, **values)
-        return msgspec.json.decode(text) if text is not None else None
+        return None if text is None else self._decode(text, object)
+
+    def decoded(self, name: str, kind: type[Decoded], **values: Any) -> Decoded:
+        """A query that always answers with one JSON value, as this type."""
+        return self._decode(self.value(name, **values), kind)
+
+    def _decode(self, text: str, kind: type[Decoded]) -> Decoded:
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except BROKEN as error:
+            explain(error, self.path)
 
     def run_sql(self, text: str) -> list[Any]:
         """For this package's own upkeep (pragmas, checks), never for a verb."""
@@ -177,27 +214,45 @@ def translated(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield
-    except apsw.FullError as error:
-        raise StoreFull(
-            f"no space left for {path}", "free some space; work goes on by itself"
-        ) from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
+    except BROKEN as error:
+        explain(error, path)
+
+
+def explain(error: Exception, path: Path) -> NoReturn:
+    """Raise what this error means for an operator; an error of our own making is raised as it is."""
+    match error:
+        case apsw.FullError():
+            hint = "free some space; work goes on by itself"
+            raise StoreFull(f"no space left for {path}", hint) from error
+        case apsw.BusyError():
+            raise StoreError(
+                f"{path} has been locked by another process for {BUSY_MS // 1000} s",
+                "see which process holds it (lsof), and end it if it is stuck",
+            ) from error
+        case apsw.CantOpenError():
+            hint = "check that the folder exists and is writable"
+            raise StoreError(f"can't open {path}", hint) from error
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            hint = "check its owner and permissions"
+            raise StoreError(f"{path} can't be written", hint) from error
+        case apsw.IOError():
+            message = f"the disk reported an error at {path} ({error})"
+            raise StoreIoError(message, "check the disk") from error
+    if _is_damage(error):
         raise StoreCorrupt(
             f"{path} is damaged or not a database ({error})",
             "stop Penstock, keep the file, and restore a backup: penstock db restore FILE",
         ) from error
-    except apsw.BusyError as error:
-        raise StoreError(
-            f"{path} has been locked by another process for {BUSY_MS // 1000} s",
-            "see which process holds it (lsof), and end it if it is stuck",
-        ) from error
-    except apsw.CantOpenError as error:
-        raise StoreError(
-            f"can't open {path}", "check that the folder exists and is writable"
-        ) from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StoreError(f"{path} can't be written", "check its owner and permissions") from error
-    except apsw.IOError as error:
-        raise StoreIoError(
-            f"the disk reported an error at {path} ({error})", "check the disk"
-        ) from error
+    raise error
+
+
+def _is_damage(error: Exception) -> bool:
+    """A row that says what none of our statements can have written was changed by somebody else."""
+    match error:
+        case apsw.CorruptError() | apsw.NotADBError() | apsw.MismatchError():
+            return True
+        case UnicodeDecodeError() | msgspec.DecodeError():
+            return True
+        case apsw.SQLError():
+            return "malformed" in str(error)
+    return False

@@ -30,37 +30,42 @@ class Reading:
     _clock: Clock
 
     def overview(self) -> Overview:
-        text = self._db.value("overview", now=self._clock.now())
-        return msgspec.json.decode(text, type=Overview)
+        return self._db.decoded("overview", Overview, now=self._clock.now())
 
     def has_startable(self, within_s: float) -> bool:
         """Whether something is queued that no person holds back and that may start this soon."""
         return self._db.value("startable", until=self._clock.now() + within_s) is not None
 
     def sources(self) -> list[SourceRow]:
-        return msgspec.json.decode(self._db.value("sources"), type=list[SourceRow])
+        return self._db.decoded("sources", list[SourceRow])
 
     def runs(
         self, source: str | None = None, active_only: bool = False, limit: int = 20
     ) -> list[RunRow]:
         """The newest runs first."""
         source_id = self._source_id(source)
-        text = self._db.value(
-            "runs", id=None, source_id=source_id, active_only=active_only, limit=limit
+        return self._db.decoded(
+            "runs",
+            list[RunRow],
+            id=None,
+            source_id=source_id,
+            active_only=active_only,
+            limit=limit,
         )
-        return msgspec.json.decode(text, type=list[RunRow])
 
     def run(self, run_id: int) -> RunRow | None:
-        text = self._db.value("runs", id=run_id, source_id=None, active_only=False, limit=1)
-        found = msgspec.json.decode(text, type=list[RunRow])
+        found = self._db.decoded(
+            "runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1
+        )
         return found[0] if found else None
 
     def plan_of(self, run_id: int) -> Plan:
-        return msgspec.json.decode(self._db.value("plan_of", id=run_id), type=Plan)
+        return self._db.decoded("plan_of", Plan, id=run_id)
 
     def jobs(self, wanted: JobFilter) -> list[JobRow]:
-        text = self._db.value(
+        return self._db.decoded(
             "jobs",
+            list[JobRow],
             id=None,
             after_id=wanted.after_id,
             run_id=wanted.run_id,
@@ -69,11 +74,11 @@ class Reading:
             states=to_json(wanted.states) if wanted.states else None,
             limit=wanted.limit,
         )
-        return msgspec.json.decode(text, type=list[JobRow])
 
     def job(self, job_id: int) -> JobRow | None:
-        text = self._db.value(
+        found = self._db.decoded(
             "jobs",
+            list[JobRow],
             id=job_id,
             after_id=0,
             run_id=None,
@@ -82,7 +87,6 @@ class Reading:
             states=None,
             limit=1,
         )
-        found = msgspec.json.decode(text, type=list[JobRow])
         return found[0] if found else None
 
     def events(
@@ -98,23 +102,21 @@ class Reading:
             "source_id": self._source_id(source), "run_id": run_id, "job_id": job_id, "limit": limit,
         }  # fmt: skip
         if after_id is not None:
-            text = self._db.value("events", after_id=after_id, **wanted)
-        else:
-            text = self._db.value("latest_events", **wanted)
-        return msgspec.json.decode(text, type=list[EventRow])
+            return self._db.decoded("events", list[EventRow], after_id=after_id, **wanted)
+        return self._db.decoded("latest_events", list[EventRow], **wanted)
 
     def collections(self) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._db.rows("collections")]
 
     def records(self, collection: str, after_key: str = "", limit: int = 500) -> list[RecordRow]:
         """A page of records in the order of their keys."""
-        text = self._db.value("records", collection=collection, after_key=after_key, limit=limit)
-        return msgspec.json.decode(text, type=list[RecordRow])
+        return self._db.decoded(
+            "records", list[RecordRow], collection=collection, after_key=after_key, limit=limit
+        )
 
     def versions(self, collection: str, key: str) -> list[RecordRow]:
         """Every version of one record, the first one first."""
-        text = self._db.value("versions", collection=collection, key=key)
-        return msgspec.json.decode(text, type=list[RecordRow])
+        return self._db.decoded("versions", list[RecordRow], collection=collection, key=key)
 
     def checkpoints(self, source_id: int) -> dict[str, Any]:
         found: dict[str, Any] = self._db.json("checkpoints", source_id=source_id)
@@ -122,17 +124,16 @@ class Reading:
 
     def snapshot_of(self, job_id: int, url: str) -> SnapshotRow | None:
         """What an earlier attempt of this job fetched from this address."""
-        text = self._db.value("snapshot_of_job", job_id=job_id, url=url)
-        return None if text is None else msgspec.json.decode(text, type=SnapshotRow)
+        found = self._db.json("snapshot_of_job", job_id=job_id, url=url)
+        return None if found is None else msgspec.convert(found, SnapshotRow)
 
     def last_snapshot(self, url: str) -> SnapshotRow | None:
-        text = self._db.value("last_snapshot", url=url)
-        return None if text is None else msgspec.json.decode(text, type=SnapshotRow)
+        found = self._db.json("last_snapshot", url=url)
+        return None if found is None else msgspec.convert(found, SnapshotRow)
 
     def places(self, hashes: Sequence[str]) -> dict[str, tuple[str, int, int]]:
         """Where payloads with these hashes lie, if they do."""
-        text = self._db.value("places", hashes=to_json(hashes))
-        return msgspec.json.decode(text, type=dict[str, tuple[str, int, int]])
+        return self._db.decoded("places", dict[str, tuple[str, int, int]], hashes=to_json(hashes))
 
     def closed_hosts(self) -> dict[str, float]:
         found: dict[str, float] = self._db.json("closed_hosts", now=self._clock.now())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from penstock.clock import Clock
 from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
@@ -84,7 +82,7 @@ class Workers:
             return [row[0] for row in jobs]
 
     def workers(self) -> list[WorkerRow]:
-        return msgspec.json.decode(self._db.value("workers"), type=list[WorkerRow])
+        return self._db.decoded("workers", list[WorkerRow])
 
     def jobs_of(self, worker: str) -> set[tuple[int, int]]:
         """The (job, attempt) pairs a worker still owns."""
