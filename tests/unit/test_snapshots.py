@@ -174,9 +174,7 @@ def test_a_full_segment_is_followed_by_the_next(tmp_path: Path) -> None:
     store.sync()
     assert len({place.segment for place in places}) > 3
     assert [store.read(place) for place in places] == [a_page(n) for n in range(20)]
-    assert store.segments() == {
-        path.name.removesuffix(".warc.gz"): path.stat().st_size for path in files(tmp_path)
-    }
+    assert len(files(tmp_path)) == len({place.segment for place in places})
     store.close()
 
 

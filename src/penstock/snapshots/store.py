@@ -44,7 +44,7 @@ class Place:
 class SnapshotStore:
     """The snapshots under one directory, with one writer's segments open for appending.
 
-    `writer` tells writers apart and appears in no file name. Not for several threads at once.
+    `writer` tells writers apart and appears in no file name. One thread appends; any may read.
     """
 
     def __init__(self, root: Path, writer: str, max_segment_bytes: int = MAX_SEGMENT_BYTES) -> None:
@@ -107,12 +107,6 @@ class SnapshotStore:
             if self._root >= 0:
                 os.close(self._root)
                 self._root = -1
-
-    def segments(self) -> dict[str, int]:
-        """Every segment of every writer, with its size in bytes."""
-        names = (name.removesuffix(_SUFFIX) for name in os.listdir(self._root))
-        found = sorted(name for name in names if _SEGMENT.fullmatch(name))
-        return {name: os.stat(name + _SUFFIX, dir_fd=self._root).st_size for name in found}
 
     def remove(self, segment: str) -> None:
         """Delete a whole segment, except the one being written; gone already is fine."""
