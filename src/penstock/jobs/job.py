@@ -66,11 +66,20 @@ def canonical_key(item: Any) -> str:
 
 
 def bounded_key(key: str) -> str:
-    """The key itself while it is short; otherwise its beginning and a digest of the whole."""
-    if len(key) <= KEY_LENGTH and "\x00" not in key:
+    """The key itself while it is short and can be stored; otherwise its beginning and a digest of it."""
+    if len(key) <= KEY_LENGTH and "\x00" not in key and not _has_surrogates(key):
         return key
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return f"{key[: KEY_LENGTH - 33]}#{digest}".replace("\x00", "")
+    start = key[: KEY_LENGTH - 33].encode("utf-8", "ignore").decode().replace("\x00", "")
+    return f"{start}#{digest}"
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _canonical(value: Any) -> Any:

@@ -1,9 +1,15 @@
 -- name: fence
 -- Which of these attempts still own their job. Everything an attempt writes goes through this.
-SELECT json_group_array(json_array(job.id, job.run_id, job.source_id, job.stage))
+SELECT json_group_array(json_array(job.id, job.run_id, job.source_id, job.stage, job.attempt))
 FROM json_each(:fences) AS f
 CROSS JOIN job ON job.id = f.value ->> 0
 WHERE job.state = 'running' AND job.attempt = f.value ->> 1 AND job.worker = :worker;
+
+-- name: owned_jobs
+SELECT json_group_array(job.id)
+FROM json_each(:ids) AS c
+CROSS JOIN job ON job.id = c.value
+WHERE job.state = 'running' AND job.worker = :worker;
 
 -- name: succeed_if_running
 UPDATE job SET state = 'succeeded', worker = NULL, at = :now
@@ -47,11 +53,14 @@ CROSS JOIN job ON job.run_id = :run_id AND job.stage = k.value ->> 0 AND job.key
 -- name: next_due
 SELECT min(due_at) FROM job WHERE state = 'waiting';
 
--- name: wake_due
+-- name: due
+SELECT json_group_array(json_array(id, run_id, stage)) FROM (
+  SELECT id, run_id, stage FROM job WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
+);
+
+-- name: wake_if_waiting
 UPDATE job SET state = 'queued', due_at = NULL, at = :now
-WHERE id IN (SELECT id FROM job WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit)
-  AND state = 'waiting'
-RETURNING run_id, stage;
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'waiting';
 
 -- name: ready_heads
 SELECT json_group_array(json_array(
@@ -89,13 +98,14 @@ UPDATE job SET state = 'running', attempt = attempt + 1, worker = :worker, at = 
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
 
 -- name: claimed
+-- A job without its item is claimed all the same: its attempt fails, instead of every turn that meets it.
 SELECT json_group_array(json_object(
   'id', job.id, 'run_id', job.run_id, 'source_id', job.source_id, 'stage', job.stage, 'key', job.key,
   'attempt', job.attempt, 'tries', job.tries, 'throttles', job.throttles, 'deaths', job.deaths,
-  'is_resumed', json(iif(job.is_resumed, 'true', 'false')), 'item', i.item))
+  'is_resumed', json(iif(job.is_resumed, 'true', 'false')), 'item', coalesce(i.item, '')))
 FROM json_each(:ids) AS c
 CROSS JOIN job ON job.id = c.value
-JOIN job_item AS i ON i.job_id = job.id;
+LEFT JOIN job_item AS i ON i.job_id = job.id;
 
 -- name: note_failures
 INSERT INTO job_failure (job_id, attempt, kind, error, traceback, at)

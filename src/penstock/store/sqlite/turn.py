@@ -34,6 +34,8 @@ from penstock.store.store import Capacity, Kept, Turn
 WAKE_LIMIT = 1000
 WARD_DEATHS = 2
 
+End = Settlement | Flush
+
 _decode_claimed = msgspec.json.Decoder(list[Claimed]).decode
 
 
@@ -51,6 +53,15 @@ class Owned(msgspec.Struct, array_like=True, frozen=True):
     run_id: int
     source_id: int
     stage: str
+    attempt: int
+
+
+class Accepted(msgspec.Struct):
+    """What of a worker's ends is written: each with its job, and the ids that are or came too late."""
+
+    ends: list[tuple[End, Owned]]
+    settled: list[int]
+    lost: list[int]
 
 
 _decode_owned = msgspec.json.Decoder(list[Owned]).decode
@@ -62,7 +73,7 @@ def take_turn(
     sharing: Sharing,
     now: float,
     worker: str,
-    ends: Sequence[Settlement | Flush],
+    ends: Sequence[End],
     capacity: Capacity,
     limits: Mapping[int, LaneLimits],
     kept: Sequence[Kept],
@@ -70,9 +81,9 @@ def take_turn(
     """Settle these, keep those, claim what fits; to be called inside a write transaction."""
     is_buried = db.value("is_registered", id=worker) is None
     ledger = Ledger(db, now)
-    snapshot_ids = keep_snapshots(db, kept)
-    owned = _owned(db, worker, ends)
-    settle(db, ledger, worker, ends, owned)
+    snapshot_ids = keep_snapshots(db, worker, kept)
+    accepted = accept(db, ledger, worker, ends)
+    settle(db, ledger, worker, accepted.ends)
     next_due = wake_due(db, ledger, now)
     ledger.write_counts()
     ended_runs = advance_runs(db, ledger, now)
@@ -82,63 +93,85 @@ def take_turn(
         claimed = claim(db, sharing, ledger, now, worker, capacity, lanes)
         next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
     ledger.write()
-    settled = [end.job_id for end in ends if end.job_id in owned]
-    lost = [end.job_id for end in ends if end.job_id not in owned]
-    return Turn(settled, lost, claimed, snapshot_ids, ended_runs, next_due, is_buried)
+    return Turn(
+        accepted.settled, accepted.lost, claimed, snapshot_ids, ended_runs, next_due, is_buried
+    )
 
 
-def _owned(db: Database, worker: str, ends: Sequence[Settlement | Flush]) -> dict[int, Owned]:
+def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Accepted:
+    """Tell the ends of attempts that own their job from those that came too late.
+
+    An attempt ends once: whatever it sends after its end is late too. One that wants children of a
+    stage that its run does not have is quarantined instead.
+    """
+    accepted = Accepted([], [], [])
     if not ends:
-        return {}
+        return accepted
     fences = [(end.job_id, end.attempt) for end in ends]
-    found = db.value("fence", fences=to_json(fences), worker=worker)
-    return {job.id: job for job in _decode_owned(found)}
-
-
-def settle(
-    db: Database,
-    ledger: Ledger,
-    actor: str,
-    ends: Sequence[Settlement | Flush],
-    owned: Mapping[int, Owned],
-) -> None:
-    """Write the ends of attempts that still own their jobs, with all their effects; drop the others."""
-    succeeded: list[tuple[int, int]] = []
-    others: list[Settlement] = []
-    accepted: list[tuple[Settlement | Flush, Owned]] = []
-    for end in ends:
-        job = owned.get(end.job_id)
+    found = _decode_owned(db.value("fence", fences=to_json(fences), worker=worker))
+    owned = {(job.id, job.attempt): job for job in found}
+    for end, fence in zip(ends, fences, strict=True):
+        job = owned.get(fence)
         if job is None:
+            accepted.lost.append(end.job_id)
             continue
-        accepted.append((end, job))
+        unknown = _unknown_stage(ledger, job, end) if end.effects.children else None
+        accepted.ends.append((end if unknown is None else _refusal(end, unknown), job))
+        if isinstance(end, Flush) and unknown is not None:
+            accepted.lost.append(end.job_id)
+        else:
+            accepted.settled.append(end.job_id)
+        if isinstance(end, Settlement) or unknown is not None:
+            del owned[fence]
+    return accepted
+
+
+def _unknown_stage(ledger: Ledger, job: Owned, end: End) -> str | None:
+    known = ledger.stages(job.run_id)
+    return next((child.stage for child in end.effects.children if child.stage not in known), None)
+
+
+def _refusal(end: End, stage: str) -> Settlement:
+    error = (
+        f"its run was started without a stage {stage!r}: the pipeline has changed; start a new run"
+    )
+    return Settlement(
+        end.job_id, end.attempt, JobState.QUARANTINED, spends_try=True, reason="data", error=error
+    )
+
+
+def settle(db: Database, ledger: Ledger, actor: str, accepted: Sequence[tuple[End, Owned]]) -> None:
+    """Write the ends of attempts that own their jobs, with all their effects."""
+    succeeded: list[tuple[int, int]] = []
+    others: list[tuple[Settlement, Owned]] = []
+    for end, job in accepted:
         if isinstance(end, Flush):
             continue
         ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
         if end.state is JobState.SUCCEEDED:
             succeeded.append((end.job_id, end.attempt))
         else:
-            others.append(end)
+            others.append((end, job))
     if succeeded:
         db.do("succeed_if_running", now=ledger.now, ends=to_json(succeeded))
         ledger.journal_jobs("job.succeeded", [job_id for job_id, _ in succeeded], actor)
     if others:
-        _settle_others(db, ledger, actor, others, owned)
+        _settle_others(db, ledger, actor, others)
     add_effects(db, ledger, actor, accepted)
 
 
 def _settle_others(
-    db: Database, ledger: Ledger, actor: str, ends: Sequence[Settlement], owned: Mapping[int, Owned]
+    db: Database, ledger: Ledger, actor: str, ends: Sequence[tuple[Settlement, Owned]]
 ) -> None:
     rows = [
         (e.job_id, e.attempt, e.state, e.delay_s, int(e.spends_try), int(e.is_throttle))
-        for e in ends
+        for e, _ in ends
     ]
     db.do("settle_if_running", now=ledger.now, ends=to_json(rows))
     failures = []
-    for end in ends:
-        job = owned[end.job_id]
+    for end, job in ends:
         ledger.journal(_kind(end), job.source_id, job.run_id, job.id, end.attempt, actor, _why(end))
-        if end.state is JobState.WAITING:
+        if end.state is JobState.WAITING and (end.is_throttle or end.spends_try):
             ledger.count(job.run_id, "throttled" if end.is_throttle else "retried", 1)
         if end.error:
             failures.append((job.id, end.attempt, end.reason, end.error, end.traceback))
@@ -168,7 +201,7 @@ def _close_host(db: Database, ledger: Ledger, job: Owned, end: Settlement) -> No
 
 
 def add_effects(
-    db: Database, ledger: Ledger, actor: str, accepted: Sequence[tuple[Settlement | Flush, Owned]]
+    db: Database, ledger: Ledger, actor: str, accepted: Sequence[tuple[End, Owned]]
 ) -> None:
     """Children, records, checkpoints, signals and notes of accepted attempts."""
     children: list[tuple[Owned, NewJob]] = []
@@ -250,8 +283,12 @@ def wake_due(db: Database, ledger: Ledger, now: float) -> float | None:
     due: float | None = db.value("next_due")
     if due is None or due > now:
         return due
-    for run_id, stage in db.rows("wake_due", now=now, limit=WAKE_LIMIT):
+    found = db.json("due", now=now, limit=WAKE_LIMIT)
+    ids = [job_id for job_id, _, _ in found]
+    db.do("wake_if_waiting", now=now, ids=to_json(ids))
+    for _, run_id, stage in found:
         ledger.moved(run_id, stage, JobState.WAITING, JobState.QUEUED)
+    ledger.journal_jobs("job.woken", ids, "")
     next_due: float | None = db.value("next_due")
     return next_due
 
@@ -277,8 +314,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
 
 
 def _gather_job(plan: Plan, name: str) -> NewJob:
-    stage = plan.stage(name)
-    assert stage is not None
+    [stage] = [stage for stage in plan.stages if stage.name == name]
     return NewJob(stage=name, key="gather", item=b"null", priority=stage.priority)
 
 
@@ -367,16 +403,27 @@ def _pick(db: Database, worker: str, grants: Sequence[Grant]) -> list[int]:
     return ids
 
 
-def keep_snapshots(db: Database, kept: Sequence[Kept]) -> list[int]:
-    """Refer to payloads that lie in segments already; equal content has one place."""
+def keep_snapshots(db: Database, worker: str, kept: Sequence[Kept]) -> list[int]:
+    """Refer to payloads that lie in segments already; equal content has one place.
+
+    Answers with an id for each; 0 for a page whose job is no longer this worker's, which is not kept.
+    """
     if not kept:
         return []
-    payloads = [(k.hash, k.segment, k.offset, k.length) for k in kept]
-    first_id = 1 + int(db.value("last_snapshot_id"))
-    rows = [
-        (i, k.job_id, k.run_id, k.url, k.hash, k.status, to_json(dict(k.headers)), k.fetched_at)
-        for i, k in enumerate(kept, first_id)
-    ]
-    db.do("add_payloads", payloads=to_json(payloads))
-    db.do("add_snapshots", snapshots=to_json(rows))
-    return [row[0] for row in rows]
+    job_ids = sorted({k.job_id for k in kept})
+    owned = set(db.json("owned_jobs", ids=to_json(job_ids), worker=worker))
+    places, rows, ids = [], [], []
+    next_id = 1 + int(db.value("last_snapshot_id"))
+    for k in kept:
+        if k.job_id not in owned:
+            ids.append(0)
+            continue
+        places.append((k.hash, k.segment, k.offset, k.length))
+        headers = to_json(dict(k.headers))
+        rows.append((next_id, k.job_id, k.run_id, k.url, k.hash, k.status, headers, k.fetched_at))
+        ids.append(next_id)
+        next_id += 1
+    if rows:
+        db.do("add_payloads", payloads=to_json(places))
+        db.do("add_snapshots", snapshots=to_json(rows))
+    return ids
