@@ -1,0 +1,244 @@
+"""The small world of the contract: a store on virtual time, and short words for what tests do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from penstock.clock import Clock, SystemClock
+from penstock.gates.lanes import LaneLimits
+from penstock.jobs.job import Claimed, JobState, NewJob
+from penstock.jobs.outcome import Effects, Flush, Mark, Merge, Note, Raised, Save, Settlement
+from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.store.sqlite.store import SqliteStore
+from penstock.store.store import Capacity, Enqueued, JobFilter, JobRow, RunRow, Store, Turn
+from penstock.testing import VirtualClock
+
+SITE = Plan(
+    (
+        PlannedStage("discover", "run", is_required=True),
+        PlannedStage("extract", "page", ("discover",)),
+        PlannedStage("persist", "candidate", ("extract",)),
+    )
+)
+WIDE = LaneLimits(concurrency=10_000, candidates=10_000)
+Ends = Settlement | Flush
+
+
+@dataclass(frozen=True)
+class StoreKind:
+    """One store that must keep the contract, and the few things a test does behind its back."""
+
+    name: str
+    open: Callable[[Path, Clock], Store]
+    dump: Callable[[Path], dict[str, list[Any]]]
+    tamper: Callable[[Path, str], None]
+    breaking: Callable[[Path, str, str], AbstractContextManager[None]]
+
+
+def dump_sqlite(path: Path) -> dict[str, list[Any]]:
+    connection = apsw.Connection(str(path))
+    names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
+    connection.close()
+    return found
+
+
+def tamper_sqlite(path: Path, sql: str) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute(sql)
+    connection.close()
+
+
+@contextmanager
+def breaking_sqlite(path: Path, act: str, table: str) -> Iterator[None]:
+    """While this lasts, every such act on this table fails."""
+    tamper_sqlite(
+        path,
+        f"CREATE TRIGGER broken BEFORE {act} ON {table} BEGIN SELECT RAISE(ABORT, 'planted'); END",
+    )
+    try:
+        yield
+    finally:
+        tamper_sqlite(path, "DROP TRIGGER broken")
+
+
+SQLITE = StoreKind("sqlite", SqliteStore, dump_sqlite, tamper_sqlite, breaking_sqlite)
+
+
+@dataclass
+class World:
+    """A store, its clock, and a worker called "w" that is registered from the start."""
+
+    kind: StoreKind
+    path: Path
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    limits: dict[int, LaneLimits] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.store = self.kind.open(self.path, self.clock)
+        self.register("w")
+
+    def register(self, *names: str) -> None:
+        for name in names:
+            self.store.register(name, "here", 1, "test")
+
+    def source(self, key: str = "acme.com", limits: LaneLimits = WIDE) -> int:
+        source_id = self.store.ensure_sources([key])[key]
+        self.limits[source_id] = limits
+        return source_id
+
+    def start(self, plan: Plan = SITE, source: str = "acme.com", key: str = "first") -> int:
+        source_id = self.source(source)
+        run_id, _ = self.store.start_run(
+            source_id, RunKind.FULL, plan, "v1", key=key, actor="test", reason="because"
+        )
+        return run_id
+
+    def start_with_pages(self, count: int, source: str = "acme.com", key: str = "first") -> int:
+        """A run whose discover has ended and that has this many pages queued."""
+        run_id = self.start(source=source, key=key)
+        [root] = [job for job in self.claim() if job.run_id == run_id]
+        self.turn("w", done(root, children=pages(count)))
+        return run_id
+
+    def turn(
+        self,
+        worker: str = "w",
+        *ends: Ends,
+        capacity: Capacity | None = None,
+        limits: Mapping[int, LaneLimits] | None = None,
+    ) -> Turn:
+        room = capacity or Capacity(0)
+        return self.store.turn(worker, ends, room, self.limits if limits is None else limits)
+
+    def claim(self, worker: str = "w", slots: int = 1000) -> list[Claimed]:
+        return self.turn(worker, capacity=Capacity(slots)).claimed
+
+    def one(self, worker: str = "w") -> Claimed:
+        [job] = self.claim(worker, 1)
+        return job
+
+    def enqueue(self, run_id: int, *keys: str, stage: str = "extract") -> list[Enqueued]:
+        return self.store.enqueue(run_id, [a_job(key, stage=stage) for key in keys])
+
+    def job(self, job_id: int) -> JobRow:
+        found = self.store.job(job_id)
+        assert found is not None
+        return found
+
+    def run(self, run_id: int) -> RunRow:
+        found = self.store.run(run_id)
+        assert found is not None
+        return found
+
+    def jobs(self, run_id: int, *states: JobState, stage: str | None = None) -> list[JobRow]:
+        return self.store.jobs(JobFilter(run_id=run_id, states=states, stage=stage, limit=100_000))
+
+    def kinds(self, job_id: int | None = None, run_id: int | None = None) -> list[str]:
+        found = self.store.events(run_id=run_id, job_id=job_id, limit=100_000)
+        return [event.kind for event in found]
+
+    def dump(self) -> dict[str, list[Any]]:
+        return self.kind.dump(self.path)
+
+    def tamper(self, sql: str) -> None:
+        self.kind.tamper(self.path, sql)
+
+    def breaking(self, act: str, table: str) -> AbstractContextManager[None]:
+        return self.kind.breaking(self.path, act, table)
+
+    def close(self) -> None:
+        problems = self.store.check()
+        self.store.close()
+        assert problems == [], "every test leaves a sound store behind"
+
+
+def a_job(key: str, item: Any = None, stage: str = "extract", priority: int = 5) -> NewJob:
+    return NewJob(stage, key, msgspec.json.encode(item), priority)
+
+
+def pages(count: int, priority: int = 5) -> list[NewJob]:
+    return [a_job(f"page-{number:06}", {"n": number}, priority=priority) for number in range(count)]
+
+
+def a_save(
+    key: str,
+    data: Any,
+    merge: Merge = "replace",
+    score: float | None = None,
+    snapshot: int | None = None,
+) -> Save:
+    return Save(
+        "product", key, msgspec.json.encode(data, order="deterministic"), score, merge, snapshot
+    )
+
+
+def done(
+    job: Claimed,
+    children: Sequence[NewJob] = (),
+    saves: Sequence[Save] = (),
+    effects: Effects | None = None,
+) -> Settlement:
+    wanted = effects or Effects(children=list(children), saves=list(saves))
+    return Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=wanted)
+
+
+def retried(job: Claimed, delay_s: float) -> Settlement:
+    return Settlement(
+        job.id, job.attempt, JobState.WAITING, delay_s, spends_try=True, reason="x", error="again"
+    )
+
+
+def snoozed(job: Claimed, delay_s: float) -> Settlement:
+    return Settlement(job.id, job.attempt, JobState.WAITING, delay_s, reason="not yet")
+
+
+def throttled(job: Claimed, delay_s: float, host: str = "acme.com") -> Settlement:
+    return Settlement(
+        job.id, job.attempt, JobState.WAITING, delay_s, is_throttle=True, reason="slow down",
+        closes_host=host, closes_for_s=delay_s,
+    )  # fmt: skip
+
+
+def quarantined(job: Claimed, error: str = "broken") -> Settlement:
+    return Settlement(
+        job.id, job.attempt, JobState.QUARANTINED, spends_try=True, reason="data", error=error
+    )
+
+
+def skipped(job: Claimed) -> Settlement:
+    return Settlement(job.id, job.attempt, JobState.SKIPPED, reason="nothing there")
+
+
+def released(job: Claimed) -> Settlement:
+    return Settlement(job.id, job.attempt, JobState.QUEUED, reason="drained")
+
+
+def everything(tag: str) -> Effects:
+    """Every kind of effect an attempt can have."""
+    return Effects(
+        children=[a_job(f"child-{tag}", {"tag": tag})],
+        saves=[a_save(f"record-{tag}", {"tag": tag}, score=0.5), a_save("shared", {"tag": tag})],
+        marks=[Mark("inbox", msgspec.json.encode({"cursor": tag}))],
+        signals=[Raised("gap", msgspec.json.encode({"tag": tag}))],
+        notes=[Note(f"noted {tag}")],
+        rejected=2,
+    )
+
+
+def enqueue_elsewhere(path: str, run_id: int, keys: Sequence[str]) -> list[int]:
+    """In a thread or process of its own: enqueue these keys one small batch at a time."""
+    store = SQLITE.open(Path(path), SystemClock())
+    ids: list[int] = []
+    for first in range(0, len(keys), 50):
+        answers = store.enqueue(run_id, [a_job(key) for key in keys[first : first + 50]])
+        ids += [answer.job_id for answer in answers]
+    store.close()
+    return ids

@@ -1,0 +1,314 @@
+"""The turn: settles and claims in one transaction, and lets nobody write who lost the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from penstock.jobs.job import Claimed, JobState
+from penstock.jobs.outcome import Effects, Flush
+from penstock.store.store import Capacity, Kept
+from tests.contract.scenes import (
+    Ends,
+    World,
+    a_job,
+    done,
+    everything,
+    pages,
+    quarantined,
+    released,
+    retried,
+    skipped,
+    snoozed,
+    throttled,
+)
+
+
+def late_ends(job: Claimed) -> list[Ends]:
+    """Every way in which an attempt can try to write."""
+    return [
+        done(job, effects=everything("late")),
+        retried(job, 1.0),
+        snoozed(job, 1.0),
+        throttled(job, 60.0),
+        quarantined(job),
+        skipped(job),
+        released(job),
+        Flush(job.id, job.attempt, everything("late")),
+    ]
+
+
+LATE = range(8)
+
+
+def lost_to_bury(world: World, job: Claimed) -> None:
+    world.store.bury("slow", "killed")
+
+
+def lost_to_another_worker(world: World, job: Claimed) -> None:
+    world.store.bury("slow", "killed")
+    assert world.one().id == job.id
+
+
+def lost_to_its_own_next_attempt(world: World, job: Claimed) -> None:
+    world.turn("slow", released(job))
+    assert world.one("slow").id == job.id
+
+
+def lost_to_cancel_job(world: World, job: Claimed) -> None:
+    world.store.cancel_job(job.id, "test", "no")
+
+
+def lost_to_cancel_run(world: World, job: Claimed) -> None:
+    world.store.cancel_run(job.run_id, "test", "no")
+
+
+def lost_to_its_own_end(world: World, job: Claimed) -> None:
+    world.turn("slow", done(job, children=pages(1)))
+
+
+LOSSES: list[Callable[[World, Claimed], None]] = [
+    lost_to_bury,
+    lost_to_another_worker,
+    lost_to_its_own_next_attempt,
+    lost_to_cancel_job,
+    lost_to_cancel_run,
+    lost_to_its_own_end,
+]
+
+
+@pytest.mark.parametrize("lose", LOSSES, ids=[loss.__name__ for loss in LOSSES])
+@pytest.mark.parametrize("which", LATE)
+def test_attempt_that_lost_its_job_changes_nothing(
+    world: World, lose: Callable[[World, Claimed], None], which: int
+) -> None:
+    world.register("slow")
+    world.start()
+    job = world.one("slow")
+    lose(world, job)
+    before = world.dump()
+
+    turn = world.turn("slow", late_ends(job)[which])
+
+    assert (turn.settled, turn.lost) == ([], [job.id])
+    assert world.dump() == before
+
+
+def test_worker_that_never_had_the_job_cannot_end_it(world: World) -> None:
+    world.register("thief")
+    world.start()
+    job = world.one()
+    before = world.dump()
+
+    assert world.turn("thief", done(job)).lost == [job.id]
+    assert world.turn("w", msgspec.structs.replace(done(job), attempt=job.attempt + 1)).lost == [
+        job.id
+    ]
+    assert world.dump() == before
+
+
+def test_earlier_attempt_is_not_let_in_by_a_later_one_of_the_same_turn(world: World) -> None:
+    run_id = world.start_with_pages(1)
+    stale = world.one()
+    world.turn("w", released(stale))
+    fresh = world.one()
+
+    turn = world.turn("w", done(stale, effects=everything("stale")), done(fresh))
+
+    assert (turn.settled, turn.lost) == ([fresh.id], [stale.id])
+    assert world.store.records("product") == []
+    assert world.run(run_id).state == "completed"
+
+
+def test_page_fetched_by_an_attempt_that_lost_its_job_is_not_kept(world: World) -> None:
+    world.register("slow")
+    world.start()
+    job = world.one("slow")
+    page = Kept(job.id, job.run_id, "https://acme.com/", 200, {}, 1.0, "h", "s", 0, 9)
+    world.store.bury("slow", "killed")
+    before = world.dump()
+
+    turn = world.store.turn("slow", [], Capacity(0), {}, [page])
+
+    assert turn.is_buried
+    assert len(turn.snapshot_ids) == 1
+    assert world.dump() == before
+
+
+def test_one_turn_settles_and_claims(world: World) -> None:
+    run_id = world.start()
+    root = world.one()
+
+    turn = world.turn("w", done(root, children=pages(3)), capacity=Capacity(2))
+
+    assert turn.settled == [root.id]
+    assert [job.key for job in turn.claimed] == ["page-000000", "page-000001"]
+    assert world.run(run_id).queued == 1
+
+
+def test_turn_that_fails_in_its_claim_settles_nothing(world: World) -> None:
+    world.start_with_pages(2)
+    job = world.one()
+    before = world.dump()
+
+    with world.breaking("UPDATE OF attempt", "job"), pytest.raises(Exception, match="planted"):
+        world.turn("w", done(job, effects=everything("a")), capacity=Capacity(1))
+
+    assert world.dump() == before
+    assert world.turn("w", done(job)).settled == [job.id]
+
+
+WRITES = [
+    ("INSERT", "job"),
+    ("INSERT", "job_item"),
+    ("UPDATE", "job"),
+    ("UPDATE", "run_stage"),
+    ("UPDATE", "run"),
+    ("INSERT", "record"),
+    ("UPDATE", "record"),
+    ("INSERT", "record_version"),
+    ("INSERT", "checkpoint"),
+    ("INSERT", "signal"),
+    ("INSERT", "event"),
+]
+
+
+@pytest.mark.parametrize(("act", "table"), WRITES)
+@pytest.mark.parametrize("is_flush", [False, True], ids=["end", "flush"])
+def test_effects_are_written_all_or_none(
+    world: World, act: str, table: str, is_flush: bool
+) -> None:
+    if is_flush and (act, table) == ("UPDATE", "job"):
+        pytest.skip("a flush leaves its job as it is")
+    world.start_with_pages(2)
+    first, second = world.claim()
+    world.turn("w", done(first, effects=everything("first")))
+    effects = everything("second")
+    end = Flush(second.id, second.attempt, effects) if is_flush else done(second, effects=effects)
+    before = world.dump()
+
+    with world.breaking(act, table), pytest.raises(Exception, match="planted"):
+        world.turn("w", end)
+
+    assert world.dump() == before
+    assert world.turn("w", end).settled == [second.id]
+    assert len(world.store.records("product")) == 3
+
+
+def test_every_effect_of_an_accepted_attempt_is_there(world: World) -> None:
+    run_id = world.start()
+    job = world.one()
+
+    world.turn("w", done(job, effects=everything("a")))
+
+    [child] = world.jobs(run_id, stage="extract")
+    assert (child.key, child.state) == ("child-a", JobState.QUEUED)
+    assert [row.key for row in world.store.records("product")] == ["record-a", "shared"]
+    assert world.store.checkpoints(world.source()) == {"inbox": {"cursor": "a"}}
+    assert len(world.dump()["signal"]) == 1
+    assert world.kinds(job.id) == ["job.started", "job.succeeded", "job.noted"]
+    assert world.run(run_id).rejected == 2
+
+
+def test_flush_writes_while_the_attempt_goes_on(world: World) -> None:
+    run_id = world.start()
+    job = world.one()
+
+    turn = world.turn("w", Flush(job.id, job.attempt, everything("a")), capacity=Capacity(5))
+
+    assert [child.key for child in turn.claimed] == ["child-a"]
+    assert world.job(job.id).state is JobState.RUNNING
+    assert world.turn("w", done(job, effects=everything("a"))).settled == [job.id]
+    assert len(world.jobs(run_id, stage="extract")) == 1
+    assert world.run(run_id).rejected == 4
+
+
+def test_flush_and_end_may_share_a_turn(world: World) -> None:
+    run_id = world.start()
+    job = world.one()
+    part = Flush(job.id, job.attempt, Effects(children=[a_job("a")]))
+
+    turn = world.turn("w", part, done(job, children=[a_job("a"), a_job("b")]))
+
+    assert turn.settled == [job.id, job.id]
+    assert [row.key for row in world.jobs(run_id, stage="extract")] == ["a", "b"]
+
+
+def test_attempt_ends_once_however_often_its_end_is_sent(world: World) -> None:
+    world.start_with_pages(1)
+    job = world.one()
+    late = Flush(job.id, job.attempt, everything("late"))
+
+    turn = world.turn("w", done(job), quarantined(job), done(job, effects=everything("b")), late)
+
+    assert turn.settled == [job.id]
+    assert turn.lost == [job.id] * 3
+    assert world.kinds(job.id) == ["job.started", "job.succeeded"]
+    assert world.store.records("product") == []
+
+
+@pytest.mark.parametrize("is_flush", [False, True], ids=["end", "flush"])
+def test_child_of_a_stage_the_run_does_not_have_fails_its_parent_only(
+    world: World, is_flush: bool
+) -> None:
+    """The pipeline was changed after the run had started; the other attempts must not suffer."""
+    world.start_with_pages(2)
+    good, odd = world.claim()
+    effects = Effects(children=[a_job("x", stage="enrich")], saves=[])
+    end = Flush(odd.id, odd.attempt, effects) if is_flush else done(odd, effects=effects)
+
+    turn = world.turn("w", end, done(good))
+
+    assert good.id in turn.settled
+    assert world.job(good.id).state is JobState.SUCCEEDED
+    assert world.job(odd.id).state is JobState.QUARANTINED
+    assert "enrich" in (world.job(odd.id).error or "")
+
+
+def test_turn_of_an_unknown_worker_claims_nothing(world: World) -> None:
+    world.start()
+
+    turn = world.turn("nobody", capacity=Capacity(5))
+
+    assert turn.is_buried
+    assert turn.claimed == []
+
+
+def test_claimed_job_carries_all_that_its_attempt_needs(world: World) -> None:
+    run_id = world.start()
+
+    job = world.one()
+
+    assert (job.run_id, job.source_id, job.stage) == (run_id, world.source(), "discover")
+    assert (job.attempt, job.tries, job.throttles, job.deaths) == (1, 0, 0, 0)
+    assert (job.is_resumed, job.item) == (False, "null")
+
+
+def test_snapshots_are_referred_to_in_the_turn_and_equal_content_lies_once(world: World) -> None:
+    world.start_with_pages(2)
+    one, two = world.claim()
+    kept = [
+        Kept(
+            job.id,
+            job.run_id,
+            f"https://acme.com/{job.id}",
+            200,
+            {"etag": "x"},
+            1.0,
+            "h",
+            seg,
+            0,
+            9,
+        )
+        for job, seg in ((one, "s1"), (two, "s2"))
+    ]
+
+    turn = world.store.turn("w", [done(one), done(two)], Capacity(0), {}, kept)
+
+    assert turn.snapshot_ids == [1, 2]
+    assert world.store.places(["h", "unknown"]) == {"h": ("s1", 0, 9)}
+    found = world.store.snapshot_of(two.id, f"https://acme.com/{two.id}")
+    assert found is not None
+    assert (found.segment, found.headers) == ("s1", {"etag": "x"})
