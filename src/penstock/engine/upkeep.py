@@ -60,6 +60,18 @@ class Upkeep:
             self._prune_at = now + PRUNE_EVERY_S
         if now >= self._segments_at:
             self._segments_at = now + SEGMENTS_EVERY_S
-            for segment in self._store.drop_unused_segments():
-                self._snapshots.remove(segment)
+            self._drop_segments()
         return False
+
+    def _drop_segments(self) -> None:
+        """Delete the files that nothing refers to, those of dead writers included.
+
+        A file outlives its last row by an hour at least: a worker that was about to refer to it once
+        more has done so by then, and it stays.
+        """
+        quiet_since = self._clock.now() - SEGMENTS_EVERY_S
+        in_use = self._store.segments_in_use()
+        for segment in self._snapshots.untouched_since(quiet_since):
+            if segment not in in_use:
+                self._snapshots.remove(segment)
+        self._store.drop_unused_payloads()

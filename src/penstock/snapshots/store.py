@@ -108,6 +108,13 @@ class SnapshotStore:
                 os.close(self._root)
                 self._root = -1
 
+    def untouched_since(self, moment: float) -> list[str]:
+        """Segments that nobody has written to since then (UTC, seconds)."""
+        files = [name for name in os.listdir(self._root) if name.endswith(_SUFFIX)]
+        quiet = [name for name in files if os.stat(name, dir_fd=self._root).st_mtime < moment]
+        names = sorted(name.removesuffix(_SUFFIX) for name in quiet)
+        return [name for name in names if _SEGMENT.fullmatch(name) and name != self._segment]
+
     def remove(self, segment: str) -> None:
         """Delete a whole segment, except the one being written; gone already is fine."""
         if segment == self._segment or not _SEGMENT.fullmatch(segment):

@@ -42,20 +42,21 @@ class Upkeep:
 
     def _prune_jobs(self, before: float, limit: int) -> int:
         with self._db.writing():
-            ids = self._db.json("old_jobs", before=before, limit=limit, after_id=0)
+            ids = self._db.json("old_jobs", before=before, limit=limit)
             if ids:
                 chosen = to_json(ids)
                 for query in ("drop_jobs", "drop_items", "drop_failures"):
                     self._db.do(query, ids=chosen)
             return len(ids)
 
-    def drop_unused_segments(self) -> list[str]:
-        """Forget segments that nothing refers to any more; the caller deletes the files."""
+    def drop_unused_payloads(self) -> int:
+        """Forget the payloads of segments that no snapshot refers to any more."""
         with self._db.writing():
-            unused = [row[0] for row in self._db.rows("unused_segments")]
-            for segment in unused:
-                self._db.do("drop_payloads_of", segment=segment)
-        return unused
+            return self._db.do("drop_unused_payloads")
+
+    def segments_in_use(self) -> set[str]:
+        """The segments that payloads lie in."""
+        return set(self._db.json("segments_in_use"))
 
     def truncate_wal(self) -> None:
         """Give the space of the write-ahead log back; does nothing while a reader is in the way."""

@@ -1,10 +1,10 @@
 -- name: old_jobs
 -- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
+-- From the runs to their jobs: the other way round, every batch would pass over all jobs that are not old.
 SELECT json_group_array(id) FROM (
-  SELECT job.id FROM job JOIN run ON run.id = job.run_id
-  WHERE job.id > :after_id AND run.finished_at < :before
-    AND job.state IN ('succeeded', 'skipped', 'cancelled')
-  ORDER BY job.id LIMIT :limit
+  SELECT job.id FROM run CROSS JOIN job ON job.run_id = run.id
+  WHERE run.finished_at < :before AND job.state IN ('succeeded', 'skipped', 'cancelled')
+  LIMIT :limit
 );
 
 -- name: drop_jobs
@@ -17,28 +17,41 @@ DELETE FROM job_item WHERE job_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM job_failure WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: drop_events
-DELETE FROM event WHERE id IN (SELECT id FROM event WHERE at < :before ORDER BY id LIMIT :limit) AND at < :before;
+-- The journal is in the order of time: where the first young line is, the old ones end.
+DELETE FROM event WHERE id IN (
+  SELECT id FROM event
+  WHERE id < coalesce((SELECT id FROM event WHERE at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
+  ORDER BY id LIMIT :limit
+);
 
 -- name: drop_versions
-DELETE FROM record_version WHERE rowid IN (SELECT rowid FROM record_version WHERE updated_at < :before LIMIT :limit);
+-- Counted from when it was superseded: the version before today's change may be years old and is still wanted.
+DELETE FROM record_version WHERE rowid IN (
+  SELECT rowid FROM record_version
+  WHERE rowid < coalesce((SELECT rowid FROM record_version WHERE superseded_at >= :before ORDER BY rowid LIMIT 1), 9223372036854775807)
+  ORDER BY rowid LIMIT :limit
+);
 
 -- name: drop_snapshots
 -- What a quarantined job fetched stays: it is the evidence.
 DELETE FROM snapshot WHERE id IN (
   SELECT s.id FROM snapshot AS s
-  WHERE s.fetched_at < :before
+  WHERE s.id < coalesce((SELECT id FROM snapshot WHERE fetched_at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
     AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled'))
   ORDER BY s.id LIMIT :limit
 );
 
--- name: unused_segments
-SELECT DISTINCT p.segment FROM payload AS p
-WHERE NOT EXISTS (
-  SELECT 1 FROM payload AS q JOIN snapshot AS s ON s.hash = q.hash WHERE q.segment = p.segment
+-- name: drop_unused_payloads
+-- Whole segments only: their files are what takes the space.
+DELETE FROM payload WHERE segment IN (
+  SELECT DISTINCT p.segment FROM payload AS p
+  WHERE NOT EXISTS (
+    SELECT 1 FROM payload AS q JOIN snapshot AS s ON s.hash = q.hash WHERE q.segment = p.segment
+  )
 );
 
--- name: drop_payloads_of
-DELETE FROM payload WHERE segment = :segment;
+-- name: segments_in_use
+SELECT json_group_array(DISTINCT segment) FROM payload;
 
 -- name: miscounted_stages
 -- Counters that do not equal the rows they count.
