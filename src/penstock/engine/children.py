@@ -49,6 +49,7 @@ class Children:
     def __init__(self, max_processes: int, root: Path) -> None:
         self._root = root
         self._free = asyncio.Semaphore(max(1, max_processes))
+        self._living: set[_Child] = set()
         self._idle: list[_Child] = []
         self._reaping: set[asyncio.Task[None]] = set()
 
@@ -59,6 +60,7 @@ class Children:
         """
         async with self._free:
             child = self._take_idle() or _Child(self._root)
+            self._living.add(child)
             try:
                 outcome = await child.perform(work, services)
             except BaseException:
@@ -71,8 +73,8 @@ class Children:
             return outcome
 
     async def close(self) -> None:
-        """End the idle children and wait until every one that was killed is gone."""
-        for child in self._idle:
+        """Kill every child, and wait until it is gone; an attempt in one of them has crashed."""
+        for child in list(self._living):
             self._end(child)
         self._idle = []
         while self._reaping:
@@ -87,6 +89,9 @@ class Children:
         return None
 
     def _end(self, child: _Child) -> None:
+        if child not in self._living:
+            return
+        self._living.remove(child)
         child.kill()
         task = asyncio.get_running_loop().create_task(child.reap())
         self._reaping.add(task)
@@ -183,7 +188,7 @@ class _Child:
 
     async def reap(self) -> None:
         """Wait until the process is gone."""
-        while self._process.poll() is None:  # noqa: ASYNC110  nothing else tells without a thread
+        while self._process.poll() is None:
             await asyncio.sleep(REAP_S)
 
 

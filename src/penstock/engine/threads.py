@@ -76,10 +76,13 @@ class Threads:
 
     @property
     def size(self) -> int:
-        return len(self._seats)
+        return sum(not seat.is_empty for seat in self._seats)
 
     def submit(self, errand: Errand) -> None:
-        """Have a thread run this; `finish` or `expire` is called on the loop, never both."""
+        """Have a thread run this, then `finish` it on the loop.
+
+        `expire` comes first if it takes too long; `finish` follows if its thread ever comes back.
+        """
         self._submitted += 1
         self._queue.put(errand)
         if self._timer is None:
@@ -184,12 +187,12 @@ class Threads:
         self._lost.append(seat)
 
     def _welcome_back(self) -> None:
+        self._seats = [seat for seat in self._seats if not seat.is_empty]
         for seat in [seat for seat in self._lost if seat.current is not seat.seen]:
             self._lost.remove(seat)
             self._seats.append(seat)
-        self._seats = [seat for seat in self._seats if not seat.is_empty]
-        for _ in range(len(self._seats) - self._max_threads):
-            self._queue.put(None)
+            if len(self._seats) > self._max_threads:
+                self._queue.put(None)
 
     def _grow(self, now: float) -> None:
         size = len(self._seats)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
@@ -37,11 +37,13 @@ def item_of(attempt: Attempt) -> Any:
 def walk_plain(node: Node, item: Any, attempt: Attempt) -> None:
     """Perform a plain step and all that follows it; blocks where an async step follows."""
     result = _call_plain(node, item, attempt)
-    if type(result) is GeneratorType:
+    if type(result) is not GeneratorType:
+        _pass_on_plain(node, result, attempt)
+        return
+    # Closed here and now: what a step opened in this thread may have to be closed in it.
+    with closing(result):
         for output in result:
             _pass_on_plain(node, output, attempt)
-    else:
-        _pass_on_plain(node, result, attempt)
 
 
 def _call_plain(node: Node, item: Any, attempt: Attempt) -> Any:
@@ -99,11 +101,12 @@ async def _walk_awaited(node: Node, item: Any, attempt: Attempt) -> None:
 
 
 async def _pass_on_result(node: Node, result: Any, attempt: Attempt) -> None:
-    if type(result) is GeneratorType:
+    if type(result) is not GeneratorType:
+        await _pass_on_async(node, result, attempt)
+        return
+    with closing(result):
         for output in result:
             await _pass_on_async(node, output, attempt)
-    else:
-        await _pass_on_async(node, result, attempt)
 
 
 async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
