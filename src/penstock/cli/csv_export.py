@@ -9,7 +9,8 @@ from typing import Any
 from penstock.cli.output import Output
 from penstock.cli.wording import harmless_lines
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@")
+BEFORE_FORMULA = ("\t", "\r")
 ABOUT = ("key", "score", "source", "run", "version", "updated_at")
 # Where data is not a mapping, or a field of it is called like one of the record's own.
 DATA = "data"
@@ -22,7 +23,7 @@ def write_csv(records: Callable[[], Iterable[Mapping[str, Any]]], out: Output) -
     """
     fields = columns(records())
     writer = csv.writer(out.stdout, lineterminator="\n")
-    writer.writerow([guarded(out.tidy(name)) for name in (*ABOUT, *fields)])
+    writer.writerow([guarded(out.masked(name)) for name in (*ABOUT, *fields)])
     late: set[str] = set()
     for record in records():
         cells = {**{name: record[name] for name in ABOUT}, **flat(record[DATA])}
@@ -52,10 +53,12 @@ def cell(value: Any, out: Output) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return guarded(harmless_lines(out.masked(value)))
+        return guarded(out.masked(value))
     return out.as_json(value)
 
 
 def guarded(text: str) -> str:
     """Text that a spreadsheet takes for text, whatever it begins with."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+    shown = harmless_lines(text)
+    is_formula = text.startswith(BEFORE_FORMULA) or shown.lstrip().startswith(FORMULA)
+    return f"'{shown}" if is_formula else shown

@@ -1,0 +1,347 @@
+"""What is printed: readable, the same everywhere, without secrets, and harmless to a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli import exits, main
+from penstock.cli.csv_export import write_csv
+from penstock.cli.output import Output
+from penstock.cli.shapes import event_shape, job_shape, record_shape, run_shape, worker_shape
+from penstock.cli.wording import count, duration, harmless, iso, local_time, shortened, until
+from penstock.engine.foreground import report
+from penstock.jobs.job import JobState
+from penstock.jobs.run import RunKind, RunState
+from penstock.store.store import EventRow, JobRow, RecordRow, RunRow, WorkerRow
+
+EVIL = "\x1b]0;owned\x07 \x1b[31mred\x9b2J\r\nnext \u202egnp.exe [bold]x[/bold]"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def printed(
+    *, is_terminal: bool = False, secrets: tuple[str, ...] = ()
+) -> tuple[Output, io.StringIO]:
+    stream = Terminal() if is_terminal else io.StringIO()
+    out = Output(stream, io.StringIO())
+    out.secrets = frozenset(secrets)
+    return out, stream
+
+
+def a_run(**changed: Any) -> RunRow:
+    row: dict[str, Any] = {
+        **{"id": 7, "source_id": 1, "source": "acme.com", "kind": RunKind.FULL},
+        **{"state": RunState.RUNNING, "actor": "kim", "reason": "", "pipeline_version": "v"},
+        **{"created_at": 100.0, "started_at": 110.0, "finished_at": None},
+        **{
+            "inserted": 3,
+            "updated": 2,
+            "unchanged": 1,
+            "rejected": 4,
+            "retried": 5,
+            "throttled": 6,
+        },
+        **{"pages": 10, "pages_done": 8, "candidates": 9, "queued": 1, "running": 1, "waiting": 2},
+        **{"skipped": 7, "quarantined": 3},
+    }
+    return RunRow(**{**row, **changed})
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0.0 s"),
+        (-1, "0.0 s"),
+        (0.44, "0.4 s"),
+        (12.4, "12 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (3600, "1 h"),
+        (3600 + 300, "1 h 5 min"),
+        (3 * 86400 + 4 * 3600 + 59, "3 d 4 h"),
+        (400 * 86400, "400 d"),
+    ],
+)
+def test_durations_are_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_a_program_reads_times_in_utc_to_the_millisecond() -> None:
+    assert iso(1_700_000_000.1239) == "2023-11-14T22:13:20.123Z"
+    assert iso(None) is None
+    assert iso(0) is None
+
+
+def test_a_moment_beyond_the_calendar_is_still_told() -> None:
+    assert iso(1e18) == "9999-12-30T00:00:00.000Z"
+    assert local_time(1e18).startswith("9999-12-")
+
+
+def test_what_is_due_is_due_now() -> None:
+    assert until(100.0, 100.0) == "now"
+    assert until(112.0, 100.0).startswith("in 12 s (1970-01-")
+
+
+def test_counts_know_their_plural() -> None:
+    assert [count(number, "job") for number in (0, 1, 2000)] == ["0 jobs", "1 job", "2,000 jobs"]
+
+
+def test_shortened_text_says_that_it_was() -> None:
+    assert shortened("abcdef", 6) == "abcdef"
+    assert shortened("abcdefg", 6) == "abcde…"
+
+
+# Harm.
+
+
+def test_text_from_outside_can_not_steer_the_terminal() -> None:
+    text = harmless(EVIL)
+    assert text.isprintable()
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_table_shows_text_from_outside_as_it_is_and_harmless(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    out, stream = printed(is_terminal=is_terminal)
+    out.table(("name", "state"), [(EVIL, "failed"), ("[red]", "completed")])
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 3
+    assert "[bold]x[/bold]" in lines[1]
+    assert "[red]" in lines[2]
+    assert all(line.isprintable() for line in lines)
+
+
+def test_json_has_no_control_character_either() -> None:
+    out, stream = printed()
+    out.json({"title": EVIL})
+    line = stream.getvalue().rstrip("\n")
+    assert not set(line) & {"\x1b", "\x9b", "\x07", "\r", "\n"}
+    assert json.loads(line) == {"title": EVIL}
+
+
+def test_lines_notes_errors_and_fields_are_harmless() -> None:
+    out, stream = printed()
+    out.line(EVIL)
+    out.fields([("error", EVIL), ("empty", ""), ("none", None), ("zero", 0)])
+    out.error(EVIL, EVIL)
+    assert isinstance(out.stderr, io.StringIO)
+    told = stream.getvalue() + out.stderr.getvalue()
+    assert all(line.isprintable() for line in told.splitlines())
+    assert stream.getvalue().splitlines()[-1] == "zero   0"
+
+
+# Secrets.
+
+
+def test_a_secret_is_masked_wherever_it_is_printed() -> None:
+    secret = 'sesame "öffne" dich'
+    out, stream = printed(secrets=(secret,))
+    out.line(f"key={secret}")
+    out.table(("url",), [(f"http://x/?key={secret}",)])
+    out.json({"url": secret, "deep": [{"inner": f"x{secret}", secret: 1}]})
+    out.json_list([secret])
+    out.error(f"refused: {secret}", secret)
+    write_csv(lambda: [_record({"token": secret, "nested": [secret]})], out)
+    assert isinstance(out.stderr, io.StringIO)
+    told = stream.getvalue() + out.stderr.getvalue()
+    assert secret not in told
+    assert json.dumps(secret)[1:-1] not in told
+    assert "sesame" not in told
+    assert told.count("***") >= 8
+
+
+# Tables and JSON.
+
+
+def test_a_list_is_one_array_with_an_element_to_a_line() -> None:
+    out, stream = printed()
+    out.json_list([{"a": 1}, {"a": 2}])
+    assert stream.getvalue() == '[\n{"a":1},\n{"a":2}\n]\n'
+    assert json.loads(stream.getvalue()) == [{"a": 1}, {"a": 2}]
+
+
+def test_an_empty_list_is_an_empty_array() -> None:
+    out, stream = printed()
+    out.json_list([])
+    assert json.loads(stream.getvalue()) == []
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs_to_be() -> None:
+    out, stream = printed()
+    out.table(("key", "n"), [("x" * 400, 5), ("y", 12345)])
+    head, first, second = stream.getvalue().splitlines()
+    assert head.split() == ["key", "n"]
+    assert first.split() == ["x" * 400, "5"]
+    assert second.split() == ["y", "12,345"]
+
+
+def test_a_table_on_a_terminal_fits_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out, stream = printed(is_terminal=True)
+    out.table(("key",), [("x" * 400,)])
+    assert max(len(line) for line in stream.getvalue().splitlines()) <= 40
+
+
+# Shapes.
+
+
+def test_runs_and_run_tell_the_same_of_a_run() -> None:
+    for row in (a_run(), a_run(finished_at=150.5), a_run(started_at=None)):
+        told, shape = report(row, 140.25), run_shape(row, 140.25)
+        assert shape["counts"] == told.counts
+        assert list(shape["counts"]) == list(told.counts)
+        names = ("run", "source", "kind", "state", "seconds")
+        assert [shape[name] for name in names] == [getattr(told, name) for name in names]
+
+
+def test_every_row_names_a_run_and_a_job_alike_and_tells_times_in_utc() -> None:
+    job = JobRow(
+        5, 7, "s", "extract", "page", "k", JobState.WAITING, 1, 1, 0, 0, None, 1.0, 2.0, "e", "data"
+    )
+    event = EventRow(9, 1.0, "job.started", "s", 7, 5, 1, "w", "")
+    worker = WorkerRow("w", "h", 1, "0", 1.0, 20.0)
+    assert job_shape(job) | {"job": 5, "run": 7, "error_kind": "data"} == job_shape(job)
+    assert event_shape(event) | {"event": 9, "run": 7, "job": 5} == event_shape(event)
+    assert worker_shape(worker, 10.0)["is_alive"] is True
+    assert worker_shape(worker, 20.0)["is_alive"] is False
+    for shape in (job_shape(job), event_shape(event)):
+        assert shape["at"] == "1970-01-01T00:00:01.000Z"
+
+
+def test_a_record_has_exactly_seven_fields() -> None:
+    row = RecordRow("k", {"a": 1}, 0.5, "s", 7, 2, 1.0, snapshot_id=3, pipeline_version="v")
+    assert record_shape(row) == {
+        **{"key": "k", "data": {"a": 1}, "score": 0.5, "source": "s", "run": 7, "version": 2},
+        "updated_at": "1970-01-01T00:00:01.000Z",
+    }
+
+
+# CSV.
+
+
+def _record(data: Any, key: str = "k") -> dict[str, Any]:
+    return {
+        **{"key": key, "data": data, "score": None, "source": "s", "run": 1, "version": 1},
+        "updated_at": "1970-01-01T00:00:01.000Z",
+    }
+
+
+def as_csv(*records: dict[str, Any]) -> list[dict[str, str]]:
+    out, stream = printed()
+    write_csv(lambda: iter(records), out)
+    return list(csv.DictReader(io.StringIO(stream.getvalue())))
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", " =", "\x00="])
+def test_csv_text_can_not_be_taken_for_a_formula(start: str) -> None:
+    [row] = as_csv(_record({"cell": f"{start}SUM(A1)", f"{start}field": "x"}, key=f"{start}k"))
+    assert row["cell"].startswith("'")
+    assert row["key"].startswith("'")
+    assert all(not name.startswith(start) for name in row)
+
+
+def test_csv_numbers_stay_numbers() -> None:
+    [row] = as_csv(_record({"n": -5, "f": -0.5, "yes": True, "none": None}))
+    assert (row["n"], row["f"], row["yes"], row["none"]) == ("-5", "-0.5", "true", "")
+
+
+def test_csv_has_a_column_for_every_field_of_any_record() -> None:
+    first, second = as_csv(_record({"a": 1}), _record({"b": {"deep": [1, "x"]}, "key": "own"}))
+    assert (first["a"], first["b"], first["data.key"]) == ("1", "", "")
+    assert (second["a"], second["b"]) == ("", '{"deep":[1,"x"]}')
+    assert (second["key"], second["data.key"]) == ("k", "own")
+
+
+def test_csv_takes_data_that_is_not_a_mapping() -> None:
+    first, second = as_csv(_record([1, 2]), _record("text\nof two lines"))
+    assert (first["data"], second["data"]) == ("[1,2]", "text\nof two lines")
+
+
+def test_csv_says_which_field_came_too_late_for_a_column() -> None:
+    out, _ = printed()
+    passes = iter([[_record({"a": 1})], [_record({"a": 1, "late": 2})]])
+    write_csv(lambda: next(passes), out)
+    assert isinstance(out.stderr, io.StringIO)
+    assert "not included: late" in out.stderr.getvalue()
+
+
+# What happens to the unexpected.
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("PENSTOCK_DEBUG", raising=False)
+    return tmp_path
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def open_project(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("penstock.project.Project.open", open_project)
+
+
+def test_a_bug_is_one_line_and_its_traceback_is_kept_for_its_owner(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken(monkeypatch, ZeroDivisionError("division by zero"))
+    assert main(["status", "--project", "."]) == exits.BUG
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "penstock: ZeroDivisionError: division by zero"
+    [log] = temporary.glob("penstock-crash-*.log")
+    assert second == f"  this is a bug; its traceback is in {log}"
+    assert "Traceback (most recent call last)" in log.read_text()
+    assert log.stat().st_mode & 0o077 == 0
+
+
+def test_debugging_shows_the_traceback(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DEBUG", "1")
+    broken(monkeypatch, ZeroDivisionError("division by zero"))
+    assert main(["status", "--project", str(temporary)]) == exits.BUG
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), exits.INTERRUPTED, "penstock: interrupted"),
+        (PermissionError(13, "No", "x.db"), exits.BUG, "penstock: [Errno 13] No: 'x.db'"),
+        (MemoryError(), exits.BUG, "penstock: MemoryError"),
+    ],
+)  # fmt: skip
+def test_what_the_machine_or_the_operator_did_is_no_bug(
+    error: BaseException,
+    code: int,
+    line: str,
+    temporary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    broken(monkeypatch, error)
+    assert main(["status", "--project", "."]) == code
+    assert capsys.readouterr().err.splitlines()[0] == line
+    assert os.listdir(temporary) == []
