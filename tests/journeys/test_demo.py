@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import penstock
+from penstock.demo.folder import lay_out
 from penstock.demo.site import Site
+from tests.journeys.rig import ENVIRONMENT, PENSTOCK
 
-ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
-    "PYTHONPATH": str(Path(penstock.__file__).parents[1]),
-    "PYTHONUNBUFFERED": "1",
-}
-PENSTOCK = [sys.executable, "-m", "penstock"]
 UNDER_A_MINUTE_S = 60
 
 RECORDS = {"product": 208, "article": 36, "offer": 39}
+# Rejected candidates are skipped jobs too, beside three pages that robots.txt forbids and an article
+# that is not written yet.
 FIRST = {
     "catalogue": {
-        **{"pages": 220, "candidates": 217, "accepted": 212, "rejected": 5, "skipped": 3},
+        **{"pages": 220, "candidates": 217, "accepted": 212, "rejected": 5, "skipped": 8},
         **{"inserted": 208, "updated": 0, "unchanged": 4, "quarantined": 0, "retried": 0},
     },
     "news": {
-        **{"pages": 40, "candidates": 39, "accepted": 36, "rejected": 3, "skipped": 1},
+        **{"pages": 40, "candidates": 39, "accepted": 36, "rejected": 3, "skipped": 4},
         **{"inserted": 36, "updated": 0, "unchanged": 0, "quarantined": 0, "retried": 0},
     },
     "flaky": {
@@ -70,7 +65,10 @@ def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path:
     first = demo(tmp_path)
     assert {name: each["state"] for name, each in first["sources"].items()} == STATES
     assert {source: counts(first, source) for source in FIRST} == FIRST
-    assert first["sources"]["flaky"]["counts"]["retried"] > 0
+    flaky = first["sources"]["flaky"]["counts"]
+    # At least: a machine that is busy may time out on a page that would have answered.
+    assert flaky["retried"] >= 26
+    assert flaky["throttled"] >= 8
     assert first["totals"]["pages"] == 305
     assert first["records"] == {"before": {}, "after": RECORDS}
 
@@ -126,6 +124,15 @@ def test_demo_refuses_a_folder_that_is_not_its_own(tmp_path: Path) -> None:
     assert done.returncode == 7
     assert "not empty" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_demo_says_which_source_is_paused_instead_of_waiting_for_it(tmp_path: Path) -> None:
+    lay_out(tmp_path / "here", {"catalogue": 1, "news": 2, "flaky": 3})
+    assert run("pause", "flaky", "--project", "here", cwd=tmp_path).returncode == 0
+    done = run("demo", "--dir", "here", cwd=tmp_path)
+    assert done.returncode == 7
+    assert "flaky is paused" in done.stderr
+    assert "resume flaky" in done.stderr
 
 
 @pytest.mark.timeout(90)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import shlex
 import shutil
 import sys
 import threading
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command
+from penstock.errors import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,28 +21,24 @@ if TYPE_CHECKING:
     from penstock.demo.telling import LineProgress, LiveProgress, Summary
     from penstock.project import Project
 
+DESCRIPTION = """\
+Make a project folder, serve a small site on loopback and ingest it: a healthy catalogue, a newspaper's
+feed, and a bad neighbour that throttles, hangs and breaks. It ends by itself, in under a minute. Run
+again in the same folder, it shows that nothing is doubled."""
 EXAMPLES = """\
-examples:
   penstock demo                       ingest the demo site into ./penstock-demo
-  penstock demo                       once more: nothing is doubled
   penstock demo --dir /tmp/d --json   elsewhere, and the summary as JSON
-  penstock demo --keep-serving        keep the site up, to play with it from another terminal
-"""
+  penstock demo --keep-serving        keep the site up, to play with it from another terminal"""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "demo",
-        help="ingest a bundled site, good and bad, and see what comes of it",
-        description="Make a project folder, serve a small site on loopback and ingest it: a healthy "
-        "catalogue, a newspaper's feed, and a bad neighbour that throttles, hangs and breaks.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "demo", "ingest a bundled site, good and bad", DESCRIPTION, EXAMPLES
     )
     parser.add_argument(
         "--dir", type=Path, default=Path("penstock-demo"), help="the folder (./penstock-demo)"
     )
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+    parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
     parser.add_argument(
         "--keep-serving", action="store_true", help="serve the site until Ctrl-C when all is done"
     )
@@ -48,27 +47,37 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(args: argparse.Namespace) -> int:
     """Ingest the demo site. A bad neighbour is part of the demo, so its partial run is no failure."""
-    from rich.console import Console
-
     from penstock.demo.folder import known_ports, lay_out
     from penstock.demo.site import Site
     from penstock.engine.foreground import Interrupted
 
-    # With --json, what a person would like to read goes where it can't spoil the object.
-    out = sys.stderr if args.json else sys.stdout
-    console = Console(file=out, markup=False, highlight=False, soft_wrap=not out.isatty())
+    out: Output = args.out
+    console = _console(args)
     try:
         with Site(known_ports(args.dir)) as site:
             lay_out(args.dir, site.ports)
-            console.print(_opening(args.dir, site.ports))
-            summary = _ingest(args.dir, console)
-            _tell(summary, args, console)
+            console.print(out.tidy(f"Project {args.dir}; serving on 127.0.0.1:"))
+            console.print(_served(site.ports), "\n")
+            _tell(_ingest(args.dir, console), args, console)
             if args.keep_serving:
                 _wait_for_ctrl_c(console)
     except (KeyboardInterrupt, Interrupted):
         console.print("stopped; nothing is lost: run the same command and it goes on from here")
         return exits.INTERRUPTED
     return exits.DONE
+
+
+def _console(args: argparse.Namespace) -> Console:
+    from rich.console import Console
+
+    # With --json, what a person would like to read goes where it can't spoil the object.
+    stream = args.out.stderr if args.json else args.out.stdout
+    is_piped = not stream.isatty()
+    return Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=is_piped)
+
+
+def _served(ports: dict[str, int]) -> str:
+    return ", ".join(f"{host} on port {port}" for host, port in ports.items())
 
 
 def _ingest(folder: Path, console: Console) -> Summary:
@@ -87,8 +96,14 @@ def _ingest(folder: Path, console: Console) -> Summary:
 
 def _run_of(project: Project, source: str) -> int:
     """The run that an earlier demo had to leave unfinished, or else a new one."""
-    left = (run.id for run in project.store.runs(active_only=True) if run.source == source)
-    return next(left, None) or project.run(source, actor="demo")
+    row = next((each for each in project.store.sources() if each.key == source), None)
+    left = [run for run in project.store.runs(active_only=True) if run.source == source]
+    place = f"--project {shlex.quote(str(project.settings.root))}"
+    if row is not None and row.paused_at is not None:
+        raise Refused(f"{source} is paused", f"{_program()} resume {source} {place}")
+    if left and left[0].state == "paused":
+        raise Refused(f"run {left[0].id} is paused", f"{_program()} resume {left[0].id} {place}")
+    return left[0].id if left else project.run(source, actor="demo")
 
 
 def _progress(console: Console) -> LiveProgress | LineProgress:
@@ -97,33 +112,29 @@ def _progress(console: Console) -> LiveProgress | LineProgress:
     return LiveProgress(console) if console.is_terminal else LineProgress(console)
 
 
-def _opening(folder: Path, ports: dict[str, int]) -> str:
-    served = ", ".join(f"{host} on port {port}" for host, port in ports.items())
-    return f"Project {folder}; serving on 127.0.0.1:\n{served}.\n"
-
-
 def _tell(summary: Summary, args: argparse.Namespace, console: Console) -> None:
     from penstock.demo.telling import summary_table
 
+    out: Output = args.out
     if args.json:
-        print(json.dumps({"dir": str(args.dir), **summary.as_json()}))
+        out.json({"dir": str(args.dir), **summary.as_json()})
         return
-    console.print(summary_table(summary.reports, summary.totals))
-    console.print()
-    for sentence in summary.sentences():
-        console.print(sentence)
-    console.print(_where(args.dir))
+    console.print(summary_table(summary.reports, summary.totals), "")
+    for line in (*summary.sentences(), *_what_next(args.dir)):
+        console.print(out.tidy(line))
 
 
-def _where(folder: Path) -> str:
-    penstock, place = _program(), f"--project {folder}"
-    return f"""\
-They are in {folder / "penstock.db"}; the pages as they were fetched are in {folder / "snapshots"}.
-
-Three things to try next:
-  {penstock} records product {place}
-  {penstock} jobs --state quarantined {place}
-  {penstock} demo --dir {folder}"""
+def _what_next(folder: Path) -> list[str]:
+    penstock, place = _program(), shlex.quote(str(folder))
+    store, snapshots = folder / "penstock.db", folder / "snapshots"
+    return [
+        f"They are in {store}, the pages as they were fetched in {snapshots}.",
+        "",
+        "Three things to try next:",
+        f"  {penstock} records product --project {place}",
+        f"  {penstock} jobs --state quarantined --project {place}",
+        f"  {penstock} demo --dir {place}",
+    ]
 
 
 def _program() -> str:

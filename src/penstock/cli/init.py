@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from penstock.cli import exits
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command
 from penstock.errors import Refused, UsageError
 
 GITIGNORE = ".gitignore"
+DESCRIPTION = """\
+Write penstock.yaml, products.py (a first pipeline of twenty lines) and .gitignore. A file that is
+there already is never overwritten."""
 EXAMPLES = """\
-examples:
   penstock init              a project in this folder
-  penstock init shop-watch   a project in ./shop-watch
-"""
+  penstock init shop-watch   a project in ./shop-watch"""
 
 
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "init",
-        help="make a new project with a first pipeline",
-        description="Write penstock.yaml, products.py (a first pipeline of twenty lines) and "
-        ".gitignore. A file that is there already is never overwritten.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "init", "make a project with a first pipeline", DESCRIPTION, EXAMPLES
     )
     parser.add_argument(
         "dir", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder (this one)"
@@ -34,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the first project, all of it or none; a .gitignore that is there is kept."""
     from penstock.demo.folder import template
 
+    out: Output = args.out
     folder: Path = args.dir
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file, not a folder")
@@ -47,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name in texts.keys() - there:
         (folder / name).write_text(texts[name], encoding="utf-8")
-    print(_report(folder, sorted(texts.keys() - there), keeps_gitignore=bool(there)))
-    return 0
+    for line in _report(folder, sorted(texts.keys() - there), keeps_gitignore=bool(there)):
+        out.line(line)
+    return exits.DONE
 
 
 def _file_name(template_name: str) -> str:
@@ -56,12 +57,14 @@ def _file_name(template_name: str) -> str:
     return GITIGNORE if template_name == "gitignore" else template_name
 
 
-def _report(folder: Path, written: list[str], keeps_gitignore: bool) -> str:
-    enter = "" if folder == Path() else f"  cd {folder}\n"
-    kept = "\nYour .gitignore was kept; let it ignore penstock.db* and snapshots/."
-    return f"""\
-Wrote {", ".join(str(folder / name) for name in written)}.{kept if keeps_gitignore else ""}
-
-Put your site and its sitemap into {folder / "penstock.yaml"}, in place of example.com. Then:
-{enter}  penstock run example.com
-  penstock records product"""
+def _report(folder: Path, written: list[str], keeps_gitignore: bool) -> list[str]:
+    kept = "Your .gitignore was kept; let it ignore penstock.db* and snapshots/."
+    return [
+        f"Wrote {', '.join(str(folder / name) for name in written)}.",
+        *([kept] if keeps_gitignore else []),
+        "",
+        f"In {folder / 'penstock.yaml'}, put your site in place of example.com. Then:",
+        *([] if folder == Path() else [f"  cd {folder}"]),
+        "  penstock run example.com",
+        "  penstock records product",
+    ]
