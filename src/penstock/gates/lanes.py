@@ -84,12 +84,12 @@ class Budget:
 
     def fits(self, head: Head) -> int:
         """How many jobs of this stage still fit."""
-        count = self.slots
+        count = float(self.slots)
         if head.cpu > 0:
-            count = min(count, int((self.cpu + 1e-9) // head.cpu))
+            count = min(count, (self.cpu + 1e-9) / head.cpu)
         if head.memory_mb > 0:
-            count = min(count, int((self.memory_mb + 1e-9) // head.memory_mb))
-        return max(0, count)
+            count = min(count, (self.memory_mb + 1e-9) / head.memory_mb)
+        return max(0, int(count))
 
     def take(self, head: Head, count: int) -> None:
         self.slots -= count
@@ -123,6 +123,7 @@ class Sharing:
     def __init__(self) -> None:
         self._deficit: dict[int, float] = {}
         self._after = -1
+        self._cut_short: int | None = None
         self._visited: list[_Open] = []
 
     def share(self, lanes: Iterable[Lane], budget: Budget, now: float) -> list[Grant]:
@@ -145,9 +146,13 @@ class Sharing:
                 continue
             depth = {(h.run_id, h.stage): h.depth for h in lane.heads}
             opened.append(_Open(lane, verdict.pages, verdict.candidates, depth))
-        opened.sort(key=lambda entry: (entry.lane.source_id <= self._after, entry.lane.source_id))
-        self._visited = opened
         present = {entry.lane.source_id for entry in opened}
+        if self._cut_short not in present:
+            self._cut_short = None
+        # A lane whose visit was cut short is the first again; otherwise the one after the last.
+        last = self._after if self._cut_short is None else self._after - 1
+        opened.sort(key=lambda entry: (entry.lane.source_id <= last, entry.lane.source_id))
+        self._visited = opened
         self._deficit = {key: value for key, value in self._deficit.items() if key in present}
         return list(opened)
 
@@ -157,16 +162,23 @@ class Sharing:
         for entry in ring:
             if budget.slots <= 0:
                 break
-            source_id = entry.lane.source_id
-            deficit = self._deficit.get(source_id, 0.0) + quantum * entry.lane.limits.weight
-            served = self._serve(entry, budget, int(deficit))
-            self._deficit[source_id] = deficit - served
-            self._after = source_id
-            if served == int(deficit) or (served == 0 and int(deficit) == 0):
+            if self._visit(entry, budget, quantum):
                 left.append(entry)
-            else:
-                self._deficit[source_id] = 0.0
         return left
+
+    def _visit(self, entry: _Open, budget: Budget, quantum: float) -> bool:
+        """Serve a lane its share of this round; True if it may have more to start."""
+        source_id = entry.lane.source_id
+        deficit = self._deficit.get(source_id, 0.0)
+        if source_id != self._cut_short:
+            deficit += quantum * entry.lane.limits.weight
+        wanted = int(deficit)
+        served = self._serve(entry, budget, wanted)
+        is_cut_short = served < wanted and budget.slots <= 0
+        self._after = source_id
+        self._cut_short = source_id if is_cut_short else None
+        self._deficit[source_id] = deficit - served if served == wanted or is_cut_short else 0.0
+        return served == wanted
 
     def _serve(self, entry: _Open, budget: Budget, wanted: int) -> int:
         served = 0

@@ -22,6 +22,7 @@ from penstock.jobs.outcome import (
 
 MAX_THROTTLES = 100
 MAX_DEATHS = 3
+MAX_SNOOZE_S = 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def settle(job: Claimed, outcome: Outcome, retry: RetryClass, rng: random.Random
         case Cancelled(reason):
             return replace(base, state=JobState.QUEUED, reason=reason)
         case Snoozed(delay_s, reason):
-            return replace(base, state=JobState.WAITING, delay_s=max(0.0, delay_s), reason=reason)
+            delay_s = min(max(0.0, delay_s), MAX_SNOOZE_S)
+            return replace(base, state=JobState.WAITING, delay_s=delay_s, reason=reason)
         case Throttled():
             return _settle_throttled(base, job, outcome, rng)
         case Failed():

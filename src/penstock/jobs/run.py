@@ -100,7 +100,7 @@ def advance(plan: Plan, counts: Mapping[str, StageCount]) -> Advance:
         count = counts.get(stage.name, StageCount())
         upstream_closed = all(closed[name] for name in stage.after)
         upstream_broken = any(name in broken for name in stage.after)
-        if upstream_broken or (stage.is_required and count.quarantined and not count.open):
+        if upstream_broken or (stage.is_required and _came_to_nothing(count)):
             broken.add(stage.name)
         if stage.is_gather and not count.total and upstream_closed and not upstream_broken:
             start.append(stage.name)
@@ -112,11 +112,19 @@ def advance(plan: Plan, counts: Mapping[str, StageCount]) -> Advance:
     return Advance(ends_as=_verdict(plan, counts, bool(broken)))
 
 
+def _came_to_nothing(count: StageCount) -> bool:
+    """A required stage has ended and something of it failed, or all of it was cancelled."""
+    return not count.open and (
+        count.quarantined > 0 or (count.cancelled > 0 and count.cancelled == count.total)
+    )
+
+
 def _verdict(plan: Plan, counts: Mapping[str, StageCount], is_broken: bool) -> RunState:
-    if is_broken:
+    bad = [s for s in plan.stages if counts.get(s.name, StageCount()).quarantined]
+    if any(stage.is_required for stage in bad):
         return RunState.FAILED
-    pages = [counts.get(s.name, StageCount()) for s in plan.stages if s.unit != "run"]
-    bad = sum(count.quarantined for count in pages)
+    if is_broken:
+        return RunState.CANCELLED
     if not bad:
         return RunState.COMPLETED
     for stage in plan.stages:

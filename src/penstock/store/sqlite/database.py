@@ -81,7 +81,8 @@ class Database:
     def _prepare(self, connection: apsw.Connection) -> None:
         known = connection.pragma("application_id")
         version = connection.pragma("user_version")
-        if known not in (0, APPLICATION_ID) or (known == 0 and version != 0):
+        is_empty = version == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        if known != APPLICATION_ID and not (known == 0 and is_empty):
             raise StoreError(f"{self.path} is a database, but not one of Penstock's")
         newest = migrations()[-1][0]
         if version > newest:

@@ -119,9 +119,9 @@ WHERE id = :id AND state = :leaves
 RETURNING run_id, source_id, stage, attempt;
 
 -- name: cancel_running_of_run
-UPDATE job SET state = 'cancelled', worker = NULL, at = :now
+UPDATE job INDEXED BY job_running SET state = 'cancelled', worker = NULL, at = :now
 WHERE state = 'running' AND run_id = :run_id
-RETURNING id, stage;
+RETURNING id, stage, attempt;
 
 -- name: unswept_run
 SELECT id FROM run WHERE state = 'cancelled' AND swept_at IS NULL LIMIT 1;
@@ -130,8 +130,14 @@ SELECT id FROM run WHERE state = 'cancelled' AND swept_at IS NULL LIMIT 1;
 UPDATE run SET swept_at = :now WHERE id = :run_id AND state = 'cancelled';
 
 -- name: open_of_run
+-- By the indexes of open jobs: by that of the run, each batch would pass over all that were swept before.
 SELECT json_group_array(json_array(id, stage, state)) FROM (
-  SELECT id, stage, state FROM job WHERE run_id = :run_id AND state IN ('queued', 'waiting', 'held') LIMIT :limit
+  SELECT id, stage, state FROM job INDEXED BY job_ready WHERE run_id = :run_id AND state = 'queued'
+  UNION ALL
+  SELECT id, stage, state FROM job INDEXED BY job_waiting WHERE run_id = :run_id AND state = 'waiting'
+  UNION ALL
+  SELECT id, stage, state FROM job INDEXED BY job_held WHERE run_id = :run_id AND state = 'held'
+  LIMIT :limit
 );
 
 -- name: cancel_jobs_if_open
@@ -151,6 +157,9 @@ RETURNING id, stage, attempt;
 -- name: job_state
 SELECT state, run_id FROM job WHERE id = :id;
 
+-- name: run_state_of_job
+SELECT run.state FROM job JOIN run ON run.id = job.run_id WHERE job.id = :id;
+
 -- name: jobs
 SELECT json_group_array(json_object(
   'id', j.id, 'run_id', j.run_id, 'source', s.key, 'stage', j.stage, 'unit', j.unit, 'key', j.key,
@@ -159,8 +168,7 @@ SELECT json_group_array(json_object(
 ))
 FROM (
   SELECT * FROM job
-  WHERE id > :after_id
-    AND (:id IS NULL OR id = :id)
+  WHERE id > :after_id AND id <= coalesce(:id, 9223372036854775807)
     AND (:run_id IS NULL OR run_id = :run_id)
     AND (:source_id IS NULL OR source_id = :source_id)
     AND (:stage IS NULL OR stage = :stage)

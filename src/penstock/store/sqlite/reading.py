@@ -80,7 +80,7 @@ class Reading:
             "jobs",
             list[JobRow],
             id=job_id,
-            after_id=0,
+            after_id=job_id - 1,
             run_id=None,
             source_id=None,
             stage=None,

@@ -4,8 +4,8 @@ FROM json_each(:keys) AS k
 CROSS JOIN record AS r ON r.collection = k.value ->> 0 AND r.key = k.value ->> 1;
 
 -- name: keep_versions
-INSERT INTO record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at)
-SELECT r.id, r.version, r.data, r.score, r.source_id, r.run_id, r.snapshot_id, r.pipeline_version, r.updated_at
+INSERT INTO record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at)
+SELECT r.id, r.version, r.data, r.score, r.source_id, r.run_id, r.snapshot_id, r.pipeline_version, r.updated_at, :now
 FROM json_each(:ids) AS c CROSS JOIN record AS r ON r.id = c.value;
 
 -- name: update_records

@@ -100,7 +100,7 @@ def _write(db: Database, ledger: Ledger, present: dict[tuple[str, str], _Present
         else:
             updates.append((r.id, r.version + 1, *tail))
     if updates:
-        db.do("keep_versions", ids=to_json([row[0] for row in updates]))
+        db.do("keep_versions", now=ledger.now, ids=to_json([row[0] for row in updates]))
         db.do("update_records", now=ledger.now, updates=to_json(updates))
     if inserts:
         db.do("insert_records", now=ledger.now, inserts=to_json(inserts))

@@ -56,7 +56,7 @@ RETURNING id, source_id;
 
 -- name: end_run_if_active
 UPDATE run SET state = :state, finished_at = :now, started_at = coalesce(started_at, :now)
-WHERE id = :id AND state IN ('running', 'paused');
+WHERE id = :id AND state IN ('queued', 'running', 'paused');
 
 -- name: pause_run_if_active
 UPDATE run SET state = 'paused', started_at = coalesce(started_at, :now)
@@ -87,29 +87,30 @@ SELECT id FROM run WHERE source_id = :source_id AND state IN ('queued', 'running
 
 -- name: runs
 SELECT json_group_array(json_object(
-  'id', r.id, 'source_id', r.source_id, 'source', s.key, 'kind', r.kind, 'state', r.state,
+  'id', r.id, 'source_id', r.source_id, 'source', r.source, 'kind', r.kind, 'state', r.state,
   'actor', r.actor, 'reason', r.reason, 'pipeline_version', r.pipeline_version,
   'created_at', r.created_at, 'started_at', r.started_at, 'finished_at', r.finished_at,
   'inserted', r.inserted, 'updated', r.updated, 'unchanged', r.unchanged, 'rejected', r.rejected,
   'retried', r.retried, 'throttled', r.throttled,
-  'pages', g.pages, 'pages_done', g.pages_done, 'candidates', g.candidates,
-  'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
-  'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
+  'pages', r.pages, 'pages_done', r.pages_done, 'candidates', r.candidates,
+  'queued', r.queued, 'running', r.running, 'waiting', r.waiting, 'held', r.held,
+  'succeeded', r.succeeded, 'skipped', r.skipped, 'quarantined', r.quarantined, 'cancelled', r.cancelled
 ))
 FROM (
-  SELECT * FROM run
-  WHERE (:id IS NULL OR id = :id)
-    AND (:source_id IS NULL OR source_id = :source_id)
-    AND (NOT :active_only OR state IN ('queued', 'running', 'paused'))
-  ORDER BY id DESC LIMIT :limit
-) AS r
-JOIN source AS s ON s.id = r.source_id
-JOIN (
-  SELECT run_id,
-    sum(CASE WHEN unit = 'page' THEN queued + running + waiting + held + succeeded + skipped + quarantined + cancelled ELSE 0 END) AS pages,
-    sum(CASE WHEN unit = 'page' THEN succeeded + skipped + quarantined + cancelled ELSE 0 END) AS pages_done,
-    sum(CASE WHEN unit = 'candidate' THEN queued + running + waiting + held + succeeded + skipped + quarantined + cancelled ELSE 0 END) AS candidates,
-    sum(queued) AS queued, sum(running) AS running, sum(waiting) AS waiting, sum(held) AS held,
-    sum(succeeded) AS succeeded, sum(skipped) AS skipped, sum(quarantined) AS quarantined, sum(cancelled) AS cancelled
-  FROM run_stage GROUP BY run_id
-) AS g ON g.run_id = r.id;
+  SELECT r.*, s.key AS source,
+    sum(CASE WHEN g.unit = 'page' THEN g.queued + g.running + g.waiting + g.held + g.succeeded + g.skipped + g.quarantined + g.cancelled ELSE 0 END) AS pages,
+    sum(CASE WHEN g.unit = 'page' THEN g.succeeded + g.skipped + g.quarantined + g.cancelled ELSE 0 END) AS pages_done,
+    sum(CASE WHEN g.unit = 'candidate' THEN g.queued + g.running + g.waiting + g.held + g.succeeded + g.skipped + g.quarantined + g.cancelled ELSE 0 END) AS candidates,
+    sum(g.queued) AS queued, sum(g.running) AS running, sum(g.waiting) AS waiting, sum(g.held) AS held,
+    sum(g.succeeded) AS succeeded, sum(g.skipped) AS skipped, sum(g.quarantined) AS quarantined, sum(g.cancelled) AS cancelled
+  FROM (
+    SELECT * FROM run
+    WHERE id BETWEEN coalesce(:id, 0) AND coalesce(:id, 9223372036854775807)
+      AND (:source_id IS NULL OR source_id = :source_id)
+      AND (NOT :active_only OR state IN ('queued', 'running', 'paused'))
+    ORDER BY id DESC LIMIT :limit
+  ) AS r
+  CROSS JOIN source AS s ON s.id = r.source_id
+  CROSS JOIN run_stage AS g ON g.run_id = r.id
+  GROUP BY r.id ORDER BY r.id DESC
+) AS r;

@@ -210,21 +210,22 @@ class Runs:
                 return False
             ledger = Ledger(self._db, now)
             stopped = self._db.rows("cancel_running_of_run", run_id=run_id, now=now)
-            for job_id, stage in stopped:
+            for job_id, stage, attempt in stopped:
                 ledger.moved(run_id, stage, JobState.RUNNING, JobState.CANCELLED)
-                ledger.journal(
-                    "job.cancelled", source_id, run_id, job_id, actor=actor, detail=reason
-                )
+                ledger.journal("job.cancelled", source_id, run_id, job_id, attempt, actor, reason)
             ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
             ledger.write()
         return True
 
     def sweep_cancelled(self, limit: int = 2000) -> int:
         """Cancel a batch of the open jobs of cancelled runs; answers how many, 0 when none is left."""
+        while (run_id := self._db.value("unswept_run")) is not None:
+            if swept := self._sweep(run_id, limit):
+                return swept
+        return 0
+
+    def _sweep(self, run_id: int, limit: int) -> int:
         now = self._clock.now()
-        run_id = self._db.value("unswept_run")
-        if run_id is None:
-            return 0
         with self._db.writing():
             jobs = self._db.json("open_of_run", run_id=run_id, limit=limit)
             if len(jobs) < limit:
@@ -258,11 +259,15 @@ class Runs:
             return True
 
     def retry_job(self, job_id: int, actor: str, reason: str) -> bool:
-        """Queue a quarantined or waiting job again, with fresh tries; its run opens again if it had ended."""
+        """Queue a quarantined or waiting job again, with fresh tries; its run opens again if it had ended.
+
+        Not in a cancelled run, which never opens again.
+        """
         now = self._clock.now()
         with self._db.writing():
             leaves = self._state_of(job_id)
-            if leaves not in (JobState.QUARANTINED, JobState.WAITING):
+            is_stopped = leaves in (JobState.QUARANTINED, JobState.WAITING)
+            if not is_stopped or self._db.value("run_state_of_job", id=job_id) == "cancelled":
                 return False
             row = self._db.rows("retry_job_if_stopped", id=job_id, leaves=leaves, now=now)[0]
             run_id, source_id, stage, attempt = row
@@ -285,7 +290,12 @@ class Runs:
     def _retry_batch(self, run_id: int, actor: str, reason: str) -> int:
         now = self._clock.now()
         with self._db.writing():
-            source_id = self._db.rows("run_state", id=run_id)[0][1]
+            found = self._db.rows("run_state", id=run_id)
+            if not found:
+                raise UsageError(f"there is no run {run_id}")
+            state, source_id = found[0]
+            if state == RunState.CANCELLED:
+                return 0
             ledger = Ledger(self._db, now)
             jobs = self._db.rows(
                 "retry_quarantined_of_run", run_id=run_id, limit=RETRY_LIMIT, now=now

@@ -307,8 +307,10 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             add_jobs(db, ledger, run_id, run.source_id, jobs)
             ledger.write_counts()
         elif step.ends_as is not None:
-            db.do("end_run_if_active", id=run_id, state=step.ends_as, now=now)
-            ledger.journal(f"run.{step.ends_as}", run.source_id, run_id)
+            # A run that was never begun and has nothing left had all its jobs cancelled.
+            ends_as = RunState.CANCELLED if run.state is RunState.QUEUED else step.ends_as
+            db.do("end_run_if_active", id=run_id, state=ends_as, now=now)
+            ledger.journal(f"run.{ends_as}", run.source_id, run_id)
             ended.append(run_id)
     return ended
 

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import apsw
 
-from penstock.clock import Clock
+from penstock.clock import Clock, SystemClock
 from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
-from penstock.store.sqlite.database import Database, to_json, translated
+from penstock.store.sqlite.database import APPLICATION_ID, Database, to_json, translated
 from penstock.store.sqlite.ledger import Ledger
+from penstock.store.sqlite.workers import Workers
 from penstock.store.store import Keep
 
 BACKUP_PAGES = 500
+# A database is three files: itself, its log, and the log's index.
+TAILS = ("", "-wal", "-shm")
 
 
 class Upkeep:
@@ -117,10 +120,10 @@ class Upkeep:
         os.replace(part, target)
 
 
-def restore(backup: Path, target: Path) -> None:
-    """Put a backup in a database's place, after checking it; the old file is kept beside it.
+def restore(backup: Path, target: Path, clock: Clock | None = None) -> None:
+    """Put a backup in a database's place, after checking it; the old one is kept beside it.
 
-    Leases in a backup are void: its workers are buried, so that what they had claimed runs again.
+    Leases in a backup are void: what its workers had claimed is released, and no attempt is spent.
     """
     if not backup.is_file():
         raise StoreError(f"there is no backup at {backup}")
@@ -128,17 +131,15 @@ def restore(backup: Path, target: Path) -> None:
     shutil.copyfile(backup, part)
     try:
         _verify(part)
+        _void_leases(part, clock or SystemClock())
     except PenstockError:
-        part.unlink(missing_ok=True)
+        for tail in TAILS:
+            part.with_name(part.name + tail).unlink(missing_ok=True)
         raise
-    with open(part, "rb+") as file:
-        os.fsync(file.fileno())
-    # The old log belongs to the old file: left in place, it would be replayed into the new one.
-    for tail in ("-wal", "-shm"):
-        target.with_name(target.name + tail).unlink(missing_ok=True)
-    if target.exists():
-        os.replace(target, target.with_name(target.name + ".before-restore"))
+    _sync(part)
+    _set_aside(target)
     os.replace(part, target)
+    _sync(target.parent)
 
 
 def _verify(path: Path) -> None:
@@ -148,7 +149,42 @@ def _verify(path: Path) -> None:
             verdict = connection.pragma("integrity_check")
             if verdict != "ok":
                 raise StoreCorrupt(f"{path.name} is damaged: {verdict}", "try an older backup")
-            if connection.pragma("application_id") == 0:
+            if connection.pragma("application_id") != APPLICATION_ID:
                 raise Refused(f"{path.name} is not a backup of Penstock's")
         finally:
             connection.close()
+
+
+class _Restored(Workers):
+    """A database that is not in its place yet."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._db = Database(path)
+
+
+def _void_leases(path: Path, clock: Clock) -> None:
+    restored = _Restored(path, clock)
+    try:
+        for worker in restored.workers():
+            restored.sign_off(worker.id)
+    finally:
+        restored._db.close()
+
+
+def _set_aside(target: Path) -> None:
+    """Move the old database away with its log: left in place, that would be replayed into the new one."""
+    for tail in TAILS:
+        old = target.with_name(target.name + tail)
+        kept = target.with_name(f"{target.name}.before-restore{tail}")
+        kept.unlink(missing_ok=True)
+        if old.exists():
+            os.replace(old, kept)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -88,6 +88,7 @@ CREATE TABLE job (
 CREATE INDEX job_ready ON job (run_id, stage, rank) WHERE state = 'queued';
 CREATE INDEX job_running ON job (source_id, unit) WHERE state = 'running';
 CREATE INDEX job_waiting ON job (due_at) WHERE state = 'waiting';
+CREATE INDEX job_held ON job (run_id) WHERE state = 'held';
 CREATE INDEX job_quarantined ON job (run_id) WHERE state = 'quarantined';
 
 -- Apart from the job: a claim or settle rewrites the job's row, and must not rewrite its payload.
@@ -159,6 +160,7 @@ CREATE TABLE record_version (
   snapshot_id INTEGER,
   pipeline_version TEXT NOT NULL,
   updated_at REAL NOT NULL,
+  superseded_at REAL NOT NULL,
   PRIMARY KEY (record_id, version)
 ) STRICT;
 
