@@ -29,7 +29,7 @@ from penstock.jobs.outcome import (
 from penstock.pipeline.attempt import SourceView
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
-from penstock.sources.failures import HostClosed
+from penstock.sources.failures import FetchError, HostClosed
 from tests.unit.performing import Bench, ListedServices, until
 
 MODULE = """
@@ -193,6 +193,14 @@ def test_the_workers_errors_reach_the_child_as_they_are(graph: Graph, tmp_path: 
     async def use(bench: Bench) -> None:
         bench.services.trouble = HostClosed("acme.com:443", 30.0)
         assert await bench.start("busy", {}) == Throttled("acme.com:443", 30.0)
+        bench.services.trouble = FetchError("404", "https://acme.com/", 404, True)
+        gone = await bench.start("busy", {})
+        assert isinstance(gone, Failed)
+        assert (gone.error, gone.is_permanent) == ("FetchError: 404: https://acme.com/", True)
+        bench.services.trouble = OSError("disk full")
+        other = await bench.start("busy", {})
+        assert isinstance(other, Failed)
+        assert other.error == "RuntimeError: OSError: disk full"
         bench.services.trouble = AttemptLost("taken")
         assert await bench.start("plain", {}) == Cancelled("taken")
 

@@ -10,7 +10,6 @@ import asyncio
 import ctypes
 import importlib
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -18,8 +17,21 @@ from functools import cache
 from math import inf
 from typing import Any
 
+import msgspec
+
 from penstock.clock import SystemClock
-from penstock.engine.frames import Answer, Ask, Begin, Channel, Charge, Ready, end_of, pack
+from penstock.engine.frames import (
+    Answer,
+    Ask,
+    Begin,
+    Channel,
+    Charge,
+    Ready,
+    Refusal,
+    end_of,
+    error_from,
+    pack,
+)
 from penstock.engine.perform import Performer, Work
 from penstock.engine.threads import Threads
 from penstock.errors import PipelineError
@@ -39,11 +51,10 @@ class Proxy:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._asked = 0
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
-        response: Response = await self._ask("fetch", (url, options))
-        return response
+        return msgspec.msgpack.decode(await self._ask("fetch", (url, options)), type=Response)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         await self._ask("flush", effects)
@@ -51,17 +62,16 @@ class Proxy:
     async def records(
         self, collection: str, after_key: str | None, limit: int
     ) -> list[dict[str, Any]]:
-        records: list[dict[str, Any]] = await self._ask("records", (collection, after_key, limit))
-        return records
+        page = await self._ask("records", (collection, after_key, limit))
+        return msgspec.msgpack.decode(page, type=list[dict[str, Any]])
 
     async def cursors(self, source_id: int) -> dict[str, Any]:
-        cursors: dict[str, Any] = await self._ask("cursors", ())
-        return cursors
+        return msgspec.msgpack.decode(await self._ask("cursors", ()), type=dict[str, Any])
 
-    async def _ask(self, service: str, body: Any) -> Any:
+    async def _ask(self, service: str, body: Any) -> bytes:
         self._asked += 1
         number = self._asked
-        answered = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answered
         try:
             await self._channel.send(Ask(number, service, pack(body)))
@@ -69,15 +79,14 @@ class Proxy:
         finally:
             del self._waiting[number]
 
-    def hear(self, answer: Answer) -> None:
+    def hear(self, answer: Answer | Refusal) -> None:
         answered = self._waiting.get(answer.number)
         if answered is None or answered.done():
             return
-        value = pickle.loads(answer.body)  # noqa: S301  from the worker that started us
-        if answer.is_error:
-            answered.set_exception(value)
+        if isinstance(answer, Refusal):
+            answered.set_exception(error_from(answer))
         else:
-            answered.set_result(value)
+            answered.set_result(answer.body)
 
 
 class Child:
@@ -96,12 +105,12 @@ class Child:
             match message:
                 case Begin(charge):
                     await self._begin(charge)
-                case Answer():
+                case Answer() | Refusal():
                     self._proxy.hear(message)
 
-    async def _begin(self, charge: bytes) -> None:
+    async def _begin(self, charge: Charge) -> None:
         try:
-            work = _work(pickle.loads(charge))  # noqa: S301  from the worker that started us
+            work = _work(charge)
         except BaseException as error:
             await self._channel.send(end_of(outcome_of(error)))
             return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -21,15 +20,17 @@ from typing import Any
 import msgspec
 
 from penstock.engine.frames import (
+    Answer,
     Ask,
     Begin,
     Channel,
     Charge,
     End,
     Ready,
-    answer_of,
+    Refusal,
     effects_from,
     outcome_from,
+    pack,
     refusal_of,
 )
 from penstock.engine.perform import Work
@@ -141,7 +142,7 @@ class _Child:
         charge = Charge(work.source.pipeline, work.stage.name, work.job, work.source, work.run)
         channel = await self._open()
         with suppress(ConnectionError):
-            await channel.send(Begin(pickle.dumps(charge)))
+            await channel.send(Begin(charge))
         match await channel.receive():
             case Ready():
                 return None
@@ -208,8 +209,9 @@ def _spawn(descriptor: int, root: Path) -> subprocess.Popen[bytes]:
 
 
 async def _answer(channel: Channel, ask: Ask, job: Claimed, services: Services) -> None:
+    answer: Answer | Refusal
     try:
-        answer = answer_of(ask.number, await _serve(ask, job, services))
+        answer = Answer(ask.number, pack(await _serve(ask, job, services)))
     except Exception as error:
         answer = refusal_of(ask.number, error)
     with suppress(ConnectionError):

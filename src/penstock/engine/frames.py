@@ -1,14 +1,12 @@
 """What a worker and its child processes say to each other, and how it travels.
 
 Each message is MessagePack behind its length, on a socket of its own, so that whatever a step
-prints can't disturb it. What the worker sends may hold pickles; what a child sends never does,
-because it runs code that the worker need not trust.
+prints can't disturb it. Errors travel as data and are made anew on the other side.
 """
 
 from __future__ import annotations
 
 import asyncio
-import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +14,7 @@ import msgspec
 
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import (
+    AttemptLost,
     Cancelled,
     Effects,
     Failed,
@@ -26,8 +25,21 @@ from penstock.jobs.outcome import (
     Throttled,
 )
 from penstock.pipeline.attempt import RunView, SourceView
+from penstock.sources.failures import (
+    AddressRefused,
+    Disallowed,
+    FetchError,
+    HostClosed,
+    Kind,
+    Paced,
+    RobotsUnreachable,
+)
 
 MAX_FRAME = 1 << 30
+_CLOSED = {kind.__name__: kind for kind in (HostClosed, Paced)}
+_FETCH_ERRORS = {
+    kind.__name__: kind for kind in (FetchError, Disallowed, RobotsUnreachable, AddressRefused)
+}
 _OUTCOMES: dict[str, type[Outcome]] = {
     kind.__name__: kind for kind in (Succeeded, Failed, Throttled, Snoozed, Skipped, Cancelled)
 }
@@ -45,9 +57,9 @@ class Charge:
 
 
 class Begin(msgspec.Struct, frozen=True, tag=True):
-    """Worker to child: perform this. `charge` is a pickled Charge."""
+    """Worker to child: perform this."""
 
-    charge: bytes
+    charge: Charge
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -63,11 +75,24 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True):
-    """Worker to child: a pickled value, or a pickled exception."""
+    """Worker to child: here is what you asked for."""
 
     number: int
     body: bytes
-    is_error: bool = False
+
+
+class Refusal(msgspec.Struct, frozen=True, tag=True):
+    """Worker to child: what you asked for ended in this error."""
+
+    number: int
+    error: str
+    message: str
+    url: str = ""
+    status: int | None = None
+    is_permanent: bool = False
+    kind: Kind | None = None
+    host: str = ""
+    delay_s: float = 0.0
 
 
 class End(msgspec.Struct, frozen=True, tag=True):
@@ -77,7 +102,7 @@ class End(msgspec.Struct, frozen=True, tag=True):
     body: bytes
 
 
-Message = Begin | Ready | Ask | Answer | End
+Message = Begin | Ready | Ask | Answer | Refusal | End
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
@@ -129,14 +154,28 @@ def effects_from(body: bytes) -> Effects:
     return msgspec.msgpack.decode(body, type=Effects)
 
 
-def answer_of(number: int, value: Any) -> Answer:
-    return Answer(number, pickle.dumps(value))
+def refusal_of(number: int, error: BaseException) -> Refusal:
+    name = type(error).__name__
+    match error:
+        case HostClosed():
+            return Refusal(
+                number, name, "", error.url, error.status, host=error.host, delay_s=error.delay_s
+            )
+        case FetchError():
+            told = (error.message, error.url, error.status, error.is_permanent, error.kind)
+            return Refusal(number, name, *told)
+    return Refusal(number, name, str(error))
 
 
-def refusal_of(number: int, error: BaseException) -> Answer:
-    try:
-        body = pickle.dumps(error)
-        pickle.loads(body)  # noqa: S301  our own bytes; some exceptions pickle but don't unpickle
-    except Exception:
-        body = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
-    return Answer(number, body, is_error=True)
+def error_from(refusal: Refusal) -> Exception:
+    """The error as the step should meet it; one that means nothing to a step becomes a plain one."""
+    if refusal.error in _CLOSED:
+        closed = _CLOSED[refusal.error]
+        return closed(refusal.host, refusal.delay_s, refusal.url, refusal.status)
+    if refusal.error in _FETCH_ERRORS:
+        failed = _FETCH_ERRORS[refusal.error]
+        told = (refusal.message, refusal.url, refusal.status, refusal.is_permanent, refusal.kind)
+        return failed(*told)
+    if refusal.error == AttemptLost.__name__:
+        return AttemptLost(refusal.message)
+    return RuntimeError(f"{refusal.error}: {refusal.message}")
