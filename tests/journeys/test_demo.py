@@ -6,6 +6,7 @@ import json
 import shlex
 import signal
 import subprocess
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,13 @@ def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path:
         again = {**expected, "inserted": 0, "unchanged": accepted}
         assert counts(second, source) == again
     assert second["records"] == {"before": RECORDS, "after": RECORDS}
+
+
+def test_readme_shows_the_numbers_that_the_demo_gives() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    shown = [line.split() for line in readme.splitlines()]
+    for name in FIRST["flaky"]:
+        assert [name, *(str(FIRST[source][name]) for source in FIRST)] in [row[:4] for row in shown]
 
 
 @pytest.mark.timeout(150)
@@ -156,6 +164,32 @@ def test_first_project_runs_as_it_is_written_once_it_names_a_site(tmp_path: Path
     assert len(records) == 217
     lamp = next(each for each in records if each["url"].endswith("/product/1"))
     assert (lamp["name"], lamp["price"]) == ("Brass lamp", "42.05")
+
+
+@pytest.mark.timeout(90)
+def test_pipeline_that_the_guide_arrives_at_runs(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "first-pipeline.md").read_text("utf-8")
+    first = (files("penstock.demo") / "first" / "products.py").read_text("utf-8")
+    head, _, _ = first.partition("@products.step")
+    blocks = [block.partition("```")[0] for block in guide.split("```python\n")[1:]]
+    (tmp_path / "products.py").write_text(head + "\n".join(blocks))
+    with Site() as site:
+        (tmp_path / "penstock.yaml").write_text(
+            f"""
+project: guide
+sources:
+  shop:
+    pipeline: products:products
+    params: {{sitemap: "{site.origins["catalogue"]}/sitemap.xml", at_most: 50}}
+    fetch: {{allow_private: true}}
+"""
+        )
+        done = run("run", "shop", "--json", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["counts"]
+    # Of fifty pages, one is the staff's.
+    assert (found["pages"], found["accepted"], found["skipped"]) == (50, 49, 1)
 
 
 def test_init_overwrites_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from rich.console import Console
 
-from penstock import Reject
+from penstock import Project, Reject
 from penstock.demo import catalogue, flaky, news
 from penstock.demo.folder import CONFIG, MARKER, known_ports, lay_out, template
 from penstock.demo.replies import Answer, Drop, Hang, Page, reply_to
@@ -26,6 +26,7 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.retry import RETRY_CLASSES
 
 ORIGIN = "http://site.test"
+DOCS = Path(__file__).parents[2] / "docs"
 PORTS = {"catalogue": 4001, "news": 4002, "flaky": 4003}
 
 
@@ -314,3 +315,34 @@ def test_progress_in_lines_repeats_nothing() -> None:
         "shop: running, 50 of 60 pages",
         "shop: partial, 60 of 60 pages, 2 quarantined",
     ]
+
+
+MISSPELT = [
+    ("penstock.yaml", "schedule: manual", "shedule: manual"),
+    ("penstock.yaml", "concurrency: 4", "concurrency: four"),
+    ("penstock.yaml", "retry: fast", "retry: quick"),
+    ("penstock.yaml", "schedule: manual", "schedule: {every: 6 hours}"),
+    ("penstock.yaml", "products:products", "product:products"),
+    ("penstock.yaml", "products:products", "products:product"),
+    ("products.py", 'after="extract"', 'after="extrct"'),
+    ("products.py", "async for url", "async fro url"),
+]
+
+
+@pytest.mark.parametrize(("file", "right", "wrong"), MISSPELT)
+def test_what_the_guide_says_of_a_misspelling_is_what_penstock_says(
+    file: str, right: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in template("first"):
+        (tmp_path / name).write_text(text.replace(right, wrong) if name == file else text)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "products", raising=False)
+
+    with pytest.raises(UsageError) as raised:
+        Project.load(tmp_path)
+
+    monkeypatch.delitem(sys.modules, "products", raising=False)
+    guide = (DOCS / "first-pipeline.md").read_text("utf-8")
+    [row] = [line for line in guide.splitlines() if line.startswith("| `") and f"{wrong}" in line]
+    said = row.split("`")[3]
+    assert raised.value.message.endswith(said)
