@@ -111,8 +111,8 @@ class Worker:
         self._trouble = Trouble(store, clock, tell)
         self._performer = performer(self)
         self._news = asyncio.Event()
-        self._works: dict[int, Work] = {}
-        self._deadlines: dict[int, float] = {}
+        self._works: dict[tuple[int, int], Work] = {}
+        self._deadlines: dict[tuple[int, int], float] = {}
         self._posts: dict[tuple[int, str], _Post | None] = {}
         self._ends: list[Settlement | Flush] = []
         self._fetched: list[_Fetched] = []
@@ -283,8 +283,8 @@ class Worker:
                 self._refuse(job)
                 continue
             work = Work(job, post.stage, post.graph, post.source, RunView(job.run_id), post.timeout_s)
-            self._works[job.id] = work
-            self._deadlines[job.id] = self._clock.monotonic() + post.timeout_s
+            self._works[job.id, job.attempt] = work
+            self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
             self._memory_mb -= post.stage.memory_mb
             self._performer.start(work, self._done)
@@ -302,8 +302,8 @@ class Worker:
         self._end(job, Failed(error, is_permanent=True, kind="data"), RETRY_CLASSES[DEFAULT_RETRY])
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
-        work = self._works.pop(job.id)
-        del self._deadlines[job.id]
+        work = self._works.pop((job.id, job.attempt))
+        del self._deadlines[job.id, job.attempt]
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
         post = self._posts[job.source_id, job.stage]
@@ -329,7 +329,7 @@ class Worker:
                     self._performer.cancel(work.job.id, "the job was taken from this attempt")
 
     def _release_all(self) -> None:
-        for job_id in list(self._works):
+        for job_id, _ in list(self._works):
             self._performer.cancel(job_id, "released by a drain")
 
     async def _leave(self) -> bool:
