@@ -322,7 +322,7 @@ class Worker:
         if not self._works or now - self._reviewed_at < REVIEW_S:
             return
         self._reviewed_at = now
-        with suppress(Exception):  # the next turn meets the same trouble and deals with it
+        with suppress(StoreError):  # the next turn meets the same trouble and deals with it
             owned = await self._calls(lambda: self._store.jobs_of(self.name))
             for work in list(self._works.values()):
                 if (work.job.id, work.job.attempt) not in owned:
