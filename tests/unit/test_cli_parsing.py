@@ -95,7 +95,7 @@ def test_project_and_environment_reach_a_nested_command() -> None:
         ("db chek", "there is no command 'chek'", "did you mean 'check'?"),
         ("jobs --stat queued", "`penstock jobs` has no option '--stat'", "did you mean '--state'?"),
         ("runs --sorce=a", "`penstock runs` has no option '--sorce'", "did you mean '--source'?"),
-        ("--verbose status", "`penstock` has no option '--verbose'", GLOBAL),
+        ("--qqq status", "`penstock` has no option '--qqq'", GLOBAL),
         ("records a --format xml", "--format can't be 'xml'", "known: csv, jsonl, table"),
         ("run a --kind ful", "--kind can't be 'ful'", "did you mean 'full'?"),
         ("jobs twelve", "JOB: 'twelve' is not a number from 1 up", HELP.format("jobs")),

@@ -144,8 +144,5 @@ def _put_back(project: Project, backup: Path) -> None:
 
     # Closed, so that what its log holds is in the file that is kept.
     project.close()
-    put_back(backup, project.settings.store_file)
-    # Its leases are void: whoever held them does not work on this file.
-    for worker in project.store.workers():
-        project.store.bury(worker.id, "the database was restored")
+    put_back(backup, project.settings.store_file, project.clock)
     project.store.note_restored(default_actor(), backup.name)

@@ -115,6 +115,8 @@ def _newest(project: Project) -> int:
 def _refuse_unknown(project: Project, args: argparse.Namespace) -> None:
     if args.run_id is not None:
         project.require_run(args.run_id)
+    if args.job_id is not None:
+        project.require_job(args.job_id)
 
 
 def _text(number: int | None) -> str:

@@ -35,8 +35,8 @@ def source_key(project: Project, name: str | None) -> str | None:
         return None
     key = normalise_source(name)
     if key in project.settings.sources:
-        # A source that is new in the file is made known, so that the store can be asked about it.
-        return key if project.source_ids else None
+        _ = project.source_ids  # a source that is new in the file becomes known to the store
+        return key
     former = {row.key for row in project.store.sources()}
     if key not in former:
         raise UsageError(

@@ -47,9 +47,13 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         keys = _keys(project, args)
-        for key in keys:
+        unfinished = {key: _unfinished(project, key, args) for key in keys}
+        # All is checked before anything is started: a wrong second source must not start the first.
+        for key, row in unfinished.items():
             project.graph(project.source(key))
-        runs = [_begin(project, key, args) for key in keys]
+            if not args.detach:
+                _refuse_paused(project, key, row)
+        runs = [_begun(project, key, row, args) for key, row in unfinished.items()]
         if args.detach:
             _tell_queued(project, runs, args)
             return exits.DONE
@@ -69,20 +73,14 @@ def _keys(project: Project, args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(project.source(name).key for name in names))
 
 
-def _begin(project: Project, key: str, args: argparse.Namespace) -> RunRow:
-    """A new run, or the one that has not ended yet: two at once would do everything twice."""
-    out: Output = args.out
-    known = project.source_ids
-    active = project.store.runs(key, active_only=True) if key in known and not args.new else []
-    row = next((each for each in active if each.kind == args.kind), None)
-    if not args.detach:
-        _refuse_paused(project, key, row)
-    if row is None:
-        return project.start_run(key, args.kind, reason=args.reason)
-    out.note(
-        f"run {row.id} of {key} has not ended yet; this goes on with it (--new starts another)"
-    )
-    return row
+def _unfinished(project: Project, key: str, args: argparse.Namespace) -> RunRow | None:
+    """The run to go on with: a second one beside it would do everything twice."""
+    from penstock.cli.opening import source_key
+
+    if args.new:
+        return None
+    active = project.store.runs(source_key(project, key), active_only=True)
+    return next((row for row in active if row.kind == args.kind), None)
 
 
 def _refuse_paused(project: Project, key: str, row: RunRow | None) -> None:
@@ -94,6 +92,13 @@ def _refuse_paused(project: Project, key: str, row: RunRow | None) -> None:
         raise Refused(f"{key} is paused{why}", f"penstock resume {key}")
 
 
+def _begun(project: Project, key: str, row: RunRow | None, args: argparse.Namespace) -> RunRow:
+    if row is None:
+        return project.start_run(key, args.kind, reason=args.reason)
+    args.out.note(f"run {row.id} of {key} has not ended yet; going on with it (--new: another)")
+    return row
+
+
 def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
     from rich.console import Console
 
@@ -101,8 +106,11 @@ def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int
     from penstock.engine.foreground import Interrupted, run_foreground
 
     out: Output = args.out
-    console = Console(file=out.stderr, markup=False, highlight=False, emoji=False)
-    progress = LiveProgress(console) if console.is_terminal else LineProgress(console)
+    is_terminal = out.stderr.isatty()
+    console = Console(
+        file=out.stderr, markup=False, highlight=False, emoji=False, soft_wrap=not is_terminal
+    )
+    progress = LiveProgress(console) if is_terminal else LineProgress(console)
     try:
         with progress:
             reports = run_foreground(

@@ -7,6 +7,7 @@ import argparse
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
+from penstock.cli.wording import count
 
 DESCRIPTION = """\
 Run workers and the scheduler until stopped. SIGTERM or Ctrl-C drains: running work finishes or is put
@@ -26,11 +27,13 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.engine.foreground import run_forever
+    from penstock.engine.lock import holder_of
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
-        sources = len(project.settings.sources)
-        out.note(f"working on {project.settings.project}, {sources} sources; Ctrl-C stops")
+        if holder_of(project.settings.store_file) is None:
+            sources = count(len(project.settings.sources), "source")
+            out.note(f"working on {project.settings.project}, {sources}; Ctrl-C stops")
         is_whole = run_forever(project, until_idle=args.until_idle, tell=out.note)
         left = project.store.overview()
     if is_whole:
