@@ -39,9 +39,14 @@ def to_json(value: Any) -> str:
         return encode(_storable(value)).decode()
 
 
+def storable_text(text: str) -> str:
+    """What a text is once it is stored."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def _storable(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return storable_text(value)
     if isinstance(value, (list, tuple)):
         return [_storable(inner) for inner in value]
     if isinstance(value, dict):

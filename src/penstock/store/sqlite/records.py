@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.jobs.outcome import Save
-from penstock.store.sqlite.database import Database, to_json
+from penstock.store.sqlite.database import Database, storable_text, to_json
 from penstock.store.sqlite.ledger import Ledger
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -44,7 +44,7 @@ def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, S
 def _present(
     db: Database, saves: Sequence[tuple[int, int, Save]]
 ) -> dict[tuple[str, str], _Present]:
-    keys = {(save.collection, save.key): None for _, _, save in saves}
+    keys = {_where(save): None for _, _, save in saves}
     found = db.json("present", keys=to_json(list(keys)))
     return {
         (collection, key): _Present(record_id, version, data, score)
@@ -52,10 +52,14 @@ def _present(
     }
 
 
+def _where(save: Save) -> tuple[str, str]:
+    return storable_text(save.collection), storable_text(save.key)
+
+
 def _apply(
     present: dict[tuple[str, str], _Present], source_id: int, run_id: int, save: Save
 ) -> str:
-    where = (save.collection, save.key)
+    where = _where(save)
     old = present.get(where)
     data = save.data.decode()
     if old is None:
