@@ -103,10 +103,15 @@ class World:
 
     def start_with_pages(self, count: int, source: str = "acme.com", key: str = "first") -> int:
         """A run whose discover has ended and that has this many pages queued."""
-        run_id = self.start(source=source, key=key)
-        [root] = [job for job in self.claim() if job.run_id == run_id]
-        self.turn("w", done(root, children=pages(count)))
+        [run_id] = self.start_all({source: count}, key)
         return run_id
+
+    def start_all(self, counts: Mapping[str, int], key: str = "first") -> list[int]:
+        """A run of each source, whose discover has ended and that has so many pages queued."""
+        runs = {self.start(source=source, key=key): count for source, count in counts.items()}
+        roots = [job for job in self.claim() if job.run_id in runs]
+        self.turn("w", *(done(root, children=pages(runs[root.run_id])) for root in roots))
+        return list(runs)
 
     def turn(
         self,

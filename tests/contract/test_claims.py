@@ -1,0 +1,255 @@
+"""Claims: never before due, by rank within a lane, fairly among lanes, never more than fits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from penstock.gates.lanes import LaneLimits
+from penstock.jobs.job import AGEING_S
+from penstock.jobs.run import Plan, PlannedStage
+from penstock.store.store import Capacity
+from tests.contract.scenes import WIDE, World, a_job, done, quarantined, retried, snoozed, throttled
+
+
+def test_waiting_job_is_never_claimed_before_it_is_due(world: World) -> None:
+    world.start_with_pages(1)
+    job = world.one()
+    due_at = world.clock.now() + 30
+    assert world.turn("w", retried(job, 30)).next_due_at == due_at
+
+    world.clock.advance(29.999)
+    assert world.claim() == []
+    world.clock.advance(0.001)
+
+    assert [again.id for again in world.claim()] == [job.id]
+    assert world.kinds(job.id) == ["job.started", "job.retried", "job.woken", "job.started"]
+
+
+def test_due_time_survives_a_restart(world: World) -> None:
+    world.start_with_pages(1)
+    job = world.one()
+    world.turn("w", snoozed(job, 30))
+
+    world.store.close()
+    world.store = world.kind.open(world.path, world.clock)
+
+    world.clock.advance(29)
+    assert world.claim() == []
+    world.clock.advance(1)
+    assert world.one().id == job.id
+
+
+def test_many_due_at_once_are_all_woken(world: World) -> None:
+    world.start_with_pages(2500)
+    world.turn("w", *(retried(job, 10) for job in world.claim(slots=3000)))
+    world.clock.advance(10)
+
+    claimed = []
+    while turn := world.turn("w", capacity=Capacity(10_000)):
+        claimed += turn.claimed
+        if turn.next_due_at is None:
+            break
+        assert turn.next_due_at <= world.clock.now(), "what is left is due already"
+
+    assert len(claimed) == 2500
+
+
+def test_lower_number_starts_sooner_and_equal_ones_in_order(world: World) -> None:
+    run_id = world.start()
+    jobs = [a_job("c", priority=7), a_job("a", priority=3), a_job("b", priority=3)]
+    world.turn("w", done(world.one(), children=jobs))
+
+    assert [world.one().key for _ in range(3)] == ["a", "b", "c"]
+    assert world.run(run_id).running == 3
+
+
+@pytest.mark.parametrize(("waited_s", "first"), [(0.9, "new"), (1.1, "old")])
+def test_job_that_waited_long_overtakes_a_more_urgent_one(
+    world: World, waited_s: float, first: str
+) -> None:
+    run_id = world.start()
+    world.turn("w", done(world.one(), children=[a_job("keep it open")]))
+    world.one()
+    world.store.enqueue(run_id, [a_job("old", priority=9)])
+
+    world.clock.advance(waited_s * AGEING_S * 4)
+    world.store.enqueue(run_id, [a_job("new", priority=5)])
+
+    assert world.one().key == first
+
+
+def test_retried_job_keeps_its_place_in_the_queue(world: World) -> None:
+    world.start_with_pages(3)
+    job = world.one()
+    world.turn("w", retried(job, 0))
+
+    assert world.one().id == job.id
+
+
+def test_lanes_share_alike_whatever_the_length_of_their_queues(world: World) -> None:
+    world.start_all({"flood.org": 500, "brook.org": 3, "river.org": 500})
+
+    taken = Counter(job.source_id for job in world.claim(slots=23))
+
+    assert taken == {
+        world.source("flood.org"): 10,
+        world.source("brook.org"): 3,
+        world.source("river.org"): 10,
+    }
+
+
+def test_single_job_beside_a_flood_is_claimed_in_the_next_turn(world: World) -> None:
+    world.start_with_pages(1000, "flood.org")
+    world.claim(slots=50)
+    world.start(source="small.org")
+
+    found = [world.one().source_id for _ in range(2)]
+
+    assert world.source("small.org") in found
+
+
+@pytest.mark.parametrize("slots", [1, 2, 7, 40])
+def test_lanes_share_by_weight_however_few_slots_are_free(world: World, slots: int) -> None:
+    world.start_all({"heavy.org": 600, "light.org": 600})
+    heavy = world.source("heavy.org", LaneLimits(10_000, 10_000, weight=3.0))
+    light = world.source("light.org", WIDE)
+
+    taken: Counter[int] = Counter()
+    while taken.total() < 200:
+        taken.update(job.source_id for job in world.claim(slots=slots))
+
+    assert taken[heavy] / taken[light] == pytest.approx(3.0, rel=0.15)
+
+
+def test_slots_are_counted_from_rows_that_run(world: World) -> None:
+    world.register("other")
+    world.start_with_pages(10)
+    world.source("acme.com", LaneLimits(concurrency=4, candidates=2))
+
+    first = world.claim()
+    assert len(first) == 4
+    assert world.claim("other") == []
+
+    world.store.bury("w", "killed")
+    assert len(world.claim("other")) == 4, "a dead worker leaks no slot"
+
+
+def test_candidates_have_slots_of_their_own(world: World) -> None:
+    run_id = world.start_with_pages(10)
+    world.enqueue(run_id, *(f"c{n}" for n in range(10)), stage="persist")
+    world.source("acme.com", LaneLimits(concurrency=3, candidates=2))
+
+    units = Counter(job.stage for job in world.claim())
+
+    assert units == {"extract": 3, "persist": 2}
+
+
+def test_resources_are_never_oversubscribed(world: World) -> None:
+    plan = Plan((PlannedStage("crunch", "page", cpu=1.0, memory_mb=400),))
+    for number in range(5):
+        world.start(plan, f"s{number}.org")
+
+    def claim(cpu: float, memory_mb: float) -> int:
+        turn = world.turn("w", capacity=Capacity(100, cpu, memory_mb))
+        return len(turn.claimed)
+
+    assert claim(cpu=0.5, memory_mb=4000) == 0
+    assert claim(cpu=4, memory_mb=399) == 0
+    assert claim(cpu=4, memory_mb=1024) == 2
+    assert claim(cpu=1, memory_mb=4000) == 1
+    assert claim(cpu=float("inf"), memory_mb=float("inf")) == 2
+
+
+def test_job_without_resources_is_not_held_up_by_one_that_does_not_fit(world: World) -> None:
+    plan = Plan((PlannedStage("crunch", "page", cpu=8.0), PlannedStage("read", "page")))
+    world.start(plan)
+
+    turn = world.turn("w", capacity=Capacity(10, cpu=1.0, memory_mb=100))
+
+    assert [job.stage for job in turn.claimed] == ["read"]
+
+
+def test_throttled_source_cools_down_and_others_go_on(world: World) -> None:
+    world.start_with_pages(3)
+    world.start(source="other.org")
+    job = next(job for job in world.claim(slots=2) if job.source_id == world.source())
+
+    turn = world.turn("w", throttled(job, 30), capacity=Capacity(10))
+
+    assert turn.claimed == []
+    assert turn.next_due_at == world.clock.now() + 30
+    assert world.store.closed_hosts() == {"acme.com": world.clock.now() + 30}
+    world.start(source="third.org")
+    assert [job.source_id for job in world.claim()] == [world.source("third.org")]
+    world.clock.advance(30)
+    assert len(world.claim()) == 3
+    assert world.store.closed_hosts() == {}
+
+
+def test_shorter_wish_to_wait_does_not_end_a_longer_one(world: World) -> None:
+    world.start_with_pages(3)
+    one, two = world.claim(slots=2)
+
+    world.turn("w", throttled(one, 60), throttled(two, 5))
+
+    world.clock.advance(59)
+    assert world.claim() == []
+    assert world.store.closed_hosts() != {}
+
+
+def test_job_under_which_two_workers_died_runs_alone_among_such(world: World) -> None:
+    world.start_with_pages(6)
+    for name in ("first", "second"):
+        world.register(name)
+        assert len(world.claim(name)) == 6
+        world.store.bury(name, "killed")
+
+    suspects = world.claim()
+    assert len(suspects) == 1
+    assert suspects[0].deaths == 2
+    assert world.claim() == []
+    world.register("x")
+    assert len(world.claim("x")) == 1, "each worker has a ward of its own"
+
+    world.turn("w", done(suspects[0]))
+    assert len(world.claim()) == 1
+
+
+def test_ward_does_not_hold_up_healthy_jobs(world: World) -> None:
+    run_id = world.start_with_pages(3)
+    for name in ("first", "second"):
+        world.register(name)
+        world.claim(name)
+        world.store.bury(name, "killed")
+    world.enqueue(run_id, *(f"healthy-{n}" for n in range(20)))
+
+    found = world.claim(slots=10) + world.claim(slots=10)
+
+    assert sum(job.deaths == 2 for job in found) == 1
+    assert sum(job.deaths == 0 for job in found) >= 15
+
+
+def test_nothing_is_claimed_without_slots(world: World) -> None:
+    world.start()
+
+    assert world.claim(slots=0) == []
+
+
+def test_quarantined_job_is_not_claimed(world: World) -> None:
+    world.start_with_pages(2)
+    one, two = world.claim()
+    world.turn("w", quarantined(one), retried(two, 1000))
+
+    assert world.claim() == []
+
+
+def test_jobs_wait_for_their_lane_and_not_for_a_paused_run_before_them(world: World) -> None:
+    one, two = world.start(key="one"), world.start(key="two")
+    world.store.pause_run(one, "ops", "")
+
+    assert [job.run_id for job in world.claim()] == [two]
+    assert world.store.has_startable(0) is False
+    world.store.resume_run(one, "ops", "")
+    assert world.store.has_startable(0)

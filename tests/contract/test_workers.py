@@ -1,0 +1,110 @@
+"""Workers: one lease each; the dead are buried, those that leave release, nobody leaks a job."""
+
+from __future__ import annotations
+
+from penstock.jobs.job import JobState
+from penstock.store.sqlite.workers import LEASE_S
+from tests.contract.scenes import World, done
+
+
+def test_worker_that_does_not_beat_expires(world: World) -> None:
+    world.register("quiet")
+    world.clock.advance(LEASE_S - 1)
+    assert world.store.beat("w")
+    assert world.store.expired_workers() == []
+
+    world.clock.advance(1)
+
+    assert world.store.expired_workers() == ["quiet"]
+
+
+def test_late_beat_renews_a_worker_that_nobody_buried(world: World) -> None:
+    world.clock.advance(LEASE_S * 10)
+    assert world.store.beat("w")
+    assert world.store.expired_workers() == []
+
+
+def test_buried_worker_learns_of_it(world: World) -> None:
+    world.store.bury("w", "killed")
+
+    assert not world.store.beat("w")
+    assert world.turn("w").is_buried
+
+
+def test_jobs_of_a_buried_worker_run_again_and_that_counts(world: World) -> None:
+    world.register("doomed")
+    run_id = world.start_with_pages(2)
+    jobs = world.claim("doomed")
+
+    assert sorted(world.store.bury("doomed", "killed")) == sorted(job.id for job in jobs)
+
+    again = world.claim()
+    assert {(job.attempt, job.tries, job.deaths, job.is_resumed) for job in again} == {
+        (2, 1, 1, True)
+    }
+    assert world.store.bury("doomed", "killed") == []
+    assert world.run(run_id).running == 2
+    assert world.kinds(again[0].id) == ["job.started", "job.released", "job.started"]
+
+
+def test_job_under_which_three_workers_died_is_quarantined(world: World) -> None:
+    run_id = world.start_with_pages(1)
+    for name in ("first", "second", "third"):
+        world.register(name)
+        [job] = world.claim(name)
+        world.store.bury(name, "signal 9")
+
+    row = world.job(job.id)
+    assert (row.state, row.deaths, row.kind) == (JobState.QUARANTINED, 3, "poison")
+    assert "signal 9" in (row.error or "")
+    assert world.run(run_id).state == "failed"
+    assert world.claim() == []
+
+
+def test_retried_poison_has_its_deaths_forgiven(world: World) -> None:
+    world.start_with_pages(1)
+    for name in ("first", "second", "third"):
+        world.register(name)
+        [job] = world.claim(name)
+        world.store.bury(name, "signal 9")
+
+    world.store.retry_job(job.id, "ops", "mended")
+
+    assert world.one().deaths == 0
+
+
+def test_worker_that_signs_off_releases_without_spending_a_try(world: World) -> None:
+    world.register("leaving")
+    world.start_with_pages(2)
+    jobs = world.claim("leaving")
+    world.turn("leaving", done(jobs[0]))
+
+    assert world.store.sign_off("leaving") == [jobs[1].id]
+
+    again = world.one()
+    assert (again.id, again.attempt, again.tries, again.deaths) == (jobs[1].id, 2, 0, 0)
+    assert again.is_resumed
+    assert world.store.sign_off("leaving") == []
+
+
+def test_worker_shows_what_it_runs(world: World) -> None:
+    world.start_with_pages(2)
+    jobs = world.claim()
+
+    [row] = world.store.workers()
+
+    assert (row.id, row.running) == ("w", 2)
+    assert world.store.jobs_of("w") == {(job.id, job.attempt) for job in jobs}
+    assert world.store.jobs_of("nobody") == set()
+
+
+def test_burial_lets_a_run_end_that_waited_for_its_poison(world: World) -> None:
+    run_id = world.start_with_pages(2)
+    for name in ("first", "second", "third"):
+        world.register(name)
+        claimed = world.claim(name)
+        if name == "first":
+            world.turn(name, done(claimed[0]))
+        world.store.bury(name, "killed")
+
+    assert world.run(run_id).state == "partial"
