@@ -674,3 +674,27 @@ def test_no_output_has_a_secret_or_an_escape_sequence_from_outside(worked: Proje
             assert SECRET not in told
             assert not set(told) & {"\x1b", "\x07", "\x9b"}, form
     assert asked
+
+
+def test_what_the_projects_code_prints_stays_out_of_the_json(tmp_path: Path, shop: Shop) -> None:
+    project = make(tmp_path / "p", shop, "good")
+    module = project.folder / "shop.py"
+    module.write_text('print("hello")\n' + module.read_text())
+    assert [each["source"] for each in project.json("sources")] == ["good"]
+    assert [each["state"] for each in project.lines("run", "good", "--json")] == ["completed"]
+
+
+def test_a_module_that_ends_the_program_is_told(tmp_path: Path, shop: Shop) -> None:
+    project = make(tmp_path / "p", shop, "good")
+    (project.folder / "shop.py").write_text('import sys\nsys.exit("no")\n')
+    assert "called sys.exit('no')" in project.refused("sources", code=2)[0]
+
+
+def test_an_answer_that_can_not_be_written_is_an_error(worked: Project) -> None:
+    with (
+        Path("/dev/full").open("w") as full,
+        worked.start("records", "product", "--format", "csv", stdout=full) as process,
+    ):
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert [line[:10] for line in err.splitlines()] == ["penstock: ", "  PENSTOCK"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from penstock.cli import exits
 from penstock.cli.output import Output
@@ -48,19 +51,19 @@ Exit codes: 0 done, 2 usage, 3 partial, 4 failed, 5 database, 6 already running,
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and answer with its exit code; no exception leaves this function."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that can't show a character must not stop the command.
-        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    out = Output()
+    out = Output(_stream(sys.stdout), _stream(sys.stderr))
     try:
         code = _command(list(sys.argv[1:] if argv is None else argv), out)
         out.stdout.flush()
     except BrokenPipeError:
-        # Whoever was reading has read enough. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon(out.stdout)  # Whoever was reading has read enough.
         return exits.DONE
     except BaseException as error:
-        return _told(error, out)
+        code = _told(error, out)
+        try:
+            out.stdout.flush()
+        except OSError:
+            _abandon(out.stdout)
     return code
 
 
@@ -86,19 +89,37 @@ def parser_for(argv: Sequence[str]) -> Parser:
 
 def _command(argv: list[str], out: Output) -> int:
     parser = parser_for(argv)
-    args = parser.parse_args(argv, argparse.Namespace(project=None, env=None, out=out))
+    try:
+        args = parser.parse_args(argv, argparse.Namespace(project=None, env=None, out=out))
+    except SystemExit:  # argparse has shown --help or --version
+        return exits.DONE
     if args.command is None:
         parser.print_help(out.stderr)
         return exits.USAGE
     if args.command in WITHOUT_PROJECT and args.project is not None:
         raise UsageError(f"`penstock {args.command}` makes a project; it takes no --project")
-    code: int = args.run(args)
+    # What the project's own code prints must not end up in the middle of our JSON.
+    with contextlib.redirect_stdout(out.stderr):
+        code: int = args.run(args)
     return code
 
 
+def _stream(stream: TextIO | None) -> TextIO:
+    """A stream that can be written whatever becomes of it: a shell may have closed it."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")
+    if isinstance(stream, io.TextIOWrapper):
+        # A terminal that can't show a character must not stop the command.
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def _abandon(stream: TextIO) -> None:
+    """Let what is left be lost quietly: Python would try once more at exit, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _told(error: BaseException, out: Output) -> int:
-    if isinstance(error, SystemExit):  # argparse, after --help and --version
-        return error.code if isinstance(error.code, int) else exits.BUG
     if os.environ.get("PENSTOCK_DEBUG"):
         out.stderr.write(_traceback(error, out))
     if isinstance(error, PenstockError):
@@ -107,6 +128,9 @@ def _told(error: BaseException, out: Output) -> int:
     if isinstance(error, KeyboardInterrupt):
         out.error("interrupted")
         return exits.INTERRUPTED
+    if isinstance(error, SystemExit):
+        out.error(f"the project's own code called sys.exit({error.code!r})")
+        return exits.USAGE
     if isinstance(error, (OSError, MemoryError)):
         out.error(str(error) or type(error).__name__, "PENSTOCK_DEBUG=1 shows where")
         return exits.BUG

@@ -46,7 +46,6 @@ class Output:
         self.stderr.flush()
 
     def error(self, message: str, hint: str = "") -> None:
-        self.stdout.flush()
         self.note(f"penstock: {message}")
         if hint:
             self.note(f"  {hint}")
