@@ -7,7 +7,7 @@ FROM json_each(:events);
 -- The journal's lines for a batch of jobs that made the same move, written from the rows themselves.
 INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor)
 SELECT :now, :kind, job.source_id, job.run_id, job.id, job.attempt, :actor
-FROM json_each(:ids) AS c CROSS JOIN job ON job.id = c.value;
+FROM json_each(:ids) AS c CROSS JOIN job NOT INDEXED ON job.id = c.value;
 
 -- name: events
 SELECT json_group_array(json_object(

@@ -1,23 +1,25 @@
+-- `NOT INDEXED` means: by id, whatever statistics an ANALYZE by somebody else may have left behind.
+
 -- name: fence
 -- Which of these attempts still own their job. Everything an attempt writes goes through this.
 SELECT json_group_array(json_array(job.id, job.run_id, job.source_id, job.stage, job.attempt))
 FROM json_each(:fences) AS f
-CROSS JOIN job ON job.id = f.value ->> 0
+CROSS JOIN job NOT INDEXED ON job.id = f.value ->> 0
 WHERE job.state = 'running' AND job.attempt = f.value ->> 1 AND job.worker = :worker;
 
 -- name: owned_jobs
 SELECT json_group_array(job.id)
 FROM json_each(:ids) AS c
-CROSS JOIN job ON job.id = c.value
+CROSS JOIN job NOT INDEXED ON job.id = c.value
 WHERE job.state = 'running' AND job.worker = :worker;
 
 -- name: succeed_if_running
-UPDATE job SET state = 'succeeded', worker = NULL, at = :now
+UPDATE job NOT INDEXED SET state = 'succeeded', worker = NULL, at = :now
 FROM json_each(:ends) AS e
 WHERE job.id = e.value ->> 0 AND job.attempt = e.value ->> 1 AND job.state = 'running';
 
 -- name: settle_if_running
-UPDATE job
+UPDATE job NOT INDEXED
 SET state = e.value ->> 2,
   due_at = CASE WHEN e.value ->> 2 = 'waiting' THEN :now + (e.value ->> 3) END,
   tries = tries + (e.value ->> 4), throttles = throttles + (e.value ->> 5),
@@ -59,7 +61,7 @@ SELECT json_group_array(json_array(id, run_id, stage)) FROM (
 );
 
 -- name: wake_if_waiting
-UPDATE job SET state = 'queued', due_at = NULL, at = :now
+UPDATE job NOT INDEXED SET state = 'queued', due_at = NULL, at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'waiting';
 
 -- name: ready_heads
@@ -94,7 +96,7 @@ SELECT json_group_array(json(picked)) FROM (
 );
 
 -- name: claim_if_queued
-UPDATE job SET state = 'running', attempt = attempt + 1, worker = :worker, at = :now
+UPDATE job NOT INDEXED SET state = 'running', attempt = attempt + 1, worker = :worker, at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
 
 -- name: claimed
@@ -104,7 +106,7 @@ SELECT json_group_array(json_object(
   'attempt', job.attempt, 'tries', job.tries, 'throttles', job.throttles, 'deaths', job.deaths,
   'is_resumed', json(iif(job.is_resumed, 'true', 'false')), 'item', coalesce(i.item, '')))
 FROM json_each(:ids) AS c
-CROSS JOIN job ON job.id = c.value
+CROSS JOIN job NOT INDEXED ON job.id = c.value
 LEFT JOIN job_item AS i ON i.job_id = job.id;
 
 -- name: note_failures
@@ -141,7 +143,7 @@ SELECT json_group_array(json_array(id, stage, state)) FROM (
 );
 
 -- name: cancel_jobs_if_open
-UPDATE job SET state = 'cancelled', due_at = NULL, at = :now
+UPDATE job NOT INDEXED SET state = 'cancelled', due_at = NULL, at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('queued', 'waiting', 'held');
 
 -- name: retry_job_if_stopped

@@ -86,6 +86,9 @@ class Upkeep:
             ("ownerless_jobs", "running without a worker: job"),
             ("jobs_without_item", "has no item: job"),
             ("snapshots_without_payload", "has no payload: snapshot"),
+            ("miscounted_collections", "counter does not equal its records: collection"),
+            ("ended_runs_with_open_jobs", "has ended with open jobs: run"),
+            ("active_runs_without_open_jobs", "is active with nothing left to do: run"),
         ):
             rows = self._db.rows(query)
             problems += [f"{words} {' '.join(str(value) for value in row)}" for row in rows[:20]]

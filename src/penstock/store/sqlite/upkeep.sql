@@ -2,7 +2,7 @@
 -- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
 -- From the runs to their jobs: the other way round, every batch would pass over all jobs that are not old.
 SELECT json_group_array(id) FROM (
-  SELECT job.id FROM run CROSS JOIN job ON job.run_id = run.id
+  SELECT job.id FROM run CROSS JOIN job INDEXED BY sqlite_autoindex_job_1 ON job.run_id = run.id
   WHERE run.finished_at < :before AND job.state IN ('succeeded', 'skipped', 'cancelled')
   LIMIT :limit
 );
@@ -74,6 +74,22 @@ SELECT j.id FROM job AS j LEFT JOIN job_item AS i ON i.job_id = j.id WHERE i.job
 
 -- name: snapshots_without_payload
 SELECT s.id FROM snapshot AS s LEFT JOIN payload AS p ON p.hash = s.hash WHERE p.hash IS NULL;
+
+-- name: miscounted_collections
+SELECT coalesce(c.name, r.collection) FROM collection AS c
+FULL JOIN (SELECT collection, count(*) AS records FROM record GROUP BY collection) AS r ON r.collection = c.name
+WHERE c.records IS NOT r.records;
+
+-- name: ended_runs_with_open_jobs
+-- Not cancelled ones: their jobs are swept in batches.
+SELECT r.id FROM run AS r JOIN run_stage AS g ON g.run_id = r.id
+WHERE r.state IN ('completed', 'partial', 'failed')
+GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) > 0;
+
+-- name: active_runs_without_open_jobs
+SELECT r.id FROM run AS r JOIN run_stage AS g ON g.run_id = r.id
+WHERE r.state IN ('queued', 'running', 'paused')
+GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) = 0;
 
 -- name: overview
 SELECT json_object(
