@@ -47,11 +47,12 @@ def test_many_due_at_once_are_all_woken(world: World) -> None:
     world.clock.advance(10)
 
     claimed = []
-    while turn := world.turn("w", capacity=Capacity(10_000)):
+    next_due_at: float | None = world.clock.now()
+    while next_due_at is not None:
+        assert next_due_at <= world.clock.now(), "what is left is due already"
+        turn = world.turn("w", capacity=Capacity(10_000))
         claimed += turn.claimed
-        if turn.next_due_at is None:
-            break
-        assert turn.next_due_at <= world.clock.now(), "what is left is due already"
+        next_due_at = turn.next_due_at
 
     assert len(claimed) == 2500
 

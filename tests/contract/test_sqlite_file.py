@@ -1,0 +1,494 @@
+"""The SQLite file: who may open it, how it is written, copied and put back."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+from penstock.errors import Refused, StoreCorrupt, StoreError
+from penstock.store.sqlite import database, filesystem
+from penstock.store.sqlite.database import APPLICATION_ID, Database, migrate
+from penstock.store.sqlite.queries import migrations, queries
+from penstock.store.sqlite.store import SqliteStore
+from penstock.store.sqlite.upkeep import restore
+from penstock.store.store import Capacity
+from penstock.testing import VirtualClock
+from tests.contract.scenes import SQLITE, World, done, everything, retried
+
+NEWEST = migrations()[-1][0]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "other.db"
+
+
+def open_store(path: Path) -> SqliteStore:
+    return SqliteStore(path, VirtualClock())
+
+
+def schema(path: Path) -> list[tuple[str, str, str]]:
+    connection = apsw.Connection(str(path))
+    found = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name")
+    rows = [(kind, name, " ".join((sql or "").split())) for kind, name, sql in found]
+    connection.close()
+    return rows
+
+
+# Migrations.
+
+
+@pytest.mark.parametrize("start", [0, *(number for number, _ in migrations())])
+def test_schema_is_the_same_fresh_and_migrated_from_any_version(tmp_path: Path, start: int) -> None:
+    fresh, old = tmp_path / "fresh.db", tmp_path / "old.db"
+    open_store(fresh).close()
+    connection = apsw.Connection(str(old))
+    if start:
+        migrate(connection, start)
+    assert connection.pragma("user_version") == start
+    connection.close()
+
+    open_store(old).close()
+
+    assert schema(old) == schema(fresh)
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    assert [number for number, _ in migrations()] == list(range(1, NEWEST + 1))
+
+
+def test_migration_that_fails_leaves_the_schema_it_found(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(file).close()
+    before = schema(file)
+    broken = [*migrations(), (NEWEST + 1, "CREATE TABLE half (a); CREATE TABLE half (a);")]
+    monkeypatch.setattr(database, "migrations", lambda: broken)
+
+    with pytest.raises(apsw.SQLError, match="already exists"):
+        open_store(file)
+
+    monkeypatch.undo()
+    assert schema(file) == before
+    open_store(file).close()
+
+
+def test_many_may_open_a_new_file_at_once(file: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        stores = list(pool.map(lambda _: open_store(file), range(8)))
+
+    assert all(store.check() == [] for store in stores)
+
+
+# What is refused.
+
+
+def make_newer(path: Path) -> None:
+    open_store(path).close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", NEWEST + 1)
+    connection.close()
+
+
+def make_foreign(path: Path) -> None:
+    """As most databases are: neither an application id nor a version of their own."""
+    apsw.Connection(str(path)).execute("CREATE TABLE theirs (a)")
+
+
+def make_foreign_with_id(path: Path) -> None:
+    apsw.Connection(str(path)).execute("PRAGMA application_id = 77; CREATE TABLE theirs (a)")
+
+
+def make_foreign_with_version(path: Path) -> None:
+    apsw.Connection(str(path)).execute("PRAGMA user_version = 1")
+
+
+def make_text(path: Path) -> None:
+    path.write_text("not a database at all, but long enough to have a header\n" * 50)
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (make_newer, f"has schema {NEWEST + 1}"),
+        (make_foreign, "not one of Penstock's"),
+        (make_foreign_with_id, "not one of Penstock's"),
+        (make_foreign_with_version, "not one of Penstock's"),
+        (make_text, "not a database"),
+        (make_folder, "can't open"),
+    ],
+)
+def test_file_that_is_not_ours_is_refused_and_left_alone(
+    file: Path, make: Callable[[Path], None], words: str
+) -> None:
+    make(file)
+    before = file.read_bytes() if file.is_file() else b""
+
+    with pytest.raises(StoreError, match=words):
+        open_store(file)
+
+    assert before == (file.read_bytes() if file.is_file() else b"")
+
+
+def test_missing_file_is_not_made_when_it_must_exist(file: Path) -> None:
+    with pytest.raises(StoreError, match="no database at"):
+        SqliteStore(file, VirtualClock(), must_exist=True)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "virtiofs", "fuse.sshfs"])
+def test_network_file_system_is_refused(
+    file: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = file.with_name("mountinfo")
+    mounts.write_text(
+        "20 1 0:1 / / rw - ext4 /dev/a rw\n"
+        f"21 20 0:2 / {file.parent} rw,relatime shared:1 - {kind} server:/x rw\n"
+        f"22 20 0:3 / {file.parent}-beside rw - ext4 /dev/b rw\n"
+    )
+    monkeypatch.setattr(filesystem, "MOUNTS", mounts)
+
+    with pytest.raises(StoreError, match=rf"network file system \({kind}\)"):
+        open_store(file)
+    assert not file.exists()
+
+
+def test_file_system_is_that_of_the_nearest_mount() -> None:
+    mounts = (
+        "20 1 0:1 / / rw - nfs4 server rw\n"
+        "21 20 0:2 / /data rw - ext4 /dev/a rw\n"
+        "22 21 0:3 / /data/my\\040disk rw - nfs server rw\n"
+    )
+
+    found = [
+        filesystem.file_system_of(Path(path), mounts)
+        for path in ("/x.db", "/data/x.db", "/data/my disk/x.db", "/database/x.db")
+    ]
+
+    assert found == ["nfs4", "ext4", "nfs", "nfs4"]
+
+
+def test_old_sqlite_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "OLDEST_SAFE_SQLITE", 99_000_000)
+
+    with pytest.raises(StoreError, match="can corrupt"):
+        open_store(file)
+
+
+# How it is written.
+
+
+def traced(world: World) -> list[str]:
+    """Every statement that the store runs from now on."""
+    statements: list[str] = []
+    assert isinstance(world.store, SqliteStore)
+    world.store._db.connection.set_exec_trace(
+        lambda cursor, sql, bindings: statements.append(sql) or True  # type: ignore[func-returns-value]
+    )
+    return statements
+
+
+def test_every_write_is_in_an_immediate_transaction(world: World) -> None:
+    statements = traced(world)
+    run_id = world.start_with_pages(3)
+    one, two, three = world.claim()
+    world.turn("w", done(one, effects=everything("a")), retried(two, 1))
+    world.store.cancel_job(three.id, "ops", "")
+    world.store.pause_run(run_id, "ops", "")
+    world.store.resume_run(run_id, "ops", "")
+    world.store.pause_source(world.source(), "ops", "")
+    world.store.bury("w", "killed")
+    world.store.cancel_run(run_id, "ops", "")
+    world.store.sweep_cancelled()
+
+    is_writing = False
+    for sql in statements:
+        verb = sql.split()[0] if not sql.startswith("--") else sql.split("\n")[1].split()[0]
+        if verb == "BEGIN":
+            assert sql == "BEGIN IMMEDIATE"
+        is_writing = verb == "BEGIN" or (is_writing and verb not in ("COMMIT", "ROLLBACK"))
+        assert is_writing or verb in ("SELECT", "COMMIT", "PRAGMA"), sql
+
+
+def test_no_batch_is_bound_row_by_row(world: World) -> None:
+    """Each row stepped hands the GIL to whoever is busy; a turn's statements must not grow with it."""
+    world.start_with_pages(601)
+    few, many = world.claim(slots=100), world.claim(slots=500)
+
+    statements = traced(world)
+    world.turn("w", *(done(job) for job in few))
+    after_few = len(statements)
+    world.turn("w", *(done(job) for job in many))
+
+    assert len(statements) == 2 * after_few
+
+
+def test_file_is_durable_before_a_verb_returns(world: World) -> None:
+    assert isinstance(world.store, SqliteStore)
+    connection = world.store._db.connection
+
+    assert connection.pragma("journal_mode") == "wal"
+    assert connection.pragma("synchronous") == 2
+
+
+def test_commit_of_another_connection_is_seen_once(world: World) -> None:
+    other = open_store(world.path)
+    assert not other.has_changed()
+
+    world.start()
+
+    assert other.has_changed()
+    assert not other.has_changed()
+    other.register("other", "here", 1, "test")
+    assert not other.has_changed(), "its own commits are no news"
+    other.sign_off("other")
+    other.close()
+
+
+def test_connection_carried_into_a_fork_is_refused_and_does_no_harm(world: World) -> None:
+    run_id = world.start()
+
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        code = 1
+        try:
+            world.store.enqueue(run_id, [])
+        except StoreError as error:
+            code = 0 if "forked" in error.message else 2
+        world.store.close()
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    world.turn("w", done(world.one()))
+    assert world.run(run_id).state == "completed"
+
+
+def test_every_query_is_used() -> None:
+    folder = Path(database.__file__).parent
+    code = "".join(file.read_text() for file in folder.glob("*.py"))
+
+    assert [name for name in queries() if f'"{name}"' not in code] == []
+
+
+# Checks.
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("UPDATE run_stage SET queued = queued + 1 WHERE stage = 'extract'", "counter"),
+        ("UPDATE run_stage SET quarantined = 1 WHERE stage = 'extract'", "counter"),
+        ("UPDATE job SET worker = 'ghost' WHERE state = 'running'", "without a worker"),
+        ("DELETE FROM job_item WHERE job_id = 2", "no item: job 2"),
+        ("INSERT INTO snapshot VALUES (1, 1, 1, 'u', 'gone', 200, '{}', 1.0)", "no payload"),
+        ("UPDATE collection SET records = records + 1", "collection"),
+        ("INSERT INTO collection VALUES ('ghost', 1)", "collection"),
+        ("UPDATE run SET state = 'completed', finished_at = 1.0", "open jobs"),
+    ],
+)
+def test_check_finds_what_is_wrong(tmp_path: Path, damage: str, words: str) -> None:
+    world = World(SQLITE, tmp_path / "penstock.db")
+    world.start_with_pages(3)
+    world.turn("w", done(world.one(), effects=everything("a")))
+    world.one()
+    assert world.store.check() == []
+
+    world.tamper(damage)
+
+    assert any(words in problem for problem in world.store.check())
+    world.store.close()
+
+
+def test_check_finds_a_run_that_nothing_would_ever_end(tmp_path: Path) -> None:
+    world = World(SQLITE, tmp_path / "penstock.db")
+    world.start()
+    world.tamper("DELETE FROM job")
+    world.tamper("UPDATE run_stage SET queued = 0")
+
+    assert any("nothing left to do" in problem for problem in world.store.check())
+    world.store.close()
+
+
+def test_flipped_bytes_are_found_or_harmless_and_never_a_traceback(tmp_path: Path) -> None:
+    world = World(SQLITE, tmp_path / "penstock.db")
+    world.start_with_pages(300)
+    world.turn("w", *(done(job, effects=everything(str(job.id))) for job in world.claim(slots=100)))
+    world.store.close()
+    good, rng = world.path.read_bytes(), random.Random(7)
+
+    for number in range(60):
+        bad = bytearray(good)
+        for _ in range(20):
+            bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
+        file = tmp_path / f"bad-{number}.db"
+        file.write_bytes(bytes(bad))
+        with suppress(StoreError):
+            store = open_store(file)
+            store.quick_check()
+            store.check()
+            store.overview()
+            store.runs()
+            store.records("product")
+
+
+# Backup and restore.
+
+
+def backed_up(world: World, name: str = "backup.db") -> Path:
+    target = world.path.with_name(name)
+    assert list(world.store.backup(target))[-1] == 1.0
+    return target
+
+
+def content(path: Path) -> dict[str, list[object]]:
+    return {
+        table: rows
+        for table, rows in SQLITE.dump(path).items()
+        if table not in ("worker", "event", "sqlite_sequence")
+    }
+
+
+def test_backup_is_whole_while_work_goes_on(world: World) -> None:
+    world.start_with_pages(3000)
+    target = world.path.with_name("backup.db")
+
+    for _ in world.store.backup(target):
+        world.turn("w", done(world.one()))
+
+    copy = open_store(target)
+    assert copy.check() == []
+    assert copy.overview().queued > 2900
+    copy.close()
+    assert not target.with_name("backup.db.part").exists()
+
+
+def test_restored_database_equals_its_backup_with_a_stale_log_beside(
+    world: World, tmp_path: Path
+) -> None:
+    world.start_with_pages(5)
+    backup = backed_up(world)
+    world.turn("w", *(done(job) for job in world.claim()))
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for tail in ("", "-wal", "-shm"):
+        shutil.copyfile(f"{world.path}{tail}", f"{crashed}/penstock.db{tail}")
+    target = crashed / "penstock.db"
+    assert Path(f"{target}-wal").stat().st_size > 0
+    before = content(world.path)
+
+    restore(backup, target, world.clock)
+
+    assert content(target) == content(backup)
+    assert content(target.with_name("penstock.db.before-restore")) == before, "kept with its log"
+    store = open_store(target)
+    assert store.check() == []
+    store.close()
+
+
+def test_leases_in_a_backup_are_void_and_their_jobs_released(world: World, tmp_path: Path) -> None:
+    world.start_with_pages(2)
+    claimed = world.claim()
+    backup = backed_up(world)
+    target = tmp_path / "elsewhere.db"
+
+    restore(backup, target, world.clock)
+
+    store = open_store(target)
+    assert store.workers() == []
+    store.register("new", "here", 1, "test")
+    again = store.turn("new", [], Capacity(100), {}).claimed
+    assert {(job.id, job.tries, job.deaths) for job in again} == {(j.id, 0, 0) for j in claimed}
+    assert store.turn("w", [done(claimed[0])], Capacity(0), {}).lost == [claimed[0].id]
+    store.close()
+
+
+def damage(backup: Path) -> None:
+    data = bytearray(backup.read_bytes())
+    for start in range(4096, len(data), 4096):
+        data[start : start + 200] = b"\xff" * 200
+    backup.write_bytes(bytes(data))
+
+
+def truncate(backup: Path) -> None:
+    backup.write_bytes(backup.read_bytes()[:-5000])
+
+
+def replace_by_text(backup: Path) -> None:
+    make_text(backup)
+
+
+def replace_by_foreign(backup: Path) -> None:
+    backup.unlink()
+    make_foreign(backup)
+
+
+def replace_by_foreign_with_id(backup: Path) -> None:
+    backup.unlink()
+    make_foreign_with_id(backup)
+
+
+def replace_by_newer(backup: Path) -> None:
+    backup.unlink()
+    make_newer(backup)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        damage,
+        truncate,
+        replace_by_text,
+        replace_by_foreign,
+        replace_by_foreign_with_id,
+        replace_by_newer,
+    ],
+)
+def test_bad_backup_is_refused_and_the_database_untouched(
+    world: World, spoil: Callable[[Path], None]
+) -> None:
+    world.start_with_pages(200)
+    backup = backed_up(world)
+    spoil(backup)
+    before = world.dump()
+    files = sorted(world.path.parent.glob("penstock.db*"))
+
+    with pytest.raises((StoreCorrupt, StoreError, Refused)):
+        restore(backup, world.path)
+
+    assert world.dump() == before
+    assert sorted(world.path.parent.glob("penstock.db*")) == files
+
+
+def test_backup_that_is_not_there_is_named(world: World) -> None:
+    with pytest.raises(StoreError, match="no backup at"):
+        restore(world.path.with_name("nothing.db"), world.path)
+
+
+def test_older_log_is_not_left_for_the_next_file_kept(world: World, tmp_path: Path) -> None:
+    world.start()
+    backup = backed_up(world)
+    target = tmp_path / "twice.db"
+    for _ in range(2):
+        restore(backup, target, world.clock)
+        target.with_name("twice.db.before-restore-wal").write_bytes(b"stale")
+    restore(backup, target, world.clock)
+
+    assert not target.with_name("twice.db.before-restore-wal").exists()
+
+
+def test_database_knows_its_own_mark(world: World) -> None:
+    assert apsw.Connection(str(world.path)).pragma("application_id") == APPLICATION_ID
+    assert Database(world.path).data_version() >= 0

@@ -1,0 +1,102 @@
+"""Plans of the hot queries: by the index that was made for them, never a scan or a sort of the jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from penstock.store.sqlite.database import Database
+from penstock.store.sqlite.queries import queries
+
+BY_ID = "SEARCH job USING INTEGER PRIMARY KEY"
+READY = "job_ready (run_id=? AND stage=?)"
+UNIQUE = "sqlite_autoindex_job_1 (run_id=? AND stage=? AND key=?)"
+
+# What each query must do with the job table; the loop's own queries first.
+HOT = {
+    "fence": BY_ID,
+    "succeed_if_running": BY_ID,
+    "settle_if_running": BY_ID,
+    "owned_jobs": BY_ID,
+    "next_due": "COVERING INDEX job_waiting",
+    "due": "INDEX job_waiting (due_at<?)",
+    "wake_if_waiting": BY_ID,
+    "ready_heads": f"COVERING INDEX {READY}",
+    "running_counts": "COVERING INDEX job_running",
+    "ward_count": "INDEX job_running",
+    "pick": f"SEARCH job USING INDEX {READY}",
+    "claim_if_queued": BY_ID,
+    "claimed": BY_ID,
+    "add_items": BY_ID,
+    "new_job_ids": BY_ID,
+    "jobs_by_key": UNIQUE,
+    "add_job_events": BY_ID,
+    "bury_jobs": "INDEX job_running",
+    "release_jobs": "INDEX job_running",
+    "jobs_of": "INDEX job_running",
+    "cancel_running_of_run": "INDEX job_running",
+    "open_of_run": "COVERING INDEX job_ready (run_id=?)",
+    "cancel_jobs_if_open": BY_ID,
+    "retry_quarantined_of_run": "INDEX job_quarantined (run_id=?)",
+    "old_jobs": "SEARCH job USING INDEX sqlite_autoindex_job_1 (run_id=?)",
+}
+# These partial indexes hold only what is open now, so walking one of them is no scan of the queue.
+SMALL = ("job_running", "job_waiting")
+
+
+@pytest.fixture(scope="module", params=["not analysed", "analysed empty", "analysed full"])
+def connection(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[apsw.Connection]:
+    """Plans must not depend on what ANALYZE has seen, or has not."""
+    db = Database(tmp_path_factory.mktemp("plans") / "penstock.db")
+    if request.param == "analysed empty":
+        db.connection.execute("ANALYZE")
+    if request.param == "analysed full":
+        db.connection.execute(
+            """
+            WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+            INSERT INTO job (run_id, source_id, stage, unit, key, state, rank, at)
+            SELECT 1, 1, 'extract', 'page', i, 'queued', i, i FROM n;
+            ANALYZE
+            """
+        )
+    yield db.connection
+    db.close()
+
+
+def plan(connection: apsw.Connection, name: str) -> list[str]:
+    sql = queries()[name]
+    values = dict.fromkeys(re.findall(r":([a-z_]+)", sql))
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_hot_query_goes_by_its_index(connection: apsw.Connection, name: str) -> None:
+    lines = plan(connection, name)
+
+    assert any(HOT[name] in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(queries()) - {"jobs_without_item", "miscounted_stages"})
+)
+def test_no_verb_scans_or_sorts_the_jobs(connection: apsw.Connection, name: str) -> None:
+    for line in plan(connection, name):
+        is_scan = re.match(r"SCAN job\b", line) and not any(small in line for small in SMALL)
+        assert not is_scan, line
+        if name in HOT:
+            assert "TEMP B-TREE" not in line, line
+
+
+@pytest.mark.parametrize(
+    "name", ["runs", "startable", "snapshot_of_job", "last_snapshot", "present"]
+)
+def test_reading_goes_by_keys(connection: apsw.Connection, name: str) -> None:
+    tables = r"SCAN (run|run_stage|g|snapshot|s|record|payload|p)\b"
+    scans = [line for line in plan(connection, name) if re.match(tables, line)]
+
+    assert [line for line in scans if "run_stage_ready" not in line] == []
