@@ -43,8 +43,8 @@ HOT = {
     "retry_quarantined_of_run": "INDEX job_quarantined (run_id=?)",
     "old_jobs": "SEARCH job USING INDEX sqlite_autoindex_job_1 (run_id=?)",
 }
-# These partial indexes hold only what is open now, so walking one of them is no scan of the queue.
-SMALL = ("job_running", "job_waiting")
+# These partial indexes hold only what is open or waits for a person, so walking one is no scan of the queue.
+SMALL = ("job_running", "job_waiting", "job_quarantined")
 
 
 @pytest.fixture(scope="module", params=["not analysed", "analysed empty", "analysed full"])

@@ -23,11 +23,11 @@ RECORDS = {"product": 208, "article": 36, "offer": 39}
 # that is not written yet.
 FIRST = {
     "catalogue": {
-        **{"pages": 220, "candidates": 217, "accepted": 212, "rejected": 5, "skipped": 8},
+        **{"pages": 220, "candidates": 217, "accepted": 212, "rejected": 5, "skipped": 3},
         **{"inserted": 208, "updated": 0, "unchanged": 4, "quarantined": 0, "retried": 0},
     },
     "news": {
-        **{"pages": 40, "candidates": 39, "accepted": 36, "rejected": 3, "skipped": 4},
+        **{"pages": 40, "candidates": 39, "accepted": 36, "rejected": 3, "skipped": 1},
         **{"inserted": 36, "updated": 0, "unchanged": 0, "quarantined": 0, "retried": 0},
     },
     "flaky": {

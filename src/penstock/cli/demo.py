@@ -18,7 +18,7 @@ from penstock.errors import Refused
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from penstock.demo.telling import LineProgress, LiveProgress, Summary
+    from penstock.cli.progress import LineProgress, LiveProgress, Summary
     from penstock.project import Project
 
 DESCRIPTION = """\
@@ -82,7 +82,7 @@ def _served(ports: dict[str, int]) -> str:
 
 def _ingest(folder: Path, console: Console) -> Summary:
     from penstock.demo.site import HOSTS
-    from penstock.demo.telling import Summary
+    from penstock.cli.progress import Summary
     from penstock.engine.foreground import run_foreground
     from penstock.project import Project
 
@@ -107,13 +107,13 @@ def _run_of(project: Project, source: str) -> int:
 
 
 def _progress(console: Console) -> LiveProgress | LineProgress:
-    from penstock.demo.telling import LineProgress, LiveProgress
+    from penstock.cli.progress import LineProgress, LiveProgress
 
     return LiveProgress(console) if console.is_terminal else LineProgress(console)
 
 
 def _tell(summary: Summary, args: argparse.Namespace, console: Console) -> None:
-    from penstock.demo.telling import summary_table
+    from penstock.cli.progress import summary_table
 
     out: Output = args.out
     if args.json:

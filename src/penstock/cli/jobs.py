@@ -98,11 +98,15 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
 
     out: Output = args.out
     row = project.require_job(args.job_id)
+    detail = project.store.job_detail(row.id)
     events = project.store.events(run_id=row.run_id, job_id=row.id, limit=LATEST)
     if args.json:
-        out.json({**job_shape(row), "events": [event_shape(event) for event in events]})
+        more = {"parent": detail.parent_id, "item": detail.item, "traceback": detail.traceback}
+        out.json({**job_shape(row), **more, "events": [event_shape(event) for event in events]})
         return
-    out.fields(_fields(row, project.clock.now()))
+    out.fields([*_fields(row, project.clock.now()), ("item", detail.item)])
+    for line in detail.traceback.splitlines():
+        out.line(f"  {line}")
     if events:
         out.line()
         out.table(EVENT_COLUMNS, [event_line(event) for event in events])

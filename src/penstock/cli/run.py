@@ -27,14 +27,16 @@ EXAMPLES = """\
   penstock run acme.com --detach   only queue it, for `penstock up`
 
 exit codes: 0 all completed, 3 any partial, 4 any failed or cancelled, 130 interrupted"""
-KINDS = ("full", "incremental")
+KINDS = ("full",)
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "run", "run sources in the foreground", DESCRIPTION, EXAMPLES)
     parser.add_argument("names", nargs="*", metavar="SOURCE", help="what to run")
     parser.add_argument("--all", action="store_true", help="every source of penstock.yaml")
-    parser.add_argument("--kind", choices=KINDS, default="full", help="full (default), incremental")
+    parser.add_argument(
+        "--kind", choices=KINDS, default="full", help="full: everything in scope (default)"
+    )
     parser.add_argument("--new", action="store_true", help="even if a run has not ended yet")
     parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
     parser.add_argument("--json", action="store_true", help="an object per run, one to a line")
@@ -102,7 +104,7 @@ def _begun(project: Project, key: str, row: RunRow | None, args: argparse.Namesp
 def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from penstock.demo.telling import LineProgress, LiveProgress
+    from penstock.cli.progress import LineProgress, LiveProgress
     from penstock.engine.foreground import Interrupted, run_foreground
 
     out: Output = args.out

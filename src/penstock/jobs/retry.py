@@ -12,6 +12,7 @@ from penstock.jobs.outcome import (
     Cancelled,
     Effects,
     Failed,
+    Note,
     Outcome,
     Settlement,
     Skipped,
@@ -57,9 +58,11 @@ def settle(job: Claimed, outcome: Outcome, retry: RetryClass, rng: random.Random
         return Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=outcome.effects)
     base = Settlement(job.id, job.attempt, JobState.SUCCEEDED)
     match outcome:
-        case Skipped(reason, is_rejection):
-            effects = Effects(rejected=1) if is_rejection else Effects()
-            return replace(base, state=JobState.SKIPPED, reason=reason, effects=effects)
+        case Skipped(reason, is_rejection=True):
+            # Judged and not wanted: the job did its work, exactly as when a step returns None.
+            return replace(base, effects=Effects(rejected=1, notes=[Note(f"rejected: {reason}")]))
+        case Skipped(reason):
+            return replace(base, state=JobState.SKIPPED, reason=reason)
         case Cancelled(reason):
             return replace(base, state=JobState.QUEUED, reason=reason)
         case Snoozed(delay_s, reason):

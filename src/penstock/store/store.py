@@ -136,6 +136,14 @@ class JobRow(msgspec.Struct, frozen=True):
     kind: str | None = None
 
 
+class JobDetail(msgspec.Struct, frozen=True):
+    """What is kept of one job beyond its row; the item is the JSON it was enqueued with."""
+
+    item: str | None
+    parent_id: int | None
+    traceback: str
+
+
 class EventRow(msgspec.Struct, frozen=True):
     id: int
     at: float
@@ -327,6 +335,8 @@ class Store(Protocol):
     def jobs(self, wanted: JobFilter) -> list[JobRow]: ...
 
     def job(self, job_id: int) -> JobRow | None: ...
+
+    def job_detail(self, job_id: int) -> JobDetail: ...
 
     def events(
         self,

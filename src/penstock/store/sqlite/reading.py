@@ -9,10 +9,12 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import UsageError, nearest
+from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan
 from penstock.store.sqlite.database import Database, to_json
 from penstock.store.store import (
     EventRow,
+    JobDetail,
     JobFilter,
     JobRow,
     Overview,
@@ -63,31 +65,28 @@ class Reading:
         return self._db.decoded("plan_of", Plan, id=run_id)
 
     def jobs(self, wanted: JobFilter) -> list[JobRow]:
-        return self._db.decoded(
-            "jobs",
-            list[JobRow],
-            id=None,
-            after_id=wanted.after_id,
-            run_id=wanted.run_id,
-            source_id=self._source_id(wanted.source),
-            stage=wanted.stage,
-            states=to_json(wanted.states) if wanted.states else None,
-            limit=wanted.limit,
-        )
+        """Jobs in the order they were enqueued."""
+        where = {
+            "after_id": wanted.after_id,
+            "run_id": wanted.run_id,
+            "source_id": self._source_id(wanted.source),
+            "stage": wanted.stage,
+            "limit": wanted.limit,
+        }
+        if wanted.states == (JobState.QUARANTINED,):
+            ids = self._db.value("find_quarantined", **where)
+        else:
+            states = to_json(wanted.states) if wanted.states else None
+            ids = self._db.value("find_jobs", states=states, **where)
+        return self._db.decoded("jobs", list[JobRow], ids=ids)
 
     def job(self, job_id: int) -> JobRow | None:
-        found = self._db.decoded(
-            "jobs",
-            list[JobRow],
-            id=job_id,
-            after_id=job_id - 1,
-            run_id=None,
-            source_id=None,
-            stage=None,
-            states=None,
-            limit=1,
-        )
+        found = self._db.decoded("jobs", list[JobRow], ids=to_json([job_id]))
         return found[0] if found else None
+
+    def job_detail(self, job_id: int) -> JobDetail:
+        """What a job was enqueued with, and where its last attempt failed."""
+        return self._db.decoded("job_detail", JobDetail, id=job_id)
 
     def events(
         self,

@@ -175,6 +175,8 @@ def _settle_others(
             ledger.count(job.run_id, "throttled" if end.is_throttle else "retried", 1)
         if end.error:
             failures.append((job.id, end.attempt, end.reason, end.error, end.traceback))
+        elif end.state is JobState.SKIPPED:
+            failures.append((job.id, end.attempt, "skipped", end.reason, ""))
         if end.closes_host:
             _close_host(db, ledger, job, end)
     if failures:

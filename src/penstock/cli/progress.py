@@ -1,4 +1,4 @@
-"""What the demo shows: progress while it goes on, a summary when it has ended."""
+"""What a foreground run shows: progress while it goes on, a summary when it has ended."""
 
 from __future__ import annotations
 
