@@ -61,7 +61,9 @@ class _InstantSelector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready and timeout is None:
-            raise RuntimeError("nothing is due and nothing is running: the simulation would wait for ever")
+            raise RuntimeError(
+                "nothing is due and nothing is running: the simulation would wait for ever"
+            )
         if not ready and timeout:
             self._clock.advance(timeout)
         return ready

@@ -44,9 +44,7 @@ def test_retry_classes_are_documented_with_their_numbers() -> None:
         row[0].strip("` "): (int(row[1]), seconds(row[2]), seconds(row[3]))
         for row in rows(PIPELINES, "## Retry classes")
     }
-    assert documented == {
-        name: (c.tries, c.base_s, c.cap_s) for name, c in RETRY_CLASSES.items()
-    }
+    assert documented == {name: (c.tries, c.base_s, c.cap_s) for name, c in RETRY_CLASSES.items()}
     assert f"throttled {MAX_THROTTLES} times" in PIPELINES
     assert MAX_DEATHS == 3 and "three it is quarantined as poison" in PIPELINES
 

@@ -31,9 +31,7 @@ class House:
 
     def keep_a_page(self) -> str:
         source_id = self.store.ensure_sources(["acme.com"])["acme.com"]
-        run_id, _ = self.store.start_run(
-            source_id, RunKind.FULL, PLAN, "v1", key="k", actor="test"
-        )
+        run_id, _ = self.store.start_run(source_id, RunKind.FULL, PLAN, "v1", key="k", actor="test")
         self.store.register("w", "host", 1, "0")
         [job] = self.store.turn("w", [], Capacity(1), {}).claimed
         capture = Capture("http://acme.com/", 200, {}, b"page", self.clock.now())
@@ -102,5 +100,3 @@ def test_a_worker_that_is_seen_alive_is_renewed_when_the_clock_was_set_forward(
     house.upkeep.bury_expired(lambda text: None, lambda worker: worker == "alive")
     assert [worker.id for worker in house.store.workers()] == ["alive"]
     assert house.store.expired_workers() == []
-
-

@@ -33,9 +33,7 @@ class Upkeep:
         self._prune_at = 0.0
         self._segments_at = clock.monotonic() + SEGMENTS_EVERY_S
 
-    def bury_expired(
-        self, tell: Callable[[str], None], is_alive: Callable[[str], bool]
-    ) -> None:
+    def bury_expired(self, tell: Callable[[str], None], is_alive: Callable[[str], bool]) -> None:
         """Give the jobs of workers that stopped beating back to their lanes.
 
         A lease that ran out because the clock was set forward, or because the machine slept, is no

@@ -282,7 +282,9 @@ class Worker:
             if post is None:
                 self._refuse(job)
                 continue
-            work = Work(job, post.stage, post.graph, post.source, RunView(job.run_id), post.timeout_s)
+            work = Work(
+                job, post.stage, post.graph, post.source, RunView(job.run_id), post.timeout_s
+            )
             self._works[job.id, job.attempt] = work
             self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
