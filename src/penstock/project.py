@@ -25,7 +25,6 @@ from penstock.settings import Settings, SourceSettings, load_settings, normalise
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import JobRow, RunRow
 
-
 KINDS = (RunKind.FULL.value,)
 
 
@@ -218,7 +217,7 @@ def _import_beside(module_name: str, root: Path, where: str) -> object:
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name == module_name.split(".")[0]:
+        if error.name == module_name.split(".", maxsplit=1)[0]:
             beside = [path.stem for path in root.glob("*.py")]
             raise ConfigError(
                 f"{where}: there is no module {module_name!r} beside penstock.yaml",

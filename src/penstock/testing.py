@@ -106,7 +106,7 @@ class Simulation:
         self._project = project
         self._clock = clock
         self._loop = VirtualLoop(clock)
-        self._rng = random.Random(seed)  # noqa: S311  repeatable on purpose
+        self._rng = random.Random(seed)
         self._store = project.store
         self._name = f"sim-{seed}"
         self._snapshots = SnapshotStore(project.settings.snapshots, self._name)

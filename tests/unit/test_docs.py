@@ -46,7 +46,8 @@ def test_retry_classes_are_documented_with_their_numbers() -> None:
     }
     assert documented == {name: (c.tries, c.base_s, c.cap_s) for name, c in RETRY_CLASSES.items()}
     assert f"throttled {MAX_THROTTLES} times" in PIPELINES
-    assert MAX_DEATHS == 3 and "three it is quarantined as poison" in PIPELINES
+    assert MAX_DEATHS == 3
+    assert "three it is quarantined as poison" in PIPELINES
 
 
 def test_every_argument_of_a_step_is_documented() -> None:
@@ -80,7 +81,7 @@ def test_every_key_of_the_configuration_is_documented(
     prefix: str, values: type, internal: set[str]
 ) -> None:
     # Units are in the names of values, not in the names of keys: `grace_s` is read from `grace`.
-    known = {f.name for f in fields(values) if f.name not in internal}  # type: ignore[arg-type]
+    known = {f.name for f in fields(values) if f.name not in internal}
     expected = {name.removesuffix("_per_s").removesuffix("_s") for name in known}
     assert documented_keys(prefix) == expected
 

@@ -81,8 +81,8 @@ def _served(ports: dict[str, int]) -> str:
 
 
 def _ingest(folder: Path, console: Console) -> Summary:
-    from penstock.demo.site import HOSTS
     from penstock.cli.progress import Summary
+    from penstock.demo.site import HOSTS
     from penstock.engine.foreground import run_foreground
     from penstock.project import Project
 

@@ -193,7 +193,7 @@ class Supervisor:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         self.project.store.register(name, socket.gethostname(), process.pid, __version__)
-        output = asyncio.create_task(self._relay(process))
+        output = asyncio.create_task(self._relay(process.stdout))
         child = _Child(name, process, self.project.clock.monotonic(), output)
         self._beat(child)
         return child
@@ -205,10 +205,9 @@ class Supervisor:
         else:
             child.is_buried = True
 
-    async def _relay(self, process: asyncio.subprocess.Process) -> None:
+    async def _relay(self, output: asyncio.StreamReader | None) -> None:
         """What a worker or a step prints, line by line; a line without end is cut."""
-        assert process.stdout is not None
-        while line := await _line(process.stdout):
+        while output is not None and (line := await _line(output)):
             text = line.decode("utf-8", "replace").rstrip("\n")
             self.tell(redact(text, self.project.settings.secrets))
 

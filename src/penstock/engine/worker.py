@@ -111,7 +111,7 @@ class Worker:
         self._trouble = Trouble(store, clock, tell)
         self._performer = performer(self)
         self._news = asyncio.Event()
-        self._works: dict[tuple[int, int], Work] = {}
+        self._works: dict[tuple[int, int], tuple[Work, RetryClass]] = {}
         self._deadlines: dict[tuple[int, int], float] = {}
         self._posts: dict[tuple[int, str], _Post | None] = {}
         self._ends: list[Settlement | Flush] = []
@@ -285,7 +285,7 @@ class Worker:
             work = Work(
                 job, post.stage, post.graph, post.source, RunView(job.run_id), post.timeout_s
             )
-            self._works[job.id, job.attempt] = work
+            self._works[job.id, job.attempt] = (work, post.retry)
             self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
             self._memory_mb -= post.stage.memory_mb
@@ -304,13 +304,11 @@ class Worker:
         self._end(job, Failed(error, is_permanent=True, kind="data"), RETRY_CLASSES[DEFAULT_RETRY])
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
-        work = self._works.pop((job.id, job.attempt))
+        work, retry = self._works.pop((job.id, job.attempt))
         del self._deadlines[job.id, job.attempt]
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
-        post = self._posts[job.source_id, job.stage]
-        assert post is not None
-        self._end(job, outcome, post.retry)
+        self._end(job, outcome, retry)
 
     def _end(self, job: Claimed, outcome: Outcome, retry: RetryClass) -> None:
         if self._secrets:
@@ -326,9 +324,8 @@ class Worker:
         self._reviewed_at = now
         with suppress(StoreError):  # the next turn meets the same trouble and deals with it
             owned = await self._calls(lambda: self._store.jobs_of(self.name))
-            for work in list(self._works.values()):
-                if (work.job.id, work.job.attempt) not in owned:
-                    self._performer.cancel(work.job.id, "the job was taken from this attempt")
+            for attempt in set(self._works) - owned:
+                self._performer.cancel(attempt[0], "the job was taken from this attempt")
 
     def _release_all(self) -> None:
         for job_id, _ in list(self._works):
