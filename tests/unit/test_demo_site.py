@@ -264,12 +264,13 @@ def test_first_pipeline_is_twenty_lines_and_stands_in_the_readme() -> None:
     assert first["products.py"] in readme
 
 
-def a_report(source: str, state: str, **counts: int) -> RunReport:
+def a_report(source: str, state: str, seconds: float = 1.25, **counts: int) -> RunReport:
     names = (
         *("pages", "pages_done", "candidates", "accepted", "inserted", "updated", "unchanged"),
         *("rejected", "skipped", "retried", "throttled", "quarantined", "waiting"),
     )
-    return RunReport(1, source, "full", state, 1.25, {name: counts.get(name, 0) for name in names})
+    found = {name: counts.get(name, 0) for name in names}
+    return RunReport(1, source, "full", state, seconds, found)
 
 
 def test_summary_says_that_nothing_was_doubled_only_when_nothing_was() -> None:
@@ -303,12 +304,12 @@ def test_summary_table_fits_a_terminal_of_eighty_columns() -> None:
     assert len(lines) == 14
 
 
-def test_progress_in_lines_repeats_nothing() -> None:
+def test_progress_in_lines_comes_every_two_seconds_and_repeats_nothing() -> None:
     console = Console(file=io.StringIO(), width=80)
     progress = LineProgress(console)
-    for done in (0, 1, 49, 50, 51):
-        progress.show([a_report("shop", "running", pages=60, pages_done=done)])
-    progress.show([a_report("shop", "partial", pages=60, pages_done=60, quarantined=2)])
+    for seconds, done in ((0.0, 0), (0.1, 1), (1.9, 49), (2.0, 50), (2.1, 51), (9.0, 50)):
+        progress.show([a_report("shop", "running", seconds, pages=60, pages_done=done)])
+    progress.show([a_report("shop", "partial", 9.1, pages=60, pages_done=60, quarantined=2)])
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().splitlines() == [
         "shop: running, 0 of 60 pages",

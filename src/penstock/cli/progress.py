@@ -28,7 +28,7 @@ ROWS = {
     "throttled": "throttled",
     "quarantined": "quarantined",
 }
-LINE_EVERY_PAGES = 50
+LINE_EVERY_S = 2.0
 # A terminal at least this wide has room for long bars.
 ROOMY = 100
 WELL, BAD = "completed", ("failed", "cancelled")
@@ -136,7 +136,7 @@ class LineProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told: dict[str, object] = {}
+        self._told: dict[str, tuple[str, int, float]] = {}
 
     def __enter__(self) -> LineProgress:
         return self
@@ -146,9 +146,11 @@ class LineProgress:
 
     def show(self, reports: list[RunReport]) -> None:
         for each in reports:
-            mark = (each.state, each.counts["pages_done"] // LINE_EVERY_PAGES)
-            if self._told.get(each.source) != mark:
-                self._told[each.source] = mark
+            done = each.counts["pages_done"]
+            state, pages, seconds = self._told.get(each.source, ("", -1, 0.0))
+            has_moved = done != pages and each.seconds - seconds >= LINE_EVERY_S
+            if each.state != state or has_moved:
+                self._told[each.source] = (each.state, done, each.seconds)
                 self._console.print(_line(each))
 
 
