@@ -1,0 +1,194 @@
+"""Kill, cut the power or fail an operation at each point of a whole small run, and look at what is left.
+
+    python -m tests.crash.sweep kill --points 200    ended as by `kill -9` at the n-th write, sync, truncation
+    python -m tests.crash.sweep power --points 300   the power goes there, and unsynced writes with it
+    python -m tests.crash.sweep fail --seed 7        the n-th read, write or sync fails, once or from then on
+
+The process has one thread, so a fork of it is a worker that costs a few milliseconds. Every point is
+a folder of its own: run until the fault, look, take over (in every second point that is killed too),
+finish, and ask the oracle. Prints one line of figures; exits with 1 if anything was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.clock import SystemClock
+from penstock.errors import StoreError
+from tests.crash.faults import KILLED, Count, FailAt, KillAt, Plan, PowerCut, fresh_folder
+from tests.crash.small_run import (
+    WORDS,
+    Facts,
+    facts,
+    lay_out,
+    problems_after_crash,
+    problems_at_the_end,
+    work,
+)
+
+CLOCK = SystemClock()
+TOO_LONG_S = 20
+ENDED_WELL, ENDED_BY_STORE, ENDED_BADLY = 0, 5, 1
+
+
+class Sweep:
+    """One sweep in a folder: its points, and what was found wrong at them."""
+
+    def __init__(self, root: Path, rng: random.Random) -> None:
+        self.folder = root / "project"
+        self.acks = root / "elsewhere" / "acks"
+        self.rng = rng
+        self.wrong: list[str] = []
+        self.expected = self._uninterrupted()
+
+    def renew(self) -> None:
+        fresh_folder(self.folder)
+        lay_out(self.folder)
+        fresh_folder(self.acks.parent)
+
+    def _uninterrupted(self) -> Facts:
+        """What the run comes to, and how many points it has, when nothing goes wrong."""
+        self.renew()
+        plan = Count()
+        work(self.folder, plan, self.acks, seed=1)
+        self.operations = plan.seen
+        self.points = sum(count for kind, count in plan.seen.items() if kind != "read")
+        found = facts(self.folder)
+        assert {key for name, key in found.records if name == "word"} == WORDS
+        assert found.state == "completed"
+        return found
+
+    def in_child(self, plan: Plan, seed: int) -> int:
+        """Work in a process of its own; answers how it ended."""
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(TOO_LONG_S)
+            os._exit(_attempt(lambda: work(self.folder, plan, self.acks, seed)))
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def report(self, where: str, problems: list[str]) -> None:
+        self.wrong += [f"{where}: {problem}" for problem in problems]
+
+    def kill(self, point: int) -> None:
+        self.renew()
+        where = f"kill at {point}"
+        self._expect(where, self.in_child(KillAt(point), seed=1), KILLED)
+        self.look(where)
+        if point % 2:
+            again = self.rng.randint(1, 300)
+            where += f", then at {again}"
+            self._expect(where, self.in_child(KillAt(again), seed=2), KILLED, ENDED_WELL)
+            self.look(where)
+        self.end(where)
+
+    def cut_power(self, point: int, seed: int) -> None:
+        self.renew()
+        where = f"power cut at {point}, seed {seed}"
+        self._expect(where, self.in_child(PowerCut(random.Random(seed), point), seed=1), KILLED)
+        self.look(where)
+        self.end(where)
+
+    def fail(self, kind: str, point: int, *, is_sticky: bool, is_full: bool) -> None:
+        self.renew()
+        plan = FailAt(kind, point, is_sticky, is_full)
+        where = f"{plan}"
+        self._expect(where, self.in_child(plan, seed=1), ENDED_WELL, ENDED_BY_STORE)
+        self.look(where)
+        self.end(where)
+
+    def look(self, where: str) -> None:
+        self.report(where, problems_after_crash(self.folder, self.acks))
+
+    def end(self, where: str) -> None:
+        work(self.folder, None, self.acks, seed=3)
+        self.report(where, problems_at_the_end(self.folder, self.expected))
+
+    def _expect(self, where: str, code: int, *expected: int) -> None:
+        if code not in expected:
+            self.wrong.append(f"{where}: the process ended with {code}")
+
+
+def _attempt(act: Callable[[], None]) -> int:
+    try:
+        act()
+    except StoreError:
+        return ENDED_BY_STORE
+    except BaseException:
+        traceback.print_exc()
+        return ENDED_BADLY
+    return ENDED_WELL
+
+
+def kill_sweep(sweep: Sweep, wanted: int) -> str:
+    there = sweep.points
+    points = sorted(sweep.rng.sample(range(1, there + 1), min(wanted, there)))
+    for point in points:
+        sweep.kill(point)
+    return f"{len(points)} of {there} points killed, every second one again while it recovered"
+
+
+def power_sweep(sweep: Sweep, wanted: int) -> str:
+    there = sweep.points
+    for _ in range(wanted):
+        sweep.cut_power(sweep.rng.randint(1, there), sweep.rng.getrandbits(32))
+    return f"{wanted} power cuts at random ones of {there} points"
+
+
+def fail_sweep(sweep: Sweep, wanted: int) -> str:
+    cases = [
+        (kind, point, is_sticky, is_full)
+        for kind in ("read", "write", "sync")
+        for point in range(1, sweep.operations[kind] + 1)
+        for is_sticky in (False, True)
+        for is_full in ((False, True) if kind == "write" else (False,))
+    ]
+    chosen = sweep.rng.sample(cases, min(wanted, len(cases)))
+    for kind, point, is_sticky, is_full in chosen:
+        sweep.fail(kind, point, is_sticky=is_sticky, is_full=is_full)
+    return f"{len(chosen)} of {len(cases)} disk errors (once and for good, reads, writes, syncs, no space)"
+
+
+SWEEPS = {"kill": kill_sweep, "power": power_sweep, "fail": fail_sweep}
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    # In memory if possible: what is tested is the order of writes, not the disk.
+    memory = Path("/dev/shm")
+    place = memory if os.access(memory, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="penstock-crash-", dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.crash.sweep")
+    parser.add_argument("sweep", choices=SWEEPS)
+    parser.add_argument("--points", type=int, default=1 << 30)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    args = parser.parse_args()
+    began = CLOCK.monotonic()
+    with _folder() as root:
+        sweep = Sweep(root, random.Random(args.seed))
+        words = SWEEPS[args.sweep](sweep, args.points)
+    seconds = CLOCK.monotonic() - began
+    print(f"{words}; {seconds:.0f} s; {len(sweep.wrong)} violations; seed {args.seed}")
+    for line in sweep.wrong[:20]:
+        print(f"  {line}")
+    return 1 if sweep.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

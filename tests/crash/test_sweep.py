@@ -1,0 +1,50 @@
+"""Killed, cut off from power or failed by its disk at any point, a run ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(Path(penstock.__file__).parents[1]), str(ROOT)]),
+}
+
+
+def sweep(*words: str, within_s: float) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.crash.sweep", *words],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=within_s,
+    )
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 violations" in done.stdout
+
+
+def test_run_killed_at_a_write_loses_and_doubles_nothing() -> None:
+    sweep("kill", "--points", "200", within_s=110)
+
+
+def test_power_cut_loses_nothing_that_was_acknowledged() -> None:
+    sweep("power", "--points", "200", within_s=110)
+
+
+@pytest.mark.torture
+def test_run_killed_at_every_write_loses_and_doubles_nothing() -> None:
+    sweep("kill", within_s=1800)
+
+
+@pytest.mark.torture
+def test_power_cut_at_two_thousand_moments_loses_nothing_that_was_acknowledged() -> None:
+    sweep("power", "--points", "2000", within_s=1800)
