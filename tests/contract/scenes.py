@@ -40,6 +40,7 @@ class StoreKind:
     dump: Callable[[Path], dict[str, list[Any]]]
     tamper: Callable[[Path, str], None]
     breaking: Callable[[Path, str, str], AbstractContextManager[None]]
+    watch: str
 
 
 def dump_sqlite(path: Path) -> dict[str, list[Any]]:
@@ -69,7 +70,15 @@ def breaking_sqlite(path: Path, act: str, table: str) -> Iterator[None]:
         tamper_sqlite(path, "DROP TRIGGER broken")
 
 
-SQLITE = StoreKind("sqlite", SqliteStore, dump_sqlite, tamper_sqlite, breaking_sqlite)
+WATCH_SQLITE = """
+CREATE TABLE moved (what TEXT, id INTEGER, attempt INTEGER, leaves TEXT, enters TEXT);
+CREATE TRIGGER watch_job AFTER UPDATE OF state ON job
+BEGIN INSERT INTO moved VALUES ('job', old.id, old.attempt, old.state, new.state); END;
+CREATE TRIGGER watch_run AFTER UPDATE OF state ON run
+BEGIN INSERT INTO moved VALUES ('run', old.id, 0, old.state, new.state); END;
+"""
+
+SQLITE = StoreKind("sqlite", SqliteStore, dump_sqlite, tamper_sqlite, breaking_sqlite, WATCH_SQLITE)
 
 
 @dataclass
@@ -155,6 +164,14 @@ class World:
 
     def tamper(self, sql: str) -> None:
         self.kind.tamper(self.path, sql)
+
+    def watch(self) -> None:
+        """From now on, write down every move of a job or run, whichever statement makes it."""
+        self.tamper(self.kind.watch)
+
+    def moves(self) -> list[tuple[str, int, int, str, str]]:
+        """(what, id, attempt, leaves, enters), in order."""
+        return self.dump()["moved"]
 
     def breaking(self, act: str, table: str) -> AbstractContextManager[None]:
         return self.kind.breaking(self.path, act, table)

@@ -14,7 +14,7 @@ JOB_MOVES: dict[tuple[J, J], str] = {
     (J.QUEUED, J.CANCELLED): "cancelled",
     (J.RUNNING, J.SUCCEEDED): "succeeded",
     (J.RUNNING, J.SKIPPED): "skipped",
-    (J.RUNNING, J.WAITING): "failed, throttled or snoozed; due later",
+    (J.RUNNING, J.WAITING): "failed, throttled or snoozed, due later",
     (J.RUNNING, J.QUEUED): "released by a drain, or its worker was buried",
     (J.RUNNING, J.QUARANTINED): "out of tries, permanent, or poison",
     (J.RUNNING, J.CANCELLED): "cancelled",

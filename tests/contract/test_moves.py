@@ -1,0 +1,55 @@
+"""Moves: every one in the tables is made by some verb, but for those of states that no verb enters yet."""
+
+from __future__ import annotations
+
+from penstock.jobs.job import JobState
+from penstock.jobs.run import RunState
+from penstock.jobs.transitions import JOB_MOVES, RUN_MOVES
+from tests.contract.scenes import World, done, quarantined, released, retried, skipped
+
+
+def test_verbs_make_every_move_of_the_tables(world: World) -> None:
+    world.watch()
+    job_moves(world)
+    run_moves(world)
+    while world.store.sweep_cancelled():
+        pass
+
+    made = world.moves()
+
+    jobs = {(leaves, enters) for what, _, _, leaves, enters in made if what == "job"}
+    runs = {(leaves, enters) for what, _, _, leaves, enters in made if what == "run"}
+    assert jobs == {move for move in JOB_MOVES if JobState.HELD not in move}
+    assert runs == {move for move in RUN_MOVES if RunState.DRAFT not in move}
+
+
+def job_moves(world: World) -> None:
+    run_id = world.start_with_pages(8)
+    jobs = world.claim(slots=7)
+    world.turn("w", done(jobs[0]), skipped(jobs[1]), quarantined(jobs[2]), quarantined(jobs[3]))
+    world.turn("w", retried(jobs[4], 10), retried(jobs[5], 99), released(jobs[6]))
+    world.store.cancel_job(jobs[2].id, "ops", "")
+    world.store.retry_job(jobs[3].id, "ops", "")
+    world.clock.advance(10)
+    world.claim(slots=2)
+    world.store.cancel_run(run_id, "ops", "")
+
+
+def run_moves(world: World) -> None:
+    paused_early = world.start(key="paused early")
+    world.store.pause_run(paused_early, "ops", "")
+    world.store.cancel_run(paused_early, "ops", "")
+    world.store.cancel_run(world.start(key="cancelled early"), "ops", "")
+    for is_paused in (False, True):
+        for bad in (0, 1, 2):
+            run_id = world.start_with_pages(2, key=f"{bad} {is_paused}")
+            jobs = world.claim()
+            if is_paused:
+                world.store.pause_run(run_id, "ops", "")
+            world.turn("w", *(quarantined(j) if n < bad else done(j) for n, j in enumerate(jobs)))
+            if bad:
+                world.store.retry_failed(run_id, "ops", "")
+                world.turn("w", *(done(job) for job in world.claim()))
+    resumed = world.start_with_pages(1, key="resumed")
+    world.store.pause_run(resumed, "ops", "")
+    world.store.resume_run(resumed, "ops", "")
