@@ -1,0 +1,238 @@
+"""Lanes: which gate holds a source back, and how free slots are shared among those that may start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.gates.lanes import (
+    Allowance,
+    Budget,
+    Closed,
+    Head,
+    Lane,
+    LaneLimits,
+    Sharing,
+    decide,
+    limits_for,
+)
+from penstock.jobs.job import Unit
+
+NOW = 1000.0
+PLENTY = float("inf")
+
+
+def a_head(
+    depth: int = 1000, unit: Unit = "page", rank: float = 0.0, cpu: float = 0.0, memory_mb: float = 0.0,
+    run_id: int = 1, stage: str = "extract",
+) -> Head:  # fmt: skip
+    return Head(run_id, stage, unit, depth, rank, cpu, memory_mb)
+
+
+def a_lane(source_id: int, *heads: Head, weight: float = 1.0, concurrency: int = 10_000) -> Lane:
+    own = tuple(heads) or (a_head(run_id=source_id),)
+    return Lane(source_id, own, LaneLimits(concurrency, 10_000, weight))
+
+
+def shares(sharing: Sharing, lanes: Iterable[Lane], slots: int) -> Counter[int]:
+    """How many slots each run got; in these tests a run's number is its source's."""
+    taken: Counter[int] = Counter()
+    for grant in sharing.share(lanes, Budget(slots, PLENTY, PLENTY), NOW):
+        taken[grant.run_id] += grant.count
+    return taken
+
+
+# Gates.
+
+
+def test_lane_with_room_is_told_how_much() -> None:
+    lane = Lane(1, (), LaneLimits(4, 64), running=1, running_candidates=60)
+
+    assert decide(lane, NOW) == Allowance(3, 4)
+
+
+def test_gates_are_named_with_the_time_they_open() -> None:
+    assert decide(Lane(1, (), is_paused=True), NOW) == Closed("paused")
+    assert decide(Lane(1, (), cooldown_until=NOW + 5), NOW) == Closed("cooldown", NOW + 5)
+    assert decide(Lane(1, (), LaneLimits(2, 2), running=2, running_candidates=2), NOW) == Closed(
+        "slots"
+    )
+
+
+def test_cooldown_ends_at_its_time() -> None:
+    assert isinstance(decide(Lane(1, (), cooldown_until=NOW), NOW), Allowance)
+
+
+def test_lane_over_its_limits_is_owed_nothing() -> None:
+    lane = Lane(1, (), LaneLimits(2, 2), running=9, running_candidates=1)
+
+    assert decide(lane, NOW) == Allowance(0, 1)
+
+
+def test_closed_lanes_get_nothing() -> None:
+    lanes = [Lane(1, (a_head(run_id=1),), is_paused=True), a_lane(2)]
+
+    assert shares(Sharing(), lanes, 10) == {2: 10}
+
+
+def test_source_that_is_no_longer_configured_has_the_default_limits() -> None:
+    assert limits_for(7, {}) == LaneLimits()
+
+
+# Sharing.
+
+
+def test_slots_are_split_evenly_whatever_the_depth() -> None:
+    lanes = [a_lane(1, a_head(1_000_000, run_id=1)), a_lane(2), a_lane(3, a_head(2, run_id=3))]
+
+    assert shares(Sharing(), lanes, 32) == {1: 15, 2: 15, 3: 2}
+
+
+def test_nothing_is_left_free_while_a_lane_wants_it() -> None:
+    lanes = [a_lane(1, a_head(3, run_id=1)), a_lane(2, a_head(100, run_id=2), concurrency=5)]
+
+    assert shares(Sharing(), lanes, 50) == {1: 3, 2: 5}
+
+
+def test_lane_that_was_last_comes_first_when_slots_are_few() -> None:
+    sharing, lanes = Sharing(), [a_lane(n) for n in range(1, 6)]
+
+    order = [next(iter(shares(sharing, lanes, 1))) for _ in range(10)]
+
+    assert order == [1, 2, 3, 4, 5] * 2
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 5, 16, 100])
+@pytest.mark.parametrize("weights", [(1, 3), (3, 1), (1, 1, 1), (0.5, 1, 2.5), (0.1, 1), (10, 1)])
+def test_lanes_get_their_weight_in_the_long_run(slots: int, weights: tuple[float, ...]) -> None:
+    sharing = Sharing()
+    lanes = [a_lane(n, a_head(10**9, run_id=n), weight=w) for n, w in enumerate(weights, 1)]
+    taken: Counter[int] = Counter()
+    while taken.total() < 4000:
+        taken.update(shares(sharing, lanes, slots))
+
+    for source_id, weight in enumerate(weights, 1):
+        fair = taken.total() * weight / sum(weights)
+        assert taken[source_id] == pytest.approx(fair, rel=0.05, abs=2 * slots)
+
+
+def test_newcomer_beside_a_flood_is_served_in_the_next_turn() -> None:
+    sharing, flood = Sharing(), a_lane(1, a_head(100_000, run_id=1))
+    for _ in range(50):
+        shares(sharing, [flood], 1)
+
+    served = [shares(sharing, [flood, a_lane(2, a_head(1, run_id=2))], 1) for _ in range(2)]
+
+    assert Counter({2: 1}) in served
+
+
+def test_idle_lane_saves_up_nothing() -> None:
+    sharing = Sharing()
+    for _ in range(100):
+        shares(sharing, [a_lane(1), a_lane(2, a_head(0, run_id=2))], 4)
+
+    taken = shares(sharing, [a_lane(1), a_lane(2)], 8)
+
+    assert taken == {1: 4, 2: 4}
+
+
+def test_lane_that_left_while_it_was_served_is_not_waited_for() -> None:
+    sharing = Sharing()
+    shares(sharing, [a_lane(1, weight=5.0), a_lane(2)], 2)
+
+    assert shares(sharing, [a_lane(2), a_lane(3)], 2).total() == 2
+
+
+def test_first_in_rank_is_served_first_within_a_lane() -> None:
+    late, early = a_head(5, rank=9.0, stage="late"), a_head(5, rank=1.0, stage="early")
+
+    grants = Sharing().share([a_lane(1, late, early)], Budget(7, PLENTY, PLENTY), NOW)
+
+    assert {(grant.stage, grant.count) for grant in grants} == {("early", 5), ("late", 2)}
+
+
+def test_pages_and_candidates_have_limits_of_their_own() -> None:
+    heads = (
+        a_head(9, "page", stage="p"),
+        a_head(9, "candidate", stage="c"),
+        a_head(1, "run", stage="r"),
+    )
+    lane = Lane(1, heads, LaneLimits(concurrency=3, candidates=2))
+
+    grants = Sharing().share([lane], Budget(100, PLENTY, PLENTY), NOW)
+
+    assert sum(grant.count for grant in grants if grant.stage in "pr") == 3
+    assert sum(grant.count for grant in grants if grant.stage == "c") == 2
+
+
+def test_stage_that_does_not_fit_leaves_room_for_others() -> None:
+    heavy = a_lane(1, a_head(5, run_id=1, cpu=4.0))
+    light = a_lane(2, a_head(5, run_id=2, cpu=1.0))
+
+    grants = Sharing().share([heavy, light], Budget(10, 3.0, PLENTY), NOW)
+
+    assert [(grant.run_id, grant.count) for grant in grants] == [(2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory_mb", "fits"),
+    [
+        (0.3, 0.0, 10),
+        (1.0, 0.0, 3),
+        (0.0, 400.0, 2),
+        (1.0, 2000.0, 0),
+        (0.1, 0.0, 30),
+        (0.0, 0.0, 50),
+    ],
+)
+def test_budget_says_how_many_fit(cpu: float, memory_mb: float, fits: int) -> None:
+    assert Budget(50, 3.0, 1000.0).fits(a_head(cpu=cpu, memory_mb=memory_mb)) == fits
+
+
+def test_endless_budget_is_bounded_by_its_slots() -> None:
+    assert Budget(7, PLENTY, PLENTY).fits(a_head(cpu=1.0, memory_mb=5.0)) == 7
+
+
+lanes_of_any_kind = st.lists(
+    st.builds(
+        lambda depth, unit, weight, running, cpu, memory_mb, limit: (
+            depth, unit, weight, running, cpu, memory_mb, limit,
+        ),
+        st.integers(0, 50), st.sampled_from(["run", "page", "candidate"]), st.floats(0.01, 1000),
+        st.integers(0, 5), st.sampled_from([0.0, 0.3, 1.0, 5.0]), st.sampled_from([0.0, 128.0]),
+        st.integers(1, 20),
+    ),
+    max_size=8,
+)  # fmt: skip
+
+
+@given(lanes_of_any_kind, st.integers(0, 64), st.floats(0, 16), st.floats(0, 1024))
+def test_sharing_never_gives_more_than_there_is_and_leaves_nothing_that_fits(
+    kinds: list[tuple[int, Unit, float, int, float, float, int]],
+    slots: int,
+    cpu: float,
+    memory_mb: float,
+) -> None:
+    lanes = []
+    for number, (depth, unit, weight, running, head_cpu, head_mb, limit) in enumerate(kinds, 1):
+        head = a_head(depth, unit, cpu=head_cpu, memory_mb=head_mb, run_id=number)
+        limits = LaneLimits(limit, limit, weight)
+        lanes.append(Lane(number, (head,), limits, running=running, running_candidates=running))
+    sharing, budget = Sharing(), Budget(slots, cpu, memory_mb)
+
+    grants = sharing.share(lanes, budget, NOW)
+
+    given_to = {grant.run_id: grant.count for grant in grants}
+    assert len(given_to) == len(grants)
+    assert sum(given_to.values()) == slots - budget.slots
+    assert budget.cpu >= -1e-6
+    assert budget.memory_mb >= -1e-6
+    for lane in lanes:
+        [head], count = lane.heads, given_to.get(lane.source_id, 0)
+        room = max(0, lane.limits.concurrency - lane.running)
+        assert count <= min(head.depth, room)
+        assert count == min(head.depth, room) or budget.fits(head) == 0
