@@ -37,7 +37,7 @@ from tests.crash.small_run import (
 )
 
 CLOCK = SystemClock()
-TOO_LONG_S = 20
+TOO_LONG_S = 5
 ENDED_WELL, ENDED_BY_STORE, ENDED_BADLY = 0, 5, 1
 
 
@@ -155,7 +155,7 @@ def fail_sweep(sweep: Sweep, wanted: int) -> str:
     chosen = sweep.rng.sample(cases, min(wanted, len(cases)))
     for kind, point, is_sticky, is_full in chosen:
         sweep.fail(kind, point, is_sticky=is_sticky, is_full=is_full)
-    return f"{len(chosen)} of {len(cases)} disk errors (once and for good, reads, writes, syncs, no space)"
+    return f"{len(chosen)} of {len(cases)} disk errors (read, write, sync, space; once or lasting)"
 
 
 SWEEPS = {"kill": kill_sweep, "power": power_sweep, "fail": fail_sweep}

@@ -40,6 +40,10 @@ def test_power_cut_loses_nothing_that_was_acknowledged() -> None:
     sweep("power", "--points", "200", within_s=110)
 
 
+def test_disk_error_ends_in_a_clear_error_or_in_nothing_at_all() -> None:
+    sweep("fail", "--points", "200", within_s=110)
+
+
 @pytest.mark.torture
 def test_run_killed_at_every_write_loses_and_doubles_nothing() -> None:
     sweep("kill", within_s=1800)
@@ -48,3 +52,8 @@ def test_run_killed_at_every_write_loses_and_doubles_nothing() -> None:
 @pytest.mark.torture
 def test_power_cut_at_two_thousand_moments_loses_nothing_that_was_acknowledged() -> None:
     sweep("power", "--points", "2000", within_s=1800)
+
+
+@pytest.mark.torture
+def test_disk_error_at_every_operation_loses_and_doubles_nothing() -> None:
+    sweep("fail", within_s=1800)
