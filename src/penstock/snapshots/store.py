@@ -14,7 +14,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.errors import StoreCorrupt, StoreError, StoreFull
+from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
 from penstock.snapshots.warc import (
     BadRecord,
     Capture,
@@ -208,4 +208,6 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | o
 def _store_error(message: str, error: OSError) -> StoreError:
     if error.errno in _FULL:
         return StoreFull(f"{message}: no space left", "free some space; work resumes by itself")
+    if error.errno == errno.EIO:
+        return StoreIoError(f"{message}: the disk reported an error", "check the disk")
     return StoreError(f"{message} ({error.strerror})")

@@ -241,7 +241,7 @@ def explain(error: Exception, path: Path) -> NoReturn:
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             hint = "check its owner and permissions"
             raise StoreError(f"{path} can't be written", hint) from error
-        case apsw.IOError():
+        case apsw.IOError() | apsw.ConnectionClosedError():
             message = f"the disk reported an error at {path} ({error})"
             raise StoreIoError(message, "check the disk") from error
     if _is_damage(error):
