@@ -22,11 +22,12 @@ from pathlib import Path
 from penstock.engine.lock import ProjectLock
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.upkeep import Upkeep
-from penstock.engine.worker_process import EXIT_BROKEN, EXIT_DRAINED, EXIT_RECYCLE
+from penstock.engine.worker_process import EXIT_BROKEN
 from penstock.errors import PenstockError, StoreCorrupt, StoreError
 from penstock.project import Project
 from penstock.settings import redact
 from penstock.snapshots import SnapshotStore
+from penstock.store.sqlite.workers import LEASE_S
 from penstock.version import __version__
 
 BEAT_S = 3.0
@@ -36,6 +37,10 @@ REPEAT_S = 60.0
 FAST_DEATH_S = 10.0
 MAX_RESTART_DELAY_S = 2.0
 KILL_AFTER_S = 5.0
+# A worker that was told to leave and has not left this long after its grace is ended.
+OVERTIME_S = 0.7
+# What a worker said last is waited for this long: a process that a step has started may keep the pipe open.
+LAST_WORDS_S = 0.5
 
 
 @dataclass(slots=True)
@@ -45,7 +50,6 @@ class _Child:
     started_at: float
     output: asyncio.Task[None]
     beaten_at: float = 0.0
-    is_buried: bool = False
 
 
 @dataclass(slots=True)
@@ -55,7 +59,6 @@ class _Slot:
     child: _Child | None = None
     fast_deaths: int = 0
     start_at: float = 0.0
-    exit_code: int | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +71,9 @@ class Supervisor:
     has_scheduler: bool = False
     workers: int = 1
     _slots: list[_Slot] = field(default_factory=list)
+    _ghosts: list[_Child] = field(default_factory=list)
     _stops: int = 0
+    _kill_at: float = float("inf")
     _is_done: bool = False
     _failure: PenstockError | None = None
     _upkeep_at: float = 0.0
@@ -91,8 +96,9 @@ class Supervisor:
     def stop(self) -> None:
         """Drain; asked again, stop at once."""
         self._stops += 1
-        for slot in self._slots:
-            self._send(slot.child, b"drain")
+        grace_s = self.project.settings.worker.grace_s if self._stops == 1 else 0.0
+        self._kill_at = self.project.clock.monotonic() + grace_s + OVERTIME_S
+        self._drain_all()
 
     def _begin(self) -> None:
         store = self.project.store
@@ -147,8 +153,11 @@ class Supervisor:
     def _is_over(self) -> bool:
         if self._failure is not None:
             return True
-        is_leaving = self._stops > 0 or self._is_done
-        return is_leaving and all(slot.child is None for slot in self._slots)
+        return self._is_leaving and all(slot.child is None for slot in self._slots)
+
+    @property
+    def _is_leaving(self) -> bool:
+        return self._stops > 0 or self._is_done
 
     def _drain_all(self) -> None:
         for slot in self._slots:
@@ -160,14 +169,30 @@ class Supervisor:
         now = self.project.clock.monotonic()
         child = slot.child
         if child is None:
-            if not self._stops and not self._is_done and now >= slot.start_at:
-                slot.child = await self._start()
+            if not self._is_leaving and now >= slot.start_at:
+                await self._start(slot)
         elif child.process.returncode is not None:
             await self._follow(slot, child)
-        elif child.is_buried:
-            return
-        elif now - child.beaten_at >= BEAT_S and not is_stopped(child.process.pid):
-            self._beat(child)
+        elif now >= self._kill_at:
+            child.process.kill()
+            await child.process.wait()
+        elif is_stopped(child.process.pid):
+            if now - child.beaten_at >= LEASE_S:
+                self._replace(slot, child, "was stopped for longer than its lease")
+        elif now - child.beaten_at >= BEAT_S and not self._beat(child):
+            self._replace(slot, child, "was buried")
+
+    def _replace(self, slot: _Slot, child: _Child, why: str) -> None:
+        """Give a worker's jobs and place to another; it finds out by itself when it wakes."""
+        try:
+            jobs = self.project.store.bury(child.name, why)
+        except StoreError:
+            # It may have been stopped in the middle of a write, which nobody else can end.
+            child.process.kill()
+            raise
+        self._ghosts.append(child)
+        slot.child = None
+        self.tell(f"worker {child.name} {why}: {len(jobs)} jobs run again")
 
     def _is_alive(self, worker: str) -> bool:
         child = next((s.child for s in self._slots if s.child and s.child.name == worker), None)
@@ -175,7 +200,7 @@ class Supervisor:
             return False
         return not is_stopped(child.process.pid)
 
-    async def _start(self) -> _Child:
+    async def _start(self, slot: _Slot) -> None:
         name = f"{self._rng.getrandbits(48):012x}"
         settings = self.project.settings
         command = [
@@ -192,18 +217,25 @@ class Supervisor:
             start_new_session=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
-        self.project.store.register(name, socket.gethostname(), process.pid, __version__)
         output = asyncio.create_task(self._relay(process.stdout))
-        child = _Child(name, process, self.project.clock.monotonic(), output)
-        self._beat(child)
-        return child
+        slot.child = _Child(name, process, self.project.clock.monotonic(), output)
+        try:
+            self.project.store.register(name, socket.gethostname(), process.pid, __version__)
+            self._beat(slot.child)
+        except StoreError:
+            # It waits for a beat that can't come; the next one is started when the store is well.
+            process.kill()
+            raise
+        if self._is_leaving:
+            self._send(slot.child, b"drain")
 
-    def _beat(self, child: _Child) -> None:
-        if self.project.store.beat(child.name):
-            child.beaten_at = self.project.clock.monotonic()
-            self._send(child, b"beat")
-        else:
-            child.is_buried = True
+    def _beat(self, child: _Child) -> bool:
+        """Renew a worker's lease and tell it so; False if it was buried."""
+        if not self.project.store.beat(child.name):
+            return False
+        child.beaten_at = self.project.clock.monotonic()
+        self._send(child, b"beat")
+        return True
 
     async def _relay(self, output: asyncio.StreamReader | None) -> None:
         """What a worker or a step prints, line by line; a line without end is cut."""
@@ -218,38 +250,37 @@ class Supervisor:
             child.process.stdin.write(line + b"\n")
 
     async def _follow(self, slot: _Slot, child: _Child) -> None:
-        """A worker has ended: bury it if it died, and make room for the next."""
+        """A worker has ended: take back what it left, and make room for the next."""
         code = child.process.returncode
-        slot.child, slot.exit_code = None, code
-        await child.output
-        if code in (EXIT_DRAINED, EXIT_RECYCLE):
-            slot.fast_deaths = 0
-            return
-        jobs = self.project.store.bury(child.name, how_it_ended(code))
-        now = self.project.clock.monotonic()
-        if code in (EXIT_BROKEN, 2):
-            self._failure = StoreError(
-                f"a worker could not work ({how_it_ended(code)})", "its message is above"
-            )
-            return
-        if not self._stops:
+        has_left = self._is_leaving and code != EXIT_BROKEN
+        # One that left in good order owns nothing any more, whatever its exit code looks like.
+        if has_left:
+            jobs = self.project.store.sign_off(child.name)
+        else:
+            jobs = self.project.store.bury(child.name, how_it_ended(code))
+        slot.child = None
+        await asyncio.wait({child.output}, timeout=LAST_WORDS_S)
+        child.output.cancel()
+        if code == EXIT_BROKEN:
+            self._failure = StoreError("a worker could not work", "its message is above")
+        elif jobs and not has_left:
             self.tell(f"worker {child.name} {how_it_ended(code)}: {len(jobs)} jobs run again")
-        is_fast = now - child.started_at < FAST_DEATH_S
+        now = self.project.clock.monotonic()
+        is_fast = code != 0 and now - child.started_at < FAST_DEATH_S
         slot.fast_deaths = slot.fast_deaths + 1 if is_fast else 0
-        delay_s = min(MAX_RESTART_DELAY_S, 0.05 * 2 ** min(slot.fast_deaths, 10))
-        slot.start_at = now + delay_s
+        slot.start_at = now + min(MAX_RESTART_DELAY_S, 0.05 * 2 ** min(slot.fast_deaths, 10))
 
     async def _end(self) -> None:
-        for slot in self._slots:
-            if slot.child is None:
-                continue
+        """Whoever is left is ended by us, so none of its jobs is to blame."""
+        left = [slot.child for slot in self._slots if slot.child is not None]
+        for child in [*left, *self._ghosts]:
             with suppress(ProcessLookupError):
-                slot.child.process.kill()
+                child.process.kill()
             with suppress(TimeoutError):
-                await asyncio.wait_for(slot.child.process.wait(), KILL_AFTER_S)
-            slot.child.output.cancel()
+                await asyncio.wait_for(child.process.wait(), KILL_AFTER_S)
+            child.output.cancel()
             with suppress(PenstockError):
-                self.project.store.bury(slot.child.name, "it was ended")
+                self.project.store.sign_off(child.name)
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:

@@ -27,7 +27,7 @@ from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError
 from penstock.gates.lanes import LaneLimits
-from penstock.jobs.job import Claimed
+from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.pipeline.attempt import RunView, SourceView
@@ -124,6 +124,7 @@ class Worker:
         self._is_buried = False
         self._trusted_until = float("inf")
         self._reviewed_at = 0.0
+        self._is_in_doubt = False
 
     # Steering, from outside.
 
@@ -193,6 +194,7 @@ class Worker:
         try:
             turn = await self._calls(lambda: self._exchange(ends, fetched, capacity))
         except StoreError as error:
+            self._is_in_doubt = True
             delay_s = self._trouble.wait_s(error)
         else:
             self._trouble.is_over()
@@ -269,10 +271,16 @@ class Worker:
         step_s = WATCH_S if self._has_changed is not None else POLL_S
         while not self._news.is_set():
             left_s = deadline - self._clock.monotonic()
-            if left_s <= 0 or (self._has_changed is not None and self._has_changed()):
+            if left_s <= 0 or self._somebody_wrote():
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), min(step_s, left_s))
+
+    def _somebody_wrote(self) -> bool:
+        try:
+            return self._has_changed is not None and self._has_changed()
+        except StoreError:
+            return True  # the turn that follows meets the same trouble and deals with it
 
     # Jobs.
 
@@ -319,13 +327,25 @@ class Worker:
     async def _review(self) -> None:
         """Stop attempts whose job was cancelled or taken away meanwhile."""
         now = self._clock.monotonic()
-        if not self._works or now - self._reviewed_at < REVIEW_S:
+        is_idle = not self._works and not self._is_in_doubt
+        if is_idle or now - self._reviewed_at < REVIEW_S:
             return
         self._reviewed_at = now
         with suppress(StoreError):  # the next turn meets the same trouble and deals with it
             owned = await self._calls(lambda: self._store.jobs_of(self.name))
             for attempt in set(self._works) - owned:
                 self._performer.cancel(attempt[0], "the job was taken from this attempt")
+            if self._is_in_doubt:
+                self._put_back(owned)
+
+    def _put_back(self, owned: set[tuple[int, int]]) -> None:
+        """A turn that failed may have been written all the same: release what it claimed unheard."""
+        ending = {(end.job_id, end.attempt) for end in self._ends}
+        for job_id, attempt in sorted(owned - set(self._works) - ending):
+            reason = "claimed in a turn that was not answered"
+            self._ends.append(Settlement(job_id, attempt, JobState.QUEUED, reason=reason))
+            self._news.set()
+        self._is_in_doubt = False
 
     def _release_all(self) -> None:
         for job_id, _ in list(self._works):
@@ -335,7 +355,8 @@ class Worker:
         if self._is_buried:
             self._release_all()
         else:
-            await self._calls(lambda: self._store.sign_off(self.name))
+            with suppress(StoreError):  # the supervisor takes back what could not be handed back
+                await self._calls(lambda: self._store.sign_off(self.name))
         return not self._is_buried
 
     # What steps may ask for.

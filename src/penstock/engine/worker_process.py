@@ -22,7 +22,7 @@ from penstock.engine.perform import Performer
 from penstock.engine.threads import Threads
 from penstock.engine.watchdog import PULSE_S, Watchdog
 from penstock.engine.worker import Assignment, Worker
-from penstock.errors import PenstockError, StoreCorrupt
+from penstock.errors import PenstockError
 from penstock.project import Project
 from penstock.snapshots import SnapshotStore
 from penstock.sources.fetch import Fetcher
@@ -31,10 +31,11 @@ from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.workers import LEASE_S
 
 MARGIN_S = 3.0
+# Numbers that no step is likely to end the process with: the supervisor acts on them.
 EXIT_DRAINED = 0
-EXIT_BROKEN = 5
-EXIT_BURIED = 8
-EXIT_RECYCLE = 9
+EXIT_BROKEN = 95
+EXIT_BURIED = 96
+EXIT_RECYCLE = 97
 # With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.
 SWITCH_INTERVAL_S = 0.0005
 PR_SET_PDEATHSIG = 1
@@ -52,12 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         return asyncio.run(_work(Project.load(args.project, args.env), args.worker))
-    except StoreCorrupt as error:
-        print(f"{error.message}\n  {error.hint}", file=sys.stderr, flush=True)
-        return EXIT_BROKEN
     except PenstockError as error:
-        print(error.message, file=sys.stderr, flush=True)
-        return error.exit_code
+        print(f"{error.message}\n  {error.hint}".rstrip(), file=sys.stderr, flush=True)
+        return EXIT_BROKEN
 
 
 async def _work(project: Project, name: str) -> int:
