@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import machine, plots, report
-from bench.rounds import REPOSITORY, Failed, Measured, measure
+from bench.rounds import REPOSITORY, SCRATCH, Failed, Measured, measure
 from bench.workloads import WORKLOADS, Row, Scale, rows
 
 DOCS = REPOSITORY / "docs"
@@ -18,14 +18,17 @@ DOCS = REPOSITORY / "docs"
 def main() -> int:
     asked = _arguments()
     console = Console(highlight=False)
-    facts = machine.facts(REPOSITORY / ".bench")
+    facts = machine.facts(SCRATCH)
     for name, value in facts.items():
         console.print(f"[dim]{name}: {value}[/dim]")
+    if machine.is_busy():
+        console.print("[yellow]The machine is busy: these figures will mislead.[/yellow]")
     try:
         measured = _measure(asked, console)
     except Failed as failure:
         console.print(str(failure), markup=False, style="red")
         return 1
+    facts |= machine.moment("when it ended", SCRATCH)
     table = [row for each in measured for row in rows(each)]
     report.show(table, console)
     _keep(asked, table, measured, facts)

@@ -26,9 +26,20 @@ def facts(folder: Path) -> dict[str, str]:
         "SQLite of Penstock and bare apsw": apsw.sqlite_lib_version(),
         "SQLite of Huey, Scrapy and dlt": sqlite3.sqlite_version,
         "packages": versions,
-        "one synced 4 KB write": f"{sync_us(folder):.0f} µs",
-        "load when it began": f"{os.getloadavg()[0]:.2f}",
+        **moment("when it began", folder),
     }
+
+
+def moment(when: str, folder: Path) -> dict[str, str]:
+    """How busy the machine is now: figures from a machine that does other things as well mislead."""
+    return {
+        f"one synced 4 KB write {when}": f"{sync_us(folder):.0f} µs",
+        f"load {when}": f"{os.getloadavg()[0]:.2f}",
+    }
+
+
+def is_busy() -> bool:
+    return os.getloadavg()[0] > 0.3 * len(os.sched_getaffinity(0))
 
 
 def sync_us(folder: Path, writes: int = 200) -> float:

@@ -24,11 +24,13 @@ from bench import records as loads
 from bench.peers.bare_sqlite import rows_per_job
 from penstock import Project
 from penstock.engine.foreground import RunReport, run_foreground
+from penstock.engine.worker import Worker
 from penstock.engine.worker_process import SWITCH_INTERVAL_S, build_worker
 from penstock.jobs.job import NewJob
 from penstock.store.sqlite.store import SqliteStore
 
 STAGE = "work"
+GIVE_UP_S = 60.0
 
 
 def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -102,34 +104,48 @@ def latency(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def claims(size: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Time every turn of a worker that takes a few jobs at a time from a long queue."""
-    settings = {**_nothing(size["sources"])}
-    _write(folder, settings, {"slots": size["slots"]})
+    """Time every turn of a worker that takes a few jobs at a time from a long queue.
+
+    A few, so that the shortest queue is still nearly as long at the end. Memory is the worker's
+    peak after as many turns again with the slots it has by default.
+    """
+    _write(folder, _nothing(size["sources"]), {"slots": size["slots"]})
     # In a process of its own: the memory that is measured below is the worker's alone.
     filling = [sys.executable, "-m", "bench.ours", json.dumps(size), str(folder)]
     subprocess.run(filling, check=True)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    with TimedProject.load(folder) as project:
-        asyncio.run(_work_for(project, size["turns"]))
-        turns_ms = [seconds * 1000 for seconds in project.turns]
+    turns_ms = _turns_ms(folder, size["turns"])
+    _write(folder, _nothing(size["sources"]), {})
+    _turns_ms(folder, min(size["turns"], size["backlog"] // 1000))
     return {**_percentiles(turns_ms), "rss_mb": _peak_rss_mb()}
 
 
+def _turns_ms(folder: Path, turns: int) -> list[float]:
+    with TimedProject.load(folder) as project:
+        asyncio.run(_work_for(project, turns))
+        return [seconds * 1000 for seconds in project.turns]
+
+
 class TimedProject(Project):
-    """A project whose stores note how long each of their turns takes."""
+    """A project whose worker's store notes how long each turn that claims takes, then drains it."""
 
     turns: list[float]
+    enough: int
+    worker: Worker | None = None
 
     def open_store(self) -> SqliteStore:
         store = super().open_store()
         turn = store.turn
-        self.turns = turns = []
+        self.turns = []
 
         def timed(*arguments: Any) -> Any:
             began = time.perf_counter()
             answer = turn(*arguments)
             if answer.claimed:
-                turns.append(time.perf_counter() - began)
+                self.turns.append(time.perf_counter() - began)
+            if self.worker is not None and len(self.turns) >= self.enough:
+                self.worker.drain()
+                self.worker = None
             return answer
 
         store.turn = timed  # type: ignore[method-assign]
@@ -138,13 +154,11 @@ class TimedProject(Project):
 
 async def _work_for(project: TimedProject, turns: int) -> None:
     name = "bench"
+    project.enough = turns
     project.store.register(name, "here", 1, "bench")
     worker, close = build_worker(project, name, print)
-    working = asyncio.create_task(worker.work())
-    while len(project.turns) < turns and not working.done():
-        await asyncio.sleep(0.01)
-    worker.drain()
-    await working
+    project.worker = worker
+    await worker.work()
     await close()
 
 
@@ -224,7 +238,7 @@ def _records(store: SqliteStore, collection: str) -> dict[str, Any]:
 
 @contextmanager
 def _up(folder: Path) -> Iterator[None]:
-    command = [sys.executable, "-m", "penstock.cli", "up", "--project", str(folder)]
+    command = [sys.executable, "-m", "penstock", "up", "--project", str(folder)]
     with subprocess.Popen(command) as process:
         try:
             yield
@@ -238,6 +252,8 @@ def _started_after(project: Project) -> float:
     began = time.monotonic()
     run_id = project.run("clock.test")
     while not project.require_run(run_id).is_ended:
+        if time.monotonic() - began > GIVE_UP_S:
+            raise TimeoutError("nobody worked off the run")
         time.sleep(0.005)
     [version] = project.store.versions("start", str(run_id))
     return float(version.data["started_at"]) - began

@@ -18,6 +18,8 @@ from bench import site
 
 Result = dict[str, Any]
 REPOSITORY = Path(__file__).resolve().parents[1]
+# Beside the sources and not in /tmp, which is memory on many machines: a sync there costs nothing.
+SCRATCH = REPOSITORY / ".bench"
 SIDE_TIMEOUT_S = 3600
 
 
@@ -116,10 +118,8 @@ def _run(side: Side, extra: dict[str, Any]) -> Result:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    # Beside the sources and not in /tmp, which is memory on many machines: a sync there costs nothing.
-    parent = REPOSITORY / ".bench"
-    parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="round-", dir=parent) as name:
+    SCRATCH.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="round-", dir=SCRATCH) as name:
         yield Path(name)
 
 

@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.rounds import Measured, Side, Workload
+from penstock.pipeline.outflow import CHUNK_ITEMS
+from penstock.settings import WorkerSettings
 
 OURS = "Penstock"
 BARE_SQLITE = "bare apsw"
 BARE_AIOHTTP = "bare aiohttp, fetching only"
 HUEY = "Huey"
 SCRAPY = "Scrapy"
+SCRAPY_TUNED = "Scrapy, fewer tasks"
 DLT = "dlt"
 DLT_DEFAULTS = "dlt, no primary key"
 
 CONCURRENCY = 32
-# What Penstock does by default: a worker has 256 slots, a run flushes 500 children at a time.
-BATCH, CHUNK = 256, 500
+# What Penstock does by default: so many jobs at once, so many children in a transaction.
+BATCH, CHUNK = WorkerSettings().slots, CHUNK_ITEMS
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ def site(scale: Scale) -> Workload:
         unit="pages/s",
         sides=(
             Side(OURS, "bench.ours:site", size),
-            Side(SCRAPY, "bench.peers.scrapy_crawl:crawl", size),
+            Side(SCRAPY, "bench.peers.scrapy_crawl:crawl", {**size, "concurrent_items": 100}),
+            Side(SCRAPY_TUNED, "bench.peers.scrapy_crawl:crawl", {**size, "concurrent_items": 8}),
             Side(BARE_AIOHTTP, "bench.peers.bare_aiohttp:crawl", size),
         ),
         site_pages=pages,
@@ -186,7 +190,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
 RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "noop": ((BARE_SQLITE, 0.30), (HUEY, 10.0)),
     "enqueue": ((BARE_SQLITE, 0.5),),
-    "site": ((SCRAPY, 5.0), (BARE_AIOHTTP, 0.2)),
+    "site": ((SCRAPY, 5.0), (SCRAPY_TUNED, 5.0), (BARE_AIOHTTP, 0.2)),
     "records": ((DLT, 5.0), (DLT_DEFAULTS, 5.0)),
 }
 LATENCY_MS = {"p50_ms": 10.0, "p99_ms": 50.0}
