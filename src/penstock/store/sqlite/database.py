@@ -84,10 +84,12 @@ class Database:
         return connection
 
     def _prepare(self, connection: apsw.Connection) -> None:
-        known = connection.pragma("application_id")
-        version = connection.pragma("user_version")
-        is_empty = version == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-        if known != APPLICATION_ID and not (known == 0 and is_empty):
+        # One statement, one moment: another process may be making the file just now.
+        known, version, size = connection.execute(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
+            " FROM pragma_application_id, pragma_user_version"
+        ).fetchall()[0]
+        if known != APPLICATION_ID and (known, version, size) != (0, 0, 0):
             raise StoreError(f"{self.path} is a database, but not one of Penstock's")
         newest = migrations()[-1][0]
         if version > newest:
