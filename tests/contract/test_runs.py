@@ -319,6 +319,15 @@ def test_run_whose_first_job_is_cancelled_before_it_began_is_cancelled(world: Wo
     assert world.kinds(run_id=run_id)[-1] == "run.cancelled"
 
 
+def test_run_of_pages_alone_that_is_cancelled_before_it_began_is_cancelled(world: World) -> None:
+    run_id = world.start(Plan((PlannedStage("read", "page"),)))
+    [root] = world.jobs(run_id)
+
+    world.store.cancel_job(root.id, "ops", "not wanted")
+
+    assert world.run(run_id).state == "cancelled"
+
+
 def test_run_whose_required_step_is_cancelled_is_cancelled_and_gathers_nothing(
     world: World,
 ) -> None:

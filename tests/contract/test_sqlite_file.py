@@ -81,9 +81,11 @@ def test_migration_that_fails_leaves_the_schema_it_found(
     open_store(file).close()
 
 
-def test_many_may_open_a_new_file_at_once(file: Path) -> None:
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        stores = list(pool.map(lambda _: open_store(file), range(8)))
+        for number in range(30):
+            file = tmp_path / f"{number}.db"
+            stores = list(pool.map(open_store, [file] * 8))
 
     assert all(store.check() == [] for store in stores)
 
