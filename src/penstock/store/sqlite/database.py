@@ -85,10 +85,11 @@ class Database:
 
     def _prepare(self, connection: apsw.Connection) -> None:
         # One statement, one moment: another process may be making the file just now.
-        known, version, size = connection.execute(
+        facts: list[Any] = connection.execute(
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
             " FROM pragma_application_id, pragma_user_version"
-        ).fetchall()[0]
+        ).fetchall()
+        known, version, size = facts[0]
         if known != APPLICATION_ID and (known, version, size) != (0, 0, 0):
             raise StoreError(f"{self.path} is a database, but not one of Penstock's")
         newest = migrations()[-1][0]
