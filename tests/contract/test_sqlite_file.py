@@ -424,6 +424,13 @@ def damage(backup: Path) -> None:
     backup.write_bytes(bytes(data))
 
 
+def twist(backup: Path) -> None:
+    """What no statement of ours can write, where opening the file does not look."""
+    SQLITE.tamper(
+        backup, "PRAGMA ignore_check_constraints = 1; UPDATE job SET state = 'odd' WHERE id = 50"
+    )
+
+
 def truncate(backup: Path) -> None:
     backup.write_bytes(backup.read_bytes()[:-5000])
 
@@ -451,6 +458,7 @@ def replace_by_newer(backup: Path) -> None:
     "spoil",
     [
         damage,
+        twist,
         truncate,
         replace_by_text,
         replace_by_foreign,
