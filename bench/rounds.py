@@ -64,6 +64,11 @@ class Measured:
     def rate(self, side: str) -> float:
         return statistics.median(self.rates(side))
 
+    def ratio(self, ours: str, theirs: str) -> float:
+        """The median of the rounds' ratios: what slows a whole round down leaves its ratio as it is."""
+        pairs = zip(self.rates(ours), self.rates(theirs), strict=False)
+        return statistics.median(our / their for our, their in pairs)
+
 
 class Failed(Exception):
     """A side crashed, or two sides did not do the same work."""

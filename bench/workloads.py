@@ -214,7 +214,7 @@ def rows(measured: Measured) -> list[Row]:
 def _rate_row(measured: Measured, peer: str, least: float | None) -> Row:
     unit = measured.workload.unit
     ours, theirs = measured.rate(OURS), measured.rate(peer)
-    ratio = ours / theirs
+    ratio = measured.ratio(OURS, peer)
     return Row(
         work=measured.workload.title,
         ours=f"{ours:,.0f} {unit}",
