@@ -232,6 +232,24 @@ def test_ward_does_not_hold_up_healthy_jobs(world: World) -> None:
     assert sum(job.deaths == 0 for job in found) >= 15
 
 
+def test_worker_for_the_sound_leaves_suspects_to_the_ward(world: World) -> None:
+    run_id = world.start_with_pages(3)
+    for name in ("first", "second"):
+        world.register(name)
+        world.claim(name)
+        world.store.bury(name, "killed")
+    assert world.store.has_suspects()
+    world.enqueue(run_id, "healthy")
+
+    sound = world.store.turn("w", [], Capacity(10, admits="sound"), {}).claimed
+    world.register("ward")
+    suspects = world.store.turn("ward", [], Capacity(10, admits="suspect"), {}).claimed
+
+    assert [job.key for job in sound] == ["healthy"]
+    assert [job.deaths for job in suspects] == [2]
+    assert world.store.turn("ward", [], Capacity(10, admits="suspect"), {}).claimed == []
+
+
 def test_nothing_is_claimed_without_slots(world: World) -> None:
     world.start()
 

@@ -28,6 +28,8 @@ HOT = {
     "running_counts": "COVERING INDEX job_running",
     "ward_count": "INDEX job_running",
     "pick": f"SEARCH job USING INDEX {READY}",
+    "pick_suspects": "INDEX job_suspect (run_id=? AND stage=?)",
+    "suspect": "INDEX job_suspect",
     "claim_if_queued": BY_ID,
     "claimed": BY_ID,
     "add_items": BY_ID,
@@ -44,7 +46,7 @@ HOT = {
     "old_jobs": "SEARCH job USING INDEX sqlite_autoindex_job_1 (run_id=?)",
 }
 # These partial indexes hold only what is open or waits for a person, so walking one is no scan of the queue.
-SMALL = ("job_running", "job_waiting", "job_quarantined")
+SMALL = ("job_running", "job_waiting", "job_quarantined", "job_suspect")
 
 
 @pytest.fixture(scope="module", params=["not analysed", "analysed empty", "analysed full"])

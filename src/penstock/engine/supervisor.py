@@ -4,6 +4,9 @@ Liveness is the supervisor's word, not the worker's: it renews the lease while t
 a step that blocks the interpreter does not lose its job, and it buries the worker the moment the
 process is gone. A worker that was stopped (SIGSTOP) is not renewed, loses its lease, and finds out
 when it wakes.
+
+Jobs under which two workers have died run one at a time in a ward, a worker of their own: if it dies
+too, there is no doubt which job did it, and no other is hurt. The ward is closed while it is empty.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from penstock.project import Project
 from penstock.settings import redact
 from penstock.snapshots import SnapshotStore
 from penstock.store.sqlite.workers import LEASE_S
+from penstock.store.store import Admits
 from penstock.version import __version__
 
 BEAT_S = 3.0
@@ -37,6 +41,7 @@ REPEAT_S = 60.0
 FAST_DEATH_S = 10.0
 MAX_RESTART_DELAY_S = 2.0
 KILL_AFTER_S = 5.0
+WARD_IDLE_S = 2.0
 # A worker that was told to leave and has not left this long after its grace is ended.
 OVERTIME_S = 0.7
 # What a worker said last is waited for this long: a process that a step has started may keep the pipe open.
@@ -56,7 +61,9 @@ class _Child:
 class _Slot:
     """A place for one worker; a dead one is followed by another."""
 
+    admits: Admits
     child: _Child | None = None
+    needed_at: float = 0.0
     fast_deaths: int = 0
     start_at: float = 0.0
 
@@ -108,7 +115,7 @@ class Supervisor:
         for worker in store.workers():
             jobs = store.bury(worker.id, "it was gone when Penstock started")
             self.tell(f"worker {worker.id} had died: {len(jobs)} jobs run again")
-        self._slots = [_Slot() for _ in range(self.workers)]
+        self._slots = [*(_Slot("sound") for _ in range(self.workers)), _Slot("suspect")]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -169,7 +176,7 @@ class Supervisor:
         now = self.project.clock.monotonic()
         child = slot.child
         if child is None:
-            if not self._is_leaving and now >= slot.start_at:
+            if not self._is_leaving and now >= slot.start_at and self._is_needed(slot, now):
                 await self._start(slot)
         elif child.process.returncode is not None:
             await self._follow(slot, child)
@@ -181,6 +188,19 @@ class Supervisor:
                 self._replace(slot, child, "was stopped for longer than its lease")
         elif now - child.beaten_at >= BEAT_S and not self._beat(child):
             self._replace(slot, child, "was buried")
+        elif not self._is_needed(slot, now):
+            self._send(child, b"drain")
+            slot.needed_at = now
+
+    def _is_needed(self, slot: _Slot, now: float) -> bool:
+        """A worker always; the ward while a suspect is queued or in it, and a little longer."""
+        store = self.project.store
+        if slot.admits == "sound":
+            return True
+        has_patient = slot.child is not None and bool(store.jobs_of(slot.child.name))
+        if has_patient or store.has_suspects():
+            slot.needed_at = now
+        return now - slot.needed_at < WARD_IDLE_S
 
     def _replace(self, slot: _Slot, child: _Child, why: str) -> None:
         """Give a worker's jobs and place to another; it finds out by itself when it wakes."""
@@ -205,7 +225,7 @@ class Supervisor:
         settings = self.project.settings
         command = [
             sys.executable, "-m", "penstock.engine.worker_process",
-            "--project", str(settings.root), "--worker", name,
+            "--project", str(settings.root), "--worker", name, "--admits", slot.admits,
         ]  # fmt: skip
         if settings.environment:
             command += ["--env", settings.environment]

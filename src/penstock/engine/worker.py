@@ -36,7 +36,7 @@ from penstock.settings import SourceSettings, WorkerSettings
 from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
-from penstock.store.store import Capacity, Kept, SnapshotRow, Store, Turn
+from penstock.store.store import Admits, Capacity, Kept, SnapshotRow, Store, Turn
 
 # How often an idle worker looks whether another process has committed something, how often it takes
 # a turn whatever it saw, and how often it looks for attempts that were taken from it.
@@ -95,6 +95,7 @@ class Worker:
         rng: random.Random,
         has_changed: Callable[[], bool] | None,
         tell: Callable[[str], None],
+        admits: Admits = "all",
     ) -> None:
         self.name = name
         self._store = store
@@ -108,6 +109,7 @@ class Worker:
         self._clock = clock
         self._rng = rng
         self._has_changed = has_changed
+        self._admits = admits
         self._trouble = Trouble(store, clock, tell)
         self._performer = performer(self)
         self._news = asyncio.Event()
@@ -240,9 +242,9 @@ class Worker:
 
     def _capacity(self) -> Capacity:
         if self._is_draining or self._trouble.is_full:
-            return Capacity(0)
+            return Capacity(0, admits=self._admits)
         free = self._settings.slots - len(self._works)
-        return Capacity(max(0, free), self._cpu, self._memory_mb)
+        return Capacity(max(0, free), self._cpu, self._memory_mb, self._admits)
 
     def _answer(self, turn: Turn, ends: list[Settlement | Flush], fetched: list[_Fetched]) -> None:
         lost, written = set(turn.lost), {id(end) for end in ends}

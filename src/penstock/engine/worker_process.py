@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import get_args
 
 from penstock.engine.calls import InOneThread
 from penstock.engine.children import Children
@@ -29,6 +30,7 @@ from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork
 from penstock.store.sqlite.database import Database
 from penstock.store.sqlite.workers import LEASE_S
+from penstock.store.store import Admits
 
 MARGIN_S = 3.0
 # Numbers that no step is likely to end the process with: the supervisor acts on them.
@@ -46,24 +48,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--env")
     parser.add_argument("--worker", required=True)
+    parser.add_argument("--admits", choices=get_args(Admits), default="all")
     args = parser.parse_args(arguments)
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        return asyncio.run(_work(Project.load(args.project, args.env), args.worker))
+        project = Project.load(args.project, args.env)
+        return asyncio.run(_work(project, args.worker, args.admits))
     except PenstockError as error:
         print(f"{error.message}\n  {error.hint}".rstrip(), file=sys.stderr, flush=True)
         return EXIT_BROKEN
 
 
-async def _work(project: Project, name: str) -> int:
+async def _work(project: Project, name: str, admits: Admits) -> int:
     lines = await _lines()
     # The first beat comes after the lease was written: claiming before it would be claiming as nobody.
     if (await lines.readline()).strip() != b"beat":
         return EXIT_BURIED
-    worker, close = build_worker(project, name, _tell)
+    worker, close = build_worker(project, name, _tell, admits)
     worker.trust_until(project.clock.monotonic() + LEASE_S - MARGIN_S)
     listening = asyncio.create_task(_listen(lines, worker, project))
     watchdog = Watchdog(project.clock)
@@ -82,7 +86,7 @@ async def _work(project: Project, name: str) -> int:
 
 
 def build_worker(
-    project: Project, name: str, tell: Callable[[str], None]
+    project: Project, name: str, tell: Callable[[str], None], admits: Admits = "all"
 ) -> tuple[Worker, Callable[[], Awaitable[None]]]:
     """A worker of this project with the real clock, network, threads and processes."""
     settings = project.settings
@@ -122,6 +126,7 @@ def build_worker(
         rng=rng,
         has_changed=has_changed,
         tell=tell,
+        admits=admits,
     )
 
     async def close() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -17,6 +17,9 @@ from penstock.gates.lanes import LaneLimits
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, RunKind, RunState
+
+# Which jobs a worker is given. A suspect is a job under which two workers have died already.
+Admits = Literal["all", "sound", "suspect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Capacity:
     slots: int
     cpu: float = float("inf")
     memory_mb: float = float("inf")
+    admits: Admits = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +307,8 @@ class Store(Protocol):
     def sign_off(self, worker: str) -> list[int]: ...
 
     def expired_workers(self) -> list[str]: ...
+
+    def has_suspects(self) -> bool: ...
 
     def workers(self) -> list[WorkerRow]: ...
 

@@ -74,6 +74,23 @@ CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running');
 
+-- name: suspect_heads
+-- As ready_heads, for jobs under which two workers died already, and only those.
+SELECT json_group_array(json_array(
+  r.source_id, g.run_id, g.stage, g.unit, j.depth, j.rank,
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until))
+FROM (
+  SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM job INDEXED BY job_suspect
+  WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage
+) AS j
+CROSS JOIN run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage
+CROSS JOIN run AS r ON r.id = g.run_id
+CROSS JOIN source AS s ON s.id = r.source_id
+WHERE r.state IN ('queued', 'running');
+
+-- name: suspect
+SELECT 1 FROM job INDEXED BY job_suspect WHERE state = 'queued' AND deaths >= 2 LIMIT 1;
+
 -- name: running_counts
 SELECT json_group_array(json_array(source_id, unit, n))
 FROM (SELECT source_id, unit, count(*) AS n FROM job WHERE state = 'running' GROUP BY source_id, unit);
@@ -89,6 +106,18 @@ SELECT json_group_array(json(picked)) FROM (
       SELECT id, deaths FROM job
       WHERE run_id = g.value ->> 0 AND stage = g.value ->> 1 AND state = 'queued'
         AND (deaths < 2 OR :ward_is_free)
+      ORDER BY rank LIMIT :limit
+    )
+  ) AS picked
+  FROM json_each(:grants) AS g
+);
+
+-- name: pick_suspects
+SELECT json_group_array(json(picked)) FROM (
+  SELECT (
+    SELECT json_group_array(json_array(id, deaths)) FROM (
+      SELECT id, deaths FROM job INDEXED BY job_suspect
+      WHERE run_id = g.value ->> 0 AND stage = g.value ->> 1 AND state = 'queued' AND deaths >= 2 AND :ward_is_free
       ORDER BY rank LIMIT :limit
     )
   ) AS picked

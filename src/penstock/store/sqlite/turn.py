@@ -29,7 +29,7 @@ from penstock.jobs.run import Plan, RunState, StageCount, advance
 from penstock.store.sqlite.database import Database, to_json
 from penstock.store.sqlite.ledger import Ledger
 from penstock.store.sqlite.records import save_records
-from penstock.store.store import Capacity, Kept, Turn
+from penstock.store.store import Admits, Capacity, Kept, Turn
 
 WAKE_LIMIT = 1000
 WARD_DEATHS = 2
@@ -89,7 +89,7 @@ def take_turn(
     ended_runs = advance_runs(db, ledger, now)
     claimed: list[Claimed] = []
     if capacity.slots > 0 and not is_buried:
-        lanes = ready_lanes(db, limits)
+        lanes = ready_lanes(db, limits, capacity.admits)
         claimed = claim(db, sharing, ledger, now, worker, capacity, lanes)
         next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
     ledger.write()
@@ -335,7 +335,7 @@ def claim(
     if not lanes:
         return []
     budget = Budget(capacity.slots, capacity.cpu, capacity.memory_mb)
-    ids = _pick(db, worker, sharing.share(lanes, budget, now))
+    ids = _pick(db, worker, sharing.share(lanes, budget, now), capacity.admits)
     if not ids:
         return []
     chosen = to_json(ids)
@@ -351,12 +351,14 @@ def claim(
     return claimed
 
 
-def ready_lanes(db: Database, limits: Mapping[int, LaneLimits]) -> list[Lane]:
+def ready_lanes(
+    db: Database, limits: Mapping[int, LaneLimits], admits: Admits = "all"
+) -> list[Lane]:
     """Every source that has queued jobs in a run that is not paused, with what is running of it."""
     running: dict[tuple[int, bool], int] = defaultdict(int)
     heads: dict[int, list[Head]] = defaultdict(list)
     facts: dict[int, tuple[bool, float]] = {}
-    for row in db.json("ready_heads"):
+    for row in db.json("suspect_heads" if admits == "suspect" else "ready_heads"):
         source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, is_paused, cooldown = row
         heads[source_id].append(Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb))
         facts[source_id] = (bool(is_paused), cooldown)
@@ -387,16 +389,17 @@ def soonest(*times: float | None) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _pick(db: Database, worker: str, grants: Sequence[Grant]) -> list[int]:
+def _pick(db: Database, worker: str, grants: Sequence[Grant], admits: Admits) -> list[int]:
     """The ids to claim, in rank order within each stage; at most one job that killed workers before."""
     by_limit: dict[int, list[Grant]] = defaultdict(list)
     for grant in grants:
         by_limit[1 << (grant.count - 1).bit_length()].append(grant)
-    ward_is_free = db.value("ward_count", worker=worker) == 0
+    ward_is_free = admits != "sound" and db.value("ward_count", worker=worker) == 0
+    query = "pick_suspects" if admits == "suspect" else "pick"
     ids: list[int] = []
     for limit, group in by_limit.items():
         wanted = to_json([(grant.run_id, grant.stage) for grant in group])
-        found = db.json("pick", grants=wanted, limit=limit, ward_is_free=ward_is_free)
+        found = db.json(query, grants=wanted, limit=limit, ward_is_free=ward_is_free)
         for grant, jobs in zip(group, found, strict=True):
             for job_id, deaths in jobs[: grant.count]:
                 if deaths >= WARD_DEATHS:

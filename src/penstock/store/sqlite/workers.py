@@ -81,6 +81,10 @@ class Workers:
             ledger.write()
             return [row[0] for row in jobs]
 
+    def has_suspects(self) -> bool:
+        """Whether a job is queued under which two workers have died already."""
+        return self._db.value("suspect") is not None
+
     def workers(self) -> list[WorkerRow]:
         return self._db.decoded("workers", list[WorkerRow])
 

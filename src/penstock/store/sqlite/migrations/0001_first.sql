@@ -86,6 +86,8 @@ CREATE TABLE job (
 ) STRICT;
 
 CREATE INDEX job_ready ON job (run_id, stage, rank) WHERE state = 'queued';
+-- Jobs under which two workers died already: few, and looked for apart.
+CREATE INDEX job_suspect ON job (run_id, stage, rank) WHERE state = 'queued' AND deaths >= 2;
 CREATE INDEX job_running ON job (source_id, unit) WHERE state = 'running';
 CREATE INDEX job_waiting ON job (due_at) WHERE state = 'waiting';
 CREATE INDEX job_held ON job (run_id) WHERE state = 'held';
