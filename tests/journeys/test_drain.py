@@ -1,0 +1,118 @@
+"""SIGTERM and Ctrl-C drain: what runs finishes or is put back, and no try is spent."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.jobs.job import JobState
+from tests.journeys.holding import HOLDING, forget_held, holding_source, let_go, wait_until_held
+from tests.journeys.rig import CLOCK, CountingSite, Rig, counting_site, source_of, until
+
+# Beyond the grace: stopping what is left, writing it down, and ending two processes.
+BEYOND_S = 1.0
+BLOCKING = HOLDING.replace("await asyncio.sleep(0.01)", "import time; time.sleep(60)")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[CountingSite]:
+    with counting_site() as found:
+        yield found
+
+
+def seconds_to_end(process: subprocess.Popen[str], within_s: float) -> float:
+    began = CLOCK.monotonic()
+    process.wait(timeout=within_s + 20)
+    return CLOCK.monotonic() - began
+
+
+def assert_nothing_was_spent(rig: Rig) -> None:
+    assert rig.jobs(JobState.RUNNING) == []
+    assert rig.store.workers() == []
+    assert [job for job in rig.jobs() if job.tries or job.deaths] == []
+    assert rig.store.check() == []
+
+
+def test_run_drained_at_random_moments_spends_no_try(tmp_path: Path, site: CountingSite) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    source = source_of(site, 400, page_ms=50, limits={"concurrency": 8})
+    with Rig(tmp_path, {"shop": source}, worker={"grace": "2s"}) as rig:
+        [run_id] = rig.enqueue("shop")
+        for _ in range(8):
+            process = rig.start("up")
+            goal = rig.run(run_id).pages_done + rng.randint(1, 30)
+            until(lambda goal=goal: rig.run(run_id).pages_done >= goal, f"{goal} pages are done")
+            process.terminate()
+            assert seconds_to_end(process, 2) <= 2 + BEYOND_S
+            assert process.returncode == 0, rig.output(process)
+            assert_nothing_was_spent(rig)
+        assert rig.start("up", "--until-idle").wait(timeout=60) == 0
+        assert rig.run(run_id).state == "completed"
+        assert_nothing_was_spent(rig)
+        rig.assert_sound()
+        rig.assert_records({f"/page/{number}" for number in range(400)})
+
+
+def test_work_that_outlasts_the_grace_is_put_back(tmp_path: Path) -> None:
+    with Rig(tmp_path, {"shop": holding_source(6)}, HOLDING, {"grace": "1s"}) as rig:
+        [run_id] = rig.enqueue("shop")
+        process = rig.start("up")
+        wait_until_held(rig, 4)
+        process.terminate()
+        assert seconds_to_end(process, 1) <= 1 + BEYOND_S
+        assert_nothing_was_spent(rig)
+        assert len(rig.jobs(JobState.QUEUED, stage="hold")) == 6
+        let_go(rig)
+        assert rig.start("up", "--until-idle").wait(timeout=30) == 0
+        assert rig.run(run_id).state == "completed"
+        rig.assert_records({str(number) for number in range(6)})
+
+
+def test_worker_that_can_not_listen_is_ended_after_its_grace(tmp_path: Path) -> None:
+    with Rig(tmp_path, {"shop": holding_source(4)}, BLOCKING, {"grace": "1s"}) as rig:
+        rig.enqueue("shop")
+        process = rig.start("up")
+        wait_until_held(rig, 1)
+        process.terminate()
+        assert seconds_to_end(process, 1) <= 1 + BEYOND_S
+        assert_nothing_was_spent(rig)
+
+
+def test_second_sigterm_stops_now(tmp_path: Path) -> None:
+    with Rig(tmp_path, {"shop": holding_source(4)}, HOLDING, {"grace": "60s"}) as rig:
+        rig.enqueue("shop")
+        process = rig.start("up")
+        wait_until_held(rig, 4)
+        process.terminate()
+        patient_until = CLOCK.monotonic() + 0.5
+        until(
+            lambda: CLOCK.monotonic() > patient_until, "half a second has passed", process=process
+        )
+        assert process.poll() is None
+        process.terminate()
+        assert seconds_to_end(process, 0) <= BEYOND_S
+        assert_nothing_was_spent(rig)
+
+
+def test_ctrl_c_puts_a_foreground_run_back_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    with Rig(tmp_path, {"shop": holding_source(5)}, HOLDING, {"grace": "1s"}) as rig:
+        process = rig.start("run", "shop")
+        wait_until_held(rig, 4)
+        process.send_signal(signal.SIGINT)
+        assert seconds_to_end(process, 1) <= 1 + BEYOND_S
+        assert process.returncode == 130, rig.output(process)
+        assert_nothing_was_spent(rig)
+        forget_held(rig)
+        let_go(rig)
+        done = rig.penstock("run", "shop", "--json")
+        assert done.returncode == 0, done.stderr
+        assert len(rig.store.runs()) == 1
+        rig.assert_sound()
+        rig.assert_records({str(number) for number in range(5)})
