@@ -208,6 +208,14 @@ class Rig:
                 return worker.pid
         return None
 
+    def wait_for_pages(
+        self, run_id: int, pages: int, process: subprocess.Popen[str] | None = None
+    ) -> None:
+        """Until so many pages of this run are settled, or the process has ended."""
+        until(
+            lambda: self.run(run_id).pages_done >= pages, f"{pages} pages are done", process=process
+        )
+
     # What must hold.
 
     def assert_sound(self) -> None:

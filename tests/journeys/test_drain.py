@@ -47,8 +47,7 @@ def test_run_drained_at_random_moments_spends_no_try(tmp_path: Path, site: Count
         [run_id] = rig.enqueue("shop")
         for _ in range(8):
             process = rig.start("up")
-            goal = rig.run(run_id).pages_done + rng.randint(1, 30)
-            until(lambda goal=goal: rig.run(run_id).pages_done >= goal, f"{goal} pages are done")
+            rig.wait_for_pages(run_id, rig.run(run_id).pages_done + rng.randint(1, 30))
             process.terminate()
             assert seconds_to_end(process, 2) <= 2 + BEYOND_S
             assert process.returncode == 0, rig.output(process)

@@ -56,11 +56,7 @@ class Killer:
     def _wait_for_progress(self, process: subprocess.Popen[str]) -> None:
         until(self._no_job_has_died, "the jobs that died are settled", process=process)
         goal = self.rig.run(self.run_id).pages_done + self.rng.randint(0, self.most)
-        until(
-            lambda: self.rig.run(self.run_id).pages_done >= goal,
-            f"{goal} pages are done",
-            process=process,
-        )
+        self.rig.wait_for_pages(self.run_id, goal, process)
 
     def _no_job_has_died(self) -> bool:
         return not any(job.deaths for job in self.rig.jobs(*OPEN_JOB_STATES))
