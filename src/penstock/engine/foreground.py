@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from penstock.engine.lock import holder_of
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import AlreadyRunning
 from penstock.project import Project
 from penstock.store.store import RunRow, Store
 
 PROGRESS_S = 0.1
+WATCH_S = 1.0
 # `up --until-idle` waits for retries that are due this soon; later ones are left for the next time.
 PATIENCE_S = 60.0
 
@@ -68,7 +70,8 @@ def run_foreground(
 ) -> list[RunReport]:
     """Work until these runs have ended, and report on them.
 
-    When another Penstock is working on the project already, it does the work and this only watches.
+    When another Penstock is working on the project already, it does the work and this only watches,
+    unless the other one ends first.
     """
     shown_at = [0.0]
 
@@ -86,20 +89,28 @@ def run_foreground(
             on_progress([report(row, project.clock.now()) for row in rows])
         return all(row.is_ended for row in rows)
 
-    try:
-        is_whole = asyncio.run(Supervisor(project, tell, have_ended).run())
-    except AlreadyRunning:
-        tell("another Penstock is working on this project: it does the work, this shows it")
-        is_whole = asyncio.run(_watch(have_ended))
+    is_whole: bool | None = None
+    while is_whole is None:
+        try:
+            is_whole = asyncio.run(Supervisor(project, tell, have_ended).run())
+        except AlreadyRunning:
+            tell("another Penstock is working on this project: it does the work, this shows it")
+            is_whole = asyncio.run(_watch(project, have_ended))
     if not is_whole:
         raise Interrupted(look())
     return look()
 
 
-async def _watch(have_ended: Callable[[], bool]) -> bool:
+async def _watch(project: Project, have_ended: Callable[[], bool]) -> bool | None:
+    """Until the runs have ended: True; interrupted: False; nobody works on them any more: None."""
+    look_at = project.clock.monotonic() + WATCH_S
     try:
         while not have_ended():
             await asyncio.sleep(PROGRESS_S)
+            if project.clock.monotonic() >= look_at:
+                look_at = project.clock.monotonic() + WATCH_S
+                if holder_of(project.settings.store_file) is None:
+                    return None
     except (KeyboardInterrupt, asyncio.CancelledError):
         return False
     return True
