@@ -4,7 +4,8 @@
 
 `/sitemap.xml?n=20&ms=5` names twenty pages that take 5 ms each, `/page/7?ms=5` is one of them,
 `/flaky/7` fails the first time, `/hang` never answers, `/counts` says how often each path was asked
-for (without its query). Connections are kept alive.
+for (without its query). Connections are kept alive. It has twenty addresses, 127.0.0.1 to 127.0.0.20, all
+with the same port: to Penstock each is a host of its own.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ from urllib.parse import parse_qs, urlsplit
 class Server:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.port = 0
 
     async def serve(self) -> None:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
-        self.port = server.sockets[0].getsockname()[1]
-        print(self.port, flush=True)
-        loop = asyncio.get_running_loop()
-        async with server:
-            await loop.run_in_executor(None, sys.stdin.read)
+        first = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
+        port = first.sockets[0].getsockname()[1]
+        others = [f"127.0.0.{number}" for number in range(2, 21)]
+        await asyncio.start_server(self._connected, others, port, backlog=1024)
+        print(port, flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                status, body = await self._answer(head.split(b" ", 2)[1].decode("latin-1"))
+                host = head.lower().partition(b"\r\nhost: ")[2].partition(b"\r\n")[0].decode()
+                target = head.split(b" ", 2)[1].decode("latin-1")
+                status, body = await self._answer(host, target)
                 writer.write(
                     b"HTTP/1.1 %d Whatever\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
                     % (status, len(body))
@@ -45,7 +47,7 @@ class Server:
         finally:
             writer.close()
 
-    async def _answer(self, target: str) -> tuple[int, bytes]:
+    async def _answer(self, host: str, target: str) -> tuple[int, bytes]:
         url = urlsplit(target)
         options = {name: int(values[0]) for name, values in parse_qs(url.query).items()}
         if url.path == "/counts":
@@ -58,19 +60,19 @@ class Server:
         if options.get("ms"):
             await asyncio.sleep(options["ms"] / 1000)
         if url.path == "/sitemap.xml":
-            return 200, self._sitemap(options)
+            return 200, sitemap(host, options)
         if url.path.startswith("/flaky/") and self.counts[url.path] == 1:
             return 500, b"not yet"
         return 200, url.path.encode()
 
-    def _sitemap(self, options: dict[str, int]) -> bytes:
-        tail = f"?ms={options['page_ms']}" if "page_ms" in options else ""
-        pages = (
-            f"<url><loc>http://127.0.0.1:{self.port}/page/{number}{tail}</loc></url>"
-            for number in range(options["n"])
-        )
-        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-        return f'<urlset xmlns="{space}">{"".join(pages)}</urlset>'.encode()
+
+def sitemap(host: str, options: dict[str, int]) -> bytes:
+    tail = f"?ms={options['page_ms']}" if "page_ms" in options else ""
+    pages = (
+        f"<url><loc>http://{host}/page/{number}{tail}</loc></url>" for number in range(options["n"])
+    )
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'<urlset xmlns="{space}">{"".join(pages)}</urlset>'.encode()
 
 
 if __name__ == "__main__":

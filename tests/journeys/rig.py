@@ -101,6 +101,7 @@ def counting_site() -> Iterator[CountingSite]:
 
 class CountingSite:
     def __init__(self, port: int) -> None:
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
 
     def counts(self) -> Counter[str]:
@@ -259,12 +260,14 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
         os.kill(pid, number)
 
 
-def source_of(site: CountingSite, pages: int, *, page_ms: int = 0, **more: Any) -> dict[str, Any]:
-    """A source that reads so many pages of the counting site."""
+def source_of(
+    site: CountingSite, pages: int, *, page_ms: int = 0, host: int = 1, **more: Any
+) -> dict[str, Any]:
+    """A source that reads so many pages of the counting site, at one of its twenty addresses."""
     query = f"n={pages}" + (f"&page_ms={page_ms}" if page_ms else "")
     return {
         "pipeline": "steps:pages",
-        "params": {"sitemap": f"{site.url}/sitemap.xml?{query}"},
+        "params": {"sitemap": f"http://127.0.0.{host}:{site.port}/sitemap.xml?{query}"},
         "fetch": {"allow_private": True, "robots": False},
         **more,
     }
