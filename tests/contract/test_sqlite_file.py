@@ -73,7 +73,7 @@ def test_migration_that_fails_leaves_the_schema_it_found(
     broken = [*migrations(), (NEWEST + 1, "CREATE TABLE half (a); CREATE TABLE half (a);")]
     monkeypatch.setattr(database, "migrations", lambda: broken)
 
-    with pytest.raises(apsw.SQLError, match="already exists"):
+    with pytest.raises(StoreError, match="already exists"):
         open_store(file)
 
     monkeypatch.undo()

@@ -87,6 +87,9 @@ class Supervisor:
     _said: dict[str, float] = field(default_factory=dict)
     _rng: random.Random = field(default_factory=random.SystemRandom)
 
+    def __post_init__(self) -> None:
+        self.tell = unfailing(self.tell)
+
     async def run(self) -> bool:
         """Work; True if it ended by itself, False if it was told to stop."""
         lock = ProjectLock(self.project.settings.store_file)
@@ -310,6 +313,16 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
         return rest.partial
     except asyncio.LimitOverrunError as overrun:
         return await stream.read(overrun.consumed)
+
+
+def unfailing(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """A log on a full disk, or a terminal that is gone, must not stop the work."""
+
+    def try_to_tell(text: str) -> None:
+        with suppress(OSError):
+            tell(text)
+
+    return try_to_tell
 
 
 def is_stopped(pid: int) -> bool:

@@ -27,6 +27,17 @@ OLDEST_SAFE_SQLITE = 3_051_003
 # What reading a row can raise when the disk or the file is not what it should be.
 BROKEN = (apsw.Error, UnicodeDecodeError, msgspec.DecodeError)
 
+# A statement of ours that is wrong, or a row that none of our statements can have written, was made so by
+# somebody else: the schema itself lies in the file as text.
+DAMAGE = (
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.MismatchError,
+    apsw.SQLError,
+    UnicodeDecodeError,
+    msgspec.DecodeError,
+)
+
 Decoded = TypeVar("Decoded")
 encode = msgspec.json.Encoder().encode
 
@@ -247,21 +258,9 @@ def explain(error: Exception, path: Path) -> NoReturn:
         case apsw.IOError() | apsw.ConnectionClosedError():
             message = f"the disk reported an error at {path} ({error})"
             raise StoreIoError(message, "check the disk") from error
-    if _is_damage(error):
+    if isinstance(error, DAMAGE):
         raise StoreCorrupt(
             f"{path} is damaged or not a database ({error})",
             "stop Penstock, keep the file, and restore a backup: penstock db restore FILE",
         ) from error
     raise error
-
-
-def _is_damage(error: Exception) -> bool:
-    """A row that says what none of our statements can have written was changed by somebody else."""
-    match error:
-        case apsw.CorruptError() | apsw.NotADBError() | apsw.MismatchError():
-            return True
-        case UnicodeDecodeError() | msgspec.DecodeError():
-            return True
-        case apsw.SQLError():
-            return "malformed" in str(error)
-    return False
