@@ -38,14 +38,23 @@ def assert_nothing_was_spent(rig: Rig) -> None:
     assert rig.store.check() == []
 
 
-def test_run_drained_at_random_moments_spends_no_try(tmp_path: Path, site: CountingSite) -> None:
+@pytest.mark.parametrize(
+    ("pages", "moments"),
+    [
+        (400, 8),
+        pytest.param(8_000, 200, marks=[pytest.mark.timeout(1800), pytest.mark.torture]),
+    ],
+)
+def test_run_drained_at_random_moments_spends_no_try(
+    tmp_path: Path, site: CountingSite, pages: int, moments: int
+) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    source = source_of(site, 400, page_ms=50, limits={"concurrency": 8})
+    source = source_of(site, pages, page_ms=50, limits={"concurrency": 8})
     with Rig(tmp_path, {"shop": source}, worker={"grace": "2s"}) as rig:
         [run_id] = rig.enqueue("shop")
-        for _ in range(8):
+        for _ in range(moments):
             process = rig.start("up")
             rig.wait_for_pages(run_id, rig.run(run_id).pages_done + rng.randint(1, 30))
             process.terminate()
@@ -56,7 +65,7 @@ def test_run_drained_at_random_moments_spends_no_try(tmp_path: Path, site: Count
         assert rig.run(run_id).state == "completed"
         assert_nothing_was_spent(rig)
         rig.assert_sound()
-        rig.assert_records({f"/page/{number}" for number in range(400)})
+        rig.assert_records({f"/page/{number}" for number in range(pages)})
 
 
 def test_work_that_outlasts_the_grace_is_put_back(tmp_path: Path) -> None:

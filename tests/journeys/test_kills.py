@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ CONCURRENCY = 8
 PAGE_MS = 40
 # From its start until it has taken over what its predecessor left, a command needs about this long.
 STARTING_S = 1.2
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[CountingSite]:
-    with counting_site() as found:
-        yield found
 
 
 class Killer:
@@ -103,16 +96,22 @@ def assert_whole(rig: Rig, site: CountingSite, pages: int) -> None:
     assert sum(asked) <= pages + again
 
 
-@pytest.mark.timeout(240)
-def test_run_killed_at_fifty_random_moments_has_every_record_once(
-    tmp_path: Path, site: CountingSite
+@pytest.mark.parametrize(
+    ("pages", "kills"),
+    [
+        pytest.param(2_000, 50, marks=pytest.mark.timeout(240)),
+        pytest.param(12_000, 300, marks=[pytest.mark.timeout(1800), pytest.mark.torture]),
+    ],
+)
+def test_run_killed_at_random_moments_has_every_record_once(
+    tmp_path: Path, pages: int, kills: int
 ) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
-    limits = {"concurrency": CONCURRENCY}
-    source = source_of(site, 2000, page_ms=PAGE_MS, limits=limits)
-    with Rig(tmp_path, {"shop": source}) as rig:
-        deaths = survive(rig, 2000, 50, random.Random(seed))
-        print(f"killed {deaths}")
-        assert sum(deaths.values()) == 50
-        assert_whole(rig, site, 2000)
+    with counting_site() as site:
+        source = source_of(site, pages, page_ms=PAGE_MS, limits={"concurrency": CONCURRENCY})
+        with Rig(tmp_path, {"shop": source}) as rig:
+            deaths = survive(rig, pages, kills, random.Random(seed))
+            print(f"killed {deaths}")
+            assert sum(deaths.values()) == kills
+            assert_whole(rig, site, pages)
