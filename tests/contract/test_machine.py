@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,7 +27,7 @@ from penstock.jobs.outcome import Effects, Flush, Settlement
 from penstock.jobs.run import RunState
 from penstock.jobs.transitions import JOB_MOVES, RUN_MOVES
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity
+from penstock.store.store import Admits, Capacity
 from tests.contract.model import ACTIVE, LIMITS, OPEN, PLAN, WARD_DEATHS, Job, Model
 from tests.contract.scenes import (
     SQLITE,
@@ -45,14 +46,18 @@ from tests.contract.scenes import (
 
 SOURCES = ("acme.com", "other.org")
 KEYS = ("a", "b", "c", "d")
-ACTS = ("cancel_job", "retry_job", "retry_failed", "cancel_run", "pause_or_resume_run")
+ACTS = (
+    "cancel_job", "retry_job", "retry_failed", "cancel_run", "pause_or_resume_run",
+    "pause_or_resume_run",
+)  # fmt: skip
 ENDINGS = (
     "done", "fan out", "flush", "retried", "snoozed", "throttled", "quarantined",
     "skipped", "released", "goes on",
 )  # fmt: skip
 # Drawn one by one, ends are so mixed that hardly a run ever ends.
 GOOD_MOODS = (("done",), ("done", "done", "quarantined"))
-MOODS = (*GOOD_MOODS, ENDINGS, ("done", "fan out"), ("quarantined",))
+LATER = ("done", "retried", "snoozed", "throttled")
+MOODS = (*GOOD_MOODS, ENDINGS, LATER, ("done", "fan out"), ("quarantined",))
 
 
 class Machine(RuleBasedStateMachine):
@@ -114,10 +119,10 @@ class Machine(RuleBasedStateMachine):
         self.finish()
 
     @precondition(lambda self: self.model.workers)
-    @rule(data=st.data(), slots=st.integers(0, 6))
-    def turn(self, data: st.DataObject, slots: int) -> None:
+    @rule(data=st.data(), slots=st.integers(0, 6), admits=st.sampled_from(get_args(Admits)))
+    def turn(self, data: st.DataObject, slots: int, admits: Admits) -> None:
         worker = data.draw(st.sampled_from(sorted(self.model.workers)))
-        self._take_turn(worker, self._draw_ends(data, worker, MOODS), slots)
+        self._take_turn(worker, self._draw_ends(data, worker, MOODS), slots, admits)
 
     @precondition(lambda self: self.model.workers)
     @rule(data=st.data())
@@ -127,10 +132,10 @@ class Machine(RuleBasedStateMachine):
         for _ in range(3):
             self._take_turn(worker, self._draw_ends(data, worker, GOOD_MOODS), 6)
 
-    def _take_turn(self, worker: str, ends: list[Ends], slots: int) -> None:
+    def _take_turn(self, worker: str, ends: list[Ends], slots: int, admits: Admits = "all") -> None:
         owned, lost = self.model.judge(worker, ends)
 
-        turn = self.world.turn(worker, *ends, capacity=Capacity(slots))
+        turn = self.world.turn(worker, *ends, capacity=Capacity(slots, admits=admits))
 
         assert turn.settled == [end.job_id for end in owned]
         assert turn.lost == [end.job_id for end in lost]
@@ -142,7 +147,7 @@ class Machine(RuleBasedStateMachine):
         ended = [run for run, state in self.model.runs.items() if state is not before[run]]
         assert turn.ended_runs == sorted(ended)
         self.finish()
-        self._check_claims(worker, turn.claimed, slots)
+        self._check_claims(worker, turn.claimed, slots, admits)
 
     def _draw_ends(
         self, data: st.DataObject, worker: str, moods: tuple[tuple[str, ...], ...]
@@ -181,8 +186,13 @@ class Machine(RuleBasedStateMachine):
             return Flush(job_id, attempt, effects)
         return Settlement(job_id, attempt, JobState.SUCCEEDED, effects=effects)
 
-    def _check_claims(self, worker: str, claimed: list[Claimed], slots: int) -> None:
+    def _check_claims(
+        self, worker: str, claimed: list[Claimed], slots: int, admits: Admits
+    ) -> None:
         assert len(claimed) <= slots
+        kinds = {job.deaths >= WARD_DEATHS for job in claimed}
+        assert admits != "sound" or True not in kinds
+        assert admits != "suspect" or False not in kinds
         self.model.claim(worker, claimed)
         self.stale += [(worker, job) for job in claimed]
         for source_id in {job.source_id for job in claimed}:
@@ -190,7 +200,7 @@ class Machine(RuleBasedStateMachine):
             assert self.model.running(source_id, True) <= LIMITS.candidates
         assert self.model.in_ward(worker) <= 1
         suspects = any(job.deaths >= WARD_DEATHS for job in self.model.left_behind())
-        if len(claimed) < slots and not suspects:
+        if len(claimed) < slots and not suspects and admits != "suspect":
             assert self.model.left_behind() == [], "a free slot stays empty while a job may start"
 
     # Workers.
@@ -353,7 +363,7 @@ class Machine(RuleBasedStateMachine):
 QUICK = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    max_examples=150,
+    max_examples=200,
     stateful_step_count=50,
 )
 

@@ -193,7 +193,8 @@ def test_checkpoint_moves_with_the_attempt_and_belongs_to_its_source(world: Worl
 def test_latest_snapshot_of_an_address_is_the_one_shown(world: World) -> None:
     world.start_with_pages(2)
     for number, job in enumerate(world.claim()):
-        kept = Kept(job.id, job.run_id, "https://a/", 200, {}, 5.0, f"h{number}", "s", number, 1)
+        where = (f"h{number}", "s", number, 1)
+        kept = Kept(number + 1, job.id, job.run_id, "https://a/", 200, {}, 5.0, *where)
         world.store.turn("w", [done(job)], Capacity(0), {}, [kept])
 
     latest = world.store.last_snapshot("https://a/")

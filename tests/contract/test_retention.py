@@ -44,7 +44,19 @@ def test_quarantined_jobs_and_their_evidence_are_kept(world: World) -> None:
     run_id = world.start_with_pages(2)
     good, bad = world.claim()
     kept = [
-        Kept(job.id, run_id, "https://a/", 200, {}, world.clock.now(), f"h{job.id}", "s", 0, 1)
+        Kept(
+            job.id,
+            job.id,
+            run_id,
+            "https://a/",
+            200,
+            {},
+            world.clock.now(),
+            f"h{job.id}",
+            "s",
+            0,
+            1,
+        )
         for job in (good, bad)
     ]
     world.store.turn("w", [done(good), quarantined(bad)], Capacity(0), {}, kept)

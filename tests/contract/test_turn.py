@@ -126,14 +126,14 @@ def test_page_fetched_by_an_attempt_that_lost_its_job_is_not_kept(world: World) 
     world.register("slow")
     world.start()
     job = world.one("slow")
-    page = Kept(job.id, job.run_id, "https://acme.com/", 200, {}, 1.0, "h", "s", 0, 9)
+    page = Kept(1, job.id, job.run_id, "https://acme.com/", 200, {}, 1.0, "h", "s", 0, 9)
     world.store.bury("slow", "killed")
     before = world.dump()
 
     turn = world.store.turn("slow", [], Capacity(0), {}, [page])
 
     assert turn.is_buried
-    assert len(turn.snapshot_ids) == 1
+    assert turn.snapshot_ids == []
     assert world.dump() == before
 
 
@@ -291,6 +291,7 @@ def test_snapshots_are_referred_to_in_the_turn_and_equal_content_lies_once(world
     one, two = world.claim()
     kept = [
         Kept(
+            number,
             job.id,
             job.run_id,
             f"https://acme.com/{job.id}",
@@ -302,12 +303,12 @@ def test_snapshots_are_referred_to_in_the_turn_and_equal_content_lies_once(world
             0,
             9,
         )
-        for job, seg in ((one, "s1"), (two, "s2"))
+        for number, job, seg in ((11, one, "s1"), (12, two, "s2"))
     ]
 
     turn = world.store.turn("w", [done(one), done(two)], Capacity(0), {}, kept)
 
-    assert turn.snapshot_ids == [1, 2]
+    assert turn.snapshot_ids == [11, 12]
     assert world.store.places(["h", "unknown"]) == {"h": ("s1", 0, 9)}
     found = world.store.snapshot_of(two.id, f"https://acme.com/{two.id}")
     assert found is not None
