@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 from penstock.engine.calls import Inline
+from penstock.engine.keeping import Keeper
 from penstock.engine.perform import Performer
 from penstock.engine.threads import InlineThreads
 from penstock.engine.worker import Assignment, Worker
@@ -147,7 +148,7 @@ class Simulation:
             self._name,
             store=self._store,
             calls=Inline(),
-            snapshots=self._snapshots,
+            keeper=Keeper(self._name, self._snapshots, self._store, Inline(), self._clock),
             fetcher=Fetcher(self._network, self._clock, self._rng),
             performer=self._performer,
             assignments={

@@ -134,9 +134,8 @@ class Acknowledging(SqliteStore):
         lost = set(turn.lost)
         settled = [end for end in ends if isinstance(end, Settlement) and end.job_id not in lost]
         self.acknowledge("end", [(end.job_id, end.attempt) for end in settled])
-        self.acknowledge(
-            "page", [(k.job_id, k.url) for k, i in zip(kept, turn.snapshot_ids, strict=True) if i]
-        )
+        known = set(turn.snapshot_ids)
+        self.acknowledge("page", [(k.job_id, k.url) for k in kept if k.id in known])
         return turn
 
 

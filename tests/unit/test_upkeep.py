@@ -38,7 +38,7 @@ class House:
         [place] = self.snapshots.append([capture])
         self.snapshots.sync()
         where = (place.hash, place.segment, place.offset, place.length)
-        kept = Kept(job.id, run_id, capture.url, 200, {}, capture.fetched_at, *where)
+        kept = Kept(1, job.id, run_id, capture.url, 200, {}, capture.fetched_at, *where)
         self.store.turn("w", [], Capacity(0), {}, [kept])
         self.store.cancel_run(run_id, "test", "")
         return place.segment

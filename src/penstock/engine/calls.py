@@ -21,11 +21,26 @@ class Calls(Protocol):
 class InOneThread:
     """Every call in the same thread, so that waiting for the disk never blocks the loop."""
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+    def __init__(self, name: str = "store") -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._under_way = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """No call is under way, so the loop may touch what the thread works on."""
+        return self._under_way == 0
 
     async def __call__(self, verb: Callable[[], Answer]) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, verb)
+        self._under_way += 1
+        # Counted down when the thread is done with it, not when the caller stops waiting.
+        call = asyncio.get_running_loop().run_in_executor(self._thread, verb)
+        call.add_done_callback(self._done)
+        return await asyncio.shield(call)
+
+    def _done(self, call: asyncio.Future[Answer]) -> None:
+        self._under_way -= 1
+        if not call.cancelled():
+            call.exception()
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)

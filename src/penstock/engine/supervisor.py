@@ -43,7 +43,7 @@ MAX_RESTART_DELAY_S = 2.0
 KILL_AFTER_S = 5.0
 WARD_IDLE_S = 2.0
 # A worker that was told to leave and has not left this long after its grace is ended.
-OVERTIME_S = 0.7
+OVERTIME_S = 0.4
 # What a worker said last is waited for this long: a process that a step has started may keep the pipe open.
 LAST_WORDS_S = 0.5
 

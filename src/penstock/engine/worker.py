@@ -7,8 +7,7 @@
         wait for: something finished | a wake-up | the next due time
 
 While one turn is on the disk, the next outcomes pile up and share the next one. Payloads that were
-fetched meanwhile travel with it: they are appended to a segment and synced before the transaction
-that refers to them, and only then handed to the step that asked for them.
+fetched meanwhile are in a segment on the disk by then; the rows that refer to them travel with it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.clock import Clock
 from penstock.engine.calls import Calls
+from penstock.engine.keeping import Keeper
 from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.trouble import Trouble
@@ -33,10 +33,9 @@ from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.settings import SourceSettings, WorkerSettings
-from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
-from penstock.store.store import Admits, Capacity, Kept, SnapshotRow, Store, Turn
+from penstock.store.store import Admits, Capacity, Kept, Store, Turn
 
 # How often an idle worker looks whether another process has committed something, how often it takes
 # a turn whatever it saw, and how often it looks for attempts that were taken from it.
@@ -68,13 +67,6 @@ class _Post:
     retry: RetryClass
 
 
-@dataclass(slots=True)
-class _Fetched:
-    job: Claimed
-    response: Response
-    stored: asyncio.Future[int]
-
-
 class Worker:
     """One worker: a name, a lease, and as many attempts at once as it has slots."""
 
@@ -84,7 +76,7 @@ class Worker:
         *,
         store: Store,
         calls: Calls,
-        snapshots: SnapshotStore,
+        keeper: Keeper,
         fetcher: Fetcher,
         performer: Callable[[Worker], Performer],
         assignments: Mapping[int, Assignment],
@@ -100,7 +92,7 @@ class Worker:
         self.name = name
         self._store = store
         self._calls = calls
-        self._snapshots = snapshots
+        self._keeper = keeper
         self._fetcher = fetcher
         self._assignments = assignments
         self._limits = limits
@@ -110,14 +102,14 @@ class Worker:
         self._rng = rng
         self._has_changed = has_changed
         self._admits = admits
-        self._trouble = Trouble(store, clock, tell)
+        self._trouble = keeper.trouble = Trouble(store, clock, tell)
         self._performer = performer(self)
         self._news = asyncio.Event()
+        keeper.on_kept = self._news.set
         self._works: dict[tuple[int, int], tuple[Work, RetryClass]] = {}
         self._deadlines: dict[tuple[int, int], float] = {}
         self._posts: dict[tuple[int, str], _Post | None] = {}
         self._ends: list[Settlement | Flush] = []
-        self._fetched: list[_Fetched] = []
         self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
         self._cpu = settings.cpu
         self._memory_mb = float(settings.memory_mb)
@@ -182,7 +174,7 @@ class Worker:
         return await self._leave()
 
     def _has_business(self) -> bool:
-        return bool(self._works or self._ends or self._fetched)
+        return bool(self._works or self._ends or self._keeper.has_rows)
 
     async def _turn(self) -> Turn | None:
         """One exchange with the store; None when it could not be had and will be tried again."""
@@ -191,19 +183,18 @@ class Worker:
             self._is_buried = True
             return None
         ends, self._ends = self._ends, []
-        fetched, self._fetched = self._fetched, []
-        capacity = self._capacity()
+        kept, capacity = self._keeper.take(), self._capacity()
         try:
-            turn = await self._calls(lambda: self._exchange(ends, fetched, capacity))
+            turn = await self._calls(lambda: self._exchange(ends, kept, capacity))
         except StoreError as error:
             self._is_in_doubt = True
             delay_s = self._trouble.wait_s(error)
         else:
             self._trouble.is_over()
-            self._answer(turn, ends, fetched)
+            self._answer(turn, ends)
             return turn
         self._ends = [*ends, *self._ends]
-        self._fetched = [*fetched, *self._fetched]
+        self._keeper.put_back(kept)
         await asyncio.sleep(delay_s)
         self._news.set()
         return None
@@ -220,25 +211,11 @@ class Worker:
         return self._clock.monotonic() < self._trusted_until
 
     def _exchange(
-        self, ends: list[Settlement | Flush], fetched: list[_Fetched], capacity: Capacity
+        self, ends: list[Settlement | Flush], kept: list[Kept], capacity: Capacity
     ) -> Turn:
-        """In the store's thread: payloads to the disk first, then the transaction that names them."""
+        """In the store's thread: one transaction."""
         self._trouble.mend()
-        return self._store.turn(self.name, ends, capacity, self._limits, self._keep(fetched))
-
-    def _keep(self, fetched: list[_Fetched]) -> list[Kept]:
-        if not fetched:
-            return []
-        hashes = [content_hash(entry.response.body) for entry in fetched]
-        known = self._store.places(sorted(set(hashes)))
-        places = {key: Place(key, *where) for key, where in known.items()}
-        new = {
-            k: _capture(f.response) for k, f in zip(hashes, fetched, strict=True) if k not in places
-        }
-        for place in self._snapshots.append(list(new.values())):
-            places[place.hash] = place
-        self._snapshots.sync()
-        return [_kept(f, places[key]) for f, key in zip(fetched, hashes, strict=True)]
+        return self._store.turn(self.name, ends, capacity, self._limits, kept)
 
     def _capacity(self) -> Capacity:
         if self._is_draining or self._trouble.is_full:
@@ -246,7 +223,7 @@ class Worker:
         free = self._settings.slots - len(self._works)
         return Capacity(max(0, free), self._cpu, self._memory_mb, self._admits)
 
-    def _answer(self, turn: Turn, ends: list[Settlement | Flush], fetched: list[_Fetched]) -> None:
+    def _answer(self, turn: Turn, ends: list[Settlement | Flush]) -> None:
         lost, written = set(turn.lost), {id(end) for end in ends}
         waiting, self._flushes = self._flushes, []
         for flush, waiter in waiting:
@@ -258,9 +235,6 @@ class Worker:
                 waiter.set_exception(AttemptLost("the job was taken from this attempt"))
             else:
                 waiter.set_result(None)
-        for entry, snapshot_id in zip(fetched, turn.snapshot_ids, strict=True):
-            if not entry.stored.done():
-                entry.stored.set_result(snapshot_id)
         self._is_buried = self._is_buried or turn.is_buried
 
     async def _wait(self, turn: Turn | None, grace_ends: float | None) -> None:
@@ -378,7 +352,7 @@ class Worker:
         if options.pop("conditional", False):
             return await self._fetch_if_changed(job, url, source, options)
         response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
-        return await self._stored(job, response)
+        return await self._keeper.keep(job, response)
 
     async def _fetch_if_changed(
         self, job: Claimed, url: str, source: SourceSettings, options: dict[str, Any]
@@ -389,35 +363,12 @@ class Worker:
             options["last_modified"] = last.headers.get("last-modified")
         response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
         if last is None or not response.not_modified:
-            return await self._stored(job, response)
-        return await self._read(last, not_modified=True)
+            return await self._keeper.keep(job, response)
+        return await self._keeper.read(last, not_modified=True)
 
     async def _from_snapshot(self, job: Claimed, url: str) -> Response | None:
         row = await self._calls(lambda: self._store.snapshot_of(job.id, url))
-        return None if row is None else await self._read(row)
-
-    async def _read(self, row: SnapshotRow, not_modified: bool = False) -> Response:
-        """A stored page again. Its body may lie under another address that had the same one."""
-        place = Place(row.hash, row.segment, row.offset, row.length)
-        capture = await self._calls(lambda: self._snapshots.read(place))
-        return Response(
-            row.url,
-            row.url,
-            row.status,
-            row.headers,
-            capture.body,
-            row.fetched_at,
-            is_from_snapshot=True,
-            snapshot_id=row.id,
-            not_modified=not_modified,
-        )
-
-    async def _stored(self, job: Claimed, response: Response) -> Response:
-        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._fetched.append(_Fetched(job, response, stored))
-        self._news.set()
-        snapshot_id = await stored
-        return replace(response, snapshot_id=snapshot_id)
+        return None if row is None else await self._keeper.read(row)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
@@ -452,29 +403,3 @@ def _post(assignment: Assignment, stage: Stage) -> _Post:
     )
     retry = RETRY_CLASSES[stage.retry or settings.retry]
     return _Post(stage, assignment.graph, source, timeout_s, retry)
-
-
-def _capture(response: Response) -> Capture:
-    return Capture(
-        response.requested_url,
-        response.status,
-        response.headers,
-        response.body,
-        response.fetched_at,
-    )
-
-
-def _kept(fetched: _Fetched, place: Place) -> Kept:
-    response = fetched.response
-    return Kept(
-        fetched.job.id,
-        fetched.job.run_id,
-        response.requested_url,
-        response.status,
-        response.headers,
-        response.fetched_at,
-        place.hash,
-        place.segment,
-        place.offset,
-        place.length,
-    )

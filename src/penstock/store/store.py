@@ -34,8 +34,9 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A payload that was fetched for a job and lies in a segment, to be referred to."""
+    """A payload that was fetched for a job and lies in a segment, to be referred to by this id."""
 
+    id: int
     job_id: int
     run_id: int
     url: str

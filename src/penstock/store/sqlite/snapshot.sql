@@ -3,13 +3,12 @@ INSERT INTO payload (hash, segment, offset, length)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:payloads) WHERE true
 ON CONFLICT (hash) DO NOTHING;
 
--- name: last_snapshot_id
-SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'snapshot'), 0);
-
 -- name: add_snapshots
+-- A turn whose commit was in doubt is taken again: its snapshots may be there.
 INSERT INTO snapshot (id, job_id, run_id, url, hash, status, headers, fetched_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
-FROM json_each(:snapshots);
+FROM json_each(:snapshots) WHERE true
+ON CONFLICT (id) DO NOTHING;
 
 -- name: snapshot_of_job
 SELECT json_object('id', s.id, 'url', s.url, 'status', s.status, 'headers', json(s.headers), 'fetched_at', s.fetched_at,

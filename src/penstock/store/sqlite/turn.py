@@ -413,24 +413,28 @@ def _pick(db: Database, worker: str, grants: Sequence[Grant], admits: Admits) ->
 def keep_snapshots(db: Database, worker: str, kept: Sequence[Kept]) -> list[int]:
     """Refer to payloads that lie in segments already; equal content has one place.
 
-    Answers with an id for each; 0 for a page whose job is no longer this worker's, which is not kept.
+    Answers with the ids that were written: a page whose job is no longer this worker's is not kept.
     """
     if not kept:
         return []
     job_ids = sorted({k.job_id for k in kept})
     owned = set(db.json("owned_jobs", ids=to_json(job_ids), worker=worker))
-    places, rows, ids = [], [], []
-    next_id = 1 + int(db.value("last_snapshot_id"))
-    for k in kept:
-        if k.job_id not in owned:
-            ids.append(0)
-            continue
-        places.append((k.hash, k.segment, k.offset, k.length))
-        headers = to_json(dict(k.headers))
-        rows.append((next_id, k.job_id, k.run_id, k.url, k.hash, k.status, headers, k.fetched_at))
-        ids.append(next_id)
-        next_id += 1
-    if rows:
+    mine = [k for k in kept if k.job_id in owned]
+    if mine:
+        rows = [
+            (
+                k.id,
+                k.job_id,
+                k.run_id,
+                k.url,
+                k.hash,
+                k.status,
+                to_json(dict(k.headers)),
+                k.fetched_at,
+            )
+            for k in mine
+        ]
+        places = [(k.hash, k.segment, k.offset, k.length) for k in mine]
         db.do("add_payloads", payloads=to_json(places))
         db.do("add_snapshots", snapshots=to_json(rows))
-    return ids
+    return [k.id for k in mine]

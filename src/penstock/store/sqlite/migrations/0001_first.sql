@@ -200,7 +200,7 @@ CREATE TABLE payload (
 CREATE INDEX payload_segment ON payload (segment);
 
 CREATE TABLE snapshot (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  id INTEGER PRIMARY KEY,
   job_id INTEGER NOT NULL,
   run_id INTEGER NOT NULL,
   url TEXT NOT NULL,
