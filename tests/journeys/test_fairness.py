@@ -75,7 +75,8 @@ def test_healthy_sources_keep_their_pace_beside_as_many_that_hang(
     healthy = [f"healthy-{number}" for number in range(10)]
     hanging = [f"hanging-{number}" for number in range(10)]
     sources = {
-        name: source_of(site, 80, page_ms=50, host=number) for number, name in enumerate(healthy, 1)
+        name: source_of(site, 48, page_ms=150, host=number)
+        for number, name in enumerate(healthy, 1)
     }
     endless = {
         "fetch": {"allow_private": True, "robots": False, "timeout": "10m"},
