@@ -94,7 +94,7 @@ def test_a_minimal_project_gets_every_default(tmp_path: Path) -> None:
     assert settings.snapshots == tmp_path / "snapshots"
     assert settings.retention == Retention(30 * 86400.0, 90 * 86400.0, 365 * 86400.0, 90 * 86400.0)
     assert (settings.worker.slots, settings.worker.threads, settings.worker.processes) == (
-        256,
+        1024,
         32,
         2,
     )

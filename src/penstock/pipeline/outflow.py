@@ -66,8 +66,21 @@ class Outflow:
 
     async def flush(self) -> None:
         """Write what is ready; waits for the chunk before it."""
+        await self._written()
         async with self._turn:
-            await self._write()
+            await self._write(self._take())
+
+    async def relieve(self) -> None:
+        """Make room: the chunk that is full goes out while the step fills the next one.
+
+        Waits for the chunk before it, so no more than two are ever held.
+        """
+        await self._written()
+        if self.is_full:
+            self.stop_clock()
+            self._writer = self._loop.create_task(self._write_behind(self._take()))
+            # Let it begin: what has been handed to the store is kept even if the step fails next.
+            await asyncio.sleep(0)
 
     async def flush_all(self) -> None:
         """Write everything, sealed or not."""
@@ -77,6 +90,7 @@ class Outflow:
     async def finish(self) -> None:
         """Wait for the chunk under way, and hand the rest back for the end of the attempt."""
         self.stop_clock()
+        await self._written()
         async with self._turn:
             self.seal()
             _pour(self._take(), self._attempt.effects)
@@ -106,17 +120,22 @@ class Outflow:
     def _ring(self) -> None:
         self._timer = None
         if self._writer is None or self._writer.done():
-            self._writer = self._loop.create_task(self._write_behind())
+            self._writer = self._loop.create_task(self._write_behind(self._take()))
 
-    async def _write_behind(self) -> None:
+    async def _written(self) -> None:
+        """Wait for the chunk that is being written behind the step's back."""
+        if self._writer is not None and not self._writer.done():
+            await asyncio.wait({self._writer})
+
+    async def _write_behind(self, chunk: Effects) -> None:
         try:
-            await self.flush()
+            async with self._turn:
+                await self._write(chunk)
         except Exception as error:
             self._on_failure(error)
 
-    async def _write(self) -> None:
+    async def _write(self, chunk: Effects) -> None:
         self.stop_clock()
-        chunk = self._take()
         if chunk:
             await self._attempt.write(chunk)
 

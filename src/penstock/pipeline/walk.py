@@ -75,7 +75,7 @@ def _pass_on_plain(node: Node, output: Any, attempt: Attempt) -> None:
         if node.is_root:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
-            attempt.wait(attempt.outflow.flush(), "room to write")
+            attempt.wait(attempt.outflow.relieve(), "room to write")
 
 
 async def walk_async(node: Node, item: Any, attempt: Attempt) -> None:
@@ -124,7 +124,7 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
         if node.is_root:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
-            await attempt.outflow.flush()
+            await attempt.outflow.relieve()
 
 
 def _handed_over(node: Node, output: Any) -> Iterable[tuple[Node, Any]]:

@@ -32,7 +32,7 @@ class Headers(dict[str, str]):
 class WorkerSettings:
     """What one worker may use at once, and how long it may take to finish when told to stop."""
 
-    slots: int = 256
+    slots: int = 1024
     threads: int = 32
     processes: int = 2
     cpu: float = field(default_factory=available_cores)
