@@ -27,6 +27,16 @@ def test_waiting_job_is_never_claimed_before_it_is_due(world: World) -> None:
     assert world.kinds(job.id) == ["job.started", "job.retried", "job.woken", "job.started"]
 
 
+def test_job_that_is_due_does_not_wake_the_next_one(world: World) -> None:
+    world.start_with_pages(2)
+    one, two = world.claim()
+    world.turn("w", retried(one, 30), retried(two, 30.5))
+
+    world.clock.advance(30)
+
+    assert [job.id for job in world.claim()] == [one.id]
+
+
 def test_due_time_survives_a_restart(world: World) -> None:
     world.start_with_pages(1)
     job = world.one()
