@@ -21,7 +21,13 @@ from penstock.gates.lanes import LaneLimits
 from penstock.jobs.run import RunKind
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
-from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
+from penstock.settings import (
+    Settings,
+    SourceSettings,
+    WorkerSettings,
+    load_settings,
+    normalise_source,
+)
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import JobRow, RunRow
 
@@ -100,7 +106,9 @@ class Project:
         """The source's pipeline, imported from beside penstock.yaml and validated."""
         if source.pipeline not in self._graphs:
             where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
-            self._graphs[source.pipeline] = load_graph(source.pipeline, self.settings.root, where)
+            graph = load_graph(source.pipeline, self.settings.root, where)
+            refuse_what_never_fits(graph, self.settings.worker, where)
+            self._graphs[source.pipeline] = graph
         return self._graphs[source.pipeline]
 
     # Verbs.
@@ -207,6 +215,20 @@ def load_graph(pipeline: str, root: Path, where: str) -> Graph:
         return found.compile()
     except PipelineError as error:
         raise PipelineError(f"{where}: {error.message}", error.hint) from error
+
+
+def refuse_what_never_fits(graph: Graph, worker: WorkerSettings, where: str) -> None:
+    """A step that needs more than a worker has would wait for ever."""
+    for stage in graph.stages:
+        for name, needs, has in (
+            ("cpu", stage.cpu, worker.cpu),
+            ("memory_mb", stage.memory_mb, worker.memory_mb),
+        ):
+            if needs > has:
+                raise ConfigError(
+                    f"{where}: step {stage.name!r} needs {name} {needs:g}, a worker has {has:g}",
+                    f"raise worker.{name} in penstock.yaml, or ask for less in the step",
+                )
 
 
 def _import_beside(module_name: str, root: Path, where: str) -> object:
