@@ -352,7 +352,14 @@ class Worker:
         if options.pop("conditional", False):
             return await self._fetch_if_changed(job, url, source, options)
         response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
-        return await self._keeper.keep(job, response)
+        return await self._kept(job, response)
+
+    async def _kept(self, job: Claimed, response: Response) -> Response:
+        kept = await self._keeper.keep(job, response)
+        if job.deaths:
+            # A page that kills its worker must be known before the step can see it: it is the evidence.
+            await self.flush(job, Effects())
+        return kept
 
     async def _fetch_if_changed(
         self, job: Claimed, url: str, source: SourceSettings, options: dict[str, Any]
@@ -363,7 +370,7 @@ class Worker:
             options["last_modified"] = last.headers.get("last-modified")
         response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
         if last is None or not response.not_modified:
-            return await self._keeper.keep(job, response)
+            return await self._kept(job, response)
         return await self._keeper.read(last, not_modified=True)
 
     async def _from_snapshot(self, job: Claimed, url: str) -> Response | None:
