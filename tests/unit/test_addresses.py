@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import pickle
 
 import pytest
 from hypothesis import given
@@ -12,10 +11,6 @@ from hypothesis import strategies as st
 from penstock.sources.addresses import MAX_URL, check_literal, host_key, is_refused, look_at
 from penstock.sources.failures import (
     AddressRefused,
-    Disallowed,
-    FetchError,
-    HostClosed,
-    Paced,
     safe_url,
 )
 
@@ -194,21 +189,3 @@ def test_a_shown_url_has_no_credentials_and_no_second_line(url: str, shown: str)
 def test_any_text_can_be_shown_as_a_url(text: str) -> None:
     assert "\n" not in safe_url(text)
     assert len(safe_url("http://a/" + "b" * 9999)) < 400
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        FetchError("status 404", "http://a/", 404, True),
-        FetchError("bad", "http://a/", None, True, "data"),
-        Disallowed("robots", "http://a/"),
-        AddressRefused("private", "http://a/"),
-        HostClosed("a", 30.0, "http://a/", 429),
-        Paced("a", 12.5, "http://a/"),
-    ],
-)
-def test_a_failure_survives_the_way_from_a_child_process(error: FetchError) -> None:
-    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
-    assert type(copy) is type(error)
-    assert vars(copy) == vars(error)
-    assert str(copy) == str(error)

@@ -33,19 +33,9 @@ class FetchError(Exception):
         self.kind: Kind = kind or ("permanent" if is_permanent else "transient")
         super().__init__(f"{message}: {self.url}" if self.url else message)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # An attempt in a child process hands its failure over by pickling it.
-        return type(self), (
-            self.message,
-            self.url,
-            self.status,
-            self.is_permanent,
-            self.kind,
-        )
 
-
-class Disallowed(FetchError):
-    """The site's robots.txt asks us not to fetch this."""
+class Refusal(FetchError):
+    """A fetch that was never made, and would not be made later either."""
 
     def __init__(
         self,
@@ -56,24 +46,18 @@ class Disallowed(FetchError):
         kind: Kind | None = None,
     ) -> None:
         super().__init__(message, url, status, is_permanent, kind)
+
+
+class Disallowed(Refusal):
+    """The site's robots.txt asks us not to fetch this."""
 
 
 class RobotsUnreachable(FetchError):
     """Nobody can say what robots.txt asks, so nothing is fetched; a later try may learn more."""
 
 
-class AddressRefused(FetchError):
+class AddressRefused(Refusal):
     """The URL leads somewhere this source may not go."""
-
-    def __init__(
-        self,
-        message: str,
-        url: str = "",
-        status: int | None = None,
-        is_permanent: bool = True,
-        kind: Kind | None = None,
-    ) -> None:
-        super().__init__(message, url, status, is_permanent, kind)
 
 
 class HostClosed(FetchError):
@@ -83,9 +67,6 @@ class HostClosed(FetchError):
         super().__init__(f"{host} is closed for {delay_s:.0f} s", url, status)
         self.host = host
         self.delay_s = delay_s
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.host, self.delay_s, self.url, self.status)
 
 
 class Paced(HostClosed):
