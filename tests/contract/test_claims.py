@@ -260,6 +260,22 @@ def test_worker_for_the_sound_leaves_suspects_to_the_ward(world: World) -> None:
     assert world.store.turn("ward", [], Capacity(10, admits="suspect"), {}).claimed == []
 
 
+def test_busy_lane_leaves_a_place_for_a_suspect(world: World) -> None:
+    run_id = world.start_with_pages(2)
+    for name in ("first", "second"):
+        world.register(name)
+        world.claim(name)
+        world.store.bury(name, "killed")
+    world.enqueue(run_id, *(f"healthy-{n}" for n in range(20)))
+    limits = {1: LaneLimits(concurrency=3)}
+
+    sound = world.store.turn("w", [], Capacity(10, admits="sound"), limits).claimed
+    world.register("ward")
+    suspects = world.store.turn("ward", [], Capacity(10, admits="suspect"), limits).claimed
+
+    assert (len(sound), len(suspects)) == (2, 1)
+
+
 def test_nothing_is_claimed_without_slots(world: World) -> None:
     world.start()
 

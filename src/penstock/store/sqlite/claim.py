@@ -77,6 +77,10 @@ def ready_lanes(
         return []
     for source_id, unit, count in db.json("running_counts"):
         running[source_id, unit == "candidate"] += count
+    if admits == "sound":
+        # A place in the lane is left for the ward: a busy lane would otherwise never let a suspect start.
+        for source_id, is_candidate in _kinds_of_suspects(db):
+            running[source_id, is_candidate] += 1
     return [
         Lane(
             source_id,
@@ -88,6 +92,10 @@ def ready_lanes(
         )
         for source_id, found in heads.items()
     ]
+
+
+def _kinds_of_suspects(db: Database) -> set[tuple[int, bool]]:
+    return {(row[0], row[3] == "candidate") for row in db.json("suspect_heads")}
 
 
 def opening(lane: Lane, now: float) -> float | None:
