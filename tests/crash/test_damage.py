@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from penstock.cli import main
 from tests.crash.small_run import lay_out, work
+from tests.journeys.rig import ENVIRONMENT, PENSTOCK
 
 LOOKS = (
     ("db", "check"),
@@ -99,3 +101,29 @@ def test_damaged_database_is_met_with_one_line(
     print(f"{damage.detected} detected, {damage.harmless} of no consequence to any command")
     # A page of noise and a cut are always seen; single bits may lie in free space or inside a value.
     assert damage.detected >= 90
+
+
+def test_work_is_refused_on_a_damaged_database_and_the_file_left_as_it_is(
+    whole: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(whole, folder)
+    file = folder / "penstock.db"
+    image = bytearray(file.read_bytes())
+    for at in range(8192, len(image), 8192):
+        image[at : at + 4096] = random.Random(at).randbytes(4096)
+    file.write_bytes(image)
+
+    done = subprocess.run(
+        [*PENSTOCK, "up", "--until-idle"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == DAMAGED, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "restore a backup" in done.stderr
+    assert file.read_bytes() == image

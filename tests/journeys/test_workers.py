@@ -55,6 +55,14 @@ def is_gone(pid: int) -> bool:
     return False
 
 
+def pages_on_record(rig: Rig, site: CountingSite) -> int:
+    """How many of the pages that are held have their snapshot in the store."""
+    return sum(
+        rig.store.snapshot_of(job.id, f"{site.url}/page/{job.key}") is not None
+        for job in rig.jobs(stage="hold")
+    )
+
+
 def test_killed_worker_is_followed_within_three_seconds_and_fetches_nothing_again(
     tmp_path: Path, site: CountingSite
 ) -> None:
@@ -62,6 +70,7 @@ def test_killed_worker_is_followed_within_three_seconds_and_fetches_nothing_agai
         [run_id] = rig.enqueue("shop")
         process = rig.start("up", "--until-idle")
         wait_until_held(rig, 4)
+        until(lambda: pages_on_record(rig, site) == 4, "the pages are on record")
         first = rig.worker_pid(process)
         assert first is not None
         forget_held(rig)
