@@ -31,7 +31,8 @@ class Killer:
         self.rig = rig
         self.rng = rng
         self.run_id = run_id
-        self.most = 2 * pages // (kills + 2)
+        # On average half of this between two kills, and as many again while those that died are settled.
+        self.most = 3 * pages // (4 * kills)
         self.is_after_start = True
         self.deaths: dict[str, int] = dict.fromkeys(VICTIMS, 0)
 
