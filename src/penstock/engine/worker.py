@@ -132,10 +132,6 @@ class Worker:
         self._is_draining = True
         self._news.set()
 
-    def wake(self) -> None:
-        """Something may have become due."""
-        self._news.set()
-
     @property
     def must_be_recycled(self) -> bool:
         """Too many threads are stuck in steps that timed out; only a new process frees them."""

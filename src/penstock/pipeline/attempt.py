@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -35,11 +35,10 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """The run as a step sees it. `counts` are those of the moment the attempt began."""
+    """The run as a step sees it."""
 
     id: int
     kind: str = "full"
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Services(Protocol):

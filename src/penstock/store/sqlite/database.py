@@ -194,17 +194,6 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Several reads of one moment."""
-        with translated(self.path):
-            self.connection.execute("BEGIN")  # a read: it never upgrades to a write
-            try:
-                yield
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-
     def data_version(self) -> int:
         """Changes when another connection has committed."""
         with translated(self.path):

@@ -10,7 +10,6 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
-from penstock.jobs.run import Plan
 from penstock.store.sqlite.database import Database, to_json
 from penstock.store.store import (
     EventRow,
@@ -60,9 +59,6 @@ class Reading:
             "runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1
         )
         return found[0] if found else None
-
-    def plan_of(self, run_id: int) -> Plan:
-        return self._db.decoded("plan_of", Plan, id=run_id)
 
     def jobs(self, wanted: JobFilter) -> list[JobRow]:
         """Jobs in the order they were enqueued."""

@@ -79,9 +79,6 @@ RETURNING source_id;
 -- name: run_state
 SELECT state, source_id FROM run WHERE id = :id;
 
--- name: plan_of
-SELECT plan FROM run WHERE id = :id;
-
 -- name: active_run_of
 SELECT id FROM run WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') ORDER BY id LIMIT 1;
 
