@@ -1,0 +1,24 @@
+"""Ports on loopback for servers that come back on the same port after they were stopped."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+# Below the range from which the system gives ports to outgoing connections: while a server is down,
+# one of those could take its port, or even connect to itself and be taken for the server.
+FIRST, LAST = 20_000, 30_000
+
+
+def free_port() -> int:
+    """A port nobody listens on now. Somebody may, by the time it is used: then take another."""
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(FIRST, LAST)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
