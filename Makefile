@@ -16,12 +16,12 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.tested ## Make .venv with Penstock and all that its tests need
+setup: $(VENV)/.tested $(VENV)/.pgbouncer ## Make .venv with Penstock and all that its tests need
 
 demo: $(VENV)/.installed ## Ingest a bundled site of 300 pages, for real, in under a minute
 	@$(VENV)/bin/penstock demo $(ARGS)
 
-test: $(VENV)/.tested ## Run every test but the long ones (ARGS="-k settings" to choose)
+test: $(VENV)/.tested $(VENV)/.pgbouncer ## Run every test but the long ones (ARGS="-k settings" to choose)
 	@$(VENV)/bin/python -m pytest -n 2 -rs -m "not torture" $(ARGS)
 
 check: $(VENV)/.tested ## Check format, lint, types and which room imports which
@@ -37,7 +37,7 @@ format: $(VENV)/.tested ## Format the code and mend what lint can mend
 bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/benchmarks.md (ARGS=--large)
 	@$(BENCH)/bin/python -m bench $(ARGS)
 
-torture: $(VENV)/.tested ## Run the long tests: every crash point, kills, full disks
+torture: $(VENV)/.tested $(VENV)/.pgbouncer ## Run the long tests: every crash point, kills, full disks
 	@$(VENV)/bin/python -m pytest -m torture --timeout 3600 $(ARGS)
 
 requirements: ## Compile requirements/*.in to pinned, hashed .txt files (needs uv)
@@ -61,6 +61,10 @@ $(VENV)/.tested: $(VENV)/.installed requirements/test.txt
 	@echo "Installing what the tests need into $(VENV) …"
 	@$(VENV)/bin/python $(PIP) -r requirements/test.txt
 	@touch $@
+
+# Without it make goes on, and asks again the next time; the tests say what they miss.
+$(VENV)/.pgbouncer: $(VENV)/.tested
+	@if $(VENV)/bin/python -m tests.postgres.get_pgbouncer; then touch $@; fi
 
 $(BENCH)/.installed: $(BENCH)/bin/python pyproject.toml requirements/bench.txt
 	@echo "Installing Penstock and its peers into $(BENCH) …"

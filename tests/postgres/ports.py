@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from urllib.parse import urlsplit, urlunsplit
 
 # Below the range from which the system gives ports to outgoing connections: while a server is down,
 # one of those could take its port, or even connect to itself and be taken for the server.
@@ -22,3 +23,10 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
+
+
+def at_port(url: str, port: int) -> str:
+    """The same database for the same user, by another door on loopback."""
+    parts = urlsplit(url)
+    user, at, _ = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user}{at}127.0.0.1:{port}"))

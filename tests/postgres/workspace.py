@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, flock
@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 UNPRIVILEGED = ("postgres", "nobody")
 PATIENCE_S = 30.0
 LOOK_S = 0.01
+NOTHING: Mapping[str, str] = {}
 # Held to the end: a Popen that is collected while its process runs complains of it.
 LAUNCHED: list[subprocess.Popen[bytes]] = []
 
@@ -131,13 +132,15 @@ def run(command: Sequence[object], folder: Path) -> str:
     return ended.stdout
 
 
-def launch(command: Sequence[object], folder: Path, log: Path) -> subprocess.Popen[bytes]:
+def launch(
+    command: Sequence[object], folder: Path, log: Path, environment: Mapping[str, str] = NOTHING
+) -> subprocess.Popen[bytes]:
     """Start a server inside its folder. It lives until it is ended: by its maker, or with the run."""
     with log.open("ab") as said:
         server: subprocess.Popen[bytes] = subprocess.Popen(
             list(map(str, command)),
             cwd=folder,
-            env=_environment(folder),
+            env={**_environment(folder), **environment},
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
