@@ -17,7 +17,8 @@ from typing import Any
 import apsw
 import msgspec
 
-from penstock.store.sqlite.database import Database
+from penstock.clock import SystemClock
+from penstock.store.sqlite.database import SqliteDatabase
 
 Job = tuple[int, int]  # its id and its source
 
@@ -85,7 +86,7 @@ def enqueue(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _open(folder: Path, sources: int) -> apsw.Connection:
-    db = Database(folder / "bare.db").connection
+    db = SqliteDatabase(folder / "bare.db", SystemClock()).connection
     db.executemany(
         "INSERT INTO source (id, key, created_at) VALUES (?, ?, ?)",
         [(source, f"source-{source}", NOW) for source in range(1, sources + 1)],

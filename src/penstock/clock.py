@@ -14,6 +14,27 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
 
+class SyncedClock:
+    """The time of another clock, carried forward by how long ago it was told.
+
+    A worker lives by its store's time: its own machine's may be an hour off, or step while it works.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = clock.now() - clock.monotonic()
+
+    def sync(self, now: float) -> None:
+        """It is `now` by the clock that counts."""
+        self._ahead = now - self._clock.monotonic()
+
+    def now(self) -> float:
+        return self._clock.monotonic() + self._ahead
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+
 class SystemClock:
     """The machine's own clocks."""
 

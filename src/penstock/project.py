@@ -28,8 +28,8 @@ from penstock.settings import (
     load_settings,
     normalise_source,
 )
-from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import JobRow, RunRow
+from penstock.store.opening import open_store
+from penstock.store.store import JobRow, RunRow, Store
 
 KINDS = (RunKind.FULL.value,)
 
@@ -72,12 +72,12 @@ class Project:
             store.close()
 
     @cached_property
-    def store(self) -> SqliteStore:
+    def store(self) -> Store:
         return self.open_store()
 
-    def open_store(self) -> SqliteStore:
+    def open_store(self) -> Store:
         """A connection of its own, for a thread of its own."""
-        return SqliteStore(self.settings.store_file, self.clock)
+        return open_store(self.settings, self.clock)
 
     @cached_property
     def source_ids(self) -> dict[str, int]:

@@ -18,6 +18,7 @@ import selectors
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
+from penstock.clock import SyncedClock
 from penstock.engine.calls import Inline
 from penstock.engine.keeping import Keeper
 from penstock.engine.perform import Performer
@@ -105,7 +106,7 @@ class Simulation:
     ) -> None:
         project.clock = clock
         self._project = project
-        self._clock = clock
+        self._clock = SyncedClock(clock)
         self._loop = VirtualLoop(clock)
         self._rng = random.Random(seed)
         self._store = project.store

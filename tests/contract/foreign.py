@@ -6,11 +6,12 @@ from pathlib import Path
 
 import apsw
 
-from penstock.store.sqlite.queries import migrations
+from penstock.store.queries import migrations
+from penstock.store.sqlite.database import PACKAGE
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import VirtualClock
 
-NEWEST = migrations()[-1][0]
+NEWEST = migrations(PACKAGE)[-1][0]
 
 
 def open_store(path: Path) -> SqliteStore:

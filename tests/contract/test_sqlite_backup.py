@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Refused, StoreCorrupt, StoreError
-from penstock.store.sqlite.upkeep import restore
+from penstock.store.sqlite.backup import restore
 from penstock.store.store import Capacity
 from tests.contract.foreign import (
     make_foreign,

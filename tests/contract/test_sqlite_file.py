@@ -12,12 +12,12 @@ from pathlib import Path
 import apsw
 import pytest
 
+from penstock.clock import SystemClock
 from penstock.errors import StoreError
+from penstock.store.queries import migrations, queries
 from penstock.store.sqlite import database, filesystem
-from penstock.store.sqlite.database import APPLICATION_ID, Database, migrate
-from penstock.store.sqlite.queries import migrations, queries
+from penstock.store.sqlite.database import APPLICATION_ID, PACKAGE, SqliteDatabase, migrate
 from penstock.store.sqlite.store import SqliteStore
-from penstock.testing import VirtualClock
 from tests.contract.foreign import (
     NEWEST,
     make_foreign,
@@ -46,7 +46,7 @@ def schema(path: Path) -> list[tuple[str, str, str]]:
 # Migrations.
 
 
-@pytest.mark.parametrize("start", [0, *(number for number, _ in migrations())])
+@pytest.mark.parametrize("start", [0, *(number for number, _, _ in migrations(PACKAGE))])
 def test_schema_is_the_same_fresh_and_migrated_from_any_version(tmp_path: Path, start: int) -> None:
     fresh, old = tmp_path / "fresh.db", tmp_path / "old.db"
     open_store(fresh).close()
@@ -62,7 +62,7 @@ def test_schema_is_the_same_fresh_and_migrated_from_any_version(tmp_path: Path, 
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    assert [number for number, _ in migrations()] == list(range(1, NEWEST + 1))
+    assert [number for number, _, _ in migrations(PACKAGE)] == list(range(1, NEWEST + 1))
 
 
 def test_migration_that_fails_leaves_the_schema_it_found(
@@ -70,8 +70,11 @@ def test_migration_that_fails_leaves_the_schema_it_found(
 ) -> None:
     open_store(file).close()
     before = schema(file)
-    broken = [*migrations(), (NEWEST + 1, "CREATE TABLE half (a); CREATE TABLE half (a);")]
-    monkeypatch.setattr(database, "migrations", lambda: broken)
+    broken = [
+        *migrations(PACKAGE),
+        (NEWEST + 1, "half", "CREATE TABLE half (a); CREATE TABLE half (a);"),
+    ]
+    monkeypatch.setattr(database, "migrations", lambda _: broken)
 
     with pytest.raises(StoreError, match="already exists"):
         open_store(file)
@@ -118,12 +121,6 @@ def test_file_that_is_not_ours_is_refused_and_left_alone(
         open_store(file)
 
     assert before == (file.read_bytes() if file.is_file() else b"")
-
-
-def test_missing_file_is_not_made_when_it_must_exist(file: Path) -> None:
-    with pytest.raises(StoreError, match="no database at"):
-        SqliteStore(file, VirtualClock(), must_exist=True)
-    assert not file.exists()
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "virtiofs", "fuse.sshfs"])
@@ -256,9 +253,11 @@ def test_connection_carried_into_a_fork_is_refused_and_does_no_harm(world: World
 
 def test_every_query_is_used() -> None:
     folder = Path(database.__file__).parent
-    code = "".join(file.read_text() for file in folder.glob("*.py"))
+    code = "".join(
+        file.read_text() for place in (folder, folder.parent) for file in place.glob("*.py")
+    )
 
-    assert [name for name in queries() if f'"{name}"' not in code] == []
+    assert [name for name in queries(PACKAGE) if f'"{name}"' not in code] == []
 
 
 # Checks.
@@ -324,4 +323,4 @@ def test_flipped_bytes_are_found_or_harmless_and_never_a_traceback(tmp_path: Pat
 
 def test_database_knows_its_own_mark(world: World) -> None:
     assert apsw.Connection(str(world.path)).pragma("application_id") == APPLICATION_ID
-    assert Database(world.path).data_version() >= 0
+    assert SqliteDatabase(world.path, SystemClock()).data_version() >= 0

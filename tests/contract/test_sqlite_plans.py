@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import apsw
 import pytest
 
-from penstock.store.sqlite.database import Database
-from penstock.store.sqlite.queries import queries
+from penstock.clock import SystemClock
+from penstock.store.queries import queries
+from penstock.store.sqlite.database import PACKAGE, SqliteDatabase
 
 BY_ID = "SEARCH job USING INTEGER PRIMARY KEY"
 READY = "job_ready (run_id=? AND stage=?)"
@@ -32,8 +33,7 @@ HOT = {
     "suspect": "INDEX job_suspect",
     "claim_if_queued": BY_ID,
     "claimed": BY_ID,
-    "add_items": BY_ID,
-    "new_job_ids": BY_ID,
+    "present_jobs": BY_ID,
     "jobs_by_key": UNIQUE,
     "add_job_events": BY_ID,
     "bury_jobs": "INDEX job_running",
@@ -54,7 +54,7 @@ def connection(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[apsw.Connection]:
     """Plans must not depend on what ANALYZE has seen, or has not."""
-    db = Database(tmp_path_factory.mktemp("plans") / "penstock.db")
+    db = SqliteDatabase(tmp_path_factory.mktemp("plans") / "penstock.db", SystemClock())
     if request.param == "analysed empty":
         db.connection.execute("ANALYZE")
     if request.param == "analysed full":
@@ -71,7 +71,7 @@ def connection(
 
 
 def plan(connection: apsw.Connection, name: str) -> list[str]:
-    sql = queries()[name]
+    sql = queries(PACKAGE)[name]
     values = dict.fromkeys(re.findall(r":([a-z_]+)", sql))
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
 
@@ -84,7 +84,7 @@ def test_hot_query_goes_by_its_index(connection: apsw.Connection, name: str) -> 
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(queries()) - {"jobs_without_item", "miscounted_stages"})
+    "name", sorted(set(queries(PACKAGE)) - {"jobs_without_item", "miscounted_stages"})
 )
 def test_no_verb_scans_or_sorts_the_jobs(connection: apsw.Connection, name: str) -> None:
     for line in plan(connection, name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.jobs.job import JobState
-from penstock.store.sqlite.workers import LEASE_S
+from penstock.store.workers import LEASE_S
 from tests.contract.scenes import World, done
 
 

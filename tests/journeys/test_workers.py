@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.job import JobState
-from penstock.store.sqlite.workers import LEASE_S
+from penstock.store.workers import LEASE_S
 from tests.journeys.holding import (
     HOLDING,
     forget_held,

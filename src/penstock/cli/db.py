@@ -140,7 +140,7 @@ def _refuse_while_working(project: Project) -> None:
 
 def _put_back(project: Project, backup: Path) -> None:
     from penstock.project import default_actor
-    from penstock.store.sqlite.upkeep import restore as put_back
+    from penstock.store.sqlite.backup import restore as put_back
 
     # Closed, so that what its log holds is in the file that is kept.
     project.close()

@@ -30,8 +30,8 @@ from penstock.errors import PenstockError, StoreCorrupt, StoreError
 from penstock.project import Project
 from penstock.settings import redact
 from penstock.snapshots import SnapshotStore
-from penstock.store.sqlite.workers import LEASE_S
 from penstock.store.store import Admits
+from penstock.store.workers import LEASE_S
 from penstock.version import __version__
 
 BEAT_S = 3.0

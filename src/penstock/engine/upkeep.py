@@ -7,8 +7,7 @@ from collections.abc import Callable
 from penstock.clock import Clock
 from penstock.settings import Retention
 from penstock.snapshots import SnapshotStore
-from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Keep
+from penstock.store.store import Keep, Store
 
 PRUNE_EVERY_S = 60.0
 SEGMENTS_EVERY_S = 3600.0
@@ -19,7 +18,7 @@ class Upkeep:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         retention: Retention,
         snapshots: SnapshotStore,
         clock: Clock,
@@ -54,7 +53,7 @@ class Upkeep:
         if now >= self._prune_at:
             if self._store.prune(self._keep):
                 return True
-            self._store.truncate_wal()
+            self._store.tidy()
             self._prune_at = now + PRUNE_EVERY_S
         if now >= self._segments_at:
             self._segments_at = now + SEGMENTS_EVERY_S

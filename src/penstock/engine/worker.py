@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.clock import Clock
+from penstock.clock import SyncedClock
 from penstock.engine.calls import Calls
 from penstock.engine.keeping import Keeper
 from penstock.engine.perform import Performer, Work
@@ -83,7 +83,7 @@ class Worker:
         limits: Mapping[int, LaneLimits],
         settings: WorkerSettings,
         secrets: frozenset[str],
-        clock: Clock,
+        clock: SyncedClock,
         rng: random.Random,
         has_changed: Callable[[], bool] | None,
         tell: Callable[[str], None],
@@ -111,6 +111,7 @@ class Worker:
         self._posts: dict[tuple[int, str], _Post | None] = {}
         self._ends: list[Settlement | Flush] = []
         self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
+        self._flush_counts: dict[tuple[int, int], int] = {}
         self._cpu = settings.cpu
         self._memory_mb = float(settings.memory_mb)
         self._is_draining = False
@@ -147,8 +148,6 @@ class Worker:
     async def work(self, until: Callable[[], bool] = lambda: False) -> bool:
         """Work until drained, buried or `until` says so; True if the worker left in good order."""
         grace_ends: float | None = None
-        for host, closed_until in (await self._calls(self._store.closed_hosts)).items():
-            self._fetcher.close_host(host, closed_until)
         while not self._is_buried:
             turn = await self._turn()
             if turn is not None:
@@ -187,6 +186,7 @@ class Worker:
             delay_s = self._trouble.wait_s(error)
         else:
             self._trouble.is_over()
+            self._clock.sync(turn.now)
             self._answer(turn, ends)
             return turn
         self._ends = [*ends, *self._ends]
@@ -232,12 +232,14 @@ class Worker:
             else:
                 waiter.set_result(None)
         self._is_buried = self._is_buried or turn.is_buried
+        for host, closed_until in turn.closed_hosts.items():
+            self._fetcher.close_host(host, closed_until)
 
     async def _wait(self, turn: Turn | None, grace_ends: float | None) -> None:
         """Until something finished, something is due, or another process changed something."""
         deadline = self._clock.monotonic() + POLL_S
         if turn is not None and turn.next_due_at is not None and not self._is_draining:
-            deadline = min(deadline, self._clock.monotonic() + turn.next_due_at - self._clock.now())
+            deadline = min(deadline, self._clock.monotonic() + turn.next_due_at - turn.now)
         if grace_ends is not None:
             deadline = min(deadline, max(grace_ends, self._clock.monotonic() + WATCH_S))
         step_s = WATCH_S if self._has_changed is not None else POLL_S
@@ -286,6 +288,7 @@ class Worker:
     def _done(self, job: Claimed, outcome: Outcome) -> None:
         work, retry = self._works.pop((job.id, job.attempt))
         del self._deadlines[job.id, job.attempt]
+        self._flush_counts.pop((job.id, job.attempt), None)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
         self._end(job, outcome, retry)
@@ -304,11 +307,12 @@ class Worker:
             return
         self._reviewed_at = now
         with suppress(StoreError):  # the next turn meets the same trouble and deals with it
-            owned = await self._calls(lambda: self._store.jobs_of(self.name))
-            for attempt in set(self._works) - owned:
-                self._performer.cancel(attempt[0], "the job was taken from this attempt")
+            ids = [job_id for job_id, _ in self._works]
+            owned = await self._calls(lambda: self._store.still_owned(self.name, ids))
+            for job_id in set(ids) - owned:
+                self._performer.cancel(job_id, "the job was taken from this attempt")
             if self._is_in_doubt:
-                self._put_back(owned)
+                self._put_back(await self._calls(lambda: self._store.jobs_of(self.name)))
 
     def _put_back(self, owned: set[tuple[int, int]]) -> None:
         """A turn that failed may have been written all the same: release what it claimed unheard."""
@@ -378,7 +382,9 @@ class Worker:
         if self._secrets:
             redact_notes(effects, self._secrets)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        flush = Flush(job.id, job.attempt, effects)
+        where = (job.id, job.attempt)
+        self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
+        flush = Flush(job.id, job.attempt, effects, number)
         self._flushes.append((flush, written))
         self._ends.append(flush)
         self._news.set()

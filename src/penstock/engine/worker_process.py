@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import get_args
 
+from penstock.clock import SyncedClock
 from penstock.engine.calls import InOneThread
 from penstock.engine.children import Children
 from penstock.engine.keeping import Keeper
@@ -30,8 +31,8 @@ from penstock.project import Project
 from penstock.snapshots import SnapshotStore
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork
-from penstock.store.sqlite.workers import LEASE_S
 from penstock.store.store import Admits
+from penstock.store.workers import LEASE_S
 
 MARGIN_S = 3.0
 # Numbers that no step is likely to end the process with: the supervisor acts on them.
@@ -99,8 +100,9 @@ def build_worker(
     store, index = project.open_store(), project.open_store()
     snapshots = SnapshotStore(settings.snapshots, name)
     calls, keeping, rng = InOneThread("store"), InOneThread("snapshots"), random.Random()
-    keeper = Keeper(name, snapshots, index, keeping, project.clock)
-    fetcher = Fetcher(AiohttpNetwork(), project.clock, rng)
+    clock = SyncedClock(project.clock)
+    keeper = Keeper(name, snapshots, index, keeping, clock)
+    fetcher = Fetcher(AiohttpNetwork(), clock, rng)
 
     def has_changed() -> bool:
         # Through the store's own connection, to which its own commits are no change.
@@ -110,7 +112,7 @@ def build_worker(
     children = Children(settings.worker.processes, settings.root)
 
     def performer(worker: Worker) -> Performer:
-        return Performer(clock=project.clock, services=worker, threads=threads, children=children)
+        return Performer(clock=clock, services=worker, threads=threads, children=children)
 
     assignments = {
         project.source_ids[key]: Assignment(source, project.graph(source))
@@ -127,7 +129,7 @@ def build_worker(
         limits=project.limits(),
         settings=settings.worker,
         secrets=settings.secrets,
-        clock=project.clock,
+        clock=clock,
         rng=rng,
         has_changed=has_changed,
         tell=tell,

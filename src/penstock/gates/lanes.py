@@ -202,6 +202,28 @@ class Sharing:
         return served
 
 
+def confirm(grants: Sequence[Grant], lanes: Iterable[Lane], now: float) -> list[Grant]:
+    """Cut grants down to what their lanes allow and hold at this moment."""
+    opened: dict[int, list[int]] = {}
+    heads: dict[tuple[int, str], tuple[Head, int]] = {}
+    for lane in lanes:
+        verdict = decide(lane, now)
+        if isinstance(verdict, Allowance):
+            opened[lane.source_id] = [verdict.pages, verdict.candidates]
+            heads |= {(head.run_id, head.stage): (head, lane.source_id) for head in lane.heads}
+    confirmed = []
+    for grant in grants:
+        if (grant.run_id, grant.stage) not in heads:
+            continue
+        head, source_id = heads[grant.run_id, grant.stage]
+        kind = 1 if head.unit == "candidate" else 0
+        count = min(grant.count, head.depth, opened[source_id][kind])
+        if count > 0:
+            opened[source_id][kind] -= count
+            confirmed.append(Grant(grant.run_id, grant.stage, count))
+    return confirmed
+
+
 def limits_for(source_id: int, limits: Mapping[int, LaneLimits]) -> LaneLimits:
     """A source that is no longer configured still finishes its work, at the default limits."""
     return limits.get(source_id, LaneLimits())

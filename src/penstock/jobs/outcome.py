@@ -134,11 +134,15 @@ class Settlement(msgspec.Struct, frozen=True):
 
 
 class Flush(msgspec.Struct, frozen=True):
-    """A part of a long attempt's effects, written under its fence while it goes on."""
+    """A part of a long attempt's effects, written under its fence while it goes on.
+
+    Numbered from 1 within the attempt, so that one that is sent twice is written once.
+    """
 
     job_id: int
     attempt: int
     effects: Effects
+    number: int = 0
 
 
 class Skip(Exception):

@@ -119,6 +119,10 @@ class Settings:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
+    def is_on_postgres(self) -> bool:
+        return not self.store.startswith("sqlite:")
+
+    @property
     def store_file(self) -> Path:
         """The SQLite file, as an absolute path."""
         return self.root / self.store.removeprefix("sqlite:")

@@ -51,7 +51,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn did: which ends were accepted, which came too late, what is to be started."""
+    """What one turn did: which ends were accepted, which came too late, what is to be started.
+
+    Times are the store's: `now` is when the turn was taken, by the only clock that counts.
+    """
 
     settled: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
@@ -60,6 +63,8 @@ class Turn:
     ended_runs: list[int] = field(default_factory=list)
     next_due_at: float | None = None
     is_buried: bool = False
+    now: float = 0.0
+    closed_hosts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +186,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     started_at: float
     lease_expires_at: float
     running: int = 0
+    slots: int = 0
 
 
 class SnapshotRow(msgspec.Struct, frozen=True):
@@ -247,6 +253,12 @@ class Store(Protocol):
     @property
     def reserve(self) -> Reserve: ...
 
+    @property
+    def is_shared(self) -> bool: ...
+
+    @property
+    def name(self) -> str: ...
+
     # The loop.
 
     def turn(
@@ -299,7 +311,7 @@ class Store(Protocol):
 
     # Workers.
 
-    def register(self, worker: str, host: str, pid: int, version: str) -> None: ...
+    def register(self, worker: str, host: str, pid: int, version: str, slots: int = 0) -> None: ...
 
     def beat(self, worker: str) -> bool: ...
 
@@ -313,17 +325,31 @@ class Store(Protocol):
 
     def workers(self) -> list[WorkerRow]: ...
 
+    def still_owned(self, worker: str, job_ids: Sequence[int]) -> set[int]: ...
+
     def jobs_of(self, worker: str) -> set[tuple[int, int]]: ...
 
     # Upkeep.
 
     def prune(self, keep: Keep, limit: int = 1000) -> int: ...
 
+    def tidy(self) -> None: ...
+
+    def quick_check(self) -> None: ...
+
     def check(self) -> list[str]: ...
+
+    def segments_in_use(self) -> set[str]: ...
+
+    def drop_unused_payloads(self) -> int: ...
 
     def backup(self, target: Path) -> Iterator[float]: ...
 
+    def note_restored(self, actor: str, backup: str) -> None: ...
+
     # Reading.
+
+    def now(self) -> float: ...
 
     def overview(self) -> Overview: ...
 

@@ -6,17 +6,21 @@ SQLite's own errors stop here; what leaves this module is a StoreError that says
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import apsw
 import msgspec
 
+from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
+from penstock.store.database import Decoded
+from penstock.store.queries import migrations, queries
 from penstock.store.sqlite import filesystem
-from penstock.store.sqlite.queries import migrations, queries
+
+PACKAGE = "penstock.store.sqlite"
 
 # "PSTK" in SQLite's header: a file that is a database but not ours is refused before it is touched.
 APPLICATION_ID = 0x5053544B
@@ -38,42 +42,18 @@ DAMAGE = (
     msgspec.DecodeError,
 )
 
-Decoded = TypeVar("Decoded")
-encode = msgspec.json.Encoder().encode
 
-
-def to_json(value: Any) -> str:
-    """A batch as one parameter. Lone surrogates, which no database can store, are shown as escapes."""
-    try:
-        return encode(value).decode()
-    except UnicodeEncodeError:
-        return encode(_storable(value)).decode()
-
-
-def storable_text(text: str) -> str:
-    """What a text is once it is stored."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def _storable(value: Any) -> Any:
-    if isinstance(value, str):
-        return storable_text(value)
-    if isinstance(value, (list, tuple)):
-        return [_storable(inner) for inner in value]
-    if isinstance(value, dict):
-        return {_storable(name): _storable(inner) for name, inner in value.items()}
-    return value
-
-
-class Database:
+class SqliteDatabase:
     """Named queries over one apsw connection, for one thread of one process."""
 
-    def __init__(self, path: Path, *, vfs: str | None = None, is_readonly: bool = False) -> None:
+    is_shared = False
+
+    def __init__(self, path: Path, clock: Clock, *, vfs: str | None = None) -> None:
         self.path = path
+        self._clock = clock
         self._vfs = vfs
-        self._is_readonly = is_readonly
         self._pid = os.getpid()
-        self._queries = queries()
+        self._queries = queries(PACKAGE)
         self._connection = self._open()
 
     def _open(self) -> apsw.Connection:
@@ -83,11 +63,7 @@ class Database:
                 "install apsw with its bundled SQLite (the wheel from the package index)",
             )
         filesystem.refuse_network_file_system(self.path)
-        if self._is_readonly and not self.path.exists():
-            raise StoreError(f"there is no database at {self.path}", "start a run first")
-        flags = apsw.SQLITE_OPEN_READWRITE
-        if not self._is_readonly:
-            flags |= apsw.SQLITE_OPEN_CREATE
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         with translated(self.path):
             connection = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs)
             connection.set_busy_timeout(BUSY_MS)
@@ -103,7 +79,7 @@ class Database:
         known, version, size = facts[0]
         if known != APPLICATION_ID and (known, version, size) != (0, 0, 0):
             raise StoreError(f"{self.path} is a database, but not one of Penstock's")
-        newest = migrations()[-1][0]
+        newest = migrations(PACKAGE)[-1][0]
         if version > newest:
             raise StoreError(
                 f"{self.path} has schema {version}, this Penstock knows up to {newest}",
@@ -140,7 +116,6 @@ class Database:
     # back: 500 rows bound one by one took 1.3 s beside a busy thread here, as one statement 25 ms.
 
     def do(self, name: str, **values: Any) -> int:
-        """Run a statement; answer how many rows it changed."""
         try:
             self.connection.execute(self._queries[name], values)
         except BROKEN as error:
@@ -154,7 +129,6 @@ class Database:
             explain(error, self.path)
 
     def value(self, name: str, **values: Any) -> Any:
-        """The first column of the first row, or None."""
         try:
             row = self.connection.execute(self._queries[name], values).fetchone()
         except BROKEN as error:
@@ -162,12 +136,10 @@ class Database:
         return row[0] if row is not None else None
 
     def json(self, name: str, **values: Any) -> Any:
-        """A query that answers with one JSON value, or None."""
         text = self.value(name, **values)
         return None if text is None else self._decode(text, object)
 
     def decoded(self, name: str, kind: type[Decoded], **values: Any) -> Decoded:
-        """A query that always answers with one JSON value, as this type."""
         return self._decode(self.value(name, **values), kind)
 
     def _decode(self, text: str, kind: type[Decoded]) -> Decoded:
@@ -181,18 +153,46 @@ class Database:
         with translated(self.path):
             return self.connection.execute(text).fetchall()
 
+    def now(self) -> float:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """One write transaction: all of it, durable, or nothing."""
+    def writing(self) -> Iterator[float]:
         with translated(self.path):
+            now = self._clock.now()
             self.connection.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                yield now
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    # A write transaction has the whole file to itself: there is nobody to let in or to lock out.
+
+    def let_go(self) -> float:
+        return self._clock.now()
+
+    def lock_lanes(self, source_ids: Sequence[int]) -> None:
+        return None
+
+    def lock_runs(self, run_ids: Sequence[int]) -> None:
+        return None
+
+    def nested(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def new_job_ids(self, count: int) -> Sequence[int]:
+        first = 1 + int(self.value("last_job_id"))
+        return range(first, first + count)
+
+    def problems(self) -> list[str]:
+        found = [str(row[0]) for row in self.run_sql("PRAGMA integrity_check(20)")]
+        return [f"file: {text}" for text in found if text != "ok"]
 
     def data_version(self) -> int:
         """Changes when another connection has committed."""
@@ -202,7 +202,7 @@ class Database:
 
 def migrate(connection: apsw.Connection, newest: int) -> None:
     """Bring the schema up to date; each migration is one transaction, so a crash repeats or skips it."""
-    for number, text in migrations():
+    for number, _, text in migrations(PACKAGE):
         if number > newest:
             return
         connection.execute("BEGIN IMMEDIATE")

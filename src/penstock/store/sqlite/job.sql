@@ -2,7 +2,7 @@
 
 -- name: fence
 -- Which of these attempts still own their job. Everything an attempt writes goes through this.
-SELECT json_group_array(json_array(job.id, job.run_id, job.source_id, job.stage, job.attempt))
+SELECT json_group_array(json_array(job.id, job.run_id, job.source_id, job.stage, job.attempt, job.flushes))
 FROM json_each(:fences) AS f
 CROSS JOIN job NOT INDEXED ON job.id = f.value ->> 0
 WHERE job.state = 'running' AND job.attempt = f.value ->> 1 AND job.worker = :worker;
@@ -12,6 +12,9 @@ SELECT json_group_array(job.id)
 FROM json_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 WHERE job.state = 'running' AND job.worker = :worker;
+
+-- name: note_flushes
+UPDATE job NOT INDEXED SET flushes = f.value ->> 1 FROM json_each(:flushes) AS f WHERE job.id = f.value ->> 0;
 
 -- name: succeed_if_running
 UPDATE job NOT INDEXED SET state = 'succeeded', worker = NULL, at = :now
@@ -38,14 +41,12 @@ FROM json_each(:jobs) WHERE true
 ON CONFLICT (run_id, stage, key) DO NOTHING;
 
 -- name: add_items
--- Ids were handed out in this transaction: a job that has one of them was inserted by it.
 INSERT INTO job_item (job_id, parent_id, item)
-SELECT i.value ->> 0, i.value ->> 1, i.value ->> 2
-FROM json_each(:items) AS i
-WHERE i.value ->> 0 IN (SELECT id FROM job WHERE id >= :first_id);
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:items);
 
--- name: new_job_ids
-SELECT json_group_array(id) FROM job WHERE id >= :first_id;
+-- name: present_jobs
+-- Ids were handed out in this transaction: a job that has one of them was inserted by it.
+SELECT json_group_array(id) FROM job NOT INDEXED WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: jobs_by_key
 SELECT json_group_array(json_array(job.id, job.stage, job.key))
@@ -56,8 +57,8 @@ CROSS JOIN job ON job.run_id = :run_id AND job.stage = k.value ->> 0 AND job.key
 SELECT min(due_at) FROM job WHERE state = 'waiting';
 
 -- name: due
-SELECT json_group_array(json_array(id, run_id, stage)) FROM (
-  SELECT id, run_id, stage FROM job WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
+SELECT json_group_array(json_array(id, run_id, stage, rank)) FROM (
+  SELECT id, run_id, stage, rank FROM job WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
 );
 
 -- name: wake_if_waiting
@@ -102,8 +103,8 @@ SELECT count(*) FROM job WHERE state = 'running' AND worker = :worker AND deaths
 -- name: pick
 SELECT json_group_array(json(picked)) FROM (
   SELECT (
-    SELECT json_group_array(json_array(id, deaths)) FROM (
-      SELECT id, deaths FROM job
+    SELECT json_group_array(json_array(id, deaths, rank)) FROM (
+      SELECT id, deaths, rank FROM job
       WHERE run_id = g.value ->> 0 AND stage = g.value ->> 1 AND state = 'queued'
         AND (deaths < 2 OR :ward_is_free)
       ORDER BY rank LIMIT :limit
@@ -115,8 +116,8 @@ SELECT json_group_array(json(picked)) FROM (
 -- name: pick_suspects
 SELECT json_group_array(json(picked)) FROM (
   SELECT (
-    SELECT json_group_array(json_array(id, deaths)) FROM (
-      SELECT id, deaths FROM job INDEXED BY job_suspect
+    SELECT json_group_array(json_array(id, deaths, rank)) FROM (
+      SELECT id, deaths, rank FROM job INDEXED BY job_suspect
       WHERE run_id = g.value ->> 0 AND stage = g.value ->> 1 AND state = 'queued' AND deaths >= 2 AND :ward_is_free
       ORDER BY rank LIMIT :limit
     )
@@ -125,7 +126,7 @@ SELECT json_group_array(json(picked)) FROM (
 );
 
 -- name: claim_if_queued
-UPDATE job NOT INDEXED SET state = 'running', attempt = attempt + 1, worker = :worker, at = :now
+UPDATE job NOT INDEXED SET state = 'running', attempt = attempt + 1, flushes = 0, worker = :worker, at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
 
 -- name: claimed

@@ -5,6 +5,7 @@ SELECT id FROM run WHERE source_id = :source_id AND key = :key;
 INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, actor, reason, created_at, first_event_id)
 VALUES (:source_id, :kind, 'queued', :key, :plan, :pipeline_version, :actor, :reason, :now,
   coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
+ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id;
 
 -- name: add_stages

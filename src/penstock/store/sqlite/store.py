@@ -6,29 +6,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from penstock.clock import Clock
-from penstock.gates.lanes import LaneLimits, Sharing
+from penstock.gates.lanes import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
-from penstock.store.sqlite.database import Database
+from penstock.store.reading import Reading
+from penstock.store.runs import Runs
+from penstock.store.sqlite.backup import FileUpkeep
+from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.filesystem import Reserve
-from penstock.store.sqlite.reading import Reading
-from penstock.store.sqlite.runs import Runs
-from penstock.store.sqlite.turn import take_turn
-from penstock.store.sqlite.upkeep import Upkeep
-from penstock.store.sqlite.workers import Workers
 from penstock.store.store import Capacity, Kept, Turn
+from penstock.store.turn import Memory, take_turn
+from penstock.store.upkeep import Upkeep
+from penstock.store.workers import Workers
 
 
-class SqliteStore(Runs, Workers, Reading, Upkeep):
+class SqliteStore(Runs, Workers, Reading, Upkeep, FileUpkeep):
     """Penstock in one file."""
 
-    def __init__(
-        self, path: Path, clock: Clock, *, vfs: str | None = None, must_exist: bool = False
-    ) -> None:
-        self._clock = clock
-        self._db = Database(path, vfs=vfs, is_readonly=must_exist)
-        self._sharing = Sharing()
+    _db: SqliteDatabase
+    is_shared = False
+
+    def __init__(self, path: Path, clock: Clock, *, vfs: str | None = None) -> None:
+        self._db = SqliteDatabase(path, clock, vfs=vfs)
+        self._memory = Memory()
         self._seen_version = self._db.data_version()
         self._reserve = Reserve(path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
 
     @property
     def path(self) -> Path:
@@ -58,9 +63,7 @@ class SqliteStore(Runs, Workers, Reading, Upkeep):
         An end whose attempt no longer owns its job is dropped with all its effects and listed as lost.
         A worker that was buried settles nothing and is given nothing.
         """
-        now = self._clock.now()
-        with self._db.writing():
-            return take_turn(self._db, self._sharing, now, worker, ends, capacity, limits, kept)
+        return take_turn(self._db, self._memory, worker, ends, capacity, limits, kept)
 
     def has_changed(self) -> bool:
         """Whether another connection has committed since this was last asked."""

@@ -1,6 +1,6 @@
 -- name: register
-INSERT INTO worker (id, host, pid, version, started_at, lease_expires_at)
-VALUES (:id, :host, :pid, :version, :now, :now + :lease_s);
+INSERT INTO worker (id, host, pid, version, slots, started_at, lease_expires_at)
+VALUES (:id, :host, :pid, :version, :slots, :now, :now + :lease_s);
 
 -- name: beat_if_registered
 -- Renews even a lease that has run out, as long as nobody buried the worker: after the machine slept, its own beat comes first.
@@ -18,7 +18,7 @@ DELETE FROM worker WHERE id = :id;
 -- name: workers
 SELECT json_group_array(json_object(
   'id', w.id, 'host', w.host, 'pid', w.pid, 'version', w.version, 'started_at', w.started_at,
-  'lease_expires_at', w.lease_expires_at,
+  'lease_expires_at', w.lease_expires_at, 'slots', w.slots,
   'running', (SELECT count(*) FROM job WHERE state = 'running' AND worker = w.id)
 ))
 FROM (SELECT * FROM worker ORDER BY started_at, id) AS w;

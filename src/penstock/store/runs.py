@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.clock import Clock
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob, bounded_key
 from penstock.jobs.run import Plan, RunKind, RunState
 from penstock.jobs.transitions import OPEN_JOB_STATES
-from penstock.store.sqlite.database import Database, to_json
-from penstock.store.sqlite.ledger import Ledger
-from penstock.store.sqlite.turn import add_jobs, advance_runs
+from penstock.store.database import Database, to_json
+from penstock.store.ledger import Ledger
 from penstock.store.store import Enqueued, Tick
+from penstock.store.turn import add_jobs, advance_runs
 
 ROOT_KEY = "root"
 RETRY_LIMIT = 1000
@@ -22,15 +21,14 @@ class Runs:
     """The verbs that start, steer and end work."""
 
     _db: Database
-    _clock: Clock
 
     def ensure_sources(self, keys: Sequence[str]) -> dict[str, int]:
         """Make every source known; answers with the id of each."""
         known: dict[str, int] = self._db.json("source_ids")
         if any(key not in known for key in keys):
-            with self._db.writing():
-                for key in keys:
-                    self._db.do("add_source", key=key, now=self._clock.now())
+            with self._db.writing() as now:
+                for key in sorted(keys):
+                    self._db.do("add_source", key=key, now=now)
             known = self._db.json("source_ids")
         return {key: known[key] for key in keys}
 
@@ -50,8 +48,7 @@ class Runs:
 
         Answers (run, is_new). The run and the jobs of its first stages exist together or not at all.
         """
-        now = self._clock.now()
-        with self._db.writing():
+        with self._db.writing() as now:
             if tick is not None:
                 self._db.do(
                     "set_next_run",
@@ -60,10 +57,14 @@ class Runs:
                     next_run_at=tick.next_run_at,
                 )
             known = self._db.value("known_run", source_id=source_id, key=key)
-            if known is not None:
-                return int(known), False
-            run_id = self._add_run(now, source_id, kind, plan, pipeline_version, key, actor, reason)
-            return run_id, True
+            if known is None:
+                about = (source_id, kind, plan, pipeline_version, key, actor, reason)
+                run_id = self._add_run(now, *about)
+                if run_id is not None:
+                    return run_id, True
+                # Somebody else was faster by a moment, and has committed by now.
+                known = self._db.value("known_run", source_id=source_id, key=key)
+            return int(known), False
 
     def _add_run(
         self,
@@ -75,20 +76,20 @@ class Runs:
         key: str,
         actor: str,
         reason: str,
-    ) -> int:
-        run_id = int(
-            self._db.value(
-                "add_run",
-                source_id=source_id,
-                kind=kind,
-                key=key,
-                plan=to_json(plan),
-                pipeline_version=pipeline_version,
-                actor=actor,
-                reason=reason,
-                now=now,
-            )
+    ) -> int | None:
+        run_id: int | None = self._db.value(
+            "add_run",
+            source_id=source_id,
+            kind=kind,
+            key=key,
+            plan=to_json(plan),
+            pipeline_version=pipeline_version,
+            actor=actor,
+            reason=reason,
+            now=now,
         )
+        if run_id is None:
+            return None
         self._db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
         ledger = Ledger(self._db, now)
         ledger.journal("run.queued", source_id, run_id, actor=actor, detail=reason)
@@ -103,11 +104,11 @@ class Runs:
 
     def skip_tick(self, source_id: int, tick: Tick, reason: str) -> None:
         """A schedule fired but started nothing; the journal says why."""
-        with self._db.writing():
+        with self._db.writing() as now:
             self._db.do(
                 "set_next_run", id=source_id, schedule=tick.schedule, next_run_at=tick.next_run_at
             )
-            ledger = Ledger(self._db, self._clock.now())
+            ledger = Ledger(self._db, now)
             ledger.journal("schedule.skipped", source_id, actor="scheduler", detail=reason)
             ledger.write()
 
@@ -126,20 +127,25 @@ class Runs:
 
     def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add jobs to a run that has not ended; a known key answers with the job it has, unchanged."""
-        with self._db.writing():
-            row = self._db.rows("run_state", id=run_id)
-            if not row:
-                raise UsageError(f"there is no run {run_id}")
-            state, source_id = row[0]
-            if state not in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED):
-                raise Refused(f"run {run_id} is {state}; it takes no more jobs")
-            ledger = Ledger(self._db, self._clock.now())
+        with self._db.writing() as now:
+            source_id = self._source_of_open_run(run_id)
+            ledger = Ledger(self._db, now)
             self._refuse_unknown_stages(ledger, run_id, jobs)
-            first_id = 1 + int(self._db.value("last_job_id"))
-            added = add_jobs(self._db, ledger, run_id, source_id, [(None, job) for job in jobs])
-            ledger.journal("run.enqueued", source_id, run_id, detail=f"{added} jobs")
+            new = add_jobs(self._db, ledger, run_id, source_id, [(None, job) for job in jobs])
+            ledger.journal("run.enqueued", source_id, run_id, detail=f"{len(new)} jobs")
             ledger.write()
-            return self._answers(run_id, jobs, first_id)
+            if self._db.is_shared:
+                self._source_of_open_run(run_id)  # it may have ended before its row was locked
+            return self._answers(run_id, jobs, new)
+
+    def _source_of_open_run(self, run_id: int) -> int:
+        row = self._db.rows("run_state", id=run_id)
+        if not row:
+            raise UsageError(f"there is no run {run_id}")
+        state, source_id = row[0]
+        if state not in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED):
+            raise Refused(f"run {run_id} is {state}; it takes no more jobs")
+        return int(source_id)
 
     def _refuse_unknown_stages(self, ledger: Ledger, run_id: int, jobs: Sequence[NewJob]) -> None:
         known = ledger.stages(run_id)
@@ -148,11 +154,11 @@ class Runs:
             names = ", ".join(sorted(unknown))
             raise UsageError(f"run {run_id} has no stage {names}; it has {', '.join(known)}")
 
-    def _answers(self, run_id: int, jobs: Sequence[NewJob], first_id: int) -> list[Enqueued]:
+    def _answers(self, run_id: int, jobs: Sequence[NewJob], new: set[int]) -> list[Enqueued]:
         keys = [(job.stage, bounded_key(job.key)) for job in jobs]
         rows = self._db.json("jobs_by_key", run_id=run_id, keys=to_json(keys))
         ids = {(stage, key): job_id for job_id, stage, key in rows}
-        return [Enqueued(ids[key], ids[key] >= first_id) for key in keys]
+        return [Enqueued(ids[key], ids[key] in new) for key in keys]
 
     # Sources.
 
@@ -168,8 +174,7 @@ class Runs:
         )
 
     def _steer_source(self, query: str, kind: str, source_id: int, actor: str, reason: str) -> bool:
-        now = self._clock.now()
-        with self._db.writing():
+        with self._db.writing() as now:
             values = {"id": source_id, "now": now, "reason": reason}
             if not self._db.do(query, **values):
                 return False
@@ -187,8 +192,7 @@ class Runs:
         return self._steer_run("resume_run_if_paused", "run.resumed", run_id, actor, reason)
 
     def _steer_run(self, query: str, kind: str, run_id: int, actor: str, reason: str) -> bool:
-        now = self._clock.now()
-        with self._db.writing():
+        with self._db.writing() as now:
             source_id = self._db.value(query, id=run_id, now=now)
             if source_id is None:
                 return False
@@ -203,8 +207,7 @@ class Runs:
         Until `sweep_cancelled` is done the queued jobs still stand in their old state, but nothing
         claims a job of a cancelled run.
         """
-        now = self._clock.now()
-        with self._db.writing():
+        with self._db.writing() as now:
             source_id = self._db.value("cancel_run_if_active", id=run_id, now=now)
             if source_id is None:
                 return False
@@ -220,16 +223,14 @@ class Runs:
     def sweep_cancelled(self, limit: int = 2000) -> int:
         """Cancel a batch of the open jobs of cancelled runs; answers how many, 0 when none is left."""
         while (run_id := self._db.value("unswept_run")) is not None:
-            if swept := self._sweep(run_id, limit):
+            swept, is_swept = self._sweep(run_id, limit)
+            if swept or not is_swept:  # what is left is in somebody's hands just now: next time
                 return swept
         return 0
 
-    def _sweep(self, run_id: int, limit: int) -> int:
-        now = self._clock.now()
-        with self._db.writing():
+    def _sweep(self, run_id: int, limit: int) -> tuple[int, bool]:
+        with self._db.writing() as now:
             jobs = self._db.json("open_of_run", run_id=run_id, limit=limit)
-            if len(jobs) < limit:
-                self._db.do("mark_swept", run_id=run_id, now=now)
             ledger = Ledger(self._db, now)
             ids = [job_id for job_id, _, _ in jobs]
             self._db.do("cancel_jobs_if_open", now=now, ids=to_json(ids))
@@ -237,15 +238,15 @@ class Runs:
                 ledger.moved(run_id, stage, JobState(state), JobState.CANCELLED)
             ledger.journal_jobs("job.cancelled", ids, "upkeep")
             ledger.write()
-            return len(jobs)
+            is_swept = len(jobs) < limit and self._db.do("mark_swept", run_id=run_id, now=now) > 0
+            return len(jobs), is_swept
 
     # Jobs.
 
     def cancel_job(self, job_id: int, actor: str, reason: str) -> bool:
         """Cancel one open job; a running attempt is fenced off and its late result changes nothing."""
-        now = self._clock.now()
-        with self._db.writing():
-            leaves = self._state_of(job_id)
+        with self._db.writing() as now:
+            leaves, _ = self._state_of(job_id)
             if leaves not in (*OPEN_JOB_STATES, JobState.QUARANTINED):
                 return False
             row = self._db.rows("cancel_job_if_open", id=job_id, leaves=leaves, now=now)[0]
@@ -263,11 +264,12 @@ class Runs:
 
         Not in a cancelled run, which never opens again.
         """
-        now = self._clock.now()
-        with self._db.writing():
-            leaves = self._state_of(job_id)
-            is_stopped = leaves in (JobState.QUARANTINED, JobState.WAITING)
-            if not is_stopped or self._db.value("run_state_of_job", id=job_id) == "cancelled":
+        with self._db.writing() as now:
+            leaves, run_id = self._state_of(job_id)
+            if leaves not in (JobState.QUARANTINED, JobState.WAITING):
+                return False
+            self._db.lock_runs([run_id])
+            if self._db.value("run_state_of_job", id=job_id) == RunState.CANCELLED:
                 return False
             row = self._db.rows("retry_job_if_stopped", id=job_id, leaves=leaves, now=now)[0]
             run_id, source_id, stage, attempt = row
@@ -288,8 +290,7 @@ class Runs:
                 return total
 
     def _retry_batch(self, run_id: int, actor: str, reason: str) -> int:
-        now = self._clock.now()
-        with self._db.writing():
+        with self._db.writing() as now:
             found = self._db.rows("run_state", id=run_id)
             if not found:
                 raise UsageError(f"there is no run {run_id}")
@@ -313,8 +314,9 @@ class Runs:
         if source_id is not None:
             ledger.journal("run.reopened", source_id, run_id, actor=actor, detail=reason)
 
-    def _state_of(self, job_id: int) -> JobState:
+    def _state_of(self, job_id: int) -> tuple[JobState, int]:
+        """A job's state and run; nobody else moves it before the transaction ends."""
         rows = self._db.rows("job_state", id=job_id)
         if not rows:
             raise UsageError(f"there is no job {job_id}")
-        return JobState(rows[0][0])
+        return JobState(rows[0][0]), rows[0][1]

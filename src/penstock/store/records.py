@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from penstock.jobs.outcome import Save
-from penstock.store.sqlite.database import Database, storable_text, to_json
-from penstock.store.sqlite.ledger import Ledger
+from penstock.store.database import Database, Overtaken, storable_text, to_json
+from penstock.store.ledger import Ledger
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -34,11 +35,16 @@ def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, S
 
     Several saves of one key in one transaction leave one version: what was never committed is no version.
     """
-    present = _present(db, saves)
-    for source_id, run_id, save in saves:
-        verdict = _apply(present, source_id, run_id, save)
+    while True:
+        present = _present(db, saves)
+        verdicts = [
+            (run_id, _apply(present, source_id, run_id, save)) for source_id, run_id, save in saves
+        ]
+        with suppress(Overtaken), db.nested():
+            _write(db, ledger, present)
+            break
+    for run_id, verdict in verdicts:
         ledger.count(run_id, verdict, 1)
-    _write(db, ledger, present)
 
 
 def _present(
@@ -103,9 +109,10 @@ def _write(db: Database, ledger: Ledger, present: dict[tuple[str, str], _Present
             added[collection] += 1
         else:
             updates.append((r.id, r.version + 1, *tail))
+    if inserts:
+        if db.do("insert_records", now=ledger.now, inserts=to_json(inserts)) != len(inserts):
+            raise Overtaken
+        db.do("count_collections", deltas=to_json(sorted(added.items())))
     if updates:
         db.do("keep_versions", now=ledger.now, ids=to_json([row[0] for row in updates]))
         db.do("update_records", now=ledger.now, updates=to_json(updates))
-    if inserts:
-        db.do("insert_records", now=ledger.now, inserts=to_json(inserts))
-        db.do("count_collections", deltas=to_json(list(added.items())))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from penstock.clock import Clock
 from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
-from penstock.store.sqlite.database import Database, to_json
-from penstock.store.sqlite.ledger import Ledger
-from penstock.store.sqlite.turn import advance_runs
+from penstock.store.database import Database, to_json
+from penstock.store.ledger import Ledger
 from penstock.store.store import WorkerRow
+from penstock.store.turn import advance_runs
 
 LEASE_S = 15.0
 
@@ -19,29 +19,23 @@ class Workers:
     """The verbs of liveness."""
 
     _db: Database
-    _clock: Clock
 
-    def register(self, worker: str, host: str, pid: int, version: str) -> None:
+    def register(self, worker: str, host: str, pid: int, version: str, slots: int = 0) -> None:
         """Begin a worker's lease; nothing can be claimed without one."""
-        now = self._clock.now()
-        with self._db.writing():
-            self._db.do(
-                "register", id=worker, host=host, pid=pid, version=version, now=now, lease_s=LEASE_S
-            )
+        with self._db.writing() as now:
+            about = {"id": worker, "host": host, "pid": pid, "version": version, "slots": slots}
+            self._db.do("register", now=now, lease_s=LEASE_S, **about)
             ledger = Ledger(self._db, now)
             ledger.journal("worker.started", actor=worker)
             ledger.write()
 
     def beat(self, worker: str) -> bool:
         """Renew a worker's lease; False when it was buried and must stop."""
-        with self._db.writing():
-            return (
-                self._db.do("beat_if_registered", id=worker, now=self._clock.now(), lease_s=LEASE_S)
-                > 0
-            )
+        with self._db.writing() as now:
+            return self._db.do("beat_if_registered", id=worker, now=now, lease_s=LEASE_S) > 0
 
     def expired_workers(self) -> list[str]:
-        return [row[0] for row in self._db.rows("expired", now=self._clock.now())]
+        return [row[0] for row in self._db.rows("expired", now=self._db.now())]
 
     def bury(self, worker: str, reason: str) -> list[int]:
         """Return a dead worker's jobs to their lanes, counting the attempt; answers with their ids.
@@ -58,8 +52,7 @@ class Workers:
     def _take_back(
         self, query: str, kind: str, worker: str, reason: str, **values: Any
     ) -> list[int]:
-        now = self._clock.now()
-        with self._db.writing():
+        with self._db.writing() as now:
             if not self._db.do("unregister", id=worker):
                 return []
             ledger = Ledger(self._db, now)
@@ -87,6 +80,10 @@ class Workers:
 
     def workers(self) -> list[WorkerRow]:
         return self._db.decoded("workers", list[WorkerRow])
+
+    def still_owned(self, worker: str, job_ids: Sequence[int]) -> set[int]:
+        """Those of these jobs that are still this worker's."""
+        return set(self._db.json("owned_jobs", ids=to_json(job_ids), worker=worker))
 
     def jobs_of(self, worker: str) -> set[tuple[int, int]]:
         """The (job, attempt) pairs a worker still owns."""

@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.clock import Clock
 from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
-from penstock.store.sqlite.database import Database, to_json
+from penstock.store.database import Database, to_json
 from penstock.store.store import (
     EventRow,
     JobDetail,
@@ -28,14 +27,17 @@ class Reading:
     """The verbs that change nothing."""
 
     _db: Database
-    _clock: Clock
+
+    def now(self) -> float:
+        """The time by the store's clock, the only one that counts for due times and leases."""
+        return self._db.now()
 
     def overview(self) -> Overview:
-        return self._db.decoded("overview", Overview, now=self._clock.now())
+        return self._db.decoded("overview", Overview, now=self._db.now())
 
     def has_startable(self, within_s: float) -> bool:
         """Whether something is queued that no person holds back and that may start this soon."""
-        return self._db.value("startable", until=self._clock.now() + within_s) is not None
+        return self._db.value("startable", until=self._db.now() + within_s) is not None
 
     def sources(self) -> list[SourceRow]:
         return self._db.decoded("sources", list[SourceRow])
@@ -131,7 +133,7 @@ class Reading:
         return self._db.decoded("places", dict[str, tuple[str, int, int]], hashes=to_json(hashes))
 
     def closed_hosts(self) -> dict[str, float]:
-        found: dict[str, float] = self._db.json("closed_hosts", now=self._clock.now())
+        found: dict[str, float] = self._db.json("closed_hosts", now=self._db.now())
         return found
 
     def _source_id(self, key: str | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Loads the named queries of the `.sql` files beside this one."""
+"""Loads the named queries and the numbered migrations of one database's folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
 
 @cache
-def queries() -> dict[str, str]:
+def queries(package: str) -> dict[str, str]:
     """Every query by its name; a name used twice is a programming error and stops the import."""
     found: dict[str, str] = {}
-    for file in sorted(resources.files(__package__).iterdir(), key=lambda entry: entry.name):
+    for file in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
-            for name, text in _split(file.read_text("utf-8")):
+            for name, text in split(file.read_text("utf-8")):
                 if name in found:
                     raise ValueError(f"query {name!r} is defined twice (again in {file.name})")
                 found[name] = text
@@ -23,13 +23,17 @@ def queries() -> dict[str, str]:
 
 
 @cache
-def migrations() -> list[tuple[int, str]]:
-    """The numbered migrations in order."""
-    folder = resources.files(__package__) / "migrations"
+def migrations(package: str) -> list[tuple[int, str, str]]:
+    """The migrations in order: number, name, text."""
+    folder = resources.files(package) / "migrations"
     files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
-    return [(int(name.split("_")[0]), (folder / name).read_text("utf-8")) for name in files]
+    return [
+        (int(name.split("_")[0]), name.removesuffix(".sql"), (folder / name).read_text("utf-8"))
+        for name in files
+    ]
 
 
-def _split(text: str) -> list[tuple[str, str]]:
+def split(text: str) -> list[tuple[str, str]]:
+    """The queries of one file: (name, text)."""
     parts = _NAME.split(text)[1:]
     return [(parts[i], parts[i + 1].strip()) for i in range(0, len(parts), 2)]

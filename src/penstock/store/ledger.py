@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.jobs.job import JobState, Unit
-from penstock.store.sqlite.database import Database, to_json
+from penstock.store.database import Database, to_json
 
 _STATES = tuple(JobState)
 _PLACE = {state: index for index, state in enumerate(_STATES)}
@@ -73,6 +73,7 @@ class Ledger:
     def write(self) -> None:
         self.write_counts()
         if self._run_deltas:
+            self._db.lock_runs(sorted(self._run_deltas))
             deltas = [(run_id, *counts.values()) for run_id, counts in self._run_deltas.items()]
             self._db.do("count_runs", deltas=to_json(deltas))
             self._run_deltas.clear()
@@ -86,6 +87,8 @@ class Ledger:
     def write_counts(self) -> None:
         """Bring the stage counters up to date with the rows moved so far."""
         if self._stage_deltas:
+            runs = {run_id for run_id, _ in self._stage_deltas} | set(self._run_deltas)
+            self._db.lock_runs(sorted(runs))
             deltas = [(*where, *delta) for where, delta in self._stage_deltas.items()]
             self._db.do("count_stages", deltas=to_json(deltas))
             self._touched.update(self._stage_deltas)

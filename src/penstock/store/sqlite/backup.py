@@ -1,4 +1,4 @@
-"""Keeping the file small, sound and backed up."""
+"""The file: its log, its soundness, its backups."""
 
 from __future__ import annotations
 
@@ -11,57 +11,20 @@ import apsw
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
-from penstock.store.sqlite.database import APPLICATION_ID, Database, to_json, translated
-from penstock.store.sqlite.ledger import Ledger
-from penstock.store.sqlite.workers import Workers
-from penstock.store.store import Keep
+from penstock.store.sqlite.database import APPLICATION_ID, SqliteDatabase, translated
+from penstock.store.workers import Workers
 
 BACKUP_PAGES = 500
 # A database is three files: itself, its log, and the log's index.
 TAILS = ("", "-wal", "-shm")
 
 
-class Upkeep:
-    """Retention, checks and backups."""
+class FileUpkeep:
+    """What a file needs and a server does for itself."""
 
-    _db: Database
-    _clock: Clock
+    _db: SqliteDatabase
 
-    def prune(self, keep: Keep, limit: int = 1000) -> int:
-        """Drop one small batch of what is older than it has to be; 0 when there is nothing left to drop."""
-        now = self._clock.now()
-        dropped = 0
-        if keep.jobs_s is not None:
-            dropped += self._prune_jobs(now - keep.jobs_s, limit)
-        for query, seconds in (
-            ("drop_events", keep.events_s),
-            ("drop_versions", keep.versions_s),
-            ("drop_snapshots", keep.snapshots_s),
-        ):
-            if seconds is not None:
-                with self._db.writing():
-                    dropped += self._db.do(query, before=now - seconds, limit=limit)
-        return dropped
-
-    def _prune_jobs(self, before: float, limit: int) -> int:
-        with self._db.writing():
-            ids = self._db.json("old_jobs", before=before, limit=limit)
-            if ids:
-                chosen = to_json(ids)
-                for query in ("drop_jobs", "drop_items", "drop_failures"):
-                    self._db.do(query, ids=chosen)
-            return len(ids)
-
-    def drop_unused_payloads(self) -> int:
-        """Forget the payloads of segments that no snapshot refers to any more."""
-        with self._db.writing():
-            return self._db.do("drop_unused_payloads")
-
-    def segments_in_use(self) -> set[str]:
-        """The segments that payloads lie in."""
-        return set(self._db.json("segments_in_use"))
-
-    def truncate_wal(self) -> None:
+    def tidy(self) -> None:
         """Give the space of the write-ahead log back; does nothing while a reader is in the way."""
         with translated(self._db.path):
             self._db.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -74,32 +37,6 @@ class Upkeep:
                 f"{self._db.path} is damaged: {found[0]}",
                 "stop Penstock, keep the file, and restore a backup: penstock db restore FILE",
             )
-
-    def check(self) -> list[str]:
-        """Everything that is wrong with the database, in words; empty when it is sound."""
-        found = [str(row[0]) for row in self._db.run_sql("PRAGMA integrity_check(20)")]
-        problems = [f"file: {text}" for text in found if text != "ok"]
-        if problems:
-            return problems
-        for query, words in (
-            ("miscounted_stages", "stage counter does not equal its jobs: run"),
-            ("ownerless_jobs", "running without a worker: job"),
-            ("jobs_without_item", "has no item: job"),
-            ("snapshots_without_payload", "has no payload: snapshot"),
-            ("miscounted_collections", "counter does not equal its records: collection"),
-            ("ended_runs_with_open_jobs", "has ended with open jobs: run"),
-            ("active_runs_without_open_jobs", "is active with nothing left to do: run"),
-        ):
-            rows = self._db.rows(query)
-            problems += [f"{words} {' '.join(str(value) for value in row)}" for row in rows[:20]]
-        return problems
-
-    def note_restored(self, actor: str, backup: str) -> None:
-        """Say in the journal that this file was put here from a backup."""
-        with self._db.writing():
-            ledger = Ledger(self._db, self._clock.now())
-            ledger.journal("db.restored", actor=actor, detail=backup)
-            ledger.write()
 
     def backup(self, target: Path) -> Iterator[float]:
         """Copy the live database, yielding how much is done from 0 to 1; the copy is checked at the end.
@@ -161,9 +98,10 @@ def _verify(path: Path) -> None:
 class _Restored(Workers):
     """A database that is not in its place yet."""
 
+    _db: SqliteDatabase
+
     def __init__(self, path: Path, clock: Clock) -> None:
-        self._clock = clock
-        self._db = Database(path)
+        self._db = SqliteDatabase(path, clock)
 
 
 def _void_leases(path: Path, clock: Clock) -> None:

@@ -1,14 +1,18 @@
-"""The turn: settle what ended, then claim what may start, in one transaction.
+"""The turn: settle what ended, then claim what may start.
 
 While one turn is on the disk, the next outcomes pile up and share the next one: group commit without
 a timer. Every statement takes its whole batch as one JSON parameter.
+
+Where others write at the same time, everybody takes locks in one order, so that nobody waits in a
+circle: the worker, its jobs, new keys in their order, hosts, sources, runs. Claiming starts with
+sources, so the two halves of a turn are two transactions there; nothing needs them to be one.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -16,10 +20,11 @@ from penstock.gates.lanes import LaneLimits, Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Flush, Save, Settlement
 from penstock.jobs.run import Plan, RunState, StageCount, advance
-from penstock.store.sqlite.claim import claim, opening, ready_lanes, soonest
-from penstock.store.sqlite.database import Database, to_json
-from penstock.store.sqlite.ledger import Ledger
-from penstock.store.sqlite.records import save_records
+from penstock.store.claim import claim, opening, ready_lanes, soonest
+from penstock.store.database import Database, to_json
+from penstock.store.floors import Floors
+from penstock.store.ledger import Ledger
+from penstock.store.records import save_records
 from penstock.store.store import Capacity, Kept, Turn
 
 WAKE_LIMIT = 1000
@@ -42,6 +47,7 @@ class Owned(msgspec.Struct, array_like=True, frozen=True):
     source_id: int
     stage: str
     attempt: int
+    flushes: int
 
 
 class Accepted(msgspec.Struct):
@@ -50,49 +56,72 @@ class Accepted(msgspec.Struct):
     ends: list[tuple[End, Owned]]
     settled: list[int]
     lost: list[int]
+    flushes: dict[int, int]
 
 
 _decode_owned = msgspec.json.Decoder(list[Owned]).decode
 _decode_advancing = msgspec.json.Decoder(_Advancing).decode
 
 
+@dataclass(slots=True)
+class Memory:
+    """What a store remembers between turns; losing it costs a moment of fairness or speed, no more."""
+
+    sharing: Sharing = field(default_factory=Sharing)
+    floors: Floors = field(default_factory=Floors)
+
+
 def take_turn(
     db: Database,
-    sharing: Sharing,
-    now: float,
+    memory: Memory,
     worker: str,
     ends: Sequence[End],
     capacity: Capacity,
     limits: Mapping[int, LaneLimits],
     kept: Sequence[Kept],
 ) -> Turn:
-    """Settle these, keep those, claim what fits; to be called inside a write transaction."""
-    is_buried = db.value("is_registered", id=worker) is None
-    ledger = Ledger(db, now)
-    snapshot_ids = keep_snapshots(db, worker, kept)
-    accepted = accept(db, ledger, worker, ends)
-    settle(db, ledger, worker, accepted.ends)
-    next_due = wake_due(db, ledger, now)
-    ledger.write_counts()
-    ended_runs = advance_runs(db, ledger, now)
-    claimed: list[Claimed] = []
-    if capacity.slots > 0 and not is_buried:
-        lanes = ready_lanes(db, limits, capacity.admits)
-        claimed = claim(db, sharing, ledger, now, worker, capacity, lanes)
-        next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
-    ledger.write()
+    """Settle these, keep those, claim what fits."""
+    with db.writing() as now:
+        is_buried = db.value("is_registered", id=worker) is None
+        ledger = Ledger(db, now)
+        snapshot_ids = keep_snapshots(db, worker, kept)
+        accepted = accept(db, ledger, worker, ends)
+        settle(db, ledger, worker, accepted)
+        next_due = wake_due(db, ledger, memory.floors, now)
+        ledger.write_counts()
+        ended_runs = advance_runs(db, ledger, now)
+        claimed: list[Claimed] = []
+        closed_hosts: dict[str, float] = {}
+        if capacity.slots > 0 and not is_buried:
+            if db.is_shared:
+                ledger.write()
+                ledger.now = now = db.let_go()
+            lanes = ready_lanes(db, limits, memory.floors, capacity.admits)
+            claimed = claim(db, memory, ledger, worker, capacity, limits, lanes)
+            next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
+            closed_hosts = db.json("closed_hosts", now=now) if claimed else {}
+        ledger.write()
     return Turn(
-        accepted.settled, accepted.lost, claimed, snapshot_ids, ended_runs, next_due, is_buried
+        accepted.settled,
+        accepted.lost,
+        claimed,
+        snapshot_ids,
+        ended_runs,
+        next_due,
+        is_buried,
+        now,
+        closed_hosts,
     )
 
 
 def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Accepted:
     """Tell the ends of attempts that own their job from those that came too late.
 
-    An attempt ends once: whatever it sends after its end is late too. One that wants children of a
+    An attempt ends once: whatever it sends after its end is late too. A flush that was sent again,
+    because the answer to the first was not heard, is written already. One that wants children of a
     stage that its run does not have is quarantined instead.
     """
-    accepted = Accepted([], [], [])
+    accepted = Accepted([], [], [], {})
     if not ends:
         return accepted
     fences = [(end.job_id, end.attempt) for end in ends]
@@ -103,6 +132,11 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
         if job is None:
             accepted.lost.append(end.job_id)
             continue
+        if isinstance(end, Flush) and end.number:
+            if end.number <= accepted.flushes.get(job.id, job.flushes):
+                accepted.settled.append(end.job_id)
+                continue
+            accepted.flushes[job.id] = end.number
         unknown = _unknown_stage(ledger, job, end) if end.effects.children else None
         accepted.ends.append((end if unknown is None else _refusal(end, unknown), job))
         if isinstance(end, Flush) and unknown is not None:
@@ -128,11 +162,13 @@ def _refusal(end: End, stage: str) -> Settlement:
     )
 
 
-def settle(db: Database, ledger: Ledger, actor: str, accepted: Sequence[tuple[End, Owned]]) -> None:
+def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None:
     """Write the ends of attempts that own their jobs, with all their effects."""
+    if accepted.flushes:
+        db.do("note_flushes", flushes=to_json(list(accepted.flushes.items())))
     succeeded: list[tuple[int, int]] = []
     others: list[tuple[Settlement, Owned]] = []
-    for end, job in accepted:
+    for end, job in accepted.ends:
         if isinstance(end, Flush):
             continue
         ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
@@ -145,7 +181,8 @@ def settle(db: Database, ledger: Ledger, actor: str, accepted: Sequence[tuple[En
         ledger.journal_jobs("job.succeeded", [job_id for job_id, _ in succeeded], actor)
     if others:
         _settle_others(db, ledger, actor, others)
-    add_effects(db, ledger, actor, accepted)
+    add_effects(db, ledger, actor, accepted.ends)
+    _close_hosts(db, ledger, others)
 
 
 def _settle_others(
@@ -165,8 +202,6 @@ def _settle_others(
             failures.append((job.id, end.attempt, end.reason, end.error, end.traceback))
         elif end.state is JobState.SKIPPED:
             failures.append((job.id, end.attempt, "skipped", end.reason, ""))
-        if end.closes_host:
-            _close_host(db, ledger, job, end)
     if failures:
         db.do("note_failures", now=ledger.now, failures=to_json(failures))
 
@@ -184,10 +219,14 @@ def _why(end: Settlement) -> str:
     return f"{text} (again in {end.delay_s:.1f} s)" if end.state is JobState.WAITING else text
 
 
-def _close_host(db: Database, ledger: Ledger, job: Owned, end: Settlement) -> None:
-    until = ledger.now + end.closes_for_s
-    db.do("close_host", host=end.closes_host, until=until, reason=end.reason)
-    db.do("cool_down", id=job.source_id, until=until, reason=end.reason)
+def _close_hosts(db: Database, ledger: Ledger, ends: Sequence[tuple[Settlement, Owned]]) -> None:
+    closing = [(end, job) for end, job in ends if end.closes_host]
+    for end, _ in sorted(closing, key=lambda pair: pair[0].closes_host):
+        until = ledger.now + end.closes_for_s
+        db.do("close_host", host=end.closes_host, until=until, reason=end.reason)
+    for end, job in sorted(closing, key=lambda pair: pair[1].source_id):
+        until = ledger.now + end.closes_for_s
+        db.do("cool_down", id=job.source_id, until=until, reason=end.reason)
 
 
 def add_effects(
@@ -232,7 +271,7 @@ def _add_children(db: Database, ledger: Ledger, children: Sequence[tuple[Owned, 
     for parent, child in children:
         by_run[parent.run_id].append((parent.id, child))
         source_of[parent.run_id] = parent.source_id
-    for run_id, jobs in by_run.items():
+    for run_id, jobs in sorted(by_run.items()):
         add_jobs(db, ledger, run_id, source_of[run_id], jobs)
 
 
@@ -242,42 +281,38 @@ def add_jobs(
     run_id: int,
     source_id: int,
     jobs: Sequence[tuple[int | None, NewJob]],
-) -> int:
-    """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers how many are new."""
+) -> set[int]:
+    """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers with the new ids."""
     stages = ledger.stages(run_id)
-    first_id = 1 + int(db.value("last_job_id"))
+    ids = db.new_job_ids(len(jobs))
     rows, items = [], []
-    for job_id, (parent_id, job) in enumerate(jobs, first_id):
+    for job_id, (parent_id, job) in zip(ids, jobs, strict=True):
         unit = stages[job.stage].unit
         rank = ledger.now + job.priority * AGEING_S
         rows.append((job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank))
         items.append((job_id, parent_id, job.item.decode()))
-    added = db.do("add_jobs", now=ledger.now, jobs=to_json(rows))
-    db.do("add_items", items=to_json(items), first_id=first_id)
-    _count_new(db, ledger, run_id, rows, added, first_id)
-    return added
-
-
-def _count_new(
-    db: Database, ledger: Ledger, run_id: int, rows: Sequence[Any], added: int, first_id: int
-) -> None:
-    if added != len(rows):
-        new = set(db.json("new_job_ids", first_id=first_id))
-        rows = [row for row in rows if row[0] in new]
+    new = set(ids)
+    if db.do("add_jobs", now=ledger.now, jobs=to_json(rows)) != len(rows):
+        new = set(db.json("present_jobs", ids=to_json(list(ids))))
+        items = [item for item in items if item[0] in new]
+    db.do("add_items", items=to_json(items))
     for row in rows:
-        ledger.added(run_id, row[3])
+        if row[0] in new:
+            ledger.added(run_id, row[3])
+    return new
 
 
-def wake_due(db: Database, ledger: Ledger, now: float) -> float | None:
+def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float | None:
     """Queue the waiting jobs whose time has come; answer when the next one is due."""
     due: float | None = db.value("next_due")
     if due is None or due > now:
         return due
     found = db.json("due", now=now, limit=WAKE_LIMIT)
-    ids = [job_id for job_id, _, _ in found]
+    ids = [job_id for job_id, _, _, _ in found]
     db.do("wake_if_waiting", now=now, ids=to_json(ids))
-    for _, run_id, stage in found:
+    for job_id, run_id, stage, rank in found:
         ledger.moved(run_id, stage, JobState.WAITING, JobState.QUEUED)
+        floors.lower_to(run_id, stage, (rank, job_id))
     ledger.journal_jobs("job.woken", ids, "")
     next_due: float | None = db.value("next_due")
     return next_due

@@ -1,0 +1,206 @@
+"""Claiming: which lanes have work, how much of it may start, and taking it, fairly.
+
+How deep a lane is comes from the maintained counters, what is running of it is counted from the rows
+that are running: a crash can leave a wrong guess about neither.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.gates.lanes import (
+    Budget,
+    Closed,
+    Grant,
+    Head,
+    Lane,
+    LaneLimits,
+    confirm,
+    decide,
+    limits_for,
+)
+from penstock.jobs.job import Claimed, JobState
+from penstock.store.database import Database, to_json
+from penstock.store.floors import BEGINNING, Floors
+from penstock.store.ledger import Ledger
+from penstock.store.store import Admits, Capacity
+
+if TYPE_CHECKING:
+    from penstock.store.turn import Memory
+
+# From this many deaths on a job is a suspect: it runs apart from others that are.
+WARD_DEATHS = 2
+
+_decode_claimed = msgspec.json.Decoder(list[Claimed]).decode
+
+
+def claim(
+    db: Database,
+    memory: Memory,
+    ledger: Ledger,
+    worker: str,
+    capacity: Capacity,
+    limits: Mapping[int, LaneLimits],
+    lanes: Sequence[Lane],
+) -> list[Claimed]:
+    """Take what the lanes may start and the worker can hold, fairly."""
+    if not lanes:
+        return []
+    now = ledger.now
+    budget = Budget(capacity.slots, capacity.cpu, capacity.memory_mb)
+    grants = memory.sharing.share(lanes, budget, now)
+    if db.is_shared and grants:
+        grants = _confirmed(db, memory, lanes, grants, limits, capacity.admits, now)
+    ids = _pick(db, memory.floors, worker, grants, capacity.admits)
+    if not ids:
+        return []
+    chosen = to_json(ids)
+    db.do("claim_if_queued", now=now, worker=worker, ids=chosen)
+    claimed = _decode_claimed(db.value("claimed", ids=chosen))
+    for job in claimed:
+        ledger.moved(job.run_id, job.stage, JobState.QUEUED, JobState.RUNNING)
+    for run_id, source_id in db.rows(
+        "begin_runs", now=now, ids=to_json({j.run_id for j in claimed})
+    ):
+        ledger.journal("run.started", source_id, run_id)
+    ledger.journal_jobs("job.started", ids, worker)
+    return claimed
+
+
+def _confirmed(
+    db: Database,
+    memory: Memory,
+    lanes: Sequence[Lane],
+    grants: Sequence[Grant],
+    limits: Mapping[int, LaneLimits],
+    admits: Admits,
+    now: float,
+) -> list[Grant]:
+    """What was granted on a glance, cut down to what is there once nobody else can take it."""
+    source_of = {head.run_id: lane.source_id for lane in lanes for head in lane.heads}
+    sources = sorted({source_of[grant.run_id] for grant in grants})
+    db.lock_lanes(sources)
+    db.lock_runs(sorted({grant.run_id for grant in grants}))
+    return confirm(grants, ready_lanes(db, limits, memory.floors, admits, sources), now)
+
+
+def ready_lanes(
+    db: Database,
+    limits: Mapping[int, LaneLimits],
+    floors: Floors,
+    admits: Admits = "all",
+    sources: Sequence[int] | None = None,
+) -> list[Lane]:
+    """Every source that has queued jobs in a run that is not paused, with what is running of it."""
+    running: dict[tuple[int, bool], int] = defaultdict(int)
+    heads: dict[int, list[Head]] = defaultdict(list)
+    facts: dict[int, tuple[bool, float]] = {}
+    where = {"sources": None if sources is None else to_json(sources)}
+    if admits == "suspect":
+        rows = db.json("suspect_heads", **where)
+    else:
+        rows = db.json("ready_heads", floors=to_json(floors.all()), **where)
+    for row in rows:
+        source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, is_paused, cooldown = row
+        heads[source_id].append(Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb))
+        facts[source_id] = (bool(is_paused), cooldown)
+    if not heads:
+        return []
+    for source_id, unit, count in db.json("running_counts", **where):
+        running[source_id, unit == "candidate"] += count
+    if admits == "sound":
+        # A place in the lane is left for the ward: a busy lane would otherwise never let a suspect start.
+        for source_id, is_candidate in _kinds_of_suspects(db):
+            running[source_id, is_candidate] += 1
+    return [
+        Lane(
+            source_id,
+            tuple(found),
+            limits_for(source_id, limits),
+            *facts[source_id],
+            running[source_id, False],
+            running[source_id, True],
+        )
+        for source_id, found in heads.items()
+    ]
+
+
+def _kinds_of_suspects(db: Database) -> set[tuple[int, bool]]:
+    return {(row[0], row[3] == "candidate") for row in db.json("suspect_heads", sources=None)}
+
+
+def opening(lane: Lane, now: float) -> float | None:
+    """When a closed lane opens by itself."""
+    verdict = decide(lane, now)
+    return verdict.opens_at if isinstance(verdict, Closed) else None
+
+
+def soonest(*times: float | None) -> float | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def _pick(
+    db: Database, floors: Floors, worker: str, grants: Sequence[Grant], admits: Admits
+) -> list[int]:
+    """The ids to claim, in rank order within each stage; at most one job that killed workers before."""
+    ward = _Ward(admits != "sound" and db.value("ward_count", worker=worker) == 0)
+    query = "pick_suspects" if admits == "suspect" else "pick"
+    began = db.monotonic()
+    is_whole = floors.drop_if_old(began)
+    ids: list[int] = []
+    short: list[Grant] = []
+    for grant, jobs in _look(db, query, floors, grants, ward):
+        hidden = floors.of(grant.run_id, grant.stage) != BEGINNING and len(jobs) < grant.count
+        taken = ward.admit(jobs)
+        ids += [job_id for job_id, _, _ in taken]
+        if hidden:
+            short.append(Grant(grant.run_id, grant.stage, grant.count - len(jobs)))
+        if jobs and query == "pick":
+            job_id, _, rank = jobs[-1]
+            floors.raise_to(grant.run_id, grant.stage, (rank, job_id))
+    if short and floors.may_look(began):
+        # The counter says that there is more: it must have a smaller key than the last one taken.
+        is_whole = True
+        for grant in short:
+            floors.drop(grant.run_id, grant.stage)
+        for _, jobs in _look(db, query, floors, short, ward):
+            ids += [job_id for job_id, _, _ in ward.admit(jobs) if job_id not in ids]
+    if is_whole:
+        floors.looked(began, db.monotonic())
+    return ids
+
+
+def _look(
+    db: Database, query: str, floors: Floors, grants: Sequence[Grant], ward: _Ward
+) -> Iterator[tuple[Grant, list[tuple[int, int, float]]]]:
+    """The first jobs of each grant's stage behind its floor: (id, deaths, rank)."""
+    by_limit: dict[int, list[Grant]] = defaultdict(list)
+    for grant in grants:
+        by_limit[1 << (grant.count - 1).bit_length()].append(grant)
+    for limit, group in by_limit.items():
+        wanted = [(g.run_id, g.stage, g.count, *floors.of(g.run_id, g.stage)) for g in group]
+        found = db.json(query, grants=to_json(wanted), limit=limit, ward_is_free=ward.is_free)
+        for grant, jobs in zip(group, found, strict=True):
+            yield grant, jobs[: grant.count]
+
+
+@dataclass(slots=True)
+class _Ward:
+    """A worker's one place for a job that killed workers before."""
+
+    is_free: bool
+
+    def admit(self, jobs: Sequence[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+        admitted = []
+        for job in jobs:
+            if job[1] >= WARD_DEATHS:
+                if not self.is_free:
+                    continue
+                self.is_free = False
+            admitted.append(job)
+        return admitted

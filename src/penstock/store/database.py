@@ -1,0 +1,110 @@
+"""What the verbs need of a database: named queries, one transaction at a time, its clock.
+
+The verbs are written once, over the names of queries; each database answers them in its own SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+Decoded = TypeVar("Decoded")
+encode = msgspec.json.Encoder().encode
+
+# A NUL as JSON writes it, and not the end of an escaped backslash.
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+class Overtaken(Exception):
+    """Somebody else wrote first what this transaction took to be new; to be looked at again."""
+
+
+class Database(Protocol):
+    """One connection, for one thread of one process. Its errors are StoreErrors."""
+
+    def now(self) -> float:
+        """The time by the only clock that counts for this database."""
+        ...
+
+    def monotonic(self) -> float: ...
+
+    def writing(self) -> AbstractContextManager[float]:
+        """One write transaction: all of it, durable, or nothing. Enters with the time it has."""
+        ...
+
+    def let_go(self) -> float:
+        """Give other writers a chance between two halves of a verb that need not be one; the time."""
+        ...
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may write at the same time, so that what is read must be locked to stay."""
+        ...
+
+    def lock_lanes(self, source_ids: Sequence[int]) -> None:
+        """Keep these sources as they are until the transaction ends. Before runs, and only once."""
+        ...
+
+    def lock_runs(self, run_ids: Sequence[int]) -> None:
+        """Keep these runs and their counters as they are until the transaction ends."""
+        ...
+
+    def new_job_ids(self, count: int) -> Sequence[int]:
+        """So many ids that no job has."""
+        ...
+
+    def nested(self) -> AbstractContextManager[None]:
+        """A part of the transaction that is undone alone when it raises Overtaken."""
+        ...
+
+    def do(self, name: str, **values: Any) -> int:
+        """Run a statement; answer how many rows it changed."""
+        ...
+
+    def rows(self, name: str, **values: Any) -> list[Any]: ...
+
+    def value(self, name: str, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        ...
+
+    def json(self, name: str, **values: Any) -> Any:
+        """A query that answers with one JSON value, or None."""
+        ...
+
+    def decoded(self, name: str, kind: type[Decoded], **values: Any) -> Decoded:
+        """A query that always answers with one JSON value, as this type."""
+        ...
+
+    def problems(self) -> list[str]:
+        """What the database itself knows to be wrong with it."""
+        ...
+
+
+def to_json(value: Any) -> str:
+    """A batch as one parameter. What no database can store as text is shown as escapes."""
+    try:
+        text = encode(value).decode()
+    except UnicodeEncodeError:
+        text = encode(_storable(value)).decode()
+    return _NUL.sub(r"\1\\\\x00", text) if "\\u0000" in text else text
+
+
+def storable_text(text: str) -> str:
+    """What a text is once it is stored: lone surrogates and NUL are shown as escapes."""
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode()
+    return text.replace("\x00", "\\x00") if "\x00" in text else text
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, (list, tuple)):
+        return [_storable(inner) for inner in value]
+    if isinstance(value, dict):
+        return {_storable(name): _storable(inner) for name, inner in value.items()}
+    return value

@@ -1,0 +1,72 @@
+"""Keeping the database small and sound."""
+
+from __future__ import annotations
+
+from penstock.store.database import Database, to_json
+from penstock.store.ledger import Ledger
+from penstock.store.store import Keep
+
+
+class Upkeep:
+    """Retention and checks."""
+
+    _db: Database
+
+    def prune(self, keep: Keep, limit: int = 1000) -> int:
+        """Drop one small batch of what is older than it has to be; 0 when there is nothing left to drop."""
+        now = self._db.now()
+        dropped = 0
+        if keep.jobs_s is not None:
+            dropped += self._prune_jobs(now - keep.jobs_s, limit)
+        for query, seconds in (
+            ("drop_events", keep.events_s),
+            ("drop_versions", keep.versions_s),
+            ("drop_snapshots", keep.snapshots_s),
+        ):
+            if seconds is not None:
+                with self._db.writing():
+                    dropped += self._db.do(query, before=now - seconds, limit=limit)
+        return dropped
+
+    def _prune_jobs(self, before: float, limit: int) -> int:
+        with self._db.writing():
+            ids = self._db.json("old_jobs", before=before, limit=limit)
+            if ids:
+                chosen = to_json(ids)
+                for query in ("drop_jobs", "drop_items", "drop_failures"):
+                    self._db.do(query, ids=chosen)
+            return len(ids)
+
+    def drop_unused_payloads(self) -> int:
+        """Forget the payloads of segments that no snapshot refers to any more."""
+        with self._db.writing():
+            return self._db.do("drop_unused_payloads")
+
+    def segments_in_use(self) -> set[str]:
+        """The segments that payloads lie in."""
+        return set(self._db.json("segments_in_use"))
+
+    def check(self) -> list[str]:
+        """Everything that is wrong with the database, in words; empty when it is sound."""
+        problems = self._db.problems()
+        if problems:
+            return problems
+        for query, words in (
+            ("miscounted_stages", "stage counter does not equal its jobs: run"),
+            ("ownerless_jobs", "running without a worker: job"),
+            ("jobs_without_item", "has no item: job"),
+            ("snapshots_without_payload", "has no payload: snapshot"),
+            ("miscounted_collections", "counter does not equal its records: collection"),
+            ("ended_runs_with_open_jobs", "has ended with open jobs: run"),
+            ("active_runs_without_open_jobs", "is active with nothing left to do: run"),
+        ):
+            rows = self._db.rows(query)
+            problems += [f"{words} {' '.join(str(value) for value in row)}" for row in rows[:20]]
+        return problems
+
+    def note_restored(self, actor: str, backup: str) -> None:
+        """Say in the journal that this file was put here from a backup."""
+        with self._db.writing() as now:
+            ledger = Ledger(self._db, now)
+            ledger.journal("db.restored", actor=actor, detail=backup)
+            ledger.write()
