@@ -65,13 +65,16 @@ class Server:
     workspace: Workspace
     folder: Path
     port: int
+    # Lines of postgresql.conf that come after SETTINGS, and so win.
+    settings: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def start(cls, installation: Installation, workspace: Workspace) -> Server:
+    def start(cls, installation: Installation, workspace: Workspace, settings: str = "") -> Server:
         """Make a cluster in a new folder of the workspace, and start it."""
         folder = workspace.folder(str(installation))
-        server = cls(within_reach(installation, workspace), workspace, folder, free_port())
+        reached = within_reach(installation, workspace)
+        server = cls(reached, workspace, folder, free_port(), settings)
         server._make_cluster()
         server._start_on_a_free_port()
         server._make_roles()
@@ -192,7 +195,7 @@ class Server:
         except RuntimeError:
             self._run("initdb", *options)
         with (self._data / "postgresql.conf").open("a") as settings:
-            settings.write(SETTINGS)
+            settings.write(SETTINGS + self.settings)
         (self._data / "pg_hba.conf").write_text(WHO_MAY_COME_IN)
 
     def _make_roles(self) -> None:
