@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from penstock.gates.lanes import LaneLimits
+from penstock.gates.rates import Verdict, Want
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, RunKind, RunState
@@ -271,6 +272,8 @@ class Store(Protocol):
     ) -> Turn: ...
 
     def has_changed(self) -> bool: ...
+
+    def reserve_places(self, wants: Sequence[Want]) -> list[Verdict]: ...
 
     # Runs and jobs.
 

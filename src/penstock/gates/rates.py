@@ -1,0 +1,60 @@
+"""Rates: when the next request of a source may go out.
+
+Requests are spread evenly over time, whoever sends them: each is given a place of its own, one interval
+after the one before it. Idle time is not saved up. What else may hold a single request back (a budget, a
+breaker) answers the same want with the same verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+# Who would wait longer for a place is given none, and told when to ask again.
+LONGEST_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A request that is about to go out: whose rate it counts against, and that rate."""
+
+    key: str
+    rate_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """May it go out? Without a gate yes, in `wait_s`; else that gate is closed: ask again in `wait_s`.
+
+    A span and not a time: who is told may have a clock that is an hour off.
+    """
+
+    wait_s: float
+    gate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The verdict on each want, and when the next place is, for each key where that has changed."""
+
+    verdicts: list[Verdict]
+    next_at: dict[str, float]
+
+
+def give_places(wants: Sequence[Want], next_at: Mapping[str, float], now: float) -> Places:
+    """Give these requests their places in time, first come, first served.
+
+    A next place that can't have been given by this clock at this rate is brought back to the last one
+    that can: a clock that was set back, or a rate that was raised, costs seconds and not hours.
+    """
+    verdicts: list[Verdict] = []
+    free_at = dict(next_at)
+    for want in wants:
+        interval_s = 1.0 / want.rate_per_s
+        last_at = now + LONGEST_WAIT_S + interval_s
+        at = min(max(now, free_at.get(want.key, now)), last_at)
+        is_given = at - now <= LONGEST_WAIT_S
+        verdicts.append(Verdict(at - now, "" if is_given else "rate"))
+        free_at[want.key] = at + interval_s if is_given else at
+    changed = {key: at for key, at in free_at.items() if next_at.get(key) != at}
+    return Places(verdicts, changed)
