@@ -45,6 +45,10 @@ class StoreFull(StoreError):
     """There is no space left for the database; nothing was lost, work resumes when there is."""
 
 
+class StoreUnreachable(StoreError):
+    """The database server can't be reached now; work goes on by itself when it can."""
+
+
 class StoreIoError(StoreError):
     """A read, write or sync failed; nothing in memory may be trusted until the file is reopened."""
 

@@ -79,6 +79,10 @@ class Database(Protocol):
         """A query that always answers with one JSON value, as this type."""
         ...
 
+    def patient(self) -> AbstractContextManager[None]:
+        """For an act of an operator that may take long: wait for as long as it takes."""
+        ...
+
     def problems(self) -> list[str]:
         """What the database itself knows to be wrong with it."""
         ...

@@ -48,9 +48,11 @@ class Upkeep:
 
     def check(self) -> list[str]:
         """Everything that is wrong with the database, in words; empty when it is sound."""
-        problems = self._db.problems()
-        if problems:
-            return problems
+        with self._db.patient():
+            return self._db.problems() or self._miscounts()
+
+    def _miscounts(self) -> list[str]:
+        problems = []
         for query, words in (
             ("miscounted_stages", "stage counter does not equal its jobs: run"),
             ("ownerless_jobs", "running without a worker: job"),

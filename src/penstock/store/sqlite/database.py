@@ -186,6 +186,9 @@ class SqliteDatabase:
     def nested(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def patient(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def new_job_ids(self, count: int) -> Sequence[int]:
         first = 1 + int(self.value("last_job_id"))
         return range(first, first + count)

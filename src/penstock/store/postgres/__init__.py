@@ -1,0 +1,1 @@
+"""Postgres through psycopg: many hosts, row locks in one order, the database's clock."""

@@ -1,0 +1,109 @@
+"""One connection to Postgres: opened with care, never waited for without end.
+
+A server that is gone answers nothing at all, so each wait has a limit of its own on this side; the
+limits on the server's side end what this side has given up.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as e
+from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from penstock.errors import ConfigError, StoreError
+
+Answer = TypeVar("Answer")
+
+OLDEST = 14
+CONNECT_S = 5
+STATEMENT_S = 10.0
+LOCK_S = 5.0
+# A little longer than the server's own limits, so that a slow statement is ended with a reason.
+PATIENCE_S = STATEMENT_S + 2.0
+PREPARE_AFTER = 2
+DEFAULTS = {
+    "application_name": "penstock",
+    "connect_timeout": str(CONNECT_S),
+    "gssencmode": "disable",
+    "keepalives_idle": "10",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that gives up on a server that has stopped answering."""
+
+    patience_s: float | None = PATIENCE_S
+
+    def wait(
+        self, gen: PQGen[Answer], interval: float = 0.1, timeout: float | None = None
+    ) -> Answer:
+        try:
+            return super().wait(gen, interval, timeout if timeout is not None else self.patience_s)
+        except e._WaitTimeout:
+            # Whatever comes now belongs to a question that nobody asks any more.
+            self.pgconn.finish()
+            raise psycopg.OperationalError(
+                f"no answer for {self.patience_s or timeout:.0f} s"
+            ) from None
+
+
+def conninfo(url: str) -> str:
+    """The address with our defaults where it says nothing."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:
+        # Its message would repeat the address, password and all.
+        raise ConfigError(
+            "the store's address can't be read",
+            "it looks like postgresql://user:password@host:5432/name",
+        ) from None
+    return make_conninfo("", **{**DEFAULTS, **{k: v for k, v in given.items() if v is not None}})
+
+
+def place_of(url: str) -> str:
+    """Where the database is, without anything secret: host:port/name."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:
+        return "postgresql"
+    host = given.get("host") or given.get("hostaddr") or "localhost"
+    port = f":{given['port']}" if given.get("port") else ""
+    return f"{host}{port}/{given.get('dbname') or given.get('user') or ''}"
+
+
+def connect(info: str, place: str) -> tuple[Connection, bool]:
+    """A connection that is fit for use, and whether a pooler stands between us and the server."""
+    connection = Connection.connect(info, autocommit=True, prepare_threshold=None)
+    try:
+        [(is_standby, version, pid, durability)] = connection.execute(
+            "SELECT pg_is_in_recovery(), current_setting('server_version_num')::integer,"
+            " pg_backend_pid(), current_setting('synchronous_commit')"
+        ).fetchall()
+        if is_standby:
+            raise StoreError(
+                f"{place} is a standby: what it shows may be old, and nothing can be written",
+                "name the primary server in `store:`",
+            )
+        if version // 10_000 < OLDEST:
+            raise StoreError(
+                f"{place} is Postgres {version // 10_000}; Penstock needs {OLDEST} or newer",
+                "upgrade the server",
+            )
+        if durability == "off":
+            raise StoreError(
+                f"{place} has synchronous_commit off: what it has confirmed could still be lost",
+                "set it to on for this role or database",
+            )
+    except BaseException:
+        connection.close()
+        raise
+    is_pooled = pid != connection.info.backend_pid
+    if not is_pooled:
+        connection.prepare_threshold = PREPARE_AFTER
+    return connection, is_pooled

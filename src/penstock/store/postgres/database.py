@@ -1,0 +1,308 @@
+"""Named queries over one connection to Postgres, made again whenever it is lost.
+
+Postgres's own errors stop here; what leaves this module is a StoreError that says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+
+import msgspec
+import psycopg
+from psycopg import errors as e
+
+from penstock.clock import Clock
+from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreUnreachable
+from penstock.store.database import Decoded, Overtaken, storable_text
+from penstock.store.postgres.connection import (
+    LOCK_S,
+    PATIENCE_S,
+    STATEMENT_S,
+    Connection,
+    connect,
+    conninfo,
+    place_of,
+)
+from penstock.store.postgres.hints import Hints
+from penstock.store.postgres.migrate import ensure_schema
+from penstock.store.queries import queries
+
+PACKAGE = "penstock.store.postgres"
+# A run's counters are brought up to date when so many transactions have moved them.
+FOLD_AFTER = 64
+TIME = "SELECT extract(epoch FROM clock_timestamp())::double precision"
+# Set for each transaction and not for the session: a pooler gives every transaction another session.
+# The planner is told what it can't know: batches are small beside the tables, which grow after the
+# first plan was made.
+BEGIN = f"""
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+SET LOCAL statement_timeout = {STATEMENT_S * 1000:.0f};
+SET LOCAL lock_timeout = {LOCK_S * 1000:.0f};
+SET LOCAL idle_in_transaction_session_timeout = {STATEMENT_S * 1000:.0f};
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_hashjoin = off;
+SET LOCAL enable_mergejoin = off;
+SET LOCAL jit = off;
+{TIME}
+"""
+# What makes work for somebody who may be waiting for some.
+NEWS = frozenset(
+    {
+        "add_jobs", "bury_jobs", "release_jobs", "reopen_run_if_ended_badly", "resume_run_if_paused",
+        "resume_source_if_paused", "retry_job_if_stopped", "retry_quarantined_of_run",
+    }
+)  # fmt: skip
+
+
+class PostgresDatabase:
+    """For one thread of one process."""
+
+    is_shared = True
+
+    def __init__(self, url: str, clock: Clock, *, time: Clock | None = None) -> None:
+        self.place = place_of(url)
+        self._info = conninfo(url)
+        self._clock = clock
+        self._time = time
+        self._pid = os.getpid()
+        self._queries = queries(PACKAGE)
+        self._connection: Connection | None = None
+        self._is_pooled = False
+        self._has_news = False
+        self._patience_s: float | None = PATIENCE_S
+        self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
+        with self._translated():
+            ensure_schema(self._open(), self.place)
+
+    # The connection.
+
+    def _open(self) -> Connection:
+        if os.getpid() != self._pid:
+            raise StoreError("a database connection was carried into a forked process")
+        if self._connection is None:
+            self._connection, self._is_pooled = connect(self._info, self.place)
+            self._connection.patience_s = self._patience_s
+            self.hints.is_pooled = self._is_pooled
+        return self._connection
+
+    def close(self) -> None:
+        if os.getpid() == self._pid:
+            self.hints.close()
+            self._discard()
+
+    def reopen(self) -> None:
+        self._discard()
+
+    def _discard(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            self._explain(error)
+        except msgspec.DecodeError as error:
+            raise StoreCorrupt(f"{self.place} holds what nobody has written ({error})") from error
+
+    def _explain(self, error: psycopg.Error) -> NoReturn:
+        """Raise what this error means for an operator; a connection that is no use is dropped."""
+        connection = self._connection
+        is_gone = connection is None or connection.broken or connection.closed
+        if is_gone or isinstance(error, WORN_OUT):
+            self._discard()
+        raise meaning(error, self.place, is_gone) from error
+
+    # Time and transactions.
+
+    def now(self) -> float:
+        if self._time is not None:
+            return self._time.now()
+        with self._translated():
+            row = self._open().execute(TIME).fetchone()
+        return float(row[0]) if row else 0.0
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    @contextmanager
+    def writing(self) -> Iterator[float]:
+        with self._translated():
+            now = self._begin()
+            try:
+                yield now
+                self._commit()
+            except BaseException:
+                self._roll_back()
+                raise
+        self._tell_others()
+
+    def let_go(self) -> float:
+        with self._translated():
+            self._commit()
+            return self._begin()
+
+    def _begin(self) -> float:
+        cursor = self._open().execute(BEGIN)
+        while cursor.nextset():
+            pass
+        row = cursor.fetchone()
+        return self._time.now() if self._time is not None else float(row[0] if row else 0)
+
+    def _commit(self) -> None:
+        self._open().execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        connection = self._connection
+        if connection is None or connection.broken or connection.closed:
+            self._discard()
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self._discard()
+
+    def _tell_others(self) -> None:
+        if self._has_news and self._connection is not None:
+            self._has_news = False
+            self.hints.give(self._connection)
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        with self._translated():
+            self._open().execute("SAVEPOINT nested")
+            try:
+                yield
+            except Overtaken:
+                self._open().execute("ROLLBACK TO SAVEPOINT nested")
+                raise
+            self._open().execute("RELEASE SAVEPOINT nested")
+
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        self._patience_s = None
+        try:
+            self._open_with_patience()
+            yield
+        finally:
+            self._patience_s = PATIENCE_S
+            if self._connection is not None:
+                self._connection.patience_s = PATIENCE_S
+
+    def _open_with_patience(self) -> None:
+        with self._translated():
+            self._open().patience_s = None
+
+    # Locks, always in this order: sources by id, then runs by id.
+
+    def lock_lanes(self, source_ids: Sequence[int]) -> None:
+        self.rows("lock_lanes", ids=list(source_ids))
+
+    def lock_runs(self, run_ids: Sequence[int]) -> None:
+        if run_ids:
+            found = self.rows("lock_runs", ids=list(run_ids))
+            full = [run_id for run_id, tallies in found if tallies >= FOLD_AFTER]
+            if full:
+                self.do("fold", ids=full)
+
+    def new_job_ids(self, count: int) -> Sequence[int]:
+        return self.decoded("new_job_ids", list[int], count=count)
+
+    # Queries.
+
+    def _execute(self, name: str, values: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        if name in NEWS:
+            self._has_news = True
+        for key, value in values.items():
+            if type(value) is str and ("\x00" in value or not value.isascii()):
+                values[key] = storable_text(value)
+        return self._open().execute(self._queries[name].encode(), values)
+
+    def do(self, name: str, **values: Any) -> int:
+        with self._translated():
+            return self._execute(name, values).rowcount
+
+    def rows(self, name: str, **values: Any) -> list[Any]:
+        with self._translated():
+            return self._execute(name, values).fetchall()
+
+    def value(self, name: str, **values: Any) -> Any:
+        with self._translated():
+            row = self._execute(name, values).fetchone()
+        return row[0] if row is not None else None
+
+    def json(self, name: str, **values: Any) -> Any:
+        text = self.value(name, **values)
+        return None if text is None else self._decode(text, object)
+
+    def decoded(self, name: str, kind: type[Decoded], **values: Any) -> Decoded:
+        return self._decode(self.value(name, **values), kind)
+
+    def _decode(self, text: str, kind: type[Decoded]) -> Decoded:
+        with self._translated():
+            return msgspec.json.decode(text, type=kind)
+
+    def problems(self) -> list[str]:
+        """The server looks after its own files; here it is enough that it answers."""
+        self.now()
+        return []
+
+
+# After these the session is not to be trusted with another statement.
+WORN_OUT = (
+    e.OperationalError,
+    e.InterfaceError,
+    e.FeatureNotSupported,  # a plan made before a migration
+    e.InvalidSqlStatementName,
+    e.DuplicatePreparedStatement,
+    e.ActiveSqlTransaction,
+)
+UNREACHABLE = (
+    e.AdminShutdown, e.CrashShutdown, e.CannotConnectNow, e.TooManyConnections,
+    e.ConnectionException, e.IdleInTransactionSessionTimeout,
+)  # fmt: skip
+
+
+def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
+    """What an error of the driver or the server means for an operator."""
+    said = " ".join(str(error).split())[:300]
+    match error:
+        case e.DiskFull():
+            return StoreFull(f"no space left at {place}", "free some space; work goes on by itself")
+        case e.DataCorrupted() | e.IndexCorrupted():
+            return StoreCorrupt(
+                f"{place} is damaged ({said})", "stop Penstock and restore a backup"
+            )
+        case e.InvalidPassword() | e.InvalidAuthorizationSpecification():
+            return StoreError(f"{place} refuses the user or the password", "check `store:`")
+        case e.InvalidCatalogName():
+            return StoreError(f"there is no database {place}", "create it first: createdb")
+        case e.InsufficientPrivilege():
+            return StoreError(f"not allowed at {place}: {said}", "grant it to the user in `store:`")
+        case e.ReadOnlySqlTransaction():
+            return StoreUnreachable(
+                f"{place} takes no writes: it is a standby, or read-only",
+                "name the primary server in `store:`",
+            )
+        case e.LockNotAvailable():
+            return StoreError(f"waited {LOCK_S:.0f} s for a lock at {place}", "it is tried again")
+        case e.QueryCanceled():
+            return StoreError(f"{place} took longer than {STATEMENT_S:.0f} s", "it is tried again")
+        case e.UndefinedTable() | e.UndefinedColumn() | e.InvalidSchemaName():
+            return StoreError(
+                f"{place} has another schema than this Penstock needs ({said})",
+                "penstock db migrate",
+            )
+    if is_gone or isinstance(error, (UNREACHABLE, psycopg.OperationalError)):
+        return StoreUnreachable(
+            f"can't reach the database at {place} ({said})",
+            "check that it runs; work goes on by itself when it does",
+        )
+    return StoreError(f"{place}: {said}")

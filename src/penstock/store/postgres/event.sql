@@ -1,0 +1,40 @@
+-- name: add_events
+INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, detail)
+SELECT %(now)s, e ->> 0, (e ->> 1)::bigint, (e ->> 2)::bigint, (e ->> 3)::bigint, (e ->> 4)::integer, e ->> 5, e ->> 6
+FROM jsonb_array_elements(%(events)s::jsonb) AS e;
+
+-- name: add_job_events
+-- The journal's lines for a batch of jobs that made the same move, written from the rows themselves.
+INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor)
+SELECT %(now)s, %(kind)s, job.source_id, job.run_id, job.id, job.attempt, %(actor)s
+FROM jsonb_array_elements(%(ids)s::jsonb) AS c JOIN penstock.job ON job.id = c::bigint;
+
+-- name: events
+SELECT coalesce(json_agg(json_build_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail FROM penstock.event
+  WHERE id > greatest(%(after_id)s, coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0))
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+    AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+  ORDER BY id LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: latest_events
+SELECT coalesce(json_agg(json_build_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail FROM penstock.event
+  WHERE id > coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0)
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+    AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+  ORDER BY id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;

@@ -1,0 +1,291 @@
+-- name: fence
+-- Which of these attempts still own their job. Everything an attempt writes goes through this.
+SELECT coalesce(json_agg(json_build_array(j.id, j.run_id, j.source_id, j.stage, j.attempt, j.flushes)), '[]')::text
+FROM (
+  SELECT job.id, job.run_id, job.source_id, job.stage, job.attempt, job.flushes
+  FROM jsonb_array_elements(%(fences)s::jsonb) AS f
+  JOIN penstock.job ON job.id = (f ->> 0)::bigint
+  WHERE job.state = 'running' AND job.attempt = (f ->> 1)::integer AND job.worker = %(worker)s
+  ORDER BY job.id FOR NO KEY UPDATE OF job
+) AS j;
+
+-- name: owned_jobs
+SELECT coalesce(json_agg(job.id), '[]')::text
+FROM jsonb_array_elements(%(ids)s::jsonb) AS c
+JOIN penstock.job ON job.id = c::bigint
+WHERE job.state = 'running' AND job.worker = %(worker)s;
+
+-- name: note_flushes
+UPDATE penstock.job SET flushes = (f ->> 1)::integer
+FROM jsonb_array_elements(%(flushes)s::jsonb) AS f
+WHERE job.id = (f ->> 0)::bigint;
+
+-- name: succeed_if_running
+UPDATE penstock.job SET state = 'succeeded', worker = NULL, at = %(now)s
+FROM jsonb_array_elements(%(ends)s::jsonb) AS e
+WHERE job.id = (e ->> 0)::bigint AND job.attempt = (e ->> 1)::integer AND job.state = 'running';
+
+-- name: settle_if_running
+UPDATE penstock.job
+SET state = e ->> 2,
+  due_at = CASE WHEN e ->> 2 = 'waiting' THEN %(now)s + (e ->> 3)::double precision END,
+  tries = tries + (e ->> 4)::integer, throttles = throttles + (e ->> 5)::integer,
+  is_resumed = (e ->> 2 = 'queued'), worker = NULL, at = %(now)s
+FROM jsonb_array_elements(%(ends)s::jsonb) AS e
+WHERE job.id = (e ->> 0)::bigint AND job.attempt = (e ->> 1)::integer AND job.state = 'running';
+
+-- name: add_jobs
+-- A known key keeps the job it has, in whatever state: enqueueing never resets anything.
+-- In the order of the keys: two who add the same keys wait for each other in one direction only.
+INSERT INTO penstock.job (id, run_id, source_id, stage, unit, key, state, rank, at)
+SELECT (j ->> 0)::bigint, (j ->> 1)::bigint, (j ->> 2)::bigint, j ->> 3, j ->> 4, j ->> 5, 'queued',
+  (j ->> 6)::double precision, %(now)s
+FROM jsonb_array_elements(%(jobs)s::jsonb) AS j
+ORDER BY j ->> 3, j ->> 5, (j ->> 0)::bigint
+ON CONFLICT (run_id, stage, key) DO NOTHING;
+
+-- name: add_items
+INSERT INTO penstock.job_item (job_id, parent_id, item)
+SELECT (i ->> 0)::bigint, (i ->> 1)::bigint, i ->> 2
+FROM jsonb_array_elements(%(items)s::jsonb) AS i;
+
+-- name: present_jobs
+SELECT coalesce(json_agg(job.id), '[]')::text
+FROM jsonb_array_elements(%(ids)s::jsonb) AS c JOIN penstock.job ON job.id = c::bigint;
+
+-- name: jobs_by_key
+SELECT coalesce(json_agg(json_build_array(job.id, job.stage, job.key)), '[]')::text
+FROM jsonb_array_elements(%(keys)s::jsonb) AS k
+JOIN penstock.job ON job.run_id = %(run_id)s AND job.stage = k ->> 0 AND job.key = k ->> 1;
+
+-- name: next_due
+SELECT due_at FROM penstock.job WHERE state = 'waiting' ORDER BY due_at LIMIT 1;
+
+-- name: due
+SELECT coalesce(json_agg(json_build_array(d.id, d.run_id, d.stage, d.rank)), '[]')::text FROM (
+  SELECT id, run_id, stage, rank FROM penstock.job
+  WHERE state = 'waiting' AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+) AS d;
+
+-- name: wake_if_waiting
+UPDATE penstock.job SET state = 'queued', due_at = NULL, at = %(now)s
+FROM jsonb_array_elements(%(ids)s::jsonb) AS c
+WHERE job.id = c::bigint AND job.state = 'waiting';
+
+-- name: ready_heads
+SELECT coalesce(json_agg(json_build_array(
+  r.source_id, r.id, g.stage, g.unit, g.queued, h.rank,
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until)), '[]')::text
+FROM penstock.run AS r
+JOIN penstock.source AS s ON s.id = r.source_id
+JOIN penstock.stage_count AS g ON g.run_id = r.id
+LEFT JOIN (
+  SELECT (f ->> 0)::bigint AS run_id, f ->> 1 AS stage, (f ->> 2)::double precision AS rank, (f ->> 3)::bigint AS job_id
+  FROM jsonb_array_elements(%(floors)s::jsonb) AS f
+) AS f ON f.run_id = r.id AND f.stage = g.stage
+LEFT JOIN LATERAL (
+  SELECT job.rank FROM penstock.job
+  WHERE job.run_id = r.id AND job.stage = g.stage AND job.state = 'queued'
+    AND (job.rank, job.id) > (coalesce(f.rank, -1e300), coalesce(f.job_id, 0))
+  ORDER BY job.rank, job.id LIMIT 1
+) AS h ON true
+WHERE r.state IN ('queued', 'running') AND g.queued > 0
+  AND (%(sources)s::jsonb IS NULL OR r.source_id IN (SELECT x::bigint FROM jsonb_array_elements(%(sources)s::jsonb) AS x));
+
+-- name: suspect_heads
+-- As ready_heads, for jobs under which two workers died already, and only those.
+SELECT coalesce(json_agg(json_build_array(
+  r.source_id, g.run_id, g.stage, g.unit, j.depth, j.rank,
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until)), '[]')::text
+FROM (
+  SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM penstock.job
+  WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage
+) AS j
+JOIN penstock.run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage
+JOIN penstock.run AS r ON r.id = g.run_id
+JOIN penstock.source AS s ON s.id = r.source_id
+WHERE r.state IN ('queued', 'running')
+  AND (%(sources)s::jsonb IS NULL OR r.source_id IN (SELECT x::bigint FROM jsonb_array_elements(%(sources)s::jsonb) AS x));
+
+-- name: suspect
+SELECT 1 FROM penstock.job WHERE state = 'queued' AND deaths >= 2 LIMIT 1;
+
+-- name: running_counts
+-- From the counters: a count is moved by the transaction that moves its row, and by none that dies.
+-- What is running would have to be found among all that was running since the oldest snapshot.
+SELECT coalesce(json_agg(json_build_array(c.source_id, c.unit, c.n)), '[]')::text FROM (
+  SELECT r.source_id, g.unit, sum(g.running)::bigint AS n
+  FROM (
+    SELECT id, source_id FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+    UNION ALL
+    SELECT id, source_id FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
+  ) AS r
+  JOIN penstock.stage_count AS g ON g.run_id = r.id
+  WHERE g.running > 0
+    AND (%(sources)s::jsonb IS NULL OR r.source_id IN (SELECT x::bigint FROM jsonb_array_elements(%(sources)s::jsonb) AS x))
+  GROUP BY r.source_id, g.unit
+) AS c;
+
+-- name: ward_count
+-- Jobs whose worker died under them twice already; at most one of them runs in a worker at a time.
+SELECT count(*) FROM penstock.job WHERE state = 'running' AND deaths >= 2 AND worker = %(worker)s;
+
+-- name: pick
+SELECT coalesce(json_agg(p.picked ORDER BY p.n), '[]')::text FROM (
+  SELECT g.n, (
+    SELECT coalesce(json_agg(json_build_array(j.id, j.deaths, j.rank) ORDER BY j.rank, j.id), '[]') FROM (
+      SELECT job.id, job.deaths, job.rank FROM penstock.job
+      WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued'
+        AND (job.rank, job.id) > (g.rank, g.job_id)
+        AND (job.deaths < 2 OR %(ward_is_free)s)
+      ORDER BY job.rank, job.id LIMIT g.count FOR NO KEY UPDATE SKIP LOCKED
+    ) AS j
+  ) AS picked
+  FROM (
+    SELECT n, (v ->> 0)::bigint AS run_id, v ->> 1 AS stage, (v ->> 2)::bigint AS count,
+      (v ->> 3)::double precision AS rank, (v ->> 4)::bigint AS job_id
+    FROM jsonb_array_elements(%(grants)s::jsonb) WITH ORDINALITY AS e(v, n)
+  ) AS g
+) AS p;
+
+-- name: pick_suspects
+SELECT coalesce(json_agg(p.picked ORDER BY p.n), '[]')::text FROM (
+  SELECT g.n, (
+    SELECT coalesce(json_agg(json_build_array(j.id, j.deaths, j.rank) ORDER BY j.rank, j.id), '[]') FROM (
+      SELECT job.id, job.deaths, job.rank FROM penstock.job
+      WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' AND job.deaths >= 2
+        AND %(ward_is_free)s
+      ORDER BY job.rank, job.id LIMIT g.count FOR NO KEY UPDATE SKIP LOCKED
+    ) AS j
+  ) AS picked
+  FROM (
+    SELECT n, (v ->> 0)::bigint AS run_id, v ->> 1 AS stage, (v ->> 2)::bigint AS count
+    FROM jsonb_array_elements(%(grants)s::jsonb) WITH ORDINALITY AS e(v, n)
+  ) AS g
+) AS p;
+
+-- name: claim_if_queued
+UPDATE penstock.job SET state = 'running', attempt = attempt + 1, flushes = 0, worker = %(worker)s, at = %(now)s
+FROM jsonb_array_elements(%(ids)s::jsonb) AS c
+WHERE job.id = c::bigint AND job.state = 'queued';
+
+-- name: claimed
+-- A job without its item is claimed all the same: its attempt fails, instead of every turn that meets it.
+SELECT coalesce(json_agg(json_build_object(
+  'id', job.id, 'run_id', job.run_id, 'source_id', job.source_id, 'stage', job.stage, 'key', job.key,
+  'attempt', job.attempt, 'tries', job.tries, 'throttles', job.throttles, 'deaths', job.deaths,
+  'is_resumed', job.is_resumed, 'item', coalesce(i.item, '')) ORDER BY c.n), '[]')::text
+FROM jsonb_array_elements(%(ids)s::jsonb) WITH ORDINALITY AS c(v, n)
+JOIN penstock.job ON job.id = c.v::bigint
+LEFT JOIN penstock.job_item AS i ON i.job_id = job.id;
+
+-- name: note_failures
+INSERT INTO penstock.job_failure (job_id, attempt, kind, error, traceback, at)
+SELECT DISTINCT ON ((f.v ->> 0)::bigint)
+  (f.v ->> 0)::bigint, (f.v ->> 1)::integer, f.v ->> 2, f.v ->> 3, f.v ->> 4, %(now)s
+FROM jsonb_array_elements(%(failures)s::jsonb) WITH ORDINALITY AS f(v, n)
+ORDER BY (f.v ->> 0)::bigint, f.n DESC
+ON CONFLICT (job_id) DO UPDATE
+SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at;
+
+-- name: cancel_job_if_open
+UPDATE penstock.job SET state = 'cancelled', worker = NULL, due_at = NULL, at = %(now)s
+WHERE id = %(id)s AND state = %(leaves)s
+RETURNING run_id, source_id, stage, attempt;
+
+-- name: cancel_running_of_run
+-- What somebody is settling at this moment is left to the sweep: waiting for it here could be waiting in a circle.
+UPDATE penstock.job SET state = 'cancelled', worker = NULL, at = %(now)s
+WHERE id IN (
+  SELECT id FROM penstock.job WHERE state = 'running' AND run_id = %(run_id)s FOR NO KEY UPDATE SKIP LOCKED
+)
+RETURNING id, stage, attempt;
+
+-- name: unswept_run
+SELECT id FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL LIMIT 1;
+
+-- name: mark_swept
+-- By the counters: a job that somebody held while its run was swept is still in them.
+UPDATE penstock.run SET swept_at = %(now)s
+WHERE id = %(run_id)s AND state = 'cancelled' AND NOT EXISTS (
+  SELECT 1 FROM penstock.stage_count AS g
+  WHERE g.run_id = %(run_id)s AND g.queued + g.running + g.waiting + g.held > 0
+);
+
+-- name: open_of_run
+SELECT coalesce(json_agg(json_build_array(o.id, o.stage, o.state)), '[]')::text FROM (
+  SELECT id, stage, state FROM penstock.job
+  WHERE run_id = %(run_id)s AND state IN ('queued', 'waiting', 'held', 'running')
+  LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+) AS o;
+
+-- name: cancel_jobs_if_open
+UPDATE penstock.job SET state = 'cancelled', worker = NULL, due_at = NULL, at = %(now)s
+FROM jsonb_array_elements(%(ids)s::jsonb) AS c
+WHERE job.id = c::bigint AND job.state IN ('queued', 'waiting', 'held', 'running');
+
+-- name: retry_job_if_stopped
+UPDATE penstock.job
+SET state = 'queued', due_at = NULL, tries = 0, throttles = 0, deaths = 0, is_resumed = false, at = %(now)s
+WHERE id = %(id)s AND state = %(leaves)s
+RETURNING run_id, source_id, stage, attempt;
+
+-- name: retry_quarantined_of_run
+UPDATE penstock.job SET state = 'queued', tries = 0, throttles = 0, deaths = 0, is_resumed = false, at = %(now)s
+WHERE id IN (
+  SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND state = 'quarantined'
+  LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+)
+RETURNING id, stage, attempt;
+
+-- name: job_state
+SELECT state, run_id FROM penstock.job WHERE id = %(id)s FOR NO KEY UPDATE;
+
+-- name: run_state_of_job
+SELECT run.state FROM penstock.job JOIN penstock.run ON run.id = job.run_id WHERE job.id = %(id)s;
+
+-- name: find_jobs
+SELECT coalesce(json_agg(f.id ORDER BY f.id), '[]')::text FROM (
+  SELECT id FROM penstock.job
+  WHERE id > %(after_id)s
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+    AND (%(stage)s::text IS NULL OR stage = %(stage)s)
+    AND (%(states)s::jsonb IS NULL OR state IN (SELECT x #>> '{}' FROM jsonb_array_elements(%(states)s::jsonb) AS x))
+  ORDER BY id LIMIT %(limit)s
+) AS f;
+
+-- name: find_quarantined
+-- The same along the index that holds the quarantined ones only: what is asked at 3 a.m. is quick.
+SELECT coalesce(json_agg(f.id ORDER BY f.id), '[]')::text FROM (
+  SELECT id FROM penstock.job
+  WHERE state = 'quarantined' AND id > %(after_id)s
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+    AND (%(stage)s::text IS NULL OR stage = %(stage)s)
+  ORDER BY id LIMIT %(limit)s
+) AS f;
+
+-- name: jobs
+SELECT coalesce(json_agg(json_build_object(
+  'id', j.id, 'run_id', j.run_id, 'source', s.key, 'stage', j.stage, 'unit', j.unit, 'key', j.key,
+  'state', j.state, 'attempt', j.attempt, 'tries', j.tries, 'throttles', j.throttles, 'deaths', j.deaths,
+  'worker', j.worker, 'at', j.at, 'due_at', j.due_at, 'error', f.error, 'kind', f.kind
+) ORDER BY c.n), '[]')::text
+FROM jsonb_array_elements(%(ids)s::jsonb) WITH ORDINALITY AS c(v, n)
+JOIN penstock.job AS j ON j.id = c.v::bigint
+JOIN penstock.source AS s ON s.id = j.source_id
+LEFT JOIN penstock.job_failure AS f ON f.job_id = j.id;
+
+-- name: startable
+SELECT 1 FROM penstock.run AS r
+JOIN penstock.source AS s ON s.id = r.source_id
+JOIN penstock.stage_count AS g ON g.run_id = r.id
+WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
+LIMIT 1;
+
+-- name: job_detail
+SELECT json_build_object('item', i.item, 'parent_id', i.parent_id, 'traceback', coalesce(f.traceback, ''))::text
+FROM (SELECT %(id)s::bigint AS id) AS wanted
+LEFT JOIN penstock.job_item AS i ON i.job_id = wanted.id
+LEFT JOIN penstock.job_failure AS f ON f.job_id = wanted.id;

@@ -1,0 +1,84 @@
+-- name: present
+-- Locked in the order of their keys: two who save the same records wait for each other in one direction only.
+SELECT coalesce(json_agg(json_build_array(p.collection, p.key, p.id, p.version, p.data, p.score)), '[]')::text
+FROM (
+  SELECT r.collection, r.key, r.id, r.version, r.data, r.score
+  FROM jsonb_array_elements(%(keys)s::jsonb) AS k
+  JOIN penstock.record AS r ON r.collection = k ->> 0 AND r.key = k ->> 1
+  ORDER BY r.collection, r.key FOR NO KEY UPDATE OF r
+) AS p;
+
+-- name: keep_versions
+INSERT INTO penstock.record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at)
+SELECT r.id, r.version, r.data, r.score, r.source_id, r.run_id, r.snapshot_id, r.pipeline_version, r.updated_at, %(now)s
+FROM jsonb_array_elements(%(ids)s::jsonb) AS c JOIN penstock.record AS r ON r.id = c::bigint;
+
+-- name: update_records
+UPDATE penstock.record
+SET version = (u ->> 1)::bigint, data = u ->> 2, score = (u ->> 3)::double precision, source_id = (u ->> 4)::bigint,
+  run_id = (u ->> 5)::bigint, snapshot_id = (u ->> 6)::bigint, pipeline_version = u ->> 7, updated_at = %(now)s
+FROM jsonb_array_elements(%(updates)s::jsonb) AS u
+WHERE record.id = (u ->> 0)::bigint;
+
+-- name: insert_records
+-- One that somebody else has inserted meanwhile is left as it is, and missing from the count.
+INSERT INTO penstock.record (collection, key, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at)
+SELECT i ->> 0, i ->> 1, 1, i ->> 2, (i ->> 3)::double precision, (i ->> 4)::bigint, (i ->> 5)::bigint,
+  (i ->> 6)::bigint, i ->> 7, %(now)s
+FROM jsonb_array_elements(%(inserts)s::jsonb) AS i
+ORDER BY i ->> 0, i ->> 1
+ON CONFLICT (collection, key) DO NOTHING;
+
+-- name: count_collections
+INSERT INTO penstock.collection (name, records)
+SELECT d ->> 0, (d ->> 1)::bigint FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
+
+-- name: collections
+SELECT name, sum(records)::bigint FROM penstock.collection GROUP BY name ORDER BY name;
+
+-- name: pipeline_versions
+SELECT coalesce(json_object_agg(id, pipeline_version), '{}')::text
+FROM penstock.run WHERE id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+
+-- name: records
+SELECT coalesce(json_agg(json_build_object(
+  'key', r.key, 'data', r.data::json, 'score', r.score, 'source', s.key, 'run', r.run_id,
+  'version', r.version, 'updated_at', r.updated_at, 'snapshot_id', r.snapshot_id, 'pipeline_version', r.pipeline_version
+) ORDER BY r.key), '[]')::text
+FROM (
+  SELECT * FROM penstock.record WHERE collection = %(collection)s AND key > %(after_key)s ORDER BY key LIMIT %(limit)s
+) AS r
+JOIN penstock.source AS s ON s.id = r.source_id;
+
+-- name: versions
+SELECT coalesce(json_agg(json_build_object(
+  'key', %(key)s::text, 'data', v.data::json, 'score', v.score, 'source', s.key, 'run', v.run_id,
+  'version', v.version, 'updated_at', v.updated_at, 'snapshot_id', v.snapshot_id, 'pipeline_version', v.pipeline_version
+) ORDER BY v.version), '[]')::text
+FROM (
+  SELECT version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at
+  FROM penstock.record WHERE collection = %(collection)s AND key = %(key)s
+  UNION ALL
+  SELECT h.version, h.data, h.score, h.source_id, h.run_id, h.snapshot_id, h.pipeline_version, h.updated_at
+  FROM penstock.record_version AS h JOIN penstock.record AS r ON r.id = h.record_id
+  WHERE r.collection = %(collection)s AND r.key = %(key)s
+) AS v
+JOIN penstock.source AS s ON s.id = v.source_id;
+
+-- name: mark_checkpoints
+-- The last mark of a partition counts, as if they were written one by one.
+INSERT INTO penstock.checkpoint (source_id, partition, cursor, run_id, at)
+SELECT DISTINCT ON ((m.v ->> 0)::bigint, (m.v ->> 1) COLLATE "C")
+  (m.v ->> 0)::bigint, m.v ->> 1, m.v ->> 2, (m.v ->> 3)::bigint, %(now)s
+FROM jsonb_array_elements(%(marks)s::jsonb) WITH ORDINALITY AS m(v, n)
+ORDER BY (m.v ->> 0)::bigint, (m.v ->> 1) COLLATE "C", m.n DESC
+ON CONFLICT (source_id, partition) DO UPDATE SET cursor = excluded.cursor, run_id = excluded.run_id, at = excluded.at;
+
+-- name: checkpoints
+SELECT coalesce(json_object_agg(partition, cursor::json), '{}')::text
+FROM penstock.checkpoint WHERE source_id = %(source_id)s;
+
+-- name: add_signals
+INSERT INTO penstock.signal (name, data, source_id, run_id, at)
+SELECT s ->> 0, s ->> 1, (s ->> 2)::bigint, (s ->> 3)::bigint, %(now)s
+FROM jsonb_array_elements(%(signals)s::jsonb) AS s;

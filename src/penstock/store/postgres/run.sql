@@ -1,0 +1,118 @@
+-- name: known_run
+SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND key = %(key)s;
+
+-- name: add_run
+INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, actor, reason, created_at, first_event_id)
+VALUES (%(source_id)s, %(kind)s, 'queued', %(key)s, %(plan)s, %(pipeline_version)s, %(actor)s, %(reason)s, %(now)s,
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.event_id_seq))
+ON CONFLICT (source_id, key) DO NOTHING
+RETURNING id;
+
+-- name: add_stages
+INSERT INTO penstock.run_stage (run_id, stage, unit, priority, cpu, memory_mb)
+SELECT %(run_id)s, s.name, s.unit, s.priority, s.cpu, s.memory_mb
+FROM jsonb_to_recordset(%(stages)s::jsonb)
+  AS s(name text, unit text, priority bigint, cpu double precision, memory_mb double precision);
+
+-- name: stages
+SELECT coalesce(json_object_agg(stage, json_build_object('unit', unit, 'priority', priority)), '{}')::text
+FROM penstock.run_stage WHERE run_id = %(run_id)s;
+
+-- name: count_stages
+-- What the transaction moved, as a line of its own; `fold` adds it to the counters, which can't fall below zero.
+INSERT INTO penstock.tally (run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled)
+SELECT (d ->> 0)::bigint, d ->> 1, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 4)::bigint, (d ->> 5)::bigint,
+  (d ->> 6)::bigint, (d ->> 7)::bigint, (d ->> 8)::bigint, (d ->> 9)::bigint
+FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
+
+-- name: count_runs
+INSERT INTO penstock.tally (run_id, inserted, updated, unchanged, rejected, retried, throttled)
+SELECT (d ->> 0)::bigint, (d ->> 1)::bigint, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 4)::bigint,
+  (d ->> 5)::bigint, (d ->> 6)::bigint
+FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
+
+-- name: runs_with_a_closed_stage
+SELECT coalesce(json_agg(DISTINCT g.run_id), '[]')::text
+FROM jsonb_array_elements(%(touched)s::jsonb) AS t
+JOIN penstock.stage_count AS g ON g.run_id = (t ->> 0)::bigint AND g.stage = t ->> 1
+WHERE g.queued + g.running + g.waiting + g.held = 0;
+
+-- name: run_to_advance
+SELECT json_build_object(
+  'source_id', r.source_id, 'state', r.state, 'plan', r.plan::json,
+  'counts', (SELECT json_object_agg(g.stage, json_build_object(
+      'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
+      'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled))
+    FROM penstock.stage_count AS g WHERE g.run_id = r.id))::text
+FROM penstock.run AS r
+WHERE r.id = %(run_id)s AND r.state IN ('queued', 'running', 'paused');
+
+-- name: begin_runs
+UPDATE penstock.run SET state = 'running', started_at = %(now)s
+WHERE id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x) AND state = 'queued'
+RETURNING id, source_id;
+
+-- name: end_run_if_active
+UPDATE penstock.run SET state = %(state)s, finished_at = %(now)s, started_at = coalesce(started_at, %(now)s)
+WHERE id = %(id)s AND state IN ('queued', 'running', 'paused');
+
+-- name: pause_run_if_active
+UPDATE penstock.run SET state = 'paused', started_at = coalesce(started_at, %(now)s)
+WHERE id = %(id)s AND state IN ('queued', 'running')
+RETURNING source_id;
+
+-- name: resume_run_if_paused
+UPDATE penstock.run SET state = 'running' WHERE id = %(id)s AND state = 'paused' RETURNING source_id;
+
+-- name: cancel_run_if_active
+UPDATE penstock.run SET state = 'cancelled', finished_at = %(now)s
+WHERE id = %(id)s AND state IN ('draft', 'queued', 'running', 'paused')
+RETURNING source_id;
+
+-- name: reopen_run_if_ended_badly
+UPDATE penstock.run SET state = 'running', finished_at = NULL
+WHERE id = %(id)s AND state IN ('partial', 'failed')
+RETURNING source_id;
+
+-- name: run_state
+SELECT state, source_id FROM penstock.run WHERE id = %(id)s;
+
+-- name: active_run_of
+SELECT id FROM penstock.run
+WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') ORDER BY id LIMIT 1;
+
+-- name: runs
+SELECT coalesce(json_agg(json_build_object(
+  'id', r.id, 'source_id', r.source_id, 'source', s.key, 'kind', r.kind, 'state', r.state,
+  'actor', r.actor, 'reason', r.reason, 'pipeline_version', r.pipeline_version,
+  'created_at', r.created_at, 'started_at', r.started_at, 'finished_at', r.finished_at,
+  'inserted', r.inserted + t.inserted, 'updated', r.updated + t.updated, 'unchanged', r.unchanged + t.unchanged,
+  'rejected', r.rejected + t.rejected, 'retried', r.retried + t.retried, 'throttled', r.throttled + t.throttled,
+  'pages', g.pages, 'pages_done', g.pages_done, 'candidates', g.candidates,
+  'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
+  'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
+) ORDER BY r.id DESC), '[]')::text
+FROM (
+  SELECT * FROM penstock.run
+  WHERE (%(id)s::bigint IS NULL OR id = %(id)s)
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+    AND (NOT %(active_only)s OR state IN ('queued', 'running', 'paused'))
+  ORDER BY id DESC LIMIT %(limit)s
+) AS r
+JOIN penstock.source AS s ON s.id = r.source_id
+CROSS JOIN LATERAL (
+  SELECT coalesce(sum(inserted), 0)::bigint AS inserted, coalesce(sum(updated), 0)::bigint AS updated,
+    coalesce(sum(unchanged), 0)::bigint AS unchanged, coalesce(sum(rejected), 0)::bigint AS rejected,
+    coalesce(sum(retried), 0)::bigint AS retried, coalesce(sum(throttled), 0)::bigint AS throttled
+  FROM penstock.tally WHERE run_id = r.id AND id > r.folded_id
+) AS t
+CROSS JOIN LATERAL (
+  SELECT
+    coalesce(sum(c.queued + c.running + c.waiting + c.held + c.succeeded + c.skipped + c.quarantined + c.cancelled) FILTER (WHERE c.unit = 'page'), 0)::bigint AS pages,
+    coalesce(sum(c.succeeded + c.skipped + c.quarantined + c.cancelled) FILTER (WHERE c.unit = 'page'), 0)::bigint AS pages_done,
+    coalesce(sum(c.queued + c.running + c.waiting + c.held + c.succeeded + c.skipped + c.quarantined + c.cancelled) FILTER (WHERE c.unit = 'candidate'), 0)::bigint AS candidates,
+    sum(c.queued)::bigint AS queued, sum(c.running)::bigint AS running, sum(c.waiting)::bigint AS waiting,
+    sum(c.held)::bigint AS held, sum(c.succeeded)::bigint AS succeeded, sum(c.skipped)::bigint AS skipped,
+    sum(c.quarantined)::bigint AS quarantined, sum(c.cancelled)::bigint AS cancelled
+  FROM penstock.stage_count AS c WHERE c.run_id = r.id
+) AS g;

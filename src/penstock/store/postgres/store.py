@@ -1,0 +1,94 @@
+"""The Postgres store: all verbs of the seam over one database that many hosts share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from penstock.clock import Clock
+from penstock.errors import Refused
+from penstock.gates.lanes import LaneLimits
+from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.postgres.database import PostgresDatabase
+from penstock.store.reading import Reading
+from penstock.store.runs import Runs
+from penstock.store.store import Capacity, Keep, Kept, Turn
+from penstock.store.turn import Memory, take_turn
+from penstock.store.upkeep import Upkeep
+from penstock.store.workers import Workers
+
+FOLD_COLLECTIONS = 10_000
+
+
+class NoReserve:
+    """Space is the server's business."""
+
+    def hold(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        return None
+
+
+class PostgresStore(Runs, Workers, Reading, Upkeep):
+    """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
+
+    _db: PostgresDatabase
+    is_shared = True
+
+    def __init__(self, url: str, clock: Clock, *, time: Clock | None = None) -> None:
+        self._db = PostgresDatabase(url, clock, time=time)
+        self._memory = Memory()
+        self._reserve = NoReserve()
+
+    @property
+    def name(self) -> str:
+        return f"postgresql://{self._db.place}"
+
+    @property
+    def reserve(self) -> NoReserve:
+        return self._reserve
+
+    def close(self) -> None:
+        self._db.close()
+
+    def reopen(self) -> None:
+        """Make the connection anew."""
+        self._db.reopen()
+
+    def turn(
+        self,
+        worker: str,
+        ends: Sequence[Settlement | Flush],
+        capacity: Capacity,
+        limits: Mapping[int, LaneLimits],
+        kept: Sequence[Kept] = (),
+    ) -> Turn:
+        """Settle what ended, then claim what may start: durable when it returns.
+
+        An end whose attempt no longer owns its job is dropped with all its effects and listed as lost.
+        A worker that was buried settles nothing and is given nothing.
+        """
+        return take_turn(self._db, self._memory, worker, ends, capacity, limits, kept)
+
+    def has_changed(self) -> bool:
+        """Whether somebody has given a hint that there is work."""
+        return self._db.hints.has_come()
+
+    def prune(self, keep: Keep, limit: int = 1000) -> int:
+        dropped = super().prune(keep, limit)
+        with self._db.writing():
+            self._db.do("fold_collections", limit=FOLD_COLLECTIONS)
+        return dropped
+
+    def tidy(self) -> None:
+        return None
+
+    def quick_check(self) -> None:
+        self._db.now()
+
+    def backup(self, target: Path) -> Iterator[float]:
+        raise Refused(
+            f"{self.name} is a server's database, not a file",
+            "back it up with the server's own tools (pg_dump), or: penstock db copy",
+        )

@@ -1,0 +1,107 @@
+-- name: old_jobs
+-- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
+SELECT coalesce(json_agg(o.id), '[]')::text FROM (
+  SELECT job.id FROM penstock.run JOIN penstock.job ON job.run_id = run.id
+  WHERE run.finished_at < %(before)s AND job.state IN ('succeeded', 'skipped', 'cancelled')
+  LIMIT %(limit)s FOR UPDATE OF job SKIP LOCKED
+) AS o;
+
+-- name: drop_jobs
+DELETE FROM penstock.job WHERE id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+
+-- name: drop_items
+DELETE FROM penstock.job_item WHERE job_id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+
+-- name: drop_failures
+DELETE FROM penstock.job_failure WHERE job_id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+
+-- name: drop_events
+-- The journal is in the order of time, but for moments: where the first young line is, the old ones end.
+DELETE FROM penstock.event WHERE id IN (
+  SELECT id FROM penstock.event
+  WHERE id < coalesce((SELECT id FROM penstock.event WHERE at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
+  ORDER BY id LIMIT %(limit)s
+);
+
+-- name: drop_versions
+-- Counted from when it was superseded: the version before today's change may be years old and is still wanted.
+DELETE FROM penstock.record_version WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM penstock.record_version WHERE superseded_at < %(before)s
+  ORDER BY superseded_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+));
+
+-- name: drop_snapshots
+-- What a quarantined job fetched stays: it is the evidence.
+DELETE FROM penstock.snapshot WHERE id IN (
+  SELECT s.id FROM penstock.snapshot AS s
+  WHERE s.id < coalesce((SELECT id FROM penstock.snapshot WHERE fetched_at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
+    AND NOT EXISTS (
+      SELECT 1 FROM penstock.job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled')
+    )
+  ORDER BY s.id LIMIT %(limit)s
+);
+
+-- name: drop_unused_payloads
+-- Whole segments only: their files are what takes the space.
+DELETE FROM penstock.payload WHERE segment IN (
+  SELECT DISTINCT p.segment FROM penstock.payload AS p
+  WHERE NOT EXISTS (
+    SELECT 1 FROM penstock.payload AS q JOIN penstock.snapshot AS s ON s.hash = q.hash WHERE q.segment = p.segment
+  )
+);
+
+-- name: segments_in_use
+SELECT coalesce(json_agg(DISTINCT segment), '[]')::text FROM penstock.payload;
+
+-- name: miscounted_stages
+-- Counters that do not equal the rows they count.
+SELECT g.run_id, g.stage FROM penstock.stage_count AS g
+LEFT JOIN (
+  SELECT run_id, stage,
+    count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'running') AS running,
+    count(*) FILTER (WHERE state = 'waiting') AS waiting, count(*) FILTER (WHERE state = 'held') AS held,
+    count(*) FILTER (WHERE state = 'quarantined') AS quarantined
+  FROM penstock.job GROUP BY run_id, stage
+) AS c ON c.run_id = g.run_id AND c.stage = g.stage
+WHERE g.queued <> coalesce(c.queued, 0) OR g.running <> coalesce(c.running, 0)
+  OR g.waiting <> coalesce(c.waiting, 0) OR g.held <> coalesce(c.held, 0)
+  OR g.quarantined <> coalesce(c.quarantined, 0);
+
+-- name: ownerless_jobs
+SELECT id FROM penstock.job WHERE state = 'running' AND worker NOT IN (SELECT id FROM penstock.worker);
+
+-- name: jobs_without_item
+SELECT j.id FROM penstock.job AS j LEFT JOIN penstock.job_item AS i ON i.job_id = j.id WHERE i.job_id IS NULL;
+
+-- name: snapshots_without_payload
+SELECT s.id FROM penstock.snapshot AS s LEFT JOIN penstock.payload AS p ON p.hash = s.hash WHERE p.hash IS NULL;
+
+-- name: miscounted_collections
+SELECT coalesce(c.name, r.collection) FROM (
+  SELECT name, sum(records) AS records FROM penstock.collection GROUP BY name
+) AS c
+FULL JOIN (SELECT collection, count(*) AS records FROM penstock.record GROUP BY collection) AS r ON r.collection = c.name
+WHERE c.records IS DISTINCT FROM r.records;
+
+-- name: ended_runs_with_open_jobs
+-- Not cancelled ones: their jobs are swept in batches.
+SELECT r.id FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
+WHERE r.state IN ('completed', 'partial', 'failed')
+GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) > 0;
+
+-- name: active_runs_without_open_jobs
+SELECT r.id FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
+WHERE r.state IN ('queued', 'running', 'paused')
+GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) = 0;
+
+-- name: overview
+SELECT json_build_object(
+  'queued', coalesce(sum(g.queued), 0)::bigint, 'running', coalesce(sum(g.running), 0)::bigint,
+  'waiting', coalesce(sum(g.waiting), 0)::bigint, 'quarantined', coalesce(sum(g.quarantined), 0)::bigint,
+  'active_runs', (SELECT count(*) FROM penstock.run WHERE state IN ('queued', 'running', 'paused')),
+  'paused_sources', (SELECT count(*) FROM penstock.source WHERE paused_at IS NOT NULL),
+  'workers', (SELECT count(*) FROM penstock.worker WHERE lease_expires_at > %(now)s),
+  'records', (SELECT coalesce(sum(records), 0)::bigint FROM penstock.collection),
+  'next_due_at', (SELECT min(due_at) FROM penstock.job WHERE state = 'waiting'))::text
+FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
+WHERE r.state <> 'cancelled';
