@@ -4,6 +4,7 @@
     pooled_database   the same database by way of PgBouncer
     postgres          the server itself, shared by the whole run: never stop it
     pgbouncer         the PgBouncer before it, shared as well
+    proxy             a network before `postgres` that fails on command
     own_postgres      a server that this test may stop, restart and break
     each_postgres     the test runs once for each major version that this machine has
 
@@ -27,6 +28,7 @@ from tests.postgres.workspace import Workspace
 
 if TYPE_CHECKING:  # psycopg is only worth its import where a test wants a server
     from tests.postgres.pgbouncer import PgBouncer
+    from tests.postgres.proxy import Proxy
     from tests.postgres.server import Server
 
 WORKSPACE = pytest.StashKey[Workspace]()
@@ -120,6 +122,17 @@ def pgbouncer(postgres: Server) -> PgBouncer:
 @pytest.fixture
 def pooled_database(database: str, pgbouncer: PgBouncer) -> str:
     return pgbouncer.through(database)
+
+
+# The network between.
+
+
+@pytest.fixture
+def proxy(postgres: Server) -> Iterator[Proxy]:
+    from tests.postgres.proxy import Proxy
+
+    with Proxy(postgres.port) as between:
+        yield between
 
 
 # What can't be had.

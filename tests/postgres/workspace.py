@@ -45,9 +45,10 @@ class Workspace:
     owner_pid: int
 
     @classmethod
-    def of_this_run(cls) -> Workspace:
+    def of_this_run(cls, on_disk: bool = False) -> Workspace:
         """Choose a folder that is not there yet; call it in the process whose end is the end of the run."""
-        return cls(_roomy_folder() / f"penstock-test-{secrets.token_hex(4)}", os.getpid())
+        place = _temporary_folder() if on_disk else _roomy_folder()
+        return cls(place / f"penstock-test-{secrets.token_hex(4)}", os.getpid())
 
     @property
     def programs(self) -> Path:
