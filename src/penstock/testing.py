@@ -21,6 +21,7 @@ from types import TracebackType
 from penstock.clock import SyncedClock
 from penstock.engine.calls import Inline
 from penstock.engine.keeping import Keeper
+from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
 from penstock.engine.threads import InlineThreads
 from penstock.engine.worker import Assignment, Worker
@@ -145,12 +146,14 @@ class Simulation:
 
     def _worker(self) -> Worker:
         project = self._project
+        pacing = Pacing(self._store, Inline())
         return Worker(
             self._name,
             store=self._store,
             calls=Inline(),
             keeper=Keeper(self._name, self._snapshots, self._store, Inline(), self._clock),
-            fetcher=Fetcher(self._network, self._clock, self._rng),
+            pacing=pacing,
+            fetcher=Fetcher(self._network, self._clock, self._rng, pacing),
             performer=self._performer,
             assignments={
                 project.source_ids[key]: Assignment(source, project.graph(source))

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from penstock.gates.rates import Verdict, Want, give_places
 from penstock.sources.failures import FetchError
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import RawResponse, Request
@@ -56,5 +57,19 @@ class FakeNetwork:
         return [request.url for request in self.sent]
 
 
+@dataclass
+class FakeDoor:
+    """Gives places as the store does, and remembers them only here."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    next_at: dict[str, float] = field(default_factory=dict)
+
+    async def ask(self, want: Want) -> Verdict:
+        places = give_places([want], self.next_at, self.clock.now())
+        self.next_at |= places.next_at
+        return places.verdicts[0]
+
+
 def a_fetcher(network: FakeNetwork, clock: FakeClock | None = None) -> Fetcher:
-    return Fetcher(network, clock or FakeClock(), random.Random(7))
+    clock = clock or FakeClock()
+    return Fetcher(network, clock, random.Random(7), FakeDoor(clock))

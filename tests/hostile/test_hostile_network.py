@@ -24,7 +24,7 @@ from penstock.sources.failures import AddressRefused, FetchError, HostClosed
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork, RawResponse, Request
 from tests.hostile.loopback import Doors, Loopback, Names, Stream, answer, in_loop
-from tests.hostile.offline import FakeClock
+from tests.hostile.offline import FakeClock, FakeDoor
 from tests.unit.test_addresses import NO_URL, ODD_NUMBERS, REFUSED, SCHEMES
 
 PEM = Path(__file__).with_name("shop_test.pem")
@@ -198,7 +198,7 @@ async def test_a_redirect_inside_is_refused_hop_by_hop(status: int) -> None:
             async def close(self) -> None:
                 await inner.close()
 
-        fetcher = Fetcher(Shop(), SystemClock(), random.Random(7))
+        fetcher = Fetcher(Shop(), SystemClock(), random.Random(7), FakeDoor())
         for host in LOOPBACKS:
             for scheme in ("http://", "//"):
                 url = f"https://shop.example/?{scheme}{host}:{server.port}/"
@@ -534,4 +534,4 @@ async def test_a_whole_fetch_over_the_wire() -> None:
 
 
 def a_real_fetcher() -> Fetcher:
-    return Fetcher(AiohttpNetwork(), FakeClock(), random.Random(7))
+    return Fetcher(AiohttpNetwork(), FakeClock(), random.Random(7), FakeDoor())

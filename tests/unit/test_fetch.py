@@ -18,7 +18,6 @@ from penstock.sources.fetch import (
     Response,
 )
 from penstock.sources.network import RawResponse, Request
-from penstock.sources.pace import Pace
 from penstock.sources.retry_after import retry_after_s
 from tests.hostile.loopback import in_loop
 from tests.hostile.offline import FakeClock, FakeNetwork, a_fetcher, raw
@@ -344,13 +343,6 @@ def test_robots_never_learn_the_sources_credentials() -> None:
     fetched(network, policy=FetchPolicy(headers=CREDENTIALS))
     assert network.urls == ["https://shop.example/robots.txt", HERE]
     assert SECRET not in network.sent[0].headers.values()
-
-
-def test_pace_spreads_requests_evenly_and_forgets_idle_time() -> None:
-    pace = Pace()
-    assert [pace.reserve(100.0, 2.0) for _ in range(4)] == [0.0, 0.5, 1.0, 1.5]
-    assert pace.wait_s(100.0) == 2.0
-    assert [pace.reserve(500.0, 2.0) for _ in range(2)] == [0.0, 0.5]
 
 
 @in_loop

@@ -22,6 +22,7 @@ from typing import Any
 from penstock.clock import SyncedClock
 from penstock.engine.calls import Calls
 from penstock.engine.keeping import Keeper
+from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.trouble import Trouble
@@ -77,6 +78,7 @@ class Worker:
         store: Store,
         calls: Calls,
         keeper: Keeper,
+        pacing: Pacing,
         fetcher: Fetcher,
         performer: Callable[[Worker], Performer],
         assignments: Mapping[int, Assignment],
@@ -102,7 +104,7 @@ class Worker:
         self._rng = rng
         self._has_changed = has_changed
         self._admits = admits
-        self._trouble = keeper.trouble = Trouble(store, clock, tell)
+        self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell)
         self._performer = performer(self)
         self._news = asyncio.Event()
         keeper.on_kept = self._news.set
@@ -232,7 +234,10 @@ class Worker:
             else:
                 waiter.set_result(None)
         self._is_buried = self._is_buried or turn.is_buried
-        for host, closed_until in turn.closed_hosts.items():
+        self._close_hosts(turn.closed_hosts)
+
+    def _close_hosts(self, closed_hosts: Mapping[str, float]) -> None:
+        for host, closed_until in closed_hosts.items():
             self._fetcher.close_host(host, closed_until)
 
     async def _wait(self, turn: Turn | None, grace_ends: float | None) -> None:
@@ -300,7 +305,7 @@ class Worker:
         self._news.set()
 
     async def _review(self) -> None:
-        """Stop attempts whose job was cancelled or taken away meanwhile."""
+        """Stop attempts whose job was taken away meanwhile, and all requests to hosts that others closed."""
         now = self._clock.monotonic()
         is_idle = not self._works and not self._is_in_doubt
         if is_idle or now - self._reviewed_at < REVIEW_S:
@@ -311,6 +316,7 @@ class Worker:
             owned = await self._calls(lambda: self._store.still_owned(self.name, ids))
             for job_id in set(ids) - owned:
                 self._performer.cancel(job_id, "the job was taken from this attempt")
+            self._close_hosts(await self._calls(self._store.closed_hosts))
             if self._is_in_doubt:
                 self._put_back(await self._calls(lambda: self._store.jobs_of(self.name)))
 

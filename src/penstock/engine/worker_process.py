@@ -22,6 +22,7 @@ from penstock.clock import SyncedClock
 from penstock.engine.calls import InOneThread
 from penstock.engine.children import Children
 from penstock.engine.keeping import Keeper
+from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
 from penstock.engine.threads import Threads
 from penstock.engine.watchdog import PULSE_S, Watchdog
@@ -102,7 +103,8 @@ def build_worker(
     calls, keeping, rng = InOneThread("store"), InOneThread("snapshots"), random.Random()
     clock = SyncedClock(project.clock)
     keeper = Keeper(name, snapshots, index, keeping, clock)
-    fetcher = Fetcher(AiohttpNetwork(), clock, rng)
+    pacing = Pacing(store, calls)
+    fetcher = Fetcher(AiohttpNetwork(), clock, rng, pacing)
 
     def has_changed() -> bool:
         # Through the store's own connection, to which its own commits are no change.
@@ -123,6 +125,7 @@ def build_worker(
         store=store,
         calls=calls,
         keeper=keeper,
+        pacing=pacing,
         fetcher=fetcher,
         performer=performer,
         assignments=assignments,
@@ -141,6 +144,7 @@ def build_worker(
         await children.close()
         threads.close()
         keeper.close()
+        pacing.close()
         for thread in (calls, keeping):
             thread.close()
         snapshots.close()

@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
+from penstock.gates.rates import Want
 from penstock.sources import encoding
 from penstock.sources.addresses import Target, host_key, look_at
+from penstock.sources.door import Door
 from penstock.sources.failures import (
     AddressRefused,
     Disallowed,
@@ -26,7 +28,6 @@ from penstock.sources.failures import (
     safe_url,
 )
 from penstock.sources.network import Network, RawResponse, Request
-from penstock.sources.pace import Pace
 from penstock.sources.redirects import REDIRECTS, Hop, follow
 from penstock.sources.response import Response
 from penstock.sources.retry_after import DEFAULT_S, MOST_S, retry_after_s
@@ -48,8 +49,6 @@ __all__ = [
     "safe_url",
 ]
 
-# An attempt that would wait longer for its place gives up its slot and is told when to come back.
-MAX_PACE_WAIT_S = 5.0
 _AUTH = frozenset({401, 403, 407, 511})
 _TRANSIENT = frozenset({408, 425})
 _CLOSING = frozenset({429, 503})
@@ -58,13 +57,13 @@ _CLOSING = frozenset({429, 503})
 class Fetcher:
     """Fetches pages for every source of one worker; hosts that ask for a pause close for them all."""
 
-    def __init__(self, network: Network, clock: Clock, rng: random.Random) -> None:
+    def __init__(self, network: Network, clock: Clock, rng: random.Random, door: Door) -> None:
         self._network = network
         self._clock = clock
         self._rng = rng
+        self._door = door
         self._robots = Robots(network, clock)
         self._closed: dict[str, float] = {}
-        self._paces: dict[str, Pace] = {}
 
     async def fetch(
         self,
@@ -123,12 +122,11 @@ class Fetcher:
             raise HostClosed(target.host_key, until - self._clock.now(), target.text)
 
     async def _wait_for_place(self, target: Target, rate_per_s: float, source: str) -> None:
-        pace = self._paces.setdefault(source or target.host_key, Pace())
-        now = self._clock.monotonic()
-        if (wait_s := pace.wait_s(now)) > MAX_PACE_WAIT_S:
-            raise Paced(target.host_key, wait_s, target.text)
-        if (wait_s := pace.reserve(now, rate_per_s)) > 0.0:
-            await asyncio.sleep(wait_s)
+        verdict = await self._door.ask(Want(source or target.host_key, rate_per_s))
+        if verdict.gate:
+            raise Paced(target.host_key, verdict.wait_s, target.text)
+        if verdict.wait_s > 0.0:
+            await asyncio.sleep(verdict.wait_s)
 
     def _answer(self, url: str, hop: Hop, raw: RawResponse, is_conditional: bool) -> Response:
         is_unchanged = raw.status == 304 and is_conditional

@@ -20,13 +20,11 @@ class Pacing:
         who learns of its place late is late, and nobody is ever early.
         """
         keys = to_json(sorted({want.key for want in wants}))
-        verdicts = reserve(self._db, wants, keys)
-        if verdicts is None:
+        while (verdicts := reserve(self._db, wants, keys)) is None:
             # In a transaction of its own: new rows among locked ones could make two hosts wait in a circle.
             with self._db.writing():
                 self._db.do("add_paces", keys=keys)
-            verdicts = reserve(self._db, wants, keys)
-        return verdicts or []
+        return verdicts
 
 
 def reserve(db: Database, wants: Sequence[Want], keys: str) -> list[Verdict] | None:

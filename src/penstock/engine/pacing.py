@@ -1,0 +1,82 @@
+"""Pacing: requests that wait for their place in time ask the store for it, all of them in one call.
+
+While one call is under way, the next requests pile up and share the next one. The calls are made in the
+thread and over the connection of the worker's turns: a second writer in the same process would wait
+with it for the one lock of SQLite, and would look to it like somebody who has work for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from penstock.engine.calls import Calls
+from penstock.engine.trouble import RETRY_S, Trouble
+from penstock.errors import StoreError
+from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.store.store import Store
+
+_Asked = tuple[Want, asyncio.Future[Verdict]]
+
+
+class Pacing:
+    """The door to the network, kept by the store for all workers of all hosts."""
+
+    def __init__(self, store: Store, calls: Calls) -> None:
+        self._store = store
+        self._calls = calls
+        self._asked: list[_Asked] = []
+        self._asking: asyncio.Task[None] | None = None
+        self.trouble: Trouble | None = None
+
+    async def ask(self, want: Want) -> Verdict:
+        """May this request go out, and when?
+
+        Nothing goes out that the store did not give a place. While it can't be asked, requests wait as
+        long as they would for a place, and are then told to come back.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Verdict] = loop.create_future()
+        self._asked.append((want, answer))
+        if self._asking is None or self._asking.done():
+            self._asking = loop.create_task(self._ask_all())
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_S):
+                return await answer
+        except TimeoutError:
+            return Verdict(LONGEST_WAIT_S, "store")
+
+    def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def _ask_all(self) -> None:
+        while self._asked:
+            # Who was cancelled or gave up meanwhile needs no place any more.
+            batch = [(want, answer) for want, answer in self._asked if not answer.done()]
+            self._asked = []
+            try:
+                await self._ask_for(batch)
+            except StoreError as error:
+                self._asked = [*batch, *self._asked]
+                await asyncio.sleep(self._wait_s(error))
+
+    async def _ask_for(self, batch: list[_Asked]) -> None:
+        wants = [want for want, _ in batch]
+        verdicts = await self._calls(lambda: self._reserve(wants))
+        for (_, answer), verdict in zip(batch, verdicts, strict=True):
+            if not answer.done():
+                answer.set_result(verdict)
+
+    def _reserve(self, wants: list[Want]) -> list[Verdict]:
+        """In the store's thread: one transaction."""
+        if self.trouble is not None:
+            self.trouble.mend()
+        return self._store.reserve_places(wants)
+
+    def _wait_s(self, error: StoreError) -> float:
+        # What can't be waited for ends the worker: its next turn meets it too.
+        with suppress(StoreError):
+            if self.trouble is not None:
+                return self.trouble.wait_s(error)
+        return RETRY_S
