@@ -9,6 +9,7 @@ from penstock.clock import Clock
 from penstock.errors import Refused
 from penstock.gates.lanes import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.pacing import Pacing
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.reading import Reading
 from penstock.store.runs import Runs
@@ -30,7 +31,7 @@ class NoReserve:
         return None
 
 
-class PostgresStore(Runs, Workers, Reading, Upkeep):
+class PostgresStore(Runs, Workers, Pacing, Reading, Upkeep):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
 
     _db: PostgresDatabase
