@@ -13,35 +13,31 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench import product
+from bench import product, projects
 from bench import records as loads
 from bench.peers.bare_sqlite import rows_per_job
+from bench.projects import SQLITE, nothing, project_in, span, up, write
 from penstock import Project
 from penstock.engine.foreground import RunReport, run_foreground
 from penstock.engine.worker import Worker
 from penstock.engine.worker_process import SWITCH_INTERVAL_S, build_worker
-from penstock.jobs.job import NewJob
-from penstock.store.sqlite.store import SqliteStore
+from penstock.store.store import Store
 
-STAGE = "work"
 GIVE_UP_S = 60.0
 
 
 def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Enqueue all jobs, then let a worker process claim, perform and settle them."""
-    with _project(folder, _nothing(size["sources"])) as project:
+    with project_in(folder, nothing(size["sources"])) as project:
         runs = [project.run(key) for key in project.settings.sources]
         began = time.perf_counter()
-        _enqueue(project.store, runs, size["jobs"], size["chunk"])
+        projects.enqueue(project.store, runs, size["jobs"], size["chunk"])
         enqueue_seconds = time.perf_counter() - began
         run_foreground(project, runs, None, print)
-        drain_seconds, done = _span(project, runs)
+        drain_seconds, done = span(project, runs)
         rows = rows_per_job(project.store._db.connection, size["jobs"])
     return {
         "seconds": enqueue_seconds + drain_seconds,
@@ -54,10 +50,10 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def enqueue(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Enqueue all jobs, each with a key that makes it idempotent, and nothing more."""
-    with _project(folder, _nothing(size["sources"])) as project:
+    with project_in(folder, nothing(size["sources"])) as project:
         runs = [project.run(key) for key in project.settings.sources]
         began = time.perf_counter()
-        _enqueue(project.store, runs, size["jobs"], size["chunk"])
+        projects.enqueue(project.store, runs, size["jobs"], size["chunk"])
         seconds = time.perf_counter() - began
         rows = rows_per_job(project.store._db.connection, size["jobs"])
     return {"seconds": seconds, "done": size["jobs"], "rows": rows}
@@ -71,7 +67,7 @@ def site(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         "limits": {"concurrency": size["concurrency"]},
         "fetch": {"allow_private": True},
     }
-    with _project(folder, {"site.test": source}) as project:
+    with project_in(folder, {"site.test": source}) as project:
         report = _run(project, "site.test")
         product.check(set(_records(project.store, "product")), size["pages"])
     return {"seconds": report.seconds, "done": report.counts["pages_done"]}
@@ -86,7 +82,7 @@ def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         }
         for load in ("first", "second")
     }
-    with _project(folder, sources) as project:
+    with project_in(folder, sources) as project:
         _run(project, "first.test")
         report = _run(project, "second.test")
         saved = _records(project.store, "product")
@@ -96,8 +92,9 @@ def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def latency(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Start runs one by one from this process while `penstock up` waits in others."""
-    source = {"pipeline": "bench.pipelines:clock"}
-    with _project(folder, {"clock.test": source}) as project, _up(folder):
+    sources = {"clock.test": {"pipeline": "bench.pipelines:clock"}}
+    store = size.get("store", SQLITE)
+    with project_in(folder, sources, store) as project, up(folder):
         _started_after(project)  # until the worker is there
         waits_ms = [_started_after(project) * 1000 for _ in range(size["jobs"])]
     return _percentiles(waits_ms)
@@ -109,13 +106,14 @@ def claims(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     A few, so that the shortest queue is still nearly as long at the end. Memory is the worker's
     peak after as many turns again with the slots it has by default.
     """
-    _write(folder, _nothing(size["sources"]), {"slots": size["slots"]})
+    sources, store = nothing(size["sources"]), size.get("store", SQLITE)
+    write(folder, sources, {"slots": size["slots"]}, store)
     # In a process of its own: the memory that is measured below is the worker's alone.
     filling = [sys.executable, "-m", "bench.ours", json.dumps(size), str(folder)]
     subprocess.run(filling, check=True)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     turns_ms = _turns_ms(folder, size["turns"])
-    _write(folder, _nothing(size["sources"]), {})
+    write(folder, sources, {}, store)
     # Few enough that the queue outlasts them: a worker that has nothing to claim waits.
     _turns_ms(folder, min(size["turns"], size["backlog"] // 5000))
     return {**_percentiles(turns_ms), "rss_mb": _peak_rss_mb()}
@@ -134,7 +132,7 @@ class TimedProject(Project):
     enough: int
     worker: Worker | None = None
 
-    def open_store(self) -> SqliteStore:
+    def open_store(self) -> Store:
         store = super().open_store()
         turn = store.turn
         self.turns = []
@@ -165,52 +163,12 @@ async def _work_for(project: TimedProject, turns: int) -> None:
 
 def fill(size: dict[str, Any], folder: Path) -> None:
     """Queue the backlog."""
-    with _project_at(folder) as project:
+    with Project.load(folder) as project:
         runs = [project.run(key) for key in project.settings.sources]
-        _enqueue(project.store, runs, size["backlog"], size["chunk"])
-
-
-# Projects.
-
-
-@contextmanager
-def _project(folder: Path, sources: dict[str, Any]) -> Iterator[Project]:
-    _write(folder, sources, {})
-    with _project_at(folder) as project:
-        yield project
-
-
-def _project_at(folder: Path) -> Project:
-    return Project.load(folder)
-
-
-def _write(folder: Path, sources: dict[str, Any], worker: dict[str, Any]) -> None:
-    settings = {"project": "bench", "worker": worker, "sources": sources}
-    (folder / "penstock.yaml").write_text(json.dumps(settings))  # JSON is YAML too
-
-
-def _nothing(sources: int) -> dict[str, Any]:
-    return {
-        f"source-{number}.test": {"pipeline": "bench.pipelines:nothing"}
-        for number in range(sources)
-    }
+        projects.enqueue(project.store, runs, size["backlog"], size["chunk"])
 
 
 # Work.
-
-
-def _enqueue(store: SqliteStore, runs: list[int], jobs: int, chunk: int) -> None:
-    """Source by source, as a run enqueues its own jobs."""
-    per_source = jobs // len(runs)
-    for run_id in runs:
-        new = (_new_job(run_id, number) for number in range(per_source))
-        while batch := list(islice(new, chunk)):
-            store.enqueue(run_id, batch)
-
-
-def _new_job(run_id: int, number: int) -> NewJob:
-    url = f"https://example.test/{run_id}/{number}"
-    return NewJob(STAGE, url, f'{{"url":"{url}"}}'.encode())
 
 
 def _run(project: Project, source: str) -> RunReport:
@@ -220,31 +178,13 @@ def _run(project: Project, source: str) -> RunReport:
     return report
 
 
-def _span(project: Project, runs: list[int]) -> tuple[float, int]:
-    """From the first claim of these runs to the end of the last, and how many jobs they settled."""
-    rows = [project.require_run(run_id) for run_id in runs]
-    began = min(row.started_at or math.inf for row in rows)
-    ended = max(row.finished_at or math.inf for row in rows)
-    return ended - began, sum(row.succeeded for row in rows)
-
-
-def _records(store: SqliteStore, collection: str) -> dict[str, Any]:
+def _records(store: Store, collection: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     after = ""
     while page := store.records(collection, after):
         found.update((row.key, row.data) for row in page)
         after = page[-1].key
     return found
-
-
-@contextmanager
-def _up(folder: Path) -> Iterator[None]:
-    command = [sys.executable, "-m", "penstock", "up", "--project", str(folder)]
-    with subprocess.Popen(command) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
 
 
 def _started_after(project: Project) -> float:

@@ -10,34 +10,46 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.rounds import Measured
-from bench.workloads import Row
+from bench.table import Row
 
 MARKER = "<!-- Everything below this line is written by `make bench`. -->"
 COLUMNS = ("work", "Penstock", "peer", "ratio", "target", "")
 
 
-def show(rows: list[Row], console: Console) -> None:
-    table = Table(*COLUMNS, title="Penstock beside its peers")
-    for row in rows:
-        table.add_row(*_cells(row))
-    console.print(table)
+def show(tables: dict[str, list[Row]], console: Console) -> None:
+    for title, rows in tables.items():
+        table = Table(*COLUMNS, title=title)
+        for row in rows:
+            table.add_row(*_cells(row))
+        console.print(table)
 
 
 def write_page(
-    page: Path, rows: list[Row], measured: list[Measured], facts: dict[str, str], rounds: int
+    page: Path,
+    tables: dict[str, list[Row]],
+    measured: list[Measured],
+    facts: dict[str, str],
+    rounds: int,
 ) -> None:
     """Replace what was measured before; the head of the page, written by hand, stays as it is."""
     head = page.read_text().split(MARKER)[0].rstrip()
-    parts = [head, MARKER, _table(rows), _facts(facts, rounds), _spread(measured), _plots(page)]
+    parts = [
+        head,
+        MARKER,
+        *map(_table, tables.items()),
+        _facts(facts, rounds),
+        _spread(measured),
+        _plots(page),
+    ]
     page.write_text("\n\n".join(part for part in parts if part) + "\n")
 
 
 def write_json(
-    file: Path, rows: list[Row], measured: list[Measured], facts: dict[str, str]
+    file: Path, tables: dict[str, list[Row]], measured: list[Measured], facts: dict[str, str]
 ) -> None:
     document: dict[str, Any] = {
         "machine": facts,
-        "table": [vars(row) for row in rows],
+        "tables": {title: [vars(row) for row in rows] for title, rows in tables.items()},
         "rounds": {each.workload.name: each.results for each in measured},
     }
     file.write_text(json.dumps(document, indent=2) + "\n")
@@ -48,8 +60,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.work, row.ours, row.peer, row.ratio, row.target, verdict)
 
 
-def _table(rows: list[Row]) -> str:
-    return "## The table\n\n" + _markdown(COLUMNS, [_cells(row) for row in rows])
+def _table(titled: tuple[str, list[Row]]) -> str:
+    title, rows = titled
+    return f"## {title}\n\n" + _markdown(COLUMNS, [_cells(row) for row in rows])
 
 
 def _facts(facts: dict[str, str], rounds: int) -> str:

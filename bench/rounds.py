@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import site
+from bench import postgres, site
+from tests.postgres.server import Server
 
 Result = dict[str, Any]
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -43,6 +44,7 @@ class Workload:
     sides: tuple[Side, ...]
     site_pages: int = 0
     agree: tuple[str, ...] = ()
+    is_on_postgres: bool = False
 
 
 @dataclass
@@ -75,18 +77,30 @@ class Failed(Exception):
 
 
 def measure(workload: Workload, rounds: int, tell: Callable[[str], None]) -> Measured:
-    """Run all rounds of a workload; the site it crawls lives as long as they do."""
+    """Run all rounds of a workload; the site and the server it needs live as long as they do."""
     measured = Measured(workload, {side.name: [] for side in workload.sides})
     with ExitStack() as stack:
         extra: dict[str, Any] = {}
         if workload.site_pages:
             extra["origin"] = stack.enter_context(site.running(workload.site_pages))
+        server = stack.enter_context(postgres.running(SCRATCH)) if workload.is_on_postgres else None
         for number, side in _order(workload.sides, rounds):
-            result = _run(side, extra)
+            with _store(server) as store:
+                result = _run(side, {**extra, **store})
             measured.results[side.name].append(result)
-            tell(f"{workload.name:8} round {number}/{rounds}  {side.name:28} {_brief(result)}")
+            tell(f"{workload.name:10} round {number}/{rounds}  {side.name:28} {_brief(result)}")
     _insist_on_agreement(measured)
     return measured
+
+
+@contextmanager
+def _store(server: Server | None) -> Iterator[dict[str, Any]]:
+    """A database that nobody has used yet, where one is needed."""
+    if server is None:
+        yield {}
+        return
+    with postgres.database(server) as url:
+        yield {"store": url}
 
 
 def _order(sides: tuple[Side, ...], rounds: int) -> Iterator[tuple[int, Side]]:
@@ -141,7 +155,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _brief(result: Result) -> str:
-    if "seconds" in result:
+    if "done" in result:
         return f"{result['done'] / result['seconds']:>12,.0f} a second"
     return "  ".join(f"{name} {value:,.2f}" for name, value in result.items() if name != "points")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from bench import on_postgres
 from bench.rounds import Measured, Side, Workload
+from bench.table import MILLION, Row, Scale, claim_rows, latency_row, queued, rate_row
 from penstock.pipeline.outflow import CHUNK_ITEMS
 from penstock.settings import WorkerSettings
 
@@ -22,29 +23,6 @@ DLT_DEFAULTS = "dlt, no primary key"
 CONCURRENCY = 32
 # What Penstock does by default: so many jobs at once, so many children in a transaction.
 BATCH, CHUNK = WorkerSettings().slots, CHUNK_ITEMS
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table. `is_met` is None where the design names no target."""
-
-    work: str
-    ours: str
-    peer: str
-    ratio: str
-    target: str
-    is_met: bool | None
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much of everything: `--quick` only shows that it runs, `--large` adds the ten million."""
-
-    is_quick: bool = False
-    is_large: bool = False
-
-    def of(self, full: int, quick: int) -> int:
-        return quick if self.is_quick else full
 
 
 def noop(scale: Scale) -> Workload:
@@ -137,7 +115,7 @@ def claims(scale: Scale) -> Workload:
         unit="ms",
         sides=tuple(
             Side(
-                _queued(backlog),
+                queued(backlog),
                 "bench.ours:claims",
                 {
                     "backlog": backlog,
@@ -146,7 +124,7 @@ def claims(scale: Scale) -> Workload:
                     "chunk": 10_000,
                     "slots": 16,
                 },
-                rounds_at_most=1 if backlog > 1_000_000 else 3,
+                rounds_at_most=1 if backlog > MILLION else 3,
             )
             for backlog in backlogs(scale)
         ),
@@ -184,6 +162,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "latency": latency,
     "claims": claims,
     "sources": sources,
+    **on_postgres.WORKLOADS,
 }
 
 # The least ratio to each peer, from the design.
@@ -194,89 +173,18 @@ RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "records": ((DLT, 5.0), (DLT_DEFAULTS, 5.0)),
 }
 LATENCY_MS = {"p50_ms": 10.0, "p99_ms": 50.0}
-CLAIM_GROWTH = 1.5
-MEMORY_MB = 150.0
-MILLION = 1_000_000
 
 
 def rows(measured: Measured) -> list[Row]:
     """The lines a workload adds to the table."""
     name = measured.workload.name
     if name in RATES:
-        return [_rate_row(measured, peer, least) for peer, least in RATES[name]]
+        return [rate_row(measured, OURS, peer, least) for peer, least in RATES[name]]
     if name == "latency":
-        return [_latency_row(measured, part, most) for part, most in LATENCY_MS.items()]
+        return [latency_row(measured, OURS, part, most) for part, most in LATENCY_MS.items()]
     if name == "claims":
-        return _claim_rows(measured)
-    return []
-
-
-def _rate_row(measured: Measured, peer: str, least: float | None) -> Row:
-    unit = measured.workload.unit
-    ours, theirs = measured.rate(OURS), measured.rate(peer)
-    ratio = measured.ratio(OURS, peer)
-    return Row(
-        work=measured.workload.title,
-        ours=f"{ours:,.0f} {unit}",
-        peer=f"{peer}: {theirs:,.0f} {unit}",
-        ratio=f"{ratio:.2f} ×",
-        target="" if least is None else f"≥ {least:g} ×",
-        is_met=None if least is None else ratio >= least,
-    )
-
-
-def _latency_row(measured: Measured, part: str, most: float) -> Row:
-    ours = measured.median(OURS, part)
-    return Row(
-        work=f"{measured.workload.title}, {part[:3]}",
-        ours=f"{ours:.1f} ms",
-        peer="",
-        ratio="",
-        target=f"≤ {most:g} ms",
-        is_met=ours <= most,
-    )
-
-
-def _claim_rows(measured: Measured) -> list[Row]:
-    first, *others = [side.name for side in measured.workload.sides]
-    found = [
-        _growth_row(measured, part, first, other)
-        for other in others
-        for part in ("p50_ms", "p99_ms")
-    ]
-    if _queued(MILLION) in measured.results:
-        found.append(_memory_row(measured))
-    return found
-
-
-def _growth_row(measured: Measured, part: str, few: str, many: str) -> Row:
-    before, after = measured.median(few, part), measured.median(many, part)
-    return Row(
-        work=f"claim latency {part[:3]}, {few} → {many}",
-        ours=f"{after:.2f} ms",
-        peer=f"{few}: {before:.2f} ms",
-        ratio=f"{after / before:.2f} ×",
-        target=f"≤ {CLAIM_GROWTH:g} ×",
-        is_met=after / before <= CLAIM_GROWTH,
-    )
-
-
-def _memory_row(measured: Measured) -> Row:
-    rss = measured.median(_queued(MILLION), "rss_mb")
-    return Row(
-        work="memory of the worker with 1 million queued jobs",
-        ours=f"{rss:.0f} MB RSS",
-        peer="",
-        ratio="",
-        target=f"≤ {MEMORY_MB:g} MB",
-        is_met=rss <= MEMORY_MB,
-    )
-
-
-def _queued(backlog: int) -> str:
-    if backlog >= MILLION:
-        return f"{backlog // MILLION} million queued"
-    return f"{backlog // 1000} thousand queued"
+        return claim_rows(measured)
+    return on_postgres.rows(measured)
 
 
 def points(measured: Measured, part: str) -> list[tuple[int, float]]:

@@ -1,0 +1,167 @@
+"""What is measured on Postgres, at which size, by whom, and what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.rounds import Measured, Side, Workload
+from bench.table import MILLION, Row, Scale, claim_rows, latency_row, queued, rate_row
+from penstock.engine.worker import POLL_S
+from penstock.pipeline.outflow import CHUNK_ITEMS
+from penstock.settings import WorkerSettings
+
+OURS = "Penstock"
+OURS_POLLING = "Penstock, polling only"
+BARE = "bare SQL"
+BARE_JOURNAL = "bare SQL with keys and journal"
+PROCRASTINATE = "Procrastinate"
+CLEAN, HELD = "nothing held", "snapshot held"
+
+WORKERS = (1, 2, 4)
+# What Penstock does by default: so many jobs at once, so many children in a transaction.
+BATCH, CHUNK = WorkerSettings().slots, CHUNK_ITEMS
+
+
+def noop(scale: Scale) -> Workload:
+    shape = {"sources": 50, "chunk": CHUNK, "batch": BATCH}
+    many = {**shape, "jobs": scale.of(100_000, 20_000)}
+    fewer = {**shape, "jobs": scale.of(3_000, 500)}
+    return Workload(
+        name="pg-noop",
+        title="no-op jobs, enqueue → claim → settle, 50 sources",
+        unit="jobs/s",
+        is_on_postgres=True,
+        sides=(
+            *(
+                Side(_ours(count), "bench.ours_on_postgres:noop", {**many, "workers": count})
+                for count in WORKERS
+            ),
+            Side(BARE, "bench.peers.bare_postgres:noop", {**many, "has_journal": False}),
+            Side(BARE_JOURNAL, "bench.peers.bare_postgres:noop", {**many, "has_journal": True}),
+            # One process with ten jobs at once: neither more of them nor more processes were faster.
+            Side(
+                PROCRASTINATE,
+                "bench.peers.procrastinate_queue:drain",
+                {**fewer, "concurrency": 10, "processes": 1},
+                rounds_at_most=3,
+            ),
+        ),
+    )
+
+
+def _ours(workers: int) -> str:
+    return OURS if workers == 1 else f"{OURS}, {workers} workers"
+
+
+def held(scale: Scale) -> Workload:
+    seconds = 180 if scale.is_postgres_long else scale.of(30, 5)
+    size = {"seconds": seconds, "sources": 50, "chunk": CHUNK, "depth": 50_000}
+    return Workload(
+        name="pg-held",
+        title=f"no-op jobs while a snapshot is held for {seconds} s",
+        unit="jobs/s",
+        is_on_postgres=True,
+        sides=tuple(
+            Side(
+                name,
+                "bench.ours_on_postgres:held",
+                {**size, "is_held": name == HELD},
+                rounds_at_most=2,
+            )
+            for name in (CLEAN, HELD)
+        ),
+    )
+
+
+def latency(scale: Scale) -> Workload:
+    size = {"jobs": scale.of(300, 30)}
+    fewer = {"jobs": scale.of(60, 5)}
+    return Workload(
+        name="pg-latency",
+        title="enqueue in one process → start in another, idle system",
+        unit="ms",
+        is_on_postgres=True,
+        sides=(
+            Side(OURS, "bench.ours:latency", {**size, "listens": True}),
+            # It waits for most of a second each time.
+            Side(OURS_POLLING, "bench.ours:latency", {**fewer, "listens": False}, rounds_at_most=3),
+        ),
+    )
+
+
+def claims(scale: Scale) -> Workload:
+    backlogs = [1_000, 20_000] if scale.is_quick else [10_000, MILLION]
+    size = {"turns": scale.of(400, 40), "sources": 50, "chunk": 10_000, "slots": 16}
+    return Workload(
+        name="pg-claims",
+        title="claim latency",
+        unit="ms",
+        is_on_postgres=True,
+        sides=tuple(
+            Side(
+                queued(backlog),
+                "bench.ours:claims",
+                {**size, "backlog": backlog},
+                rounds_at_most=3,
+            )
+            for backlog in backlogs
+        ),
+    )
+
+
+WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
+    "pg-noop": noop,
+    "pg-held": held,
+    "pg-latency": latency,
+    "pg-claims": claims,
+}
+
+LATENCY_MS = {
+    OURS: {"p50_ms": 10.0, "p99_ms": 50.0},
+    OURS_POLLING: {"p50_ms": POLL_S * 1000, "p99_ms": POLL_S * 1000},
+}
+
+
+def rows(measured: Measured) -> list[Row]:
+    """The lines a workload adds to the table."""
+    match measured.workload.name:
+        case "pg-noop":
+            return _noop_rows(measured)
+        case "pg-held":
+            return _held_rows(measured)
+        case "pg-latency":
+            return [
+                latency_row(measured, side, part, most, f"{measured.workload.title}, {how}")
+                for side, how in ((OURS, "NOTIFY"), (OURS_POLLING, "polling only"))
+                for part, most in LATENCY_MS[side].items()
+            ]
+        case "pg-claims":
+            return claim_rows(measured)
+    return []
+
+
+def _noop_rows(measured: Measured) -> list[Row]:
+    found = [
+        rate_row(measured, _ours(1), peer, least)
+        for peer, least in ((BARE, 0.4), (BARE_JOURNAL, None), (PROCRASTINATE, 10.0))
+    ]
+    for count in WORKERS[1:]:
+        work = f"the same with {count} worker processes"
+        found.append(rate_row(measured, _ours(count), BARE, 0.4, work))
+        found.append(rate_row(measured, _ours(count), OURS, None, work))
+    return found
+
+
+def _held_rows(measured: Measured) -> list[Row]:
+    title = measured.workload.title
+    whole = rate_row(measured, HELD, CLEAN, 0.8, f"{title}, all of the time")
+    before, after = (measured.median(side, "late_rate") for side in (CLEAN, HELD))
+    late = Row(
+        work=f"{title}, last quarter of the time",
+        ours=f"{after:,.0f} jobs/s",
+        peer=f"{CLEAN}: {before:,.0f} jobs/s",
+        ratio=f"{after / before:.2f} ×",
+        target="≥ 0.8 ×",
+        is_met=after / before >= 0.8,
+    )
+    return [whole, late]

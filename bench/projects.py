@@ -1,0 +1,76 @@
+"""Projects to measure with: written, filled, worked off."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from penstock import Project
+from penstock.jobs.job import NewJob
+from penstock.store.store import Store
+
+STAGE = "work"
+# Where a project keeps its store if nobody says otherwise.
+SQLITE = "sqlite:penstock.db"
+
+
+@contextmanager
+def project_in(folder: Path, sources: dict[str, Any], store: str = SQLITE) -> Iterator[Project]:
+    write(folder, sources, {}, store)
+    with Project.load(folder) as project:
+        yield project
+
+
+def write(
+    folder: Path, sources: dict[str, Any], worker: dict[str, Any], store: str = SQLITE
+) -> None:
+    settings = {"project": "bench", "store": store, "worker": worker, "sources": sources}
+    (folder / "penstock.yaml").write_text(json.dumps(settings))  # JSON is YAML too
+
+
+def nothing(sources: int) -> dict[str, Any]:
+    """So many sources whose jobs do nothing."""
+    return {
+        f"source-{number}.test": {"pipeline": "bench.pipelines:nothing"}
+        for number in range(sources)
+    }
+
+
+def enqueue(store: Store, runs: list[int], jobs: int, chunk: int) -> None:
+    """Source by source, as a run enqueues its own jobs."""
+    per_source = jobs // len(runs)
+    for run_id in runs:
+        new = (new_job(run_id, number) for number in range(per_source))
+        while batch := list(islice(new, chunk)):
+            store.enqueue(run_id, batch)
+
+
+def new_job(run_id: int, number: int) -> NewJob:
+    url = f"https://example.test/{run_id}/{number}"
+    return NewJob(STAGE, url, f'{{"url":"{url}"}}'.encode())
+
+
+def span(project: Project, runs: list[int]) -> tuple[float, int]:
+    """From the first claim of these runs to the end of the last, and how many jobs they settled."""
+    rows = [project.require_run(run_id) for run_id in runs]
+    began = min(row.started_at or math.inf for row in rows)
+    ended = max(row.finished_at or math.inf for row in rows)
+    return ended - began, sum(row.succeeded for row in rows)
+
+
+@contextmanager
+def up(folder: Path) -> Iterator[None]:
+    """`penstock up` in processes of its own."""
+    command = [sys.executable, "-m", "penstock", "up", "--project", str(folder)]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
