@@ -16,6 +16,7 @@ import asyncio
 import random
 import selectors
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from types import TracebackType
 
 from penstock.clock import SyncedClock
@@ -31,7 +32,14 @@ from penstock.sources.fetch import Fetcher
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import EventRow
 
-__all__ = ["ScriptedNetwork", "Simulation", "VirtualClock", "VirtualLoop", "journal"]
+__all__ = [
+    "ScriptedNetwork",
+    "Simulation",
+    "VirtualClock",
+    "VirtualLoop",
+    "journal",
+    "run_together",
+]
 
 EPOCH = 1_800_000_000.0
 Script = Callable[[Request], Awaitable[RawResponse]]
@@ -130,9 +138,10 @@ class Simulation:
 
     def run(self) -> None:
         """Work until every run has ended."""
-        self._loop.run_until_complete(self._work())
+        self._loop.run_until_complete(self.work())
 
-    async def _work(self) -> None:
+    async def work(self) -> None:
+        """The same as a coroutine, to be run beside others."""
         worker = self._worker()
         beating = asyncio.create_task(self._beat())
         try:
@@ -170,6 +179,21 @@ class Simulation:
 
     def _performer(self, worker: Worker) -> Performer:
         return Performer(clock=self._clock, services=worker, threads=InlineThreads())
+
+
+def run_together(clock: VirtualClock, *simulations: Simulation) -> None:
+    """Work until every run has ended, with several workers at once, as on several hosts.
+
+    Each has a project of its own, loaded from the same folder, and all have the same clock.
+    """
+
+    async def work() -> None:
+        async with asyncio.TaskGroup() as together:
+            for simulation in simulations:
+                together.create_task(simulation.work())
+
+    with closing(VirtualLoop(clock)) as loop:
+        loop.run_until_complete(work())
 
 
 def journal(project: Project) -> list[EventRow]:
