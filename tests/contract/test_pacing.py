@@ -1,0 +1,161 @@
+"""Places in time: however many connections reserve them, each is given once, and none too soon."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+import pytest
+
+from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.store.store import Store
+from penstock.testing import VirtualClock
+from tests.contract.scenes import World
+
+SHOP = "acme.com"
+
+
+def waits(verdicts: list[Verdict]) -> list[tuple[float, str]]:
+    return [(round(verdict.wait_s, 5), verdict.gate) for verdict in verdicts]
+
+
+def reserve(world: World, *wants: Want) -> list[tuple[float, str]]:
+    return waits(world.store.reserve_places(wants))
+
+
+def test_places_of_one_source_follow_each_other_by_its_rate(world: World) -> None:
+    want = Want(SHOP, 2.0)
+    assert reserve(world, want) == [(0, "")]
+    assert reserve(world, want, want) == [(0.5, ""), (1, "")]
+    world.clock.advance(0.25)
+    assert reserve(world, want) == [(1.25, "")]
+    world.clock.advance(100)
+    assert reserve(world, want, want) == [(0, ""), (0.5, "")]
+
+
+def test_one_call_answers_for_many_sources_in_the_order_asked(world: World) -> None:
+    first, second = Want("zoo.org", 1.0), Want("acme.com", 10.0)
+    assert reserve(world, first, second, first, second) == [(0, ""), (0, ""), (1, ""), (0.1, "")]
+    assert reserve(world, second, Want("новости.рф", 5.0), first) == [(0.2, ""), (0, ""), (2, "")]
+    assert reserve(world) == []
+
+
+def test_what_would_wait_too_long_takes_no_place(world: World) -> None:
+    want = Want(SHOP, 0.5)
+    assert reserve(world, *[want] * 4) == [(0, ""), (2, ""), (4, ""), (6, "rate")]
+    before = world.dump()["pace"]
+    assert reserve(world, want, want) == [(6, "rate"), (6, "rate")]
+    assert world.dump()["pace"] == before
+    world.clock.advance(6)
+    assert reserve(world, want, want) == [(0, ""), (2, "")]
+
+
+def test_a_changed_rate_holds_from_the_next_reservation_on(world: World) -> None:
+    assert reserve(world, Want(SHOP, 1 / 3600)) == [(0, "")]
+    assert reserve(world, Want(SHOP, 10.0)) == [(LONGEST_WAIT_S + 0.1, "rate")]
+    world.clock.advance(LONGEST_WAIT_S + 0.1)
+    assert reserve(world, Want(SHOP, 10.0), Want(SHOP, 10.0)) == [(0, ""), (0.1, "")]
+
+
+@pytest.mark.parametrize("step_s", [-86_400.0, -3.0, 86_400.0])
+def test_a_clock_that_was_set_costs_seconds_and_not_hours(world: World, step_s: float) -> None:
+    want = Want(SHOP, 1.0)
+    reserve(world, want, want)
+    world.clock.advance(step_s)
+    [verdict] = world.store.reserve_places([want])
+    assert verdict.wait_s <= LONGEST_WAIT_S + 1.0 + 1e-5
+    world.clock.advance(verdict.wait_s)
+    [verdict] = world.store.reserve_places([want])
+    assert not verdict.gate
+
+
+class Late(VirtualClock):
+    """The clock of somebody who is held up right after it looked at the time."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._clock = world.clock
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def now(self) -> float:
+        now = self._clock.now()
+        happens, self.meanwhile = self.meanwhile, lambda: None
+        happens()
+        return now
+
+
+def test_a_place_counts_from_when_it_is_given_not_from_when_it_was_asked_for(world: World) -> None:
+    """A time read before waiting for others would be handed out again to the next who asks."""
+    want, clock = Want(SHOP, 1.0), Late(world)
+    reserve(world, want)
+    held_up = world.kind.open(world.path, clock)
+
+    def others_go_first() -> None:
+        world.clock.advance(10)
+        assert reserve(world, want) == [(0, "")]
+        world.clock.advance(10)
+
+    clock.meanwhile = others_go_first
+    assert waits(held_up.reserve_places([want])) == [(0, "")]
+    held_up.close()
+
+    assert reserve(world, want) == [(1, "")]
+
+
+def shuffled(seed: int, keys: list[str], rate: float) -> list[Want]:
+    found = [Want(key, rate) for key in keys]
+    random.Random(seed).shuffle(found)
+    return found
+
+
+@pytest.mark.parametrize("connections", [2, 8])
+def test_connections_that_reserve_at_the_same_time_never_share_a_place(
+    world: World, connections: int
+) -> None:
+    """Time stands still, so every place given must be another one, in a row without gaps."""
+    keys, rate, rounds = ["a.org", "b.org", "c.org"], 100.0, 400 // connections
+
+    def ask(number: int) -> list[tuple[str, float]]:
+        store: Store = world.kind.open(world.path, world.clock)
+        given: list[tuple[str, float]] = []
+        for turn in range(rounds):
+            wants = shuffled(number * 1000 + turn, keys[: 1 + turn % 3], rate)
+            verdicts = store.reserve_places(wants)
+            assert not any(verdict.gate for verdict in verdicts)
+            given += [(w.key, v.wait_s) for w, v in zip(wants, verdicts, strict=True)]
+        store.close()
+        return given
+
+    with ThreadPoolExecutor(connections) as threads:
+        given = [place for places in threads.map(ask, range(connections)) for place in places]
+
+    for key in keys:
+        mine = sorted(wait_s for asked, wait_s in given if asked == key)
+        assert mine == pytest.approx([n / rate for n in range(len(mine))], abs=1e-4)
+
+
+@pytest.mark.parametrize("connections", [2, 8])
+def test_rate_holds_over_all_connections_while_time_passes(world: World, connections: int) -> None:
+    """Whenever it is, no more have gone out since the beginning than the rate allows."""
+    want, began, clock_hand = Want(SHOP, 20.0), world.clock.now(), Lock()
+
+    def ask(number: int) -> list[float]:
+        store: Store = world.kind.open(world.path, world.clock)
+        chance, sent_at = random.Random(number), []
+        for _ in range(240 // connections):
+            [verdict] = store.reserve_places([want])
+            if not verdict.gate:
+                sent_at.append(world.clock.now() + verdict.wait_s)
+            with clock_hand:
+                world.clock.advance(chance.uniform(0.0, 0.05))
+        store.close()
+        return sent_at
+
+    with ThreadPoolExecutor(connections) as threads:
+        sent_at = sorted(at for times in threads.map(ask, range(connections)) for at in times)
+
+    assert len(sent_at) > 50
+    for count, at in enumerate(sent_at):
+        assert count <= (at - began) * want.rate_per_s + 1e-3
