@@ -27,7 +27,7 @@ from penstock.engine.perform import Performer
 from penstock.engine.threads import InlineThreads
 from penstock.engine.worker import Assignment, Worker
 from penstock.project import Project
-from penstock.snapshots import SnapshotStore
+from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import EventRow
@@ -120,7 +120,7 @@ class Simulation:
         self._rng = random.Random(seed)
         self._store = project.store
         self._name = f"sim-{seed}"
-        self._snapshots = SnapshotStore(project.settings.snapshots, self._name)
+        self._snapshots = open_snapshots(project.settings.snapshots, self._name)
         self._network = network
 
     def __enter__(self) -> Simulation:

@@ -19,8 +19,7 @@ from penstock.gates.lanes import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.project import Project
 from penstock.settings import load_settings
-from penstock.snapshots import Place, SnapshotStore
-from penstock.snapshots import store as snapshot_store
+from penstock.snapshots import Place, directory, open_snapshots
 from penstock.sources.network import RawResponse, Request
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity, JobFilter, Kept, Turn
@@ -161,14 +160,14 @@ def work(folder: Path, plan: Plan | None, acks: Path, seed: int) -> None:
     """Do what `penstock run` does: take over from whoever died, have one run, and work it off."""
     project = CrashingProject(folder, plan, acks)
     if plan is not None:
-        vars(snapshot_store)["os"] = FaultyOs(plan)
+        vars(directory)["os"] = FaultyOs(plan)
     try:
         take_over(project)
         if not project.store.runs():
             project.run("shop")
         finish(project, acks, seed)
     finally:
-        vars(snapshot_store)["os"] = os
+        vars(directory)["os"] = os
         project.close()
 
 
@@ -213,7 +212,7 @@ def problems_after_crash(folder: Path, acks: Path) -> list[str]:
 
 
 def _lost_pages(project: Project, wanted: list[tuple[int, str]]) -> list[str]:
-    snapshots = SnapshotStore(project.settings.snapshots, "reader")
+    snapshots = open_snapshots(project.settings.snapshots, "reader")
     found = []
     for job_id, url in wanted:
         row = project.store.snapshot_of(job_id, url)

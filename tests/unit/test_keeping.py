@@ -10,7 +10,8 @@ from penstock.engine.keeping import Keeper
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreFull
 from penstock.jobs.job import Claimed
-from penstock.snapshots import Capture, Place, SnapshotStore
+from penstock.snapshots import Capture, Place
+from penstock.snapshots.directory import DirectorySnapshots
 from penstock.sources.response import Response
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import VirtualClock, VirtualLoop
@@ -18,7 +19,7 @@ from penstock.testing import VirtualClock, VirtualLoop
 JOB = Claimed(1, 1, 1, "extract", "k", 1, 0, 0, 0, False, "null")
 
 
-class Watched(SnapshotStore):
+class Watched(DirectorySnapshots):
     """Snapshots that remember what was synced, and whose disk is full for the first few writes."""
 
     def __init__(self, root: Path, full_for: int = 0) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from penstock.errors import StoreCorrupt, StoreError, StoreFull
-from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
+from penstock.snapshots import Capture, Place, content_hash
+from penstock.snapshots.directory import DirectorySnapshots
 
 PAGE = Capture(
     url="https://shop.example/a?b=1",
@@ -33,7 +34,7 @@ def files(root: Path) -> list[Path]:
 
 
 def test_what_is_appended_is_read_again(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     pages = [a_page(n, n * 100) for n in range(50)]
     places = store.append(pages)
     store.sync()
@@ -43,10 +44,10 @@ def test_what_is_appended_is_read_again(tmp_path: Path) -> None:
 
 
 def test_another_process_reads_it_and_appends_beside_it(tmp_path: Path) -> None:
-    first = SnapshotStore(tmp_path, "one")
+    first = DirectorySnapshots(tmp_path, "one")
     [old] = first.append([PAGE])
     first.close()
-    second = SnapshotStore(tmp_path, "one")
+    second = DirectorySnapshots(tmp_path, "one")
     [new] = second.append([PAGE])
     assert old.segment != new.segment
     assert second.read(old) == second.read(new) == PAGE
@@ -54,7 +55,7 @@ def test_another_process_reads_it_and_appends_beside_it(tmp_path: Path) -> None:
 
 
 def test_two_writers_of_one_name_never_share_a_segment(tmp_path: Path) -> None:
-    one, two = SnapshotStore(tmp_path, "same"), SnapshotStore(tmp_path, "same")
+    one, two = DirectorySnapshots(tmp_path, "same"), DirectorySnapshots(tmp_path, "same")
     [first], [second] = one.append([a_page(1)]), two.append([a_page(2)])
     assert first.segment != second.segment
     assert one.read(second) == a_page(2)
@@ -73,7 +74,7 @@ def test_two_writers_of_one_name_never_share_a_segment(tmp_path: Path) -> None:
 def test_nothing_from_outside_can_break_a_record(
     tmp_path: Path, url: str, status: int, headers: dict[str, str], body: bytes, at: int
 ) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     before, place, after = store.append(
         [a_page(1), Capture(url, status, headers, body, at), a_page(2)]
     )
@@ -84,7 +85,7 @@ def test_nothing_from_outside_can_break_a_record(
 
 
 def test_a_line_break_from_outside_forges_no_header(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     evil = replace(
         PAGE,
         url="https://a/\r\nWARC-Target-URI: https://evil/",
@@ -98,7 +99,7 @@ def test_a_line_break_from_outside_forges_no_header(tmp_path: Path) -> None:
 
 
 def test_web_archive_tools_can_read_a_segment(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     store.append([PAGE, a_page(1), a_page(2, 5000)])
     store.close()
     [segment] = files(tmp_path)
@@ -116,7 +117,7 @@ def test_web_archive_tools_can_read_a_segment(tmp_path: Path) -> None:
 
 
 def test_every_damaged_byte_of_a_record_is_noticed(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     place = store.append([a_page(1), a_page(2), a_page(3)])[1]
     [segment] = files(tmp_path)
     whole = segment.read_bytes()
@@ -133,7 +134,7 @@ def test_every_damaged_byte_of_a_record_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_record_of_another_content_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     one, two = store.append([a_page(1), a_page(2)])
     for wrong in (
         replace(one, hash=two.hash),
@@ -151,14 +152,14 @@ def test_a_record_of_another_content_is_not_taken_for_this_one(tmp_path: Path) -
 
 
 def test_half_a_record_at_the_end_harms_nothing(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     whole, torn = store.append([a_page(1), a_page(2)])
     store.sync()
     [segment] = files(tmp_path)
     written = segment.read_bytes()
     for end in range(torn.offset, torn.offset + torn.length, 7):
         segment.write_bytes(written[:end])
-        successor = SnapshotStore(tmp_path, "one")
+        successor = DirectorySnapshots(tmp_path, "one")
         [new] = successor.append([a_page(3)])
         assert successor.read(whole) == a_page(1)
         assert successor.read(new) == a_page(3)
@@ -169,7 +170,7 @@ def test_half_a_record_at_the_end_harms_nothing(tmp_path: Path) -> None:
 
 
 def test_a_full_segment_is_followed_by_the_next(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one", max_segment_bytes=1000)
+    store = DirectorySnapshots(tmp_path, "one", max_segment_bytes=1000)
     places = [place for n in range(20) for place in store.append([a_page(n)])]
     store.sync()
     assert len({place.segment for place in places}) > 3
@@ -179,12 +180,12 @@ def test_a_full_segment_is_followed_by_the_next(tmp_path: Path) -> None:
 
 
 def test_a_removed_segment_is_gone_and_the_open_one_cannot_be_removed(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one", max_segment_bytes=1)
+    store = DirectorySnapshots(tmp_path, "one", max_segment_bytes=1)
     [old], [new] = store.append([a_page(1)]), store.append([a_page(2)])
-    store.remove(old.segment)
-    store.remove(old.segment)
+    store.remove([old.segment])
+    store.remove([old.segment])
     with pytest.raises(StoreError):
-        store.remove(new.segment)
+        store.remove([new.segment])
     with pytest.raises(StoreCorrupt):
         store.read(old)
     assert store.read(new) == a_page(2)
@@ -198,17 +199,17 @@ NAMES = ["", ".", "..", "../x", "/etc/passwd", "a\0b", "%2e%2e", "x" * 5000, "\u
 def test_no_name_from_outside_becomes_a_path(tmp_path: Path, name: str) -> None:
     root = tmp_path / "root"
     if "\ud800" not in name:
-        store = SnapshotStore(root, name)
+        store = DirectorySnapshots(root, name)
         store.append([PAGE])
         store.close()
         [segment] = files(root)
         assert segment.name.endswith("-000001.warc.gz")
-    store = SnapshotStore(root, "other")
+    store = DirectorySnapshots(root, "other")
     for segment_name in (name, f"{name}-000001", f"0123456789abcdef-000001/{name}"):
         with pytest.raises(StoreError):
             store.read(Place("0" * 64, segment_name, 0, 10))
         with pytest.raises(StoreError):
-            store.remove(segment_name)
+            store.remove([segment_name])
     store.close()
     assert files(tmp_path) == [root]
 
@@ -216,25 +217,25 @@ def test_no_name_from_outside_becomes_a_path(tmp_path: Path, name: str) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.text(alphabet="./\\%2e\0abc0123456789-~:", max_size=40))
 def test_fuzzed_segment_names_open_nothing(tmp_path: Path, name: str) -> None:
-    store = SnapshotStore(tmp_path / "root", "one")
+    store = DirectorySnapshots(tmp_path / "root", "one")
     with pytest.raises(StoreCorrupt):
         store.read(Place("0" * 64, name, 0, 10))
     store.close()
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
-    elsewhere = SnapshotStore(tmp_path / "elsewhere", "one")
+    elsewhere = DirectorySnapshots(tmp_path / "elsewhere", "one")
     [place] = elsewhere.append([PAGE])
     elsewhere.close()
     [outside] = files(tmp_path / "elsewhere")
     whole = outside.read_bytes()
-    store = SnapshotStore(tmp_path / "root", "one")
+    store = DirectorySnapshots(tmp_path / "root", "one")
     store.append([PAGE])
     planted = place.segment[:-1] + "2"
     (tmp_path / "root" / f"{planted}.warc.gz").symlink_to(outside)
     with pytest.raises(StoreCorrupt):
         store.read(replace(place, segment=planted))
-    fresh = SnapshotStore(tmp_path / "root", "one")
+    fresh = DirectorySnapshots(tmp_path / "root", "one")
     fresh.append([PAGE])
     assert outside.read_bytes() == whole
     fresh.close()
@@ -244,7 +245,7 @@ def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
 def test_a_full_disk_loses_nothing_and_work_goes_on_when_there_is_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     [before] = store.append([a_page(1)])
     real_write, calls = os.write, 0
 
@@ -269,7 +270,7 @@ def test_a_full_disk_loses_nothing_and_work_goes_on_when_there_is_space(
 def test_a_failed_sync_is_told_and_leaves_the_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     [lost] = store.append([a_page(1)])
 
     def fail(_: int) -> None:
@@ -286,7 +287,7 @@ def test_a_failed_sync_is_told_and_leaves_the_segment(
 
 
 def test_nothing_is_written_for_nothing(tmp_path: Path) -> None:
-    store = SnapshotStore(tmp_path, "one")
+    store = DirectorySnapshots(tmp_path, "one")
     assert store.append([]) == []
     store.sync()
     store.close()
@@ -296,4 +297,4 @@ def test_nothing_is_written_for_nothing(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="snapshots"):
-        SnapshotStore(tmp_path / "file" / "root", "one")
+        DirectorySnapshots(tmp_path / "file" / "root", "one")

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Any
 
-from penstock.engine.upkeep import SEGMENTS_EVERY_S, Upkeep
+import pytest
+
+from penstock.engine.sweep import EVERY_S, Sweep
+from penstock.engine.upkeep import Upkeep
+from penstock.errors import StoreError
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.settings import Retention
-from penstock.snapshots import Capture, SnapshotStore
+from penstock.snapshots import Capture
+from penstock.snapshots.directory import DirectorySnapshots
+from penstock.snapshots.segment import IDLE_S
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity, Kept
 from penstock.testing import VirtualClock
@@ -17,17 +26,34 @@ DAY_S = 86400.0
 PLAN = Plan((PlannedStage("discover", "run", is_required=True),))
 
 
+class AtOnce(Executor):
+    """A thread that has done its work before it is asked for it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        ended: Future[Any] = Future()
+        try:
+            ended.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            ended.set_exception(error)
+        return ended
+
+
 class House:
     """A store and snapshots with one payload that a finished run refers to."""
 
     def __init__(self, root: Path) -> None:
         self.clock = VirtualClock()
-        self.store = SqliteStore(root / "penstock.db", self.clock)
-        self.snapshots = SnapshotStore(root / "snapshots", "worker")
+        self.database = root / "penstock.db"
+        self.store = self.open_store()
         self.root = root / "snapshots"
-        self.upkeep = Upkeep(
-            self.store, Retention(), SnapshotStore(self.root, "upkeep"), self.clock
+        self.snapshots = DirectorySnapshots(self.root, "worker", clock=self.clock)
+        self.sweep = Sweep(
+            DirectorySnapshots(self.root, "upkeep"), self.open_store, self.clock, AtOnce()
         )
+        self.upkeep = Upkeep(self.store, Retention(), self.sweep, self.clock)
+
+    def open_store(self) -> SqliteStore:
+        return SqliteStore(self.database, self.clock)
 
     def keep_a_page(self) -> str:
         source_id = self.store.ensure_sources(["acme.com"])["acme.com"]
@@ -47,47 +73,91 @@ class House:
         return sorted(name.split(".")[0] for name in os.listdir(self.root))
 
     def live(self, seconds: float) -> None:
-        """Let time pass, for the files too, and do all the upkeep that is due."""
+        """Let time pass, and do all the upkeep that is due."""
         self.clock.advance(seconds)
-        for name in os.listdir(self.root):
-            os.utime(self.root / name, (self.clock.now() - seconds,) * 2)
         while self.upkeep.do_a_little():
             pass
+        self.sweep.look()
+
+    def live_through(self, rounds: int) -> None:
+        for _ in range(rounds):
+            self.live(EVERY_S)
+
+
+def a_page(text: bytes = b"x") -> Capture:
+    return Capture("http://acme.com/", 200, {}, text, 1.0)
 
 
 def test_a_segment_that_a_snapshot_refers_to_stays(tmp_path: Path) -> None:
     house = House(tmp_path)
     segment = house.keep_a_page()
-    house.live(2 * SEGMENTS_EVERY_S)
+    house.live_through(4)
     assert house.files() == [segment]
 
 
-def test_a_segment_goes_after_its_last_snapshot_and_one_more_round(tmp_path: Path) -> None:
+def test_a_segment_goes_an_hour_after_it_was_seen_without_rows(tmp_path: Path) -> None:
     house = House(tmp_path)
     segment = house.keep_a_page()
     house.live(91 * DAY_S)
     assert house.files() == [segment], "the rows go first, so that nobody can refer to it again"
-    house.live(2 * SEGMENTS_EVERY_S)
+    house.live_through(1)
+    assert house.files() == [segment], "a worker that was about to refer to it has an hour to do so"
+    house.live_through(1)
     assert house.files() == []
 
 
 def test_a_segment_that_a_dead_writer_left_without_rows_goes(tmp_path: Path) -> None:
     house = House(tmp_path)
-    SnapshotStore(house.root, "dead").append([Capture("http://acme.com/", 200, {}, b"x", 1.0)])
+    DirectorySnapshots(house.root, "dead").append([a_page()])
+    house.live_through(1)
     assert len(house.files()) == 1
-    house.live(2 * SEGMENTS_EVERY_S)
+    house.live_through(1)
     assert house.files() == []
 
 
 def test_a_segment_in_which_somebody_writes_stays(tmp_path: Path) -> None:
     house = House(tmp_path)
-    house.clock.advance(2 * SEGMENTS_EVERY_S)
-    SnapshotStore(house.root, "busy").append([Capture("http://acme.com/", 200, {}, b"x", 1.0)])
-    for name in os.listdir(house.root):
-        os.utime(house.root / name, (house.clock.now(),) * 2)
-    while house.upkeep.do_a_little():
-        pass
+    busy = DirectorySnapshots(house.root, "busy", clock=house.clock)
+    for number in range(12):
+        busy.append([a_page(b"%d" % number)])
+        house.live(EVERY_S / 3)
     assert len(house.files()) == 1
+
+
+def test_nobody_writes_to_a_segment_that_upkeep_may_have_removed(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    [old] = house.snapshots.append([a_page()])
+    house.live_through(3)
+    assert house.files() == []
+    [new] = house.snapshots.append([a_page()])
+    house.snapshots.sync()
+    assert new.segment != old.segment
+    assert house.snapshots.read(new) == a_page()
+    assert IDLE_S <= EVERY_S / 2
+
+
+def test_what_the_clocks_of_the_disk_and_the_store_say_does_not_matter(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    DirectorySnapshots(house.root, "fresh").append([a_page()])
+    for name in os.listdir(house.root):
+        os.utime(house.root / name, (0, 0))
+    house.live_through(1)
+    assert len(house.files()) == 1, "it looks old, and is a moment old"
+
+
+def test_a_round_that_fails_is_told_and_followed_by_the_next(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    DirectorySnapshots(house.root, "dead").append([a_page()])
+    house.database.rename(tmp_path / "away.db")
+    house.database.mkdir()
+    house.clock.advance(EVERY_S)
+    house.sweep.look()
+    with pytest.raises(StoreError):
+        house.sweep.look()
+    house.database.rmdir()
+    (tmp_path / "away.db").rename(house.database)
+    house.live_through(2)
+    assert house.files() == []
 
 
 def test_a_worker_that_is_seen_alive_is_renewed_when_the_clock_was_set_forward(

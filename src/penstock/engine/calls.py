@@ -18,11 +18,11 @@ class Calls(Protocol):
     def close(self) -> None: ...
 
 
-class InOneThread:
-    """Every call in the same thread, so that waiting for the disk never blocks the loop."""
+class InThreads:
+    """Calls in a few threads, so that waiting for a disk or a server never blocks the loop."""
 
-    def __init__(self, name: str = "store") -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+    def __init__(self, name: str, threads: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._under_way = 0
 
     @property
@@ -33,7 +33,7 @@ class InOneThread:
     async def __call__(self, verb: Callable[[], Answer]) -> Answer:
         self._under_way += 1
         # Counted down when the thread is done with it, not when the caller stops waiting.
-        call = asyncio.get_running_loop().run_in_executor(self._thread, verb)
+        call = asyncio.get_running_loop().run_in_executor(self._threads, verb)
         call.add_done_callback(self._done)
         return await asyncio.shield(call)
 
@@ -43,7 +43,14 @@ class InOneThread:
             call.exception()
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True)
+        self._threads.shutdown(wait=True)
+
+
+class InOneThread(InThreads):
+    """Every call in the same thread: one at a time, in order."""
+
+    def __init__(self, name: str = "store") -> None:
+        super().__init__(name, 1)
 
 
 class Inline:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from penstock.clock import Clock
@@ -17,9 +18,13 @@ from penstock.engine.calls import Calls
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
-from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
+from penstock.jobs.outcome import Failed, Outcome, Snoozed
+from penstock.snapshots import Capture, Place, SnapshotsAway, SnapshotStore, content_hash
 from penstock.sources.response import Response
 from penstock.store.store import Kept, SnapshotRow, Store
+
+# When a page has waited this long to be stored, nothing new is begun, and no attempt that waits is to blame.
+LATE_S = 5.0
 
 
 @dataclass(slots=True)
@@ -31,20 +36,32 @@ class _Fetched:
 
 
 class Keeper:
-    """Writes payloads in a thread of its own, with a store connection of its own to find equal ones."""
+    """Writes payloads in a thread of its own, with a store connection of its own to find equal ones.
+
+    `reading` has threads for what is read again, so that it need not wait for what is written.
+    """
 
     def __init__(
-        self, worker: str, snapshots: SnapshotStore, store: Store, calls: Calls, clock: Clock
+        self,
+        worker: str,
+        snapshots: SnapshotStore,
+        store: Store,
+        calls: Calls,
+        clock: Clock,
+        reading: Calls | None = None,
     ) -> None:
         self._snapshots = snapshots
         self._store = store
         self._calls = calls
+        self._reading = reading or calls
         self._clock = clock
         self._mark = zlib.crc32(worker.encode()) & 0xFFF
         self._last_id = 0
         self._fetched: list[_Fetched] = []
         self._kept: list[Kept] = []
         self._writing: asyncio.Task[None] | None = None
+        self._writing_since: float | None = None
+        self._waits: dict[tuple[int, int], float] = {}
         self.trouble: Trouble | None = None
         self.on_kept: Callable[[], None] = lambda: None
 
@@ -55,13 +72,15 @@ class Keeper:
         self._fetched.append(fetched)
         if self._writing is None or self._writing.done():
             self._writing = loop.create_task(self._write_all())
-        await fetched.kept
+        with self._waiting(job):
+            await fetched.kept
         return replace(response, snapshot_id=fetched.snapshot_id)
 
-    async def read(self, row: SnapshotRow, *, not_modified: bool = False) -> Response:
+    async def read(self, job: Claimed, row: SnapshotRow, *, not_modified: bool = False) -> Response:
         """A stored page again. Its body may lie under another address that had the same one."""
         place = Place(row.hash, row.segment, row.offset, row.length)
-        capture = await self._calls(lambda: self._snapshots.read(place))
+        with self._waiting(job):
+            capture = await self._read(place)
         return Response(
             row.url,
             row.url,
@@ -87,14 +106,48 @@ class Keeper:
     def has_rows(self) -> bool:
         return bool(self._kept)
 
+    @property
+    def is_late(self) -> bool:
+        """Pages are fetched and can't be stored: to fetch more would be in vain."""
+        return self._writing_since is not None and self._has_passed(self._writing_since)
+
+    def excuse(self, job: Claimed, outcome: Outcome) -> Outcome:
+        """What an attempt came to. To run out of time while waiting for the snapshots is no failure."""
+        since = self._waits.pop((job.id, job.attempt), None)
+        is_timeout = isinstance(outcome, Failed) and outcome.kind == "timeout"
+        if is_timeout and since is not None and self._has_passed(since):
+            return Snoozed(LATE_S, "its page could not be stored or read")
+        return outcome
+
     def close(self) -> None:
         if self._writing is not None:
             self._writing.cancel()
 
+    @contextmanager
+    def _waiting(self, job: Claimed) -> Iterator[None]:
+        """Remembered beyond the end of an attempt that is stopped in here, for its excuse."""
+        self._waits.setdefault((job.id, job.attempt), self._clock.monotonic())
+        yield
+        self._waits.pop((job.id, job.attempt), None)
+
+    def _has_passed(self, since: float) -> bool:
+        return self._clock.monotonic() - since >= LATE_S
+
+    async def _read(self, place: Place) -> Capture:
+        while True:
+            try:
+                return await self._reading(lambda: self._snapshots.read(place))
+            except SnapshotsAway as error:
+                await self._wait_after(error)
+
     async def _write_all(self) -> None:
         while self._fetched:
             batch, self._fetched = self._fetched, []
-            await self._write_batch(batch)
+            self._writing_since = self._clock.monotonic()
+            try:
+                await self._write_batch(batch)
+            finally:
+                self._writing_since = None
 
     async def _write_batch(self, batch: list[_Fetched]) -> None:
         while True:
@@ -102,13 +155,16 @@ class Keeper:
                 self._kept += await self._calls(lambda: self._write(batch))
                 break
             except StoreError as error:
-                if self.trouble is None:
-                    raise
-                await asyncio.sleep(self.trouble.wait_s(error))
+                await self._wait_after(error)
         for fetched in batch:
             if not fetched.kept.done():
                 fetched.kept.set_result(None)
         self.on_kept()
+
+    async def _wait_after(self, error: StoreError) -> None:
+        if self.trouble is None:
+            raise error
+        await asyncio.sleep(self.trouble.wait_s(error))
 
     def _write(self, batch: list[_Fetched]) -> list[Kept]:
         """In the keeper's thread: equal content has one place, new content is appended and synced."""

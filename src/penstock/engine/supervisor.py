@@ -24,12 +24,13 @@ from pathlib import Path
 
 from penstock.engine.lock import ProjectLock
 from penstock.engine.scheduler import Scheduler
+from penstock.engine.sweep import Sweep
 from penstock.engine.upkeep import Upkeep
 from penstock.engine.worker_process import EXIT_BROKEN
 from penstock.errors import PenstockError, StoreCorrupt, StoreError
 from penstock.project import Project
 from penstock.settings import redact
-from penstock.snapshots import SnapshotStore
+from penstock.snapshots import open_snapshots
 from penstock.store.store import Admits
 from penstock.store.workers import LEASE_S
 from penstock.version import __version__
@@ -125,8 +126,10 @@ class Supervisor:
 
     async def _loop(self) -> None:
         project = self.project
-        snapshots = SnapshotStore(project.settings.snapshots, f"upkeep-{os.getpid()}")
-        upkeep = Upkeep(project.store, project.settings.retention, snapshots, project.clock)
+        snapshots = open_snapshots(project.settings.snapshots, f"upkeep-{os.getpid()}")
+        snapshots.check()
+        sweep = Sweep(snapshots, project.open_store, project.clock)
+        upkeep = Upkeep(project.store, project.settings.retention, sweep, project.clock)
         scheduler = Scheduler(project, project.store, project.clock) if self.has_scheduler else None
         try:
             while not self._is_over():
@@ -140,6 +143,7 @@ class Supervisor:
                     self._say(error.message)
                 await asyncio.sleep(PULSE_S)
         finally:
+            sweep.close()
             snapshots.close()
 
     def _look_around(self, scheduler: Scheduler | None, upkeep: Upkeep) -> None:

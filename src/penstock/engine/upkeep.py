@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.clock import Clock
+from penstock.engine.sweep import Sweep
 from penstock.settings import Retention
-from penstock.snapshots import SnapshotStore
 from penstock.store.store import Keep, Store
 
 PRUNE_EVERY_S = 60.0
-SEGMENTS_EVERY_S = 3600.0
 
 
 class Upkeep:
@@ -20,17 +19,16 @@ class Upkeep:
         self,
         store: Store,
         retention: Retention,
-        snapshots: SnapshotStore,
+        sweep: Sweep,
         clock: Clock,
     ) -> None:
         self._store = store
         self._keep = Keep(
             retention.jobs_s, retention.events_s, retention.versions_s, retention.snapshots_s
         )
-        self._snapshots = snapshots
+        self._sweep = sweep
         self._clock = clock
         self._prune_at = 0.0
-        self._segments_at = clock.monotonic() + SEGMENTS_EVERY_S
 
     def bury_expired(self, tell: Callable[[str], None], is_alive: Callable[[str], bool]) -> None:
         """Give the jobs of workers that stopped beating back to their lanes.
@@ -55,20 +53,5 @@ class Upkeep:
                 return True
             self._store.tidy()
             self._prune_at = now + PRUNE_EVERY_S
-        if now >= self._segments_at:
-            self._segments_at = now + SEGMENTS_EVERY_S
-            self._drop_segments()
+        self._sweep.look()
         return False
-
-    def _drop_segments(self) -> None:
-        """Delete the files that nothing refers to, those of dead writers included.
-
-        A file outlives its last row by an hour at least: a worker that was about to refer to it once
-        more has done so by then, and it stays.
-        """
-        quiet_since = self._clock.now() - SEGMENTS_EVERY_S
-        in_use = self._store.segments_in_use()
-        for segment in self._snapshots.untouched_since(quiet_since):
-            if segment not in in_use:
-                self._snapshots.remove(segment)
-        self._store.drop_unused_payloads()

@@ -216,7 +216,7 @@ class Worker:
         return self._store.turn(self.name, ends, capacity, self._limits, kept)
 
     def _capacity(self) -> Capacity:
-        if self._is_draining or self._trouble.is_full:
+        if self._is_draining or self._trouble.is_full or self._keeper.is_late:
             return Capacity(0, admits=self._admits)
         free = self._settings.slots - len(self._works)
         return Capacity(max(0, free), self._cpu, self._memory_mb, self._admits)
@@ -296,7 +296,7 @@ class Worker:
         self._flush_counts.pop((job.id, job.attempt), None)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
-        self._end(job, outcome, retry)
+        self._end(job, self._keeper.excuse(job, outcome), retry)
 
     def _end(self, job: Claimed, outcome: Outcome, retry: RetryClass) -> None:
         if self._secrets:
@@ -377,11 +377,11 @@ class Worker:
         response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
         if last is None or not response.not_modified:
             return await self._kept(job, response)
-        return await self._keeper.read(last, not_modified=True)
+        return await self._keeper.read(job, last, not_modified=True)
 
     async def _from_snapshot(self, job: Claimed, url: str) -> Response | None:
         row = await self._calls(lambda: self._store.snapshot_of(job.id, url))
-        return None if row is None else await self._keeper.read(row)
+        return None if row is None else await self._keeper.read(job, row)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import get_args
 
 from penstock.clock import SyncedClock
-from penstock.engine.calls import InOneThread
+from penstock.engine.calls import InOneThread, InThreads
 from penstock.engine.children import Children
 from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
@@ -29,7 +29,7 @@ from penstock.engine.watchdog import PULSE_S, Watchdog
 from penstock.engine.worker import Assignment, Worker
 from penstock.errors import PenstockError
 from penstock.project import Project
-from penstock.snapshots import SnapshotStore
+from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork
 from penstock.store.store import Admits
@@ -44,6 +44,8 @@ EXIT_RECYCLE = 97
 # With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.
 SWITCH_INTERVAL_S = 0.0005
 PR_SET_PDEATHSIG = 1
+# Stored pages that are read again at once: from an object store each takes a while.
+READING_THREADS = 8
 # Attempts make many short-lived objects and hardly any cycles: by default a sixth of the loop's time
 # went into looking for some. What is loaded by the time work begins is not looked at again.
 GC_THRESHOLDS = (20_000, 20, 20)
@@ -99,10 +101,11 @@ def build_worker(
     """A worker of this project with the real clock, network, threads and processes."""
     settings = project.settings
     store, index = project.open_store(), project.open_store()
-    snapshots = SnapshotStore(settings.snapshots, name)
+    snapshots = open_snapshots(settings.snapshots, name)
     calls, keeping, rng = InOneThread("store"), InOneThread("snapshots"), random.Random()
+    reading = InThreads("reading", READING_THREADS)
     clock = SyncedClock(project.clock)
-    keeper = Keeper(name, snapshots, index, keeping, clock)
+    keeper = Keeper(name, snapshots, index, keeping, clock, reading)
     pacing = Pacing(store, calls)
     fetcher = Fetcher(AiohttpNetwork(), clock, rng, pacing)
 
@@ -145,7 +148,7 @@ def build_worker(
         threads.close()
         keeper.close()
         pacing.close()
-        for thread in (calls, keeping):
+        for thread in (calls, keeping, reading):
             thread.close()
         snapshots.close()
         index.close()

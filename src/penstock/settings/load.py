@@ -11,6 +11,7 @@ from pathlib import Path
 from penstock.errors import ConfigError, nearest
 from penstock.settings.document import Entry, display_name, join, read_document
 from penstock.settings.environment import Substitution, overlay
+from penstock.settings.place import parse_snapshots
 from penstock.settings.section import Section
 from penstock.settings.source import read_source
 from penstock.settings.units import normalise_source, parse_duration
@@ -121,7 +122,7 @@ def _settings(top: Section, file: Path, environment: str | None) -> Settings:
         environment=environment,
         worker=_worker(top.section("worker", WORKER_KEYS)),
         retention=_retention(top.section("retention", RETENTION_KEYS)),
-        snapshots=root / top.text("snapshots", "snapshots"),
+        snapshots=_snapshots(top, root),
         sources={key: read_source(key, entry) for key, entry in _mapping(top, "sources").items()},
     )
 
@@ -140,6 +141,13 @@ def _store(top: Section) -> str:
     if not store.startswith("sqlite:") or store == "sqlite:":
         raise top.error("store", "must be sqlite:FILE, such as sqlite:penstock.db")
     return store
+
+
+def _snapshots(top: Section, root: Path) -> Path | str:
+    try:
+        return parse_snapshots(top.text("snapshots", "snapshots"), root)
+    except ConfigError as error:
+        raise top.error("snapshots", error.message) from None
 
 
 def _worker(section: Section) -> WorkerSettings:

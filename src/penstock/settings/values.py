@@ -114,7 +114,7 @@ class Settings:
     environment: str | None = None
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     retention: Retention = Retention()
-    snapshots: Path = Path("snapshots")
+    snapshots: Path | str = field(default=Path("snapshots"), repr=False)
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 

@@ -1,11 +1,20 @@
-"""Snapshots: raw payloads as they were fetched, kept in append-only WARC segments.
+"""Snapshots: raw payloads as they were fetched, kept in WARC segments that are never rewritten.
 
 In:    captures of fetched pages.
 Out:   the place each was written to, and the capture again for that place, checked by its hash.
-Never: a file name made of anything from outside, rewriting what is written, the clock, SQL.
+Never: a name made of anything from outside, rewriting what is written, the time of day, SQL.
 """
 
-from penstock.snapshots.store import Place, SnapshotStore
+from penstock.snapshots.opening import open_snapshots
+from penstock.snapshots.segment import Place
+from penstock.snapshots.store import SnapshotsAway, SnapshotStore
 from penstock.snapshots.warc import Capture, content_hash
 
-__all__ = ["Capture", "Place", "SnapshotStore", "content_hash"]
+__all__ = [
+    "Capture",
+    "Place",
+    "SnapshotStore",
+    "SnapshotsAway",
+    "content_hash",
+    "open_snapshots",
+]
