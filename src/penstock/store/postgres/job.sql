@@ -1,19 +1,23 @@
+-- A batch of ids is one array, and a state beside it is written `state || ''`. With a join, or with the bare state, the
+-- planner may choose to read the index of all jobs in that state: the shorter way while the table is empty, and kept.
+
 -- name: fence
 -- Which of these attempts still own their job. Everything an attempt writes goes through this.
 SELECT coalesce(json_agg(json_build_array(j.id, j.run_id, j.source_id, j.stage, j.attempt, j.flushes)), '[]')::text
 FROM (
-  SELECT job.id, job.run_id, job.source_id, job.stage, job.attempt, job.flushes
-  FROM jsonb_array_elements(%(fences)s::jsonb) AS f
-  JOIN penstock.job ON job.id = (f ->> 0)::bigint
-  WHERE job.state = 'running' AND job.attempt = (f ->> 1)::integer AND job.worker = %(worker)s
-  ORDER BY job.id FOR NO KEY UPDATE OF job
+  SELECT (v ->> 0)::bigint AS id, (v ->> 1)::integer AS attempt
+  FROM jsonb_array_elements(%(fences)s::jsonb) AS v ORDER BY 1
+) AS f
+CROSS JOIN LATERAL (
+  SELECT job.id, job.run_id, job.source_id, job.stage, job.attempt, job.flushes FROM penstock.job
+  WHERE job.id = f.id AND job.attempt = f.attempt AND job.state || '' = 'running' AND job.worker = %(worker)s
+  FOR NO KEY UPDATE
 ) AS j;
 
 -- name: owned_jobs
 SELECT coalesce(json_agg(job.id), '[]')::text
-FROM jsonb_array_elements(%(ids)s::jsonb) AS c
-JOIN penstock.job ON job.id = c::bigint
-WHERE job.state = 'running' AND job.worker = %(worker)s;
+FROM penstock.job
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'running' AND worker = %(worker)s;
 
 -- name: note_flushes
 UPDATE penstock.job SET flushes = (f ->> 1)::integer
@@ -21,9 +25,10 @@ FROM jsonb_array_elements(%(flushes)s::jsonb) AS f
 WHERE job.id = (f ->> 0)::bigint;
 
 -- name: succeed_if_running
+-- By the fence's lock they are still what it saw.
 UPDATE penstock.job SET state = 'succeeded', worker = NULL, at = %(now)s
-FROM jsonb_array_elements(%(ends)s::jsonb) AS e
-WHERE job.id = (e ->> 0)::bigint AND job.attempt = (e ->> 1)::integer AND job.state = 'running';
+WHERE id = ANY (ARRAY(SELECT (e ->> 0)::bigint FROM jsonb_array_elements(%(ends)s::jsonb) AS e))
+  AND state || '' = 'running';
 
 -- name: settle_if_running
 UPDATE penstock.job
@@ -32,7 +37,7 @@ SET state = e ->> 2,
   tries = tries + (e ->> 4)::integer, throttles = throttles + (e ->> 5)::integer,
   is_resumed = (e ->> 2 = 'queued'), worker = NULL, at = %(now)s
 FROM jsonb_array_elements(%(ends)s::jsonb) AS e
-WHERE job.id = (e ->> 0)::bigint AND job.attempt = (e ->> 1)::integer AND job.state = 'running';
+WHERE job.id = (e ->> 0)::bigint AND job.attempt = (e ->> 1)::integer AND job.state || '' = 'running';
 
 -- name: add_jobs
 -- A known key keeps the job it has, in whatever state: enqueueing never resets anything.
@@ -51,12 +56,14 @@ FROM jsonb_array_elements(%(items)s::jsonb) AS i;
 
 -- name: present_jobs
 SELECT coalesce(json_agg(job.id), '[]')::text
-FROM jsonb_array_elements(%(ids)s::jsonb) AS c JOIN penstock.job ON job.id = c::bigint;
+FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: jobs_by_key
-SELECT coalesce(json_agg(json_build_array(job.id, job.stage, job.key)), '[]')::text
+SELECT coalesce(json_agg(json_build_array(job.id, k ->> 0, k ->> 1)), '[]')::text
 FROM jsonb_array_elements(%(keys)s::jsonb) AS k
-JOIN penstock.job ON job.run_id = %(run_id)s AND job.stage = k ->> 0 AND job.key = k ->> 1;
+CROSS JOIN LATERAL (
+  SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND stage = k ->> 0 AND key = k ->> 1 LIMIT 1
+) AS job;
 
 -- name: next_due
 SELECT due_at FROM penstock.job WHERE state = 'waiting' ORDER BY due_at LIMIT 1;
@@ -69,8 +76,7 @@ SELECT coalesce(json_agg(json_build_array(d.id, d.run_id, d.stage, d.rank)), '[]
 
 -- name: wake_if_waiting
 UPDATE penstock.job SET state = 'queued', due_at = NULL, at = %(now)s
-FROM jsonb_array_elements(%(ids)s::jsonb) AS c
-WHERE job.id = c::bigint AND job.state = 'waiting';
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'waiting';
 
 -- name: ready_heads
 SELECT coalesce(json_agg(json_build_array(
@@ -166,8 +172,7 @@ SELECT coalesce(json_agg(p.picked ORDER BY p.n), '[]')::text FROM (
 
 -- name: claim_if_queued
 UPDATE penstock.job SET state = 'running', attempt = attempt + 1, flushes = 0, worker = %(worker)s, at = %(now)s
-FROM jsonb_array_elements(%(ids)s::jsonb) AS c
-WHERE job.id = c::bigint AND job.state = 'queued';
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'queued';
 
 -- name: claimed
 -- A job without its item is claimed all the same: its attempt fails, instead of every turn that meets it.
@@ -221,8 +226,7 @@ SELECT coalesce(json_agg(json_build_array(o.id, o.stage, o.state)), '[]')::text 
 
 -- name: cancel_jobs_if_open
 UPDATE penstock.job SET state = 'cancelled', worker = NULL, due_at = NULL, at = %(now)s
-FROM jsonb_array_elements(%(ids)s::jsonb) AS c
-WHERE job.id = c::bigint AND job.state IN ('queued', 'waiting', 'held', 'running');
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' IN ('queued', 'waiting', 'held', 'running');
 
 -- name: retry_job_if_stopped
 UPDATE penstock.job
