@@ -130,7 +130,9 @@ class Supervisor:
         snapshots.check()
         sweep = Sweep(snapshots, project.open_store, project.clock)
         upkeep = Upkeep(project.store, project.settings.retention, sweep, project.clock)
-        scheduler = Scheduler(project, project.store, project.clock) if self.has_scheduler else None
+        scheduler = Scheduler(project, project.store) if self.has_scheduler else None
+        if scheduler is not None:
+            scheduler.plan()
         try:
             while not self._is_over():
                 try:

@@ -15,6 +15,7 @@ from penstock.store.turn import add_jobs, advance_runs
 
 ROOT_KEY = "root"
 RETRY_LIMIT = 1000
+SCHEDULER = "scheduler"
 
 
 class Runs:
@@ -42,20 +43,12 @@ class Runs:
         key: str,
         actor: str,
         reason: str = "",
-        tick: Tick | None = None,
     ) -> tuple[int, bool]:
         """Start a run, or answer with the one that this key has started already.
 
         Answers (run, is_new). The run and the jobs of its first stages exist together or not at all.
         """
         with self._db.writing() as now:
-            if tick is not None:
-                self._db.do(
-                    "set_next_run",
-                    id=source_id,
-                    schedule=tick.schedule,
-                    next_run_at=tick.next_run_at,
-                )
             known = self._db.value("known_run", source_id=source_id, key=key)
             if known is None:
                 about = (source_id, kind, plan, pipeline_version, key, actor, reason)
@@ -102,15 +95,40 @@ class Runs:
         ledger.write()
         return run_id
 
-    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> None:
-        """A schedule fired but started nothing; the journal says why."""
+    def fire_tick(
+        self, source_id: int, tick: Tick, kind: RunKind, plan: Plan, pipeline_version: str
+    ) -> int | None:
+        """Start the run of a tick; None if somebody else has fired, skipped or moved this tick.
+
+        However many take themselves for the scheduler, a tick starts one run: the tick is still the
+        source's next one, or nothing is written.
+        """
         with self._db.writing() as now:
-            self._db.do(
-                "set_next_run", id=source_id, schedule=tick.schedule, next_run_at=tick.next_run_at
-            )
+            if not self._pass_tick(source_id, tick):
+                return None
+            key = f"tick:{tick.due_at:.3f}"
+            about = (source_id, kind, plan, pipeline_version, key, SCHEDULER, tick.schedule)
+            return self._add_run(now, *about)
+
+    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> bool:
+        """A schedule fired but started nothing; the journal says why. False if it was no longer next."""
+        with self._db.writing() as now:
+            if not self._pass_tick(source_id, tick):
+                return False
             ledger = Ledger(self._db, now)
-            ledger.journal("schedule.skipped", source_id, actor="scheduler", detail=reason)
+            ledger.journal("schedule.skipped", source_id, actor=SCHEDULER, detail=reason)
             ledger.write()
+            return True
+
+    def _pass_tick(self, source_id: int, tick: Tick) -> bool:
+        passed = self._db.do(
+            "pass_tick_if_next",
+            id=source_id,
+            schedule=tick.schedule,
+            due_at=tick.due_at,
+            next_run_at=tick.next_run_at,
+        )
+        return passed > 0
 
     def plan_tick(self, source_id: int, schedule: str, next_run_at: float | None) -> None:
         """Note a source's schedule and when it fires next, unless it is the one already noted."""

@@ -190,6 +190,15 @@ class WorkerRow(msgspec.Struct, frozen=True):
     slots: int = 0
 
 
+class LeaderRow(msgspec.Struct, frozen=True):
+    """Who acts for all hosts in one matter, in which term, and until when by the store's clock."""
+
+    name: str
+    holder: str
+    term: int
+    expires_at: float
+
+
 class SnapshotRow(msgspec.Struct, frozen=True):
     id: int
     url: str
@@ -289,7 +298,6 @@ class Store(Protocol):
         key: str,
         actor: str,
         reason: str = "",
-        tick: Tick | None = None,
     ) -> tuple[int, bool]: ...
 
     def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]: ...
@@ -399,9 +407,21 @@ class Store(Protocol):
 
     def closed_hosts(self) -> dict[str, float]: ...
 
+    # Leaders.
+
+    def lead(self, name: str, holder: str, ttl_s: float, term: int = 0) -> Term | None: ...
+
+    def resign(self, name: str, holder: str, term: int) -> bool: ...
+
+    def leaders(self) -> list[LeaderRow]: ...
+
     # Schedules.
 
-    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> None: ...
+    def fire_tick(
+        self, source_id: int, tick: Tick, kind: RunKind, plan: Plan, pipeline_version: str
+    ) -> int | None: ...
+
+    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> bool: ...
 
     def scheduled(self) -> list[tuple[int, str, float]]: ...
 
@@ -414,5 +434,14 @@ class Store(Protocol):
 class Tick:
     """A schedule's firing: written with the run it starts, so that neither exists without the other."""
 
+    due_at: float
     schedule: str
     next_run_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A leader's time in office; it ends so long after it was asked for, by any clock that runs evenly."""
+
+    number: int
+    expires_in_s: float

@@ -9,6 +9,7 @@ from penstock.clock import Clock
 from penstock.errors import Refused
 from penstock.gates.lanes import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.leading import Leading
 from penstock.store.pacing import Pacing
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.reading import Reading
@@ -31,7 +32,7 @@ class NoReserve:
         return None
 
 
-class PostgresStore(Runs, Workers, Pacing, Reading, Upkeep):
+class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
 
     _db: PostgresDatabase

@@ -31,8 +31,10 @@ WHERE id = :id AND (schedule <> :schedule OR (next_run_at IS NULL) <> (:next_run
 -- name: scheduled
 SELECT id, key, next_run_at FROM source WHERE next_run_at IS NOT NULL ORDER BY next_run_at;
 
--- name: set_next_run
-UPDATE source SET next_run_at = :next_run_at WHERE id = :id AND schedule = :schedule;
+-- name: pass_tick_if_next
+-- Only the tick that was read: of many who fire it, one changes a row.
+UPDATE source SET next_run_at = :next_run_at
+WHERE id = :id AND schedule = :schedule AND next_run_at = :due_at;
 
 -- name: sources
 SELECT json_group_array(json_object(

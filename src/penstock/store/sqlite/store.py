@@ -8,6 +8,7 @@ from pathlib import Path
 from penstock.clock import Clock
 from penstock.gates.lanes import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.leading import Leading
 from penstock.store.pacing import Pacing
 from penstock.store.reading import Reading
 from penstock.store.runs import Runs
@@ -20,7 +21,7 @@ from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers
 
 
-class SqliteStore(Runs, Workers, Pacing, Reading, Upkeep, FileUpkeep):
+class SqliteStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep):
     """Penstock in one file."""
 
     _db: SqliteDatabase

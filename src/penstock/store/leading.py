@@ -1,0 +1,46 @@
+"""Leading: one of many hosts acts for all of them, for a term that runs out by itself."""
+
+from __future__ import annotations
+
+from penstock.store.database import Database
+from penstock.store.ledger import Ledger
+from penstock.store.store import LeaderRow, Term
+
+
+class Leading:
+    """The verbs of leadership. Who holds a term, and which, is named in everything that is done with it."""
+
+    _db: Database
+
+    def lead(self, name: str, holder: str, ttl_s: float, term: int = 0) -> Term | None:
+        """Stay leader in this term, or become leader in a new one; None while somebody else is.
+
+        A holder that does not know its term (the answer that told it was lost) begins another one:
+        nobody ever lengthens a term that it was not given.
+        """
+        about = {"matter": name, "holder": holder}
+        with self._db.writing() as now:
+            expires_at = now + ttl_s
+            if term and self._db.do("renew_term", term=term, expires_at=expires_at, **about):
+                return Term(term, ttl_s)
+            number = self._db.value("elect_if_vacant", now=now, expires_at=expires_at, **about)
+            if number is None:
+                return None
+            ledger = Ledger(self._db, now)
+            ledger.journal("leader.elected", actor=holder, detail=f"{name}, term {number}")
+            ledger.write()
+            return Term(int(number), ttl_s)
+
+    def resign(self, name: str, holder: str, term: int) -> bool:
+        """End this term now; False if it is another's by now, which is then left alone."""
+        with self._db.writing() as now:
+            if not self._db.do("end_term", matter=name, holder=holder, term=term, now=now):
+                return False
+            ledger = Ledger(self._db, now)
+            ledger.journal("leader.resigned", actor=holder, detail=f"{name}, term {term}")
+            ledger.write()
+            return True
+
+    def leaders(self) -> list[LeaderRow]:
+        """Who leads what, or led it last: a term that has run out is listed too."""
+        return self._db.decoded("leaders", list[LeaderRow])
