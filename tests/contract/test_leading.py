@@ -1,0 +1,131 @@
+"""Leading: one holder at a time, each term once, and a tick that fires once whoever fires it."""
+
+from __future__ import annotations
+
+from penstock.jobs.run import RunKind
+from penstock.store.store import LeaderRow, Term, Tick
+from tests.contract.scenes import SITE, World
+
+TTL_S = 10.0
+
+
+def lead(world: World, holder: str, term: int = 0) -> int | None:
+    found = world.store.lead("scheduler", holder, TTL_S, term)
+    assert found is None or found == Term(found.number, TTL_S)
+    return found.number if found else None
+
+
+def leader(world: World) -> tuple[str, int]:
+    [row] = world.store.leaders()
+    return row.holder, row.term
+
+
+def test_first_to_ask_leads_and_others_wait(world: World) -> None:
+    assert lead(world, "a") == 1
+    assert lead(world, "b") is None
+    assert world.store.leaders() == [
+        LeaderRow("scheduler", "a", 1, world.clock.now() + TTL_S),
+    ]
+
+
+def test_leader_stays_for_as_long_as_it_renews(world: World) -> None:
+    lead(world, "a")
+    for _ in range(10):
+        world.clock.advance(TTL_S - 1)
+        assert lead(world, "a", 1) == 1
+        assert lead(world, "b") is None
+
+
+def test_term_that_ran_out_is_followed_by_the_next(world: World) -> None:
+    lead(world, "a")
+    world.clock.advance(TTL_S)
+    assert lead(world, "b") == 2
+    assert leader(world) == ("b", 2)
+
+
+def test_former_leader_does_not_renew_a_newer_term(world: World) -> None:
+    lead(world, "a")
+    world.clock.advance(TTL_S)
+    lead(world, "b")
+    before = world.store.leaders()
+    world.clock.advance(1)
+    assert lead(world, "a", 1) is None
+    assert world.store.leaders() == before
+
+
+def test_former_leader_does_not_resign_for_a_newer_one(world: World) -> None:
+    lead(world, "a")
+    world.clock.advance(TTL_S)
+    lead(world, "b")
+    assert not world.store.resign("scheduler", "a", 1)
+    assert not world.store.resign("scheduler", "b", 1)
+    assert leader(world) == ("b", 2)
+    assert lead(world, "c") is None
+
+
+def test_holder_that_never_heard_of_its_term_begins_another(world: World) -> None:
+    lead(world, "a")
+    assert lead(world, "a") == 2
+    assert lead(world, "a", 1) == 3, "nor does it go on with the first"
+
+
+def test_resigning_leaves_the_place_to_others_at_once_and_terms_go_on(world: World) -> None:
+    lead(world, "a")
+    assert world.store.resign("scheduler", "a", 1)
+    assert not world.store.resign("scheduler", "a", 1)
+    assert lead(world, "b") == 2
+    kinds = [(e.kind, e.actor, e.detail) for e in world.store.events() if "leader" in e.kind]
+    assert kinds == [
+        ("leader.elected", "a", "scheduler, term 1"),
+        ("leader.resigned", "a", "scheduler, term 1"),
+        ("leader.elected", "b", "scheduler, term 2"),
+    ]
+
+
+def test_who_leads_in_one_matter_does_not_lead_in_another(world: World) -> None:
+    lead(world, "a")
+    assert world.store.lead("upkeep", "b", TTL_S) == Term(1, TTL_S)
+    assert [row.holder for row in world.store.leaders()] == ["a", "b"]
+
+
+# Ticks.
+
+
+def due(world: World, every_s: float = 60.0) -> Tick:
+    """A source whose tick is due now."""
+    source_id = world.source()
+    due_at = world.clock.now()
+    world.store.plan_tick(source_id, "every minute", due_at)
+    return Tick(due_at, "every minute", due_at + every_s)
+
+
+def fire(world: World, tick: Tick) -> int | None:
+    return world.store.fire_tick(world.source(), tick, RunKind.FULL, SITE, "v1")
+
+
+def test_tick_starts_its_run_once(world: World) -> None:
+    tick = due(world)
+    run_id = fire(world, tick)
+    assert run_id is not None
+    assert fire(world, tick) is None
+    assert [run.id for run in world.store.runs()] == [run_id]
+    assert world.store.scheduled() == [(world.source(), "acme.com", tick.next_run_at)]
+    assert (world.run(run_id).actor, world.run(run_id).reason) == ("scheduler", "every minute")
+
+
+def test_tick_that_was_skipped_is_not_fired_by_one_who_read_it_before(world: World) -> None:
+    tick = due(world)
+    assert world.store.skip_tick(world.source(), tick, "run 1 has not ended yet")
+    assert fire(world, tick) is None
+    assert not world.store.skip_tick(world.source(), tick, "again")
+    assert world.store.runs() == []
+    assert [e.detail for e in world.store.events() if e.kind == "schedule.skipped"] == [
+        "run 1 has not ended yet"
+    ]
+
+
+def test_tick_of_a_schedule_that_was_changed_is_not_fired(world: World) -> None:
+    tick = due(world)
+    world.store.plan_tick(world.source(), "every hour", tick.due_at)
+    assert fire(world, tick) is None
+    assert world.store.runs() == []
