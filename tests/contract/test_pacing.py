@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from threading import Lock
 
 import pytest
 
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
-from penstock.store.store import Store
 from penstock.testing import VirtualClock
 from tests.contract.scenes import World
 
@@ -90,16 +90,15 @@ def test_a_place_counts_from_when_it_is_given_not_from_when_it_was_asked_for(wor
     """A time read before waiting for others would be handed out again to the next who asks."""
     want, clock = Want(SHOP, 1.0), Late(world)
     reserve(world, want)
-    held_up = world.kind.open(world.path, clock)
 
     def others_go_first() -> None:
         world.clock.advance(10)
         assert reserve(world, want) == [(0, "")]
         world.clock.advance(10)
 
-    clock.meanwhile = others_go_first
-    assert waits(held_up.reserve_places([want])) == [(0, "")]
-    held_up.close()
+    with closing(world.kind.open(world.path, clock)) as held_up:
+        clock.meanwhile = others_go_first
+        assert waits(held_up.reserve_places([want])) == [(0, "")]
 
     assert reserve(world, want) == [(1, "")]
 
@@ -118,14 +117,13 @@ def test_connections_that_reserve_at_the_same_time_never_share_a_place(
     keys, rate, rounds = ["a.org", "b.org", "c.org"], 100.0, 400 // connections
 
     def ask(number: int) -> list[tuple[str, float]]:
-        store: Store = world.kind.open(world.path, world.clock)
         given: list[tuple[str, float]] = []
-        for turn in range(rounds):
-            wants = shuffled(number * 1000 + turn, keys[: 1 + turn % 3], rate)
-            verdicts = store.reserve_places(wants)
-            assert not any(verdict.gate for verdict in verdicts)
-            given += [(w.key, v.wait_s) for w, v in zip(wants, verdicts, strict=True)]
-        store.close()
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            for turn in range(rounds):
+                wants = shuffled(number * 1000 + turn, keys[: 1 + turn % 3], rate)
+                verdicts = store.reserve_places(wants)
+                assert not any(verdict.gate for verdict in verdicts)
+                given += [(w.key, v.wait_s) for w, v in zip(wants, verdicts, strict=True)]
         return given
 
     with ThreadPoolExecutor(connections) as threads:
@@ -142,15 +140,14 @@ def test_rate_holds_over_all_connections_while_time_passes(world: World, connect
     want, began, clock_hand = Want(SHOP, 20.0), world.clock.now(), Lock()
 
     def ask(number: int) -> list[float]:
-        store: Store = world.kind.open(world.path, world.clock)
         chance, sent_at = random.Random(number), []
-        for _ in range(240 // connections):
-            [verdict] = store.reserve_places([want])
-            if not verdict.gate:
-                sent_at.append(world.clock.now() + verdict.wait_s)
-            with clock_hand:
-                world.clock.advance(chance.uniform(0.0, 0.05))
-        store.close()
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            for _ in range(240 // connections):
+                [verdict] = store.reserve_places([want])
+                if not verdict.gate:
+                    sent_at.append(world.clock.now() + verdict.wait_s)
+                with clock_hand:
+                    world.clock.advance(chance.uniform(0.0, 0.05))
         return sent_at
 
     with ThreadPoolExecutor(connections) as threads:
