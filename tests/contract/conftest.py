@@ -7,14 +7,51 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.scenes import SQLITE, StoreKind, World
+from penstock.clock import SystemClock
+from penstock.store.postgres.store import PostgresStore
+from tests.contract.scenes import POOLED, POSTGRES, SQLITE, Place, StoreKind, World
+from tests.postgres.fixtures import a_name
+from tests.postgres.pgbouncer import PgBouncer
+from tests.postgres.server import Server
 
-STORES = [SQLITE]
+STORES = [SQLITE, POSTGRES, POOLED]
 
 
 @pytest.fixture(params=STORES, ids=[kind.name for kind in STORES])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    kind: StoreKind = request.param
-    made = World(kind, tmp_path / "penstock.db")
+def kind(request: pytest.FixtureRequest) -> StoreKind:
+    found: StoreKind = request.param
+    return found
+
+
+@pytest.fixture
+def place(kind: StoreKind, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A file or a database of the test's own."""
+    if kind is SQLITE:
+        return tmp_path / "penstock.db"
+    url: str = request.getfixturevalue("schema_database")
+    if kind is POOLED:
+        pooler: PgBouncer = request.getfixturevalue("pgbouncer")
+        return pooler.through(url)
+    return url
+
+
+@pytest.fixture
+def world(kind: StoreKind, place: Place) -> Iterator[World]:
+    made = World(kind, place)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def schema_template(postgres: Server) -> str:
+    """A database with our schema in it, to be copied: quicker than making it for each test."""
+    name = a_name() + "_template"
+    PostgresStore(postgres.create_database(name), SystemClock()).close()
+    return name
+
+
+@pytest.fixture
+def schema_database(postgres: Server, schema_template: str) -> Iterator[str]:
+    name = a_name()
+    yield postgres.create_database(name, schema_template)
+    postgres.drop_database(name)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import apsw
 import msgspec
+import psycopg
 
 from penstock.clock import Clock, SystemClock
 from penstock.gates.lanes import LaneLimits
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Effects, Flush, Mark, Merge, Note, Raised, Save, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.store.postgres.store import PostgresStore
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity, Enqueued, JobFilter, JobRow, RunRow, Store, Turn
 from penstock.testing import VirtualClock
@@ -31,19 +33,30 @@ WIDE = LaneLimits(concurrency=10_000, candidates=10_000)
 Ends = Settlement | Flush
 
 
+# A file, or the address of a server's database.
+Place = Path | str
+
+
 @dataclass(frozen=True)
 class StoreKind:
     """One store that must keep the contract, and the few things a test does behind its back."""
 
     name: str
-    open: Callable[[Path, Clock], Store]
-    dump: Callable[[Path], dict[str, list[Any]]]
-    tamper: Callable[[Path, str], None]
-    breaking: Callable[[Path, str, str], AbstractContextManager[None]]
+    open: Callable[[Place, Clock], Store]
+    dump: Callable[[Place], dict[str, list[Any]]]
+    tamper: Callable[[Place, str], None]
+    breaking: Callable[[Place, str, str], AbstractContextManager[None]]
     watch: str
+    is_shared: bool = False
+    # Where this store writes what the first one writes there.
+    stand_ins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def dump_sqlite(path: Path) -> dict[str, list[Any]]:
+def open_sqlite(place: Place, clock: Clock) -> Store:
+    return SqliteStore(Path(place), clock)
+
+
+def dump_sqlite(path: Place) -> dict[str, list[Any]]:
     connection = apsw.Connection(str(path))
     names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
@@ -51,14 +64,14 @@ def dump_sqlite(path: Path) -> dict[str, list[Any]]:
     return found
 
 
-def tamper_sqlite(path: Path, sql: str) -> None:
+def tamper_sqlite(path: Place, sql: str) -> None:
     connection = apsw.Connection(str(path))
     connection.execute(sql)
     connection.close()
 
 
 @contextmanager
-def breaking_sqlite(path: Path, act: str, table: str) -> Iterator[None]:
+def breaking_sqlite(path: Place, act: str, table: str) -> Iterator[None]:
     """While this lasts, every such act on this table fails."""
     tamper_sqlite(
         path,
@@ -78,7 +91,80 @@ CREATE TRIGGER watch_run AFTER UPDATE OF state ON run
 BEGIN INSERT INTO moved VALUES ('run', old.id, 0, old.state, new.state); END;
 """
 
-SQLITE = StoreKind("sqlite", SqliteStore, dump_sqlite, tamper_sqlite, breaking_sqlite, WATCH_SQLITE)
+SQLITE = StoreKind("sqlite", open_sqlite, dump_sqlite, tamper_sqlite, breaking_sqlite, WATCH_SQLITE)
+
+
+def open_postgres(place: Place, clock: Clock) -> Store:
+    """On virtual time, like the rest of the world; the database's own clock is tested apart."""
+    return PostgresStore(str(place), clock, time=clock)
+
+
+def dump_postgres(place: Place) -> dict[str, list[Any]]:
+    with psycopg.connect(str(place), autocommit=True) as connection:
+        names = connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'penstock'::regnamespace"
+        ).fetchall()
+        return {
+            name: [
+                tuple(row[:-1])
+                for row in connection.execute(
+                    f"SELECT t.*, t::text AS o FROM penstock.{name} t ORDER BY o"
+                )
+            ]
+            for (name,) in names
+        }
+
+
+def tamper_postgres(place: Place, sql: str) -> None:
+    with psycopg.connect(str(place), autocommit=True) as connection:
+        connection.execute("SET search_path = penstock")
+        connection.execute(sql.encode())
+
+
+@contextmanager
+def breaking_postgres(place: Place, act: str, table: str) -> Iterator[None]:
+    """While this lasts, every such act on this table fails."""
+    tamper_postgres(
+        place,
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'planted'; END $$;"
+        f"CREATE TRIGGER broken BEFORE {act} ON {table} FOR EACH ROW EXECUTE FUNCTION broken()",
+    )
+    try:
+        yield
+    finally:
+        tamper_postgres(place, f"DROP TRIGGER broken ON {table}; DROP FUNCTION broken()")
+
+
+WATCH_POSTGRES = """
+CREATE TABLE moved (
+  n bigint GENERATED ALWAYS AS IDENTITY, what text, id bigint, attempt integer, leaves text, enters text
+);
+CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  attempt integer := to_jsonb(old) ->> 'attempt';
+BEGIN
+  INSERT INTO penstock.moved (what, id, attempt, leaves, enters)
+  VALUES (tg_table_name, old.id, coalesce(attempt, 0), old.state, new.state);
+  RETURN new;
+END $$;
+CREATE TRIGGER watch AFTER UPDATE OF state ON job FOR EACH ROW EXECUTE FUNCTION watch();
+CREATE TRIGGER watch AFTER UPDATE OF state ON run FOR EACH ROW EXECUTE FUNCTION watch();
+"""
+
+POSTGRES = StoreKind(
+    "postgres",
+    open_postgres,
+    dump_postgres,
+    tamper_postgres,
+    breaking_postgres,
+    WATCH_POSTGRES,
+    is_shared=True,
+    stand_ins={"run_stage": ("INSERT", "tally"), "run": ("INSERT", "tally")},
+)
+# The same by way of a pooler that gives each transaction another session.
+POOLED = replace(POSTGRES, name="pgbouncer")
+KINDS = {kind.name: kind for kind in (SQLITE, POSTGRES, POOLED)}
 
 
 @dataclass
@@ -86,7 +172,7 @@ class World:
     """A store, its clock, and a worker called "w" that is registered from the start."""
 
     kind: StoreKind
-    path: Path
+    path: Place
     clock: VirtualClock = field(default_factory=VirtualClock)
     limits: dict[int, LaneLimits] = field(default_factory=dict)
 
@@ -171,9 +257,14 @@ class World:
 
     def moves(self) -> list[tuple[str, int, int, str, str]]:
         """(what, id, attempt, leaves, enters), in order."""
-        return self.dump()["moved"]
+        return (
+            [row[-5:] for row in sorted(self.dump()["moved"])]
+            if self.kind.is_shared
+            else self.dump()["moved"]
+        )
 
     def breaking(self, act: str, table: str) -> AbstractContextManager[None]:
+        act, table = self.kind.stand_ins.get(table, (act, table))
         return self.kind.breaking(self.path, act, table)
 
     def close(self) -> None:
@@ -255,9 +346,9 @@ def everything(tag: str) -> Effects:
     )
 
 
-def enqueue_elsewhere(path: str, run_id: int, keys: Sequence[str]) -> list[int]:
+def enqueue_elsewhere(kind: str, place: str, run_id: int, keys: Sequence[str]) -> list[int]:
     """In a thread or process of its own: enqueue these keys one small batch at a time."""
-    store = SQLITE.open(Path(path), SystemClock())
+    store = KINDS[kind].open(place, SystemClock())
     ids: list[int] = []
     for first in range(0, len(keys), 50):
         answers = store.enqueue(run_id, [a_job(key) for key in keys[first : first + 50]])

@@ -77,7 +77,8 @@ def test_racing_callers_agree_on_one_job_for_each_key(world: World, is_process: 
 
     with pool:
         calls = [
-            pool.submit(enqueue_elsewhere, str(world.path), run_id, KEYS) for _ in range(callers)
+            pool.submit(enqueue_elsewhere, world.kind.name, str(world.path), run_id, KEYS)
+            for _ in range(callers)
         ]
         answers = [call.result() for call in calls]
 
@@ -151,7 +152,9 @@ def test_damaged_item_reaches_the_attempt_and_fails_there(world: World, damage: 
 
     assert job.item in ("", "{")
     world.turn("w", quarantined(job, "could not be decoded"))
-    world.tamper("INSERT OR IGNORE INTO job_item SELECT id, NULL, 'null' FROM job")
+    world.tamper(
+        "INSERT INTO job_item SELECT id, NULL, 'null' FROM job WHERE true ON CONFLICT DO NOTHING"
+    )
 
 
 def test_text_with_lone_surrogates_or_nul_is_stored_without_a_fuss(world: World) -> None:

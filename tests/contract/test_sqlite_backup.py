@@ -18,7 +18,13 @@ from tests.contract.foreign import (
     make_text,
     open_store,
 )
-from tests.contract.scenes import SQLITE, World, done
+from tests.contract.scenes import SQLITE, StoreKind, World, done
+
+
+@pytest.fixture
+def kind() -> StoreKind:
+    """The file is SQLite's alone."""
+    return SQLITE
 
 
 def backed_up(world: World, name: str = "backup.db") -> Path:

@@ -27,7 +27,13 @@ from tests.contract.foreign import (
     make_text,
     open_store,
 )
-from tests.contract.scenes import SQLITE, World, done, everything, retried
+from tests.contract.scenes import SQLITE, StoreKind, World, done, everything, retried
+
+
+@pytest.fixture
+def kind() -> StoreKind:
+    """The file is SQLite's alone."""
+    return SQLITE
 
 
 @pytest.fixture

@@ -164,6 +164,7 @@ CREATE TABLE penstock.worker (
   pid bigint NOT NULL,
   version text NOT NULL,
   slots bigint NOT NULL DEFAULT 0,
+  admits text NOT NULL DEFAULT 'all',
   started_at double precision NOT NULL,
   lease_expires_at double precision NOT NULL
 ) WITH (fillfactor = 50);
@@ -175,7 +176,7 @@ CREATE TABLE penstock.event (
   run_id bigint,
   job_id bigint,
   -- The transaction that wrote it: ids become visible out of order, transactions end one by one.
-  tx xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  tx bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
   attempt integer,
   kind text NOT NULL,
   actor text NOT NULL DEFAULT '',
