@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -46,6 +47,7 @@ from tests.postgres.wire import (
 CHUNK_BYTES = 1 << 16
 CHUNKS_ON_THE_WAY = 64
 PATIENCE_S = 30.0
+LOOK_S = 0.01
 
 
 Due: TypeAlias = "tuple[float, list[Message] | None]"  # None: the sender has hung up
@@ -111,7 +113,8 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._flowing = asyncio.Event()
-        self._listener: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
+        self._serving: set[asyncio.Task[None]] = set()
         self._forget_faults()
 
     def __enter__(self) -> Self:
@@ -212,12 +215,25 @@ class Proxy:
 
     async def _open_port(self) -> None:
         if self._listener is None:
-            self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+            self._listener = socket.create_server(("127.0.0.1", self.port))
+            self._listener.setblocking(False)
+            self._loop.add_reader(self._listener, self._let_in, self._listener)
 
     async def _close_port(self) -> None:
         if self._listener is not None:
+            self._loop.remove_reader(self._listener)
             self._listener.close()
             self._listener = None
+
+    def _let_in(self, listener: socket.socket) -> None:
+        # Not asyncio's own server: closed at the wrong moment, it forgets a connection and leaves it open.
+        with suppress(BlockingIOError):
+            client, _ = listener.accept()
+            client.setblocking(False)
+            self.accepted += 1
+            serving = self._loop.create_task(self._serve(client))
+            self._serving.add(serving)
+            serving.add_done_callback(self._serving.discard)
 
     async def _silence(self) -> None:
         for link in self.links:
@@ -229,23 +245,22 @@ class Proxy:
             link.cut()
         await asyncio.gather(*(link.over.wait() for link in links))
 
-    async def _end(self) -> None:
-        """Close the port and every connection, those as well that are on their way in at this moment."""
-        await self._close_port()
-        while others := asyncio.all_tasks() - {asyncio.current_task()}:
-            for link in list(self.links):
-                link.cut()
-            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.accepted += 1
-        link = Link(self, reader, writer)
+    async def _serve(self, client: socket.socket) -> None:
+        link = Link(self, *await asyncio.open_connection(sock=client))
         self.links.add(link)
         try:
             await link.run()
         finally:
             self.links.discard(link)
             link.over.set()
+
+    async def _end(self) -> None:
+        """Close the port and every connection, those as well that are on their way in at this moment."""
+        await self._close_port()
+        while self._serving:
+            for link in self.links:
+                link.cut()
+            await asyncio.wait(self._serving, timeout=LOOK_S)
 
     def trigger_for(self, statement: str) -> Trigger | None:
         self.statements += 1
