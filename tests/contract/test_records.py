@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from penstock.jobs.outcome import Mark, Merge, Save
+from penstock.jobs.outcome import Effects, Mark, Merge, Save
 from penstock.jobs.run import RunKind
 from penstock.store.store import Capacity, Kept, RecordRow
 from tests.contract.scenes import SITE, World, a_save, done
@@ -202,3 +204,26 @@ def test_latest_snapshot_of_an_address_is_the_one_shown(world: World) -> None:
     assert latest is not None
     assert latest.hash == "h1"
     assert world.store.last_snapshot("https://b/") is None
+
+
+@pytest.mark.parametrize("length", [2000, 2001, 9000], ids=str)
+def test_key_of_any_length_is_one_record(world: World, length: int) -> None:
+    """Random letters: what can be compressed fits into an index although it is long."""
+    letters = random.Random(length)
+    key = "".join(letters.choices("abcdefghijklmnopqrstuvwxyzäöü", k=length))
+    save(world, a_save(key, 1), a_save(key + "!", 2))
+    run_id = save(world, a_save(key, 1))
+
+    assert counts(world, run_id) == (0, 0, 1)
+    assert world.store.collections() == [("product", 2)]
+
+
+def test_name_of_any_length_is_one_partition(world: World) -> None:
+    letters = random.Random(1)
+    name = "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=9000))
+    world.start()
+    job = world.one()
+
+    world.turn("w", done(job, effects=Effects(marks=[Mark(name, b"1"), Mark(name, b"2")])))
+
+    assert list(world.store.checkpoints(world.source()).values()) == [2]

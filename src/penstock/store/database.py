@@ -5,6 +5,7 @@ The verbs are written once, over the names of queries; each database answers the
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -102,6 +103,16 @@ def storable_text(text: str) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\x00", "\\x00") if "\x00" in text else text
+
+
+def bounded_text(text: str, limit: int) -> str:
+    """What a key is once it is stored: itself, or where it is too long its beginning and a digest."""
+    text = storable_text(text)
+    encoded = text.encode()
+    if len(encoded) <= limit:
+        return text
+    digest = hashlib.blake2b(encoded, digest_size=16).hexdigest()
+    return f"{encoded[: limit - 33].decode(errors='ignore')}#{digest}"
 
 
 def _storable(value: Any) -> Any:

@@ -10,8 +10,12 @@ from typing import Any
 import msgspec
 
 from penstock.jobs.outcome import Save
-from penstock.store.database import Database, Overtaken, storable_text, to_json
+from penstock.store.database import Database, Overtaken, bounded_text, to_json
 from penstock.store.ledger import Ledger
+
+# What fits into one entry of an index, on every database.
+NAME_BYTES = 240
+KEY_BYTES = 2000
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -59,7 +63,7 @@ def _present(
 
 
 def _where(save: Save) -> tuple[str, str]:
-    return storable_text(save.collection), storable_text(save.key)
+    return bounded_text(save.collection, NAME_BYTES), bounded_text(save.key, KEY_BYTES)
 
 
 def _apply(

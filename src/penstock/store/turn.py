@@ -21,15 +21,19 @@ from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Flush, Save, Settlement
 from penstock.jobs.run import Plan, RunState, StageCount, advance
 from penstock.store.claim import claim, opening, ready_lanes, soonest
-from penstock.store.database import Database, to_json
+from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.floors import Floors
 from penstock.store.ledger import Ledger
-from penstock.store.records import save_records
+from penstock.store.records import NAME_BYTES, save_records
 from penstock.store.store import Capacity, Kept, Turn
 
 WAKE_LIMIT = 1000
+# In parts that no database takes long for.
+INSERT_LIMIT = 5000
 
 End = Settlement | Flush
+_Row = tuple[int, int, int, str, str, str, float]
+_Item = tuple[int, int | None, str]
 
 
 class _Advancing(msgspec.Struct):
@@ -244,7 +248,8 @@ def add_effects(
         children.extend((job, child) for child in effects.children)
         saves.extend((job.source_id, job.run_id, save) for save in effects.saves)
         marks.extend(
-            (job.source_id, m.partition, m.cursor.decode(), job.run_id) for m in effects.marks
+            (job.source_id, bounded_text(m.partition, NAME_BYTES), m.cursor.decode(), job.run_id)
+            for m in effects.marks
         )
         signals.extend(
             (s.name, s.data.decode(), job.source_id, job.run_id) for s in effects.signals
@@ -285,20 +290,31 @@ def add_jobs(
     """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers with the new ids."""
     stages = ledger.stages(run_id)
     ids = db.new_job_ids(len(jobs))
-    rows, items = [], []
+    made: list[tuple[_Row, _Item]] = []
     for job_id, (parent_id, job) in zip(ids, jobs, strict=True):
         unit = stages[job.stage].unit
         rank = ledger.now + job.priority * AGEING_S
-        rows.append((job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank))
-        items.append((job_id, parent_id, job.item.decode()))
-    new = set(ids)
-    if db.do("add_jobs", now=ledger.now, jobs=to_json(rows)) != len(rows):
-        new = set(db.json("present_jobs", ids=to_json(list(ids))))
+        row: _Row = (job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank)
+        made.append((row, (job_id, parent_id, job.item.decode())))
+    if db.is_shared and len(made) > INSERT_LIMIT:
+        made.sort(key=lambda pair: (pair[0][3], pair[0][5]))  # within a part, the statement does it
+    new: set[int] = set()
+    for first in range(0, len(made), INSERT_LIMIT):
+        new |= _insert(db, ledger.now, made[first : first + INSERT_LIMIT])
+    for (job_id, _, _, stage, *_), _ in made:
+        if job_id in new:
+            ledger.added(run_id, stage)
+    return new
+
+
+def _insert(db: Database, now: float, made: Sequence[tuple[_Row, _Item]]) -> set[int]:
+    """Insert the jobs whose key is not known yet; answers with their ids."""
+    rows, items = [row for row, _ in made], [item for _, item in made]
+    new = {row[0] for row in rows}
+    if db.do("add_jobs", now=now, jobs=to_json(rows)) != len(rows):
+        new = set(db.json("present_jobs", ids=to_json(sorted(new))))
         items = [item for item in items if item[0] in new]
     db.do("add_items", items=to_json(items))
-    for row in rows:
-        if row[0] in new:
-            ledger.added(run_id, row[3])
     return new
 
 
