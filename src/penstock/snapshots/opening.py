@@ -19,7 +19,7 @@ def open_snapshots(where: Path | str, writer: str) -> SnapshotStore:
     try:
         from penstock.snapshots.bucket import BucketSnapshots
     except ModuleNotFoundError as error:
-        if error.name != "obstore":
+        if (error.name or "").partition(".")[0] != "obstore":
             raise
         scheme = where.partition(":")[0]
         raise ConfigError(

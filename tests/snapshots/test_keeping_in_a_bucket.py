@@ -1,0 +1,184 @@
+"""An object store that is away delays pages: none is lost, and none is counted as a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.calls import Inline
+from penstock.engine.keeping import LATE_S, Keeper
+from penstock.engine.trouble import Trouble
+from penstock.errors import StoreCorrupt
+from penstock.jobs.job import Claimed
+from penstock.jobs.outcome import Cancelled, Failed, Snoozed
+from penstock.snapshots import Place
+from penstock.snapshots import bucket as buckets
+from penstock.sources.response import Response
+from penstock.store.sqlite.store import SqliteStore
+from penstock.store.store import Kept, SnapshotRow
+from penstock.testing import VirtualClock, VirtualLoop
+from tests.snapshots.homes import SUFFIX, BucketHome
+from tests.snapshots.s3 import Wire
+
+JOB = Claimed(1, 1, 1, "extract", "k", 1, 0, 0, 0, False, "null")
+TIMED_OUT = Failed("timed out after 60 s", kind="timeout")
+PAGES = 30
+
+
+@pytest.fixture(autouse=True)
+def _soon_out_of_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buckets, "RETRY_S", 0.1)
+    monkeypatch.setattr(buckets, "REQUEST_S", 0.3)
+
+
+class Rig:
+    """A keeper that writes to a bucket; what it says may be acted upon."""
+
+    def __init__(self, folder: Path, home: BucketHome) -> None:
+        self.clock = VirtualClock()
+        self.store = SqliteStore(folder / "penstock.db", self.clock)
+        self.snapshots = home.open()
+        self.keeper = Keeper("worker", self.snapshots, self.store, Inline(), self.clock)
+        self.said: list[str] = []
+        self.on_said: Callable[[], None] = lambda: None
+        self.keeper.trouble = Trouble(self.store, self.clock, self._tell)
+        self.loop = VirtualLoop(self.clock)
+
+    def _tell(self, text: str) -> None:
+        self.said.append(text)
+        self.on_said()
+
+    def keep(self, pages: int) -> list[Response]:
+        async def all_of_them() -> list[Response]:
+            waiting = [self.keeper.keep(JOB, self._response(number)) for number in range(pages)]
+            return await asyncio.gather(*waiting)
+
+        return self.loop.run_until_complete(all_of_them())
+
+    def read(self, kept: Kept) -> Response:
+        row = SnapshotRow(
+            kept.id,
+            kept.url,
+            kept.status,
+            dict(kept.headers),
+            kept.fetched_at,
+            kept.hash,
+            kept.segment,
+            kept.offset,
+            kept.length,
+        )
+        return self.loop.run_until_complete(self.keeper.read(JOB, row))
+
+    def _response(self, number: int) -> Response:
+        url = f"http://a/{number}"
+        return Response(url, url, 200, {}, b"page %d" % number, self.clock.now())
+
+
+@pytest.fixture
+def rig(tmp_path: Path, bucket: BucketHome) -> Iterator[Rig]:
+    made = Rig(tmp_path, bucket)
+    yield made
+    made.loop.close()
+    made.store.close()
+
+
+def test_a_payload_is_in_the_bucket_before_a_row_refers_to_it(rig: Rig, bucket: BucketHome) -> None:
+    seen: list[dict[str, bytes]] = []
+    rig.keeper.on_kept = lambda: seen.append(bucket.files())
+    rig.keep(PAGES)
+    [files] = seen
+    for kept in rig.keeper.take():
+        assert f"{kept.segment}{SUFFIX}" in files
+        place = Place(kept.hash, kept.segment, kept.offset, kept.length)
+        assert rig.snapshots.read(place).url == kept.url
+
+
+@pytest.mark.parametrize("trouble", ["down", "hung", "denied", "throttled", "no bucket"])
+def test_pages_wait_while_the_object_store_is_away_and_none_is_lost(
+    rig: Rig, bucket: BucketHome, wire: Wire, trouble: str
+) -> None:
+    match trouble:
+        case "down":
+            wire.cut()
+        case "hung":
+            wire.hang()
+        case "denied":
+            wire.fail(403, "AccessDenied")
+        case "throttled":
+            wire.fail(503, "SlowDown")
+        case "no bucket":
+            wire.fail(404, "NoSuchBucket")
+    rig.on_said = wire.mend
+    pages = rig.keep(PAGES)
+    assert [page.body for page in pages] == [b"page %d" % number for number in range(PAGES)]
+    kept = rig.keeper.take()
+    assert len(kept) == PAGES
+    for row, page in zip(kept, pages, strict=True):
+        assert rig.read(row).body == page.body
+    [said] = rig.said
+    assert said.startswith(f"can't write snapshots to {bucket.setting}: ")
+
+
+def test_a_page_is_read_again_when_the_object_store_is_back(rig: Rig, wire: Wire) -> None:
+    rig.keep(1)
+    [kept] = rig.keeper.take()
+    wire.cut()
+    rig.on_said = wire.mend
+    assert rig.read(kept).body == b"page 0"
+    assert len(rig.said) == 1
+
+
+def test_a_page_that_is_damaged_is_not_waited_for(rig: Rig, bucket: BucketHome) -> None:
+    rig.keep(1)
+    [kept] = rig.keeper.take()
+    bucket.write(f"{kept.segment}{SUFFIX}", b"something else")
+    with pytest.raises(StoreCorrupt):
+        rig.read(kept)
+
+
+def test_an_attempt_that_waits_for_the_snapshots_is_not_to_blame_for_being_late(
+    rig: Rig, wire: Wire
+) -> None:
+    wire.cut()
+
+    async def out_of_time() -> None:
+        waiting = asyncio.ensure_future(rig.keeper.keep(JOB, rig._response(1)))
+        await asyncio.sleep(1.0)
+        early = rig.keeper.is_late
+        await asyncio.sleep(LATE_S)
+        assert (early, rig.keeper.is_late) == (False, True)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        rig.keeper.close()
+
+    rig.loop.run_until_complete(out_of_time())
+    other = Claimed(2, 1, 1, "extract", "k", 1, 0, 0, 0, False, "null")
+    assert rig.keeper.excuse(other, TIMED_OUT) == TIMED_OUT
+    assert isinstance(rig.keeper.excuse(JOB, TIMED_OUT), Snoozed)
+    assert rig.keeper.excuse(JOB, TIMED_OUT) == TIMED_OUT, "one excuse for one wait"
+
+
+def test_there_is_no_excuse_for_any_other_end(rig: Rig, wire: Wire) -> None:
+    wire.cut()
+
+    async def stopped(after_s: float) -> None:
+        waiting = asyncio.ensure_future(rig.keeper.keep(JOB, rig._response(1)))
+        await asyncio.sleep(after_s)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        rig.keeper.close()
+
+    for outcome, after_s in (
+        (Failed("boom"), 2 * LATE_S),
+        (Cancelled("drained"), 2 * LATE_S),
+        (TIMED_OUT, LATE_S / 2),
+    ):
+        rig.loop.run_until_complete(stopped(after_s))
+        assert rig.keeper.excuse(JOB, outcome) == outcome
+    wire.mend()
+    rig.keep(1)
+    rig.clock.advance(60.0)
+    assert rig.keeper.excuse(JOB, TIMED_OUT) == TIMED_OUT
