@@ -158,15 +158,3 @@ def test_a_round_that_fails_is_told_and_followed_by_the_next(tmp_path: Path) -> 
     (tmp_path / "away.db").rename(house.database)
     house.live_through(2)
     assert house.files() == []
-
-
-def test_a_worker_that_is_seen_alive_is_renewed_when_the_clock_was_set_forward(
-    tmp_path: Path,
-) -> None:
-    house = House(tmp_path)
-    house.store.register("alive", "host", 1, "0")
-    house.store.register("gone", "host", 2, "0")
-    house.clock.advance(3600.0)
-    house.upkeep.bury_expired(lambda text: None, lambda worker: worker == "alive")
-    assert [worker.id for worker in house.store.workers()] == ["alive"]
-    assert house.store.expired_workers() == []

@@ -1,4 +1,4 @@
-"""`penstock db`: the database file itself: check it, copy it, put a copy back."""
+"""`penstock db`: the database itself: check it, copy it, put a copy back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = """\
   penstock db backup penstock-monday.db
   penstock db restore penstock-monday.db"""
 CHECK = """\
-Read the whole file: SQLite's own check, and whether counters, jobs, items and snapshots agree.
+Read the whole database: SQLite's own check, and whether counters, jobs, items and snapshots agree.
 Ends with 5 if anything is wrong."""
 BACKUP = """\
 Copy the database while work goes on. The copy is checked, and appears under its name only when it is
@@ -58,7 +58,7 @@ def check(args: argparse.Namespace) -> int:
     with opened(args) as project:
         require_database(project)
         problems = project.store.check()
-        name = project.settings.store_file
+        name = project.settings.store_name
     if args.json:
         out.json_list(problems)
     else:
@@ -72,6 +72,7 @@ def backup(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened, require_database
 
     with opened(args) as project:
+        _refuse_on_server(project)
         require_database(project)
         _refuse_target(project, args)
         shown = 0.0
@@ -81,6 +82,14 @@ def backup(args: argparse.Namespace) -> int:
                 args.out.note(f"{done:.0%}")
     args.out.line(f"{args.file}: {args.file.stat().st_size:,} bytes, checked")
     return exits.DONE
+
+
+def _refuse_on_server(project: Project) -> None:
+    if project.settings.is_on_postgres:
+        raise Refused(
+            f"{project.settings.store_name} is a database on a server, not a file",
+            "its own tools back it up and put it back: pg_dump, pg_restore",
+        )
 
 
 def _refuse_target(project: Project, args: argparse.Namespace) -> None:
@@ -105,6 +114,7 @@ def restore(args: argparse.Namespace) -> int:
     from penstock.engine.lock import ProjectLock
 
     with opened(args) as project:
+        _refuse_on_server(project)
         target = project.settings.store_file
         if not args.file.is_file():
             raise UsageError(f"there is no file {args.file}")
@@ -124,14 +134,14 @@ def restore(args: argparse.Namespace) -> int:
 def _refuse_while_working(project: Project) -> None:
     from penstock.engine.lock import holder_of
 
-    pid = holder_of(project.settings.store_file)
+    pid = holder_of(project.settings)
     if pid is not None:
         raise Refused(f"another Penstock (pid {pid}) is working on this project", "stop it first")
     try:
         workers = project.store.workers()
     except StoreError:
         return  # A database that can't be read is what a restore is for.
-    left_s = max((each.lease_expires_at for each in workers), default=0.0) - project.clock.now()
+    left_s = max((each.lease_expires_at for each in workers), default=0.0) - project.store.now()
     if left_s > 0:
         raise Refused(
             f"a worker still holds a lease for {left_s:.0f} s", "stop it, or wait that long"

@@ -23,6 +23,8 @@ MODULES = {
     "demo": "demo",
     "run": "run",
     "up": "up",
+    "worker": "worker",
+    "scheduler": "scheduler",
     "status": "status",
     "sources": "sources",
     "runs": "runs",

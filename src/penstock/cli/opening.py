@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from penstock.errors import StoreError, UsageError, nearest
@@ -25,8 +25,14 @@ def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Pro
     if is_validated:
         for source in project.settings.sources.values():
             project.graph(source)
-    with project, translated(project.settings.store_file):
+    with project, _explained(project):
         yield project
+
+
+def _explained(project: Project) -> AbstractContextManager[None]:
+    """A file that breaks while it is looked at is told in our words; a server's store has its own way."""
+    settings = project.settings
+    return nullcontext() if settings.is_on_postgres else translated(settings.store_file)
 
 
 def source_key(project: Project, name: str | None) -> str | None:
@@ -55,7 +61,8 @@ def run_or_source(project: Project, target: str) -> int | str:
 
 def require_database(project: Project) -> None:
     """Refuse to make a new database where an existing one is meant."""
-    if not project.settings.store_file.exists():
+    settings = project.settings
+    if not settings.is_on_postgres and not settings.store_file.exists():
         raise StoreError(
-            f"there is no database at {project.settings.store_file} yet", "penstock run makes it"
+            f"there is no database at {settings.store_name} yet", "penstock run makes it"
         )

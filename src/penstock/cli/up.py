@@ -7,20 +7,25 @@ import argparse
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
-from penstock.cli.wording import count
+from penstock.cli.working import add_workers, how_many, say_stopped, working_on
 
 DESCRIPTION = """\
 Run workers and the scheduler until stopped. SIGTERM or Ctrl-C drains: running work finishes or is put
 back, no attempt is spent; a second one stops at once. With --until-idle it ends by itself when nothing
-is running, queued or due soon: for cron, for CI, and after a crash."""
+is running, queued or due soon: for cron, for CI, and after a crash.
+
+On Postgres it may run on as many hosts as you like: they share the work, one of them schedules, and
+when one is lost the others take over its jobs."""
 EXAMPLES = """\
   penstock up
-  penstock up --until-idle"""
+  penstock up --until-idle
+  penstock up --workers 4   four worker processes on this host (Postgres)"""
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "up", "work until stopped", DESCRIPTION, EXAMPLES)
     parser.add_argument("--until-idle", action="store_true", help="end when nothing is left to do")
+    add_workers(parser)
     parser.set_defaults(run=run)
 
 
@@ -31,14 +36,14 @@ def run(args: argparse.Namespace) -> int:
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
-        if holder_of(project.settings.store_file) is None:
-            sources = count(len(project.settings.sources), "source")
-            out.note(f"working on {project.settings.project}, {sources}; Ctrl-C stops")
-        is_whole = run_forever(project, until_idle=args.until_idle, tell=out.note)
-        left = project.store.overview()
+        workers = how_many(project.settings, args.workers)
+        if holder_of(project.settings) is None:
+            out.note(working_on(project, "working on"))
+        is_whole = run_forever(project, tell=out.note, until_idle=args.until_idle, workers=workers)
+        if not is_whole:
+            say_stopped(project, out)
     if is_whole:
         out.note("idle")
         return exits.DONE
-    out.note(f"stopped; {left.queued + left.waiting:,} jobs stay queued")
     # Without --until-idle, being stopped is how it ends.
     return exits.INTERRUPTED if args.until_idle else exits.DONE

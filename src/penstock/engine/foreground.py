@@ -10,6 +10,7 @@ from penstock.engine.lock import holder_of
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import AlreadyRunning
 from penstock.project import Project
+from penstock.settings import Settings
 from penstock.store.store import RunRow, Store
 
 PROGRESS_S = 0.1
@@ -70,35 +71,34 @@ def run_foreground(
 ) -> list[RunReport]:
     """Work until these runs have ended, and report on them.
 
-    When another Penstock is working on the project already, it does the work and this only watches,
-    unless the other one ends first.
+    On a server this is one more host beside those that work already. A SQLite file has one Penstock:
+    when another is working on it, it does the work and this only watches, unless it ends first.
     """
-    shown_at = [0.0]
 
-    def look() -> list[RunReport]:
-        rows = [project.require_run(run_id) for run_id in run_ids]
-        return [report(row, project.clock.now()) for row in rows]
+    def rows() -> list[RunRow]:
+        return [project.require_run(run_id) for run_id in run_ids]
+
+    def reports(found: list[RunRow]) -> list[RunReport]:
+        now = project.store.now()
+        return [report(row, now) for row in found]
 
     def have_ended() -> bool:
-        now = project.clock.monotonic()
-        if now - shown_at[0] < PROGRESS_S:
-            return False
-        shown_at[0] = now
-        rows = [project.require_run(run_id) for run_id in run_ids]
+        found = rows()
         if on_progress is not None:
-            on_progress([report(row, project.clock.now()) for row in rows])
-        return all(row.is_ended for row in rows)
+            on_progress(reports(found))
+        return all(row.is_ended for row in found)
 
     is_whole: bool | None = None
     while is_whole is None:
         try:
-            is_whole = asyncio.run(Supervisor(project, tell, have_ended).run())
+            supervisor = Supervisor(project, tell, have_ended, workers=workers_of(project.settings))
+            is_whole = asyncio.run(supervisor.run())
         except AlreadyRunning:
             tell("another Penstock is working on this project: it does the work, this shows it")
             is_whole = asyncio.run(_watch(project, have_ended))
     if not is_whole:
-        raise Interrupted(look())
-    return look()
+        raise Interrupted(reports(rows()))
+    return reports(rows())
 
 
 async def _watch(project: Project, have_ended: Callable[[], bool]) -> bool | None:
@@ -109,29 +109,43 @@ async def _watch(project: Project, have_ended: Callable[[], bool]) -> bool | Non
             await asyncio.sleep(PROGRESS_S)
             if project.clock.monotonic() >= look_at:
                 look_at = project.clock.monotonic() + WATCH_S
-                if holder_of(project.settings.store_file) is None:
+                if holder_of(project.settings) is None:
                     return None
     except (KeyboardInterrupt, asyncio.CancelledError):
         return False
     return True
 
 
-def run_forever(project: Project, *, until_idle: bool, tell: Callable[[str], None]) -> bool:
-    """Run workers and the scheduler until stopped, or with `until_idle` until nothing is left to do now.
+def run_forever(
+    project: Project,
+    *,
+    tell: Callable[[str], None],
+    until_idle: bool = False,
+    workers: int | None = None,
+    has_scheduler: bool = True,
+) -> bool:
+    """Work until stopped, or with `until_idle` until nothing is left to do now.
 
     Answers True if it ended by itself.
     """
 
     def is_idle() -> bool:
-        return until_idle and nothing_left(project.store, project.clock.now())
+        return until_idle and nothing_left(project.store)
 
-    supervisor = Supervisor(project, tell, is_idle, has_scheduler=True)
+    if workers is None:
+        workers = workers_of(project.settings)
+    supervisor = Supervisor(project, tell, is_idle, has_scheduler, workers)
     return asyncio.run(supervisor.run())
 
 
-def nothing_left(store: Store, now: float) -> bool:
+def workers_of(settings: Settings) -> int:
+    """How many worker processes this host is to have."""
+    return settings.worker.count if settings.is_on_postgres else 1
+
+
+def nothing_left(store: Store) -> bool:
     """Nothing queued that may start, nothing running, nothing due soon."""
     seen = store.overview()
     if seen.running or store.has_startable(PATIENCE_S):
         return False
-    return seen.next_due_at is None or seen.next_due_at > now + PATIENCE_S
+    return seen.next_due_at is None or seen.next_due_at > store.now() + PATIENCE_S

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import TracebackType
 
 from penstock.errors import AlreadyRunning
+from penstock.settings import Settings
 
 
 class ProjectLock:
@@ -19,7 +22,7 @@ class ProjectLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._file.close()
-            pid = holder_of(store_file)
+            pid = _holder(store_file)
             raise AlreadyRunning(
                 f"another Penstock{f' (pid {pid})' if pid else ''} is working on {store_file.name}",
                 "stop it first, or let it do the work: penstock run --detach",
@@ -28,16 +31,36 @@ class ProjectLock:
         self._file.write(str(os.getpid()))
         self._file.flush()
 
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
     def release(self) -> None:
         self._file.close()
+
+
+def locked(settings: Settings) -> AbstractContextManager[None]:
+    """The project to ourselves, where only one may work on it; on a server many may."""
+    return nullcontext() if settings.is_on_postgres else ProjectLock(settings.store_file)
 
 
 def lock_file(store_file: Path) -> Path:
     return store_file.with_name(store_file.name + ".lock")
 
 
-def holder_of(store_file: Path) -> int | None:
-    """The process that works on this file now; None if there is none."""
+def holder_of(settings: Settings) -> int | None:
+    """The process that has this project to itself now; None if there is none, or many may have it."""
+    return None if settings.is_on_postgres else _holder(settings.store_file)
+
+
+def _holder(store_file: Path) -> int | None:
     try:
         with open(lock_file(store_file)) as file:
             try:

@@ -7,55 +7,51 @@ when it wakes.
 
 Jobs under which two workers have died run one at a time in a ward, a worker of their own: if it dies
 too, there is no doubt which job did it, and no other is hurt. The ward is closed while it is empty.
+
+A SQLite file has one supervisor; a shared store has as many as there are hosts, or more. The store is
+asked in a thread, and may take its time or be away: signals, output and processes are looked after
+meanwhile, and work goes on when it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import socket
-import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 
-from penstock.engine.lock import ProjectLock
-from penstock.engine.scheduler import Scheduler
-from penstock.engine.sweep import Sweep
-from penstock.engine.upkeep import Upkeep
-from penstock.engine.worker_process import EXIT_BROKEN
-from penstock.errors import PenstockError, StoreCorrupt, StoreError
+from penstock.engine.calls import InOneThread
+from penstock.engine.clockwork import Clockwork, a_holder
+from penstock.engine.lock import locked
+from penstock.engine.watch import Watch
+from penstock.engine.worker_child import WorkerChild, how_it_ended
+from penstock.engine.worker_process import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, TRUST_S
+from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
-from penstock.settings import redact
 from penstock.snapshots import open_snapshots
-from penstock.store.store import Admits
+from penstock.store.store import Admits, Store
 from penstock.store.workers import LEASE_S
 from penstock.version import __version__
 
 BEAT_S = 3.0
 PULSE_S = 0.05
-UPKEEP_S = 1.0
+LOOK_S = 1.0
+# How often the ward and the end of the work are looked for: a file is asked sooner than a server.
+GLANCE_S = 0.1
+SHARED_GLANCE_S = 0.5
+# After trouble with the store it is left alone for so long; at the start for longer and longer.
+RETRY_S = 1.0
+LONGEST_WAIT_S = 10.0
 REPEAT_S = 60.0
 FAST_DEATH_S = 10.0
 MAX_RESTART_DELAY_S = 2.0
-KILL_AFTER_S = 5.0
 WARD_IDLE_S = 2.0
 # A worker that was told to leave and has not left this long after its grace is ended.
 OVERTIME_S = 0.4
-# What a worker said last is waited for this long: a process that a step has started may keep the pipe open.
-LAST_WORDS_S = 0.5
-
-
-@dataclass(slots=True)
-class _Child:
-    name: str
-    process: asyncio.subprocess.Process
-    started_at: float
-    output: asyncio.Task[None]
-    beaten_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -63,28 +59,36 @@ class _Slot:
     """A place for one worker; a dead one is followed by another."""
 
     admits: Admits
-    child: _Child | None = None
-    needed_at: float = 0.0
+    child: WorkerChild | None = None
+    needed_at: float = float("-inf")
     fast_deaths: int = 0
-    start_at: float = 0.0
+    start_at: float = float("-inf")
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """Runs a project's workers until told to stop or until `until` says that the work is done."""
+    """Runs a project's workers until told to stop or until `until` says that the work is done.
+
+    `until` is called in a thread of its own, and may ask the project's store.
+    """
 
     project: Project
     tell: Callable[[str], None]
     until: Callable[[], bool] = lambda: False
     has_scheduler: bool = False
     workers: int = 1
+    _store: Store = field(init=False)
+    _watch: Watch = field(init=False)
+    _calls: InOneThread = field(default_factory=lambda: InOneThread("supervisor"))
     _slots: list[_Slot] = field(default_factory=list)
-    _ghosts: list[_Child] = field(default_factory=list)
+    _ghosts: list[WorkerChild] = field(default_factory=list)
+    _leaving: asyncio.Event = field(default_factory=asyncio.Event)
     _stops: int = 0
     _kill_at: float = float("inf")
     _is_done: bool = False
     _failure: PenstockError | None = None
-    _upkeep_at: float = 0.0
+    _ask_at: float = float("-inf")
+    _due: dict[str, float] = field(default_factory=dict)
     _said: dict[str, float] = field(default_factory=dict)
     _rng: random.Random = field(default_factory=random.SystemRandom)
 
@@ -93,13 +97,15 @@ class Supervisor:
 
     async def run(self) -> bool:
         """Work; True if it ended by itself, False if it was told to stop."""
-        lock = ProjectLock(self.project.settings.store_file)
-        try:
-            self._begin()
-            await self._loop()
-        finally:
-            await self._end()
-            lock.release()
+        with locked(self.project.settings):
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
+            try:
+                if await self._reach_store():
+                    await self._work()
+            finally:
+                self._calls.close()
         if self._failure is not None:
             raise self._failure
         return not self._stops
@@ -107,218 +113,311 @@ class Supervisor:
     def stop(self) -> None:
         """Drain; asked again, stop at once."""
         self._stops += 1
+        self._leaving.set()
         grace_s = self.project.settings.worker.grace_s if self._stops == 1 else 0.0
-        self._kill_at = self.project.clock.monotonic() + grace_s + OVERTIME_S
+        self._kill_at = self._now() + grace_s + OVERTIME_S
         self._drain_all()
 
-    def _begin(self) -> None:
-        store = self.project.store
-        store.quick_check()
-        store.reserve.hold()
-        # We hold the lock, so whoever is registered is dead: nobody has to wait for a lease to end.
-        for worker in store.workers():
-            jobs = store.bury(worker.id, "it was gone when Penstock started")
-            self.tell(f"worker {worker.id} had died: {len(jobs)} jobs run again")
-        self._slots = [*(_Slot("sound") for _ in range(self.workers)), _Slot("suspect")]
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+    # Beginning and end.
 
-    async def _loop(self) -> None:
+    async def _reach_store(self) -> bool:
+        """Open the store, and wait for it if need be: a host may be up before its database is."""
+        wait_s = RETRY_S / 2
+        while not self._stops:
+            try:
+                await self._calls(self._open)
+                return True
+            except StoreUnreachable as error:
+                self._say(f"{error.message}; waiting for it", "unreachable")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), wait_s)
+            wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
+        return False
+
+    def _open(self) -> None:
         project = self.project
-        snapshots = open_snapshots(project.settings.snapshots, f"upkeep-{os.getpid()}")
+        snapshots = open_snapshots(project.settings.snapshots, "check")
         snapshots.check()
-        sweep = Sweep(snapshots, project.open_store, project.clock)
-        upkeep = Upkeep(project.store, project.settings.retention, sweep, project.clock)
-        scheduler = Scheduler(project, project.store) if self.has_scheduler else None
-        if scheduler is not None:
-            scheduler.plan()
+        snapshots.close()
+        self._store = project.open_store()
+        self._store.quick_check()
+        self._store.reserve.hold()
+        self._watch = Watch(self._store, project.clock)
+        if not self._store.is_shared:
+            self._bury_former()
+
+    def _bury_former(self) -> None:
+        """We hold the file's lock, so whoever is registered is dead: nobody waits for a lease to end."""
+        for worker in self._store.workers():
+            jobs = self._store.bury(worker.id, "it was gone when Penstock started")
+            self.tell(f"worker {worker.id} had died: {len(jobs)} jobs run again")
+        for leader in self._store.leaders():
+            self._store.resign(leader.name, leader.holder, leader.term)
+
+    async def _work(self) -> None:
+        kinds: list[Admits] = ["sound"] * self.workers
+        # The ward stands beside workers: one that has none leaves the suspects to others.
+        self._slots = [_Slot(admits) for admits in ([*kinds, "suspect"] if kinds else [])]
+        beside = [asyncio.create_task(self._end_the_slow())]
+        if self.has_scheduler or not self._store.is_shared:
+            beside.append(asyncio.create_task(self._keep_time()))
         try:
             while not self._is_over():
-                try:
-                    for slot in self._slots:
-                        await self._tend(slot)
-                    self._look_around(scheduler, upkeep)
-                except StoreCorrupt:
-                    raise
-                except StoreError as error:
-                    self._say(error.message)
+                for task in beside:
+                    if task.done():
+                        task.result()
+                await self._pulse()
                 await asyncio.sleep(PULSE_S)
         finally:
-            sweep.close()
-            snapshots.close()
-
-    def _look_around(self, scheduler: Scheduler | None, upkeep: Upkeep) -> None:
-        now = self.project.clock.monotonic()
-        if now >= self._upkeep_at:
-            if scheduler is not None:
-                scheduler.tick()
-            upkeep.bury_expired(self.tell, self._is_alive)
-            self._upkeep_at = now if upkeep.do_a_little() else now + UPKEEP_S
-        if not self._stops and not self._is_done and self.until():
             self._is_done = True
-            self._drain_all()
+            self._leaving.set()
+            await self._end_children()
+            await _ended(beside)
+            await self._calls(self._store.close)
 
-    def _say(self, text: str) -> None:
+    async def _end_children(self) -> None:
+        """Whoever is left is ended by us, so none of its jobs is to blame."""
+        left = [slot.child for slot in self._slots if slot.child is not None]
+        for child in [*left, *self._ghosts]:
+            await child.end()
+            if self._watch.contact.is_there:
+                with suppress(PenstockError):
+                    await self._calls(partial(self._store.sign_off, child.name))
+
+    # Beside the work.
+
+    async def _end_the_slow(self) -> None:
+        """Whatever the store is doing, who outlasts its grace is ended in time."""
+        while True:
+            if self._now() >= self._kill_at:
+                for child in self._children():
+                    child.kill()
+            await asyncio.sleep(PULSE_S)
+
+    async def _keep_time(self) -> None:
+        """Schedules and upkeep, with a connection and a thread of their own."""
+        calls = InOneThread("clockwork")
+        clockwork: Clockwork | None = None
+        try:
+            while not self._is_leaving:
+                has_more = False
+                try:
+                    if clockwork is None:
+                        clockwork = await calls(self._make_clockwork)
+                    has_more = await calls(clockwork.look)
+                except StoreError as error:
+                    self._meet(error)
+                if not has_more:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._leaving.wait(), LOOK_S)
+        finally:
+            if clockwork is not None:
+                await calls(clockwork.close)
+            calls.close()
+
+    def _make_clockwork(self) -> Clockwork:
+        store = self.project.open_store()
+        return Clockwork(self.project, store, a_holder(), has_scheduler=self.has_scheduler)
+
+    # The loop.
+
+    async def _pulse(self) -> None:
+        for chore in (self._beat_all, self._look_around, self._look_at_ward, self._ask_if_done):
+            await self._try(chore)
+        for slot in self._slots:
+            await self._try(partial(self._tend, slot))
+
+    async def _try(self, chore: Callable[[], Awaitable[None]]) -> None:
+        if self._now() < self._ask_at:
+            return
+        try:
+            await chore()
+        except StoreError as error:
+            self._meet(error)
+            self._ask_at = self._now() + RETRY_S
+
+    def _meet(self, error: StoreError) -> None:
+        """Trouble with the store is waited for, unless waiting would make it worse."""
+        if isinstance(error, StoreCorrupt):
+            raise error
+        self._say(error.message, type(error).__name__)
+
+    def _say(self, text: str, matter: str) -> None:
         """The same trouble once a minute, however often it is met."""
-        now = self.project.clock.monotonic()
-        if now - self._said.get(text, -REPEAT_S) >= REPEAT_S:
-            self._said[text] = now
+        if self._now() - self._said.get(matter, -REPEAT_S) >= REPEAT_S:
+            self._said[matter] = self._now()
             self.tell(text)
 
+    def _is_due(self, what: str, every_s: float) -> bool:
+        now = self._now()
+        if now < self._due.get(what, now):
+            return False
+        self._due[what] = now + every_s
+        return True
+
+    @property
+    def _glance_s(self) -> float:
+        return SHARED_GLANCE_S if self._store.is_shared else GLANCE_S
+
     def _is_over(self) -> bool:
-        if self._failure is not None:
-            return True
-        return self._is_leaving and all(slot.child is None for slot in self._slots)
+        return self._failure is not None or (self._is_leaving and not any(self._children()))
 
     @property
     def _is_leaving(self) -> bool:
         return self._stops > 0 or self._is_done
 
+    def _children(self) -> Iterator[WorkerChild]:
+        return (slot.child for slot in self._slots if slot.child is not None)
+
     def _drain_all(self) -> None:
-        for slot in self._slots:
-            self._send(slot.child, b"drain")
+        for child in self._children():
+            child.drain()
+
+    def _now(self) -> float:
+        return self.project.clock.monotonic()
+
+    # Chores.
+
+    async def _beat_all(self) -> None:
+        """Renew the leases of the living, all in one go."""
+        asked_at = self._now()
+        slots = [
+            (slot, slot.child)
+            for slot in self._slots
+            if slot.child and asked_at - slot.child.beaten_at >= BEAT_S and _is_alive(slot.child)
+        ]
+        if not slots:
+            return
+        beat = self._store.beat
+        kept = await self._calls(lambda: [beat(child.name) for _, child in slots])
+        for (slot, child), is_registered in zip(slots, kept, strict=True):
+            if is_registered:
+                child.beat(asked_at)
+            else:
+                await self._replace(slot, child, "was buried")
+
+    async def _look_around(self) -> None:
+        if self._is_leaving or not self._is_due("look", LOOK_S):
+            return
+        alive = {child.name for child in self._children() if _is_alive(child)}
+        for worker, jobs in await self._calls(lambda: self._watch.look(alive)):
+            self.tell(f"worker {worker} stopped beating: {jobs} jobs run again")
+
+    async def _look_at_ward(self) -> None:
+        """The ward is needed while a suspect is queued or in it."""
+        ward = next((slot for slot in self._slots if slot.admits == "suspect"), None)
+        if ward is None or self._is_leaving or not self._is_due("ward", self._glance_s):
+            return
+        name = ward.child.name if ward.child else ""
+        if await self._calls(lambda: self._has_patients(name)):
+            ward.needed_at = self._now()
+
+    def _has_patients(self, ward: str) -> bool:
+        return bool(ward and self._store.jobs_of(ward)) or self._store.has_suspects()
+
+    async def _ask_if_done(self) -> None:
+        if self._is_leaving or not self._is_due("until", self._glance_s):
+            return
+        if await self._calls(self.until):
+            self._is_done = True
+            self._leaving.set()
+            self._drain_all()
 
     # One worker.
 
     async def _tend(self, slot: _Slot) -> None:
-        now = self.project.clock.monotonic()
-        child = slot.child
+        now, child = self._now(), slot.child
         if child is None:
-            if not self._is_leaving and now >= slot.start_at and self._is_needed(slot, now):
+            if self._may_start(slot, now):
                 await self._start(slot)
-        elif child.process.returncode is not None:
+        elif child.has_ended:
             await self._follow(slot, child)
-        elif now >= self._kill_at:
-            child.process.kill()
-            await child.process.wait()
-        elif is_stopped(child.process.pid):
+        elif child.is_stopped():
             if now - child.beaten_at >= LEASE_S:
-                self._replace(slot, child, "was stopped for longer than its lease")
-        elif now - child.beaten_at >= BEAT_S and not self._beat(child):
-            self._replace(slot, child, "was buried")
+                await self._replace(slot, child, "was stopped for longer than its lease")
         elif not self._is_needed(slot, now):
-            self._send(child, b"drain")
+            child.drain()
             slot.needed_at = now
+
+    def _may_start(self, slot: _Slot, now: float) -> bool:
+        is_welcome = not self._is_leaving and self._watch.contact.is_there
+        return is_welcome and now >= slot.start_at and self._is_needed(slot, now)
 
     def _is_needed(self, slot: _Slot, now: float) -> bool:
-        """A worker always; the ward while a suspect is queued or in it, and a little longer."""
-        store = self.project.store
-        if slot.admits == "sound":
-            return True
-        has_patient = slot.child is not None and bool(store.jobs_of(slot.child.name))
-        if has_patient or store.has_suspects():
-            slot.needed_at = now
-        return now - slot.needed_at < WARD_IDLE_S
+        return slot.admits == "sound" or now - slot.needed_at < WARD_IDLE_S
 
-    def _replace(self, slot: _Slot, child: _Child, why: str) -> None:
+    async def _start(self, slot: _Slot) -> None:
+        name, settings = f"{self._rng.getrandbits(48):012x}", self.project.settings
+        child = await WorkerChild.start(settings, name, slot.admits, self.tell, self._now())
+        slot.child = child
+        about = (socket.gethostname(), child.process.pid, __version__, settings.worker.slots)
+        asked_at = self._now()
+        try:
+            await self._calls(lambda: self._store.register(name, *about, slot.admits))
+        except StoreError:
+            # It waits for a beat that can't come; the next one is started when the store is well.
+            child.kill()
+            raise
+        child.beat(asked_at)
+        if self._is_leaving:
+            child.drain()
+
+    async def _replace(self, slot: _Slot, child: WorkerChild, why: str) -> None:
         """Give a worker's jobs and place to another; it finds out by itself when it wakes."""
         try:
-            jobs = self.project.store.bury(child.name, why)
+            jobs = await self._calls(lambda: self._store.bury(child.name, why))
         except StoreError:
             # It may have been stopped in the middle of a write, which nobody else can end.
-            child.process.kill()
+            child.kill()
             raise
         self._ghosts.append(child)
         slot.child = None
         self.tell(f"worker {child.name} {why}: {len(jobs)} jobs run again")
 
-    def _is_alive(self, worker: str) -> bool:
-        child = next((s.child for s in self._slots if s.child and s.child.name == worker), None)
-        if child is None or child.process.returncode is not None:
-            return False
-        return not is_stopped(child.process.pid)
-
-    async def _start(self, slot: _Slot) -> None:
-        name = f"{self._rng.getrandbits(48):012x}"
-        settings = self.project.settings
-        command = [
-            sys.executable, "-m", "penstock.engine.worker_process",
-            "--project", str(settings.root), "--worker", name, "--admits", slot.admits,
-        ]  # fmt: skip
-        if settings.environment:
-            command += ["--env", settings.environment]
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
-        output = asyncio.create_task(self._relay(process.stdout))
-        slot.child = _Child(name, process, self.project.clock.monotonic(), output)
-        try:
-            self.project.store.register(name, socket.gethostname(), process.pid, __version__)
-            self._beat(slot.child)
-        except StoreError:
-            # It waits for a beat that can't come; the next one is started when the store is well.
-            process.kill()
-            raise
-        if self._is_leaving:
-            self._send(slot.child, b"drain")
-
-    def _beat(self, child: _Child) -> bool:
-        """Renew a worker's lease and tell it so; False if it was buried."""
-        if not self.project.store.beat(child.name):
-            return False
-        child.beaten_at = self.project.clock.monotonic()
-        self._send(child, b"beat")
-        return True
-
-    async def _relay(self, output: asyncio.StreamReader | None) -> None:
-        """What a worker or a step prints, line by line; a line without end is cut."""
-        while output is not None and (line := await _line(output)):
-            text = line.decode("utf-8", "replace").rstrip("\n")
-            self.tell(redact(text, self.project.settings.secrets))
-
-    def _send(self, child: _Child | None, line: bytes) -> None:
-        if child is None or child.process.stdin is None or child.process.returncode is not None:
-            return
-        with suppress(ConnectionError, RuntimeError):
-            child.process.stdin.write(line + b"\n")
-
-    async def _follow(self, slot: _Slot, child: _Child) -> None:
+    async def _follow(self, slot: _Slot, child: WorkerChild) -> None:
         """A worker has ended: take back what it left, and make room for the next."""
-        code = child.process.returncode
-        has_left = self._is_leaving and code != EXIT_BROKEN
-        # One that left in good order owns nothing any more, whatever its exit code looks like.
-        if has_left:
-            jobs = self.project.store.sign_off(child.name)
-        else:
-            jobs = self.project.store.bury(child.name, how_it_ended(code))
+        code, now = child.exit_code, self._now()
+        try:
+            await self._take_back(child)
+        except StoreError:
+            if not self._is_leaving:
+                raise
+            self.tell(f"worker {child.name} could not be signed off: its lease ends by itself")
         slot.child = None
-        await asyncio.wait({child.output}, timeout=LAST_WORDS_S)
-        child.output.cancel()
+        await child.last_words()
         if code == EXIT_BROKEN:
             self._failure = StoreError("a worker could not work", "its message is above")
-        elif jobs and not has_left:
-            self.tell(f"worker {child.name} {how_it_ended(code)}: {len(jobs)} jobs run again")
-        now = self.project.clock.monotonic()
         is_fast = code != 0 and now - child.started_at < FAST_DEATH_S
         slot.fast_deaths = slot.fast_deaths + 1 if is_fast else 0
         slot.start_at = now + min(MAX_RESTART_DELAY_S, 0.05 * 2 ** min(slot.fast_deaths, 10))
 
-    async def _end(self) -> None:
-        """Whoever is left is ended by us, so none of its jobs is to blame."""
-        left = [slot.child for slot in self._slots if slot.child is not None]
-        for child in [*left, *self._ghosts]:
-            with suppress(ProcessLookupError):
-                child.process.kill()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(child.process.wait(), KILL_AFTER_S)
-            child.output.cancel()
-            with suppress(PenstockError):
-                self.project.store.sign_off(child.name)
+    async def _take_back(self, child: WorkerChild) -> None:
+        """A death counts against the jobs; a worker that left in good order owes nothing for them."""
+        code, store = child.exit_code, self._store
+        if self._is_leaving and code != EXIT_BROKEN:
+            await self._calls(lambda: store.sign_off(child.name))
+            return
+        # One that heard of no beat for so long has stopped its attempts and itself, as it must.
+        has_heard_nothing = self._now() - child.beaten_at >= TRUST_S
+        if code in (EXIT_BURIED, EXIT_LOST) and has_heard_nothing:
+            why = "was out of touch with the store and stopped"
+            jobs = await self._calls(lambda: store.sign_off(child.name, why))
+        else:
+            why = how_it_ended(code)
+            jobs = await self._calls(lambda: store.bury(child.name, why))
+        if jobs:
+            self.tell(f"worker {child.name} {why}: {len(jobs)} jobs run again")
 
 
-async def _line(stream: asyncio.StreamReader) -> bytes:
-    try:
-        return await stream.readuntil()
-    except asyncio.IncompleteReadError as rest:
-        return rest.partial
-    except asyncio.LimitOverrunError as overrun:
-        return await stream.read(overrun.consumed)
+def _is_alive(child: WorkerChild) -> bool:
+    return not child.has_ended and not child.is_stopped()
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    """The tasks beside the loop, over: each may end what it is doing, and its trouble is not news now."""
+    slow, *others = tasks
+    slow.cancel()
+    await asyncio.gather(slow, *others, return_exceptions=True)
 
 
 def unfailing(tell: Callable[[str], None]) -> Callable[[str], None]:
@@ -329,20 +428,3 @@ def unfailing(tell: Callable[[str], None]) -> Callable[[str], None]:
             tell(text)
 
     return try_to_tell
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a process was stopped by a signal; where that can't be seen, it is taken to be running."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] in ("T", "t")
-
-
-def how_it_ended(code: int | None) -> str:
-    if code is not None and code < 0:
-        with suppress(ValueError):
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"was killed by signal {-code}"
-    return f"ended with code {code}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from penstock.clock import Clock
 from penstock.engine.sweep import Sweep
 from penstock.settings import Retention
@@ -13,7 +11,7 @@ PRUNE_EVERY_S = 60.0
 
 
 class Upkeep:
-    """Retention, the sweep of cancelled runs, and burying workers whose lease ran out."""
+    """Retention, the rest of cancelled runs, and the sweep of what nothing refers to."""
 
     def __init__(
         self,
@@ -29,19 +27,6 @@ class Upkeep:
         self._sweep = sweep
         self._clock = clock
         self._prune_at = 0.0
-
-    def bury_expired(self, tell: Callable[[str], None], is_alive: Callable[[str], bool]) -> None:
-        """Give the jobs of workers that stopped beating back to their lanes.
-
-        A lease that ran out because the clock was set forward, or because the machine slept, is no
-        death: who is seen alive is renewed.
-        """
-        for worker in self._store.expired_workers():
-            if is_alive(worker):
-                self._store.beat(worker)
-                continue
-            jobs = self._store.bury(worker, "its lease ran out")
-            tell(f"worker {worker} stopped beating: {len(jobs)} jobs run again")
 
     def do_a_little(self) -> bool:
         """One small batch of whatever is due; True if there is more to do at once."""

@@ -1,7 +1,8 @@
 """A worker as a process of its own: `python -m penstock.engine.worker_process`.
 
-It is started by a supervisor, which writes lines to its standard input: `beat` (the lease was
-renewed), `drain`, and nothing more when the supervisor is gone, in which case it stops at once.
+It is started by a supervisor, which writes lines to its standard input: `beat` (the lease was renewed,
+by a call that was made at this time of the monotonic clock), `drain`, and nothing more when the
+supervisor is gone, in which case it stops at once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from penstock.engine.perform import Performer
 from penstock.engine.threads import Threads
 from penstock.engine.watchdog import PULSE_S, Watchdog
 from penstock.engine.worker import Assignment, Worker
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StoreUnreachable
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
@@ -36,11 +37,14 @@ from penstock.store.store import Admits
 from penstock.store.workers import LEASE_S
 
 MARGIN_S = 3.0
+# How long after a beat was asked for a worker trusts itself; then it stops, before its lease can end.
+TRUST_S = LEASE_S - MARGIN_S
 # Numbers that no step is likely to end the process with: the supervisor acts on them.
 EXIT_DRAINED = 0
 EXIT_BROKEN = 95
 EXIT_BURIED = 96
 EXIT_RECYCLE = 97
+EXIT_LOST = 98
 # With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.
 SWITCH_INTERVAL_S = 0.0005
 PR_SET_PDEATHSIG = 1
@@ -66,6 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         project = Project.load(args.project, args.env)
         return asyncio.run(_work(project, args.worker, args.admits))
+    except StoreUnreachable:
+        return EXIT_LOST  # the supervisor says so, and waits
     except PenstockError as error:
         print(f"{error.message}\n  {error.hint}".rstrip(), file=sys.stderr, flush=True)
         return EXIT_BROKEN
@@ -74,12 +80,13 @@ def main(arguments: list[str] | None = None) -> int:
 async def _work(project: Project, name: str, admits: Admits) -> int:
     lines = await _lines()
     # The first beat comes after the lease was written: claiming before it would be claiming as nobody.
-    if (await lines.readline()).strip() != b"beat":
+    beaten_at = _beaten_at(await lines.readline())
+    if beaten_at is None:
         return EXIT_BURIED
     gc.freeze()
     worker, close = build_worker(project, name, _tell, admits)
-    worker.trust_until(project.clock.monotonic() + LEASE_S - MARGIN_S)
-    listening = asyncio.create_task(_listen(lines, worker, project))
+    worker.trust_until(beaten_at + TRUST_S)
+    listening = asyncio.create_task(_listen(lines, worker))
     watchdog = Watchdog(project.clock)
     pulsing = asyncio.create_task(_pulse(watchdog, worker))
     watchdog.start()
@@ -174,14 +181,24 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-async def _listen(lines: asyncio.StreamReader, worker: Worker, project: Project) -> None:
+async def _listen(lines: asyncio.StreamReader, worker: Worker) -> None:
     """Obey the supervisor's lines; when they end, it is dead, and so is our claim to any job."""
     while line := (await lines.readline()).strip():
-        if line == b"beat":
-            worker.trust_until(project.clock.monotonic() + LEASE_S - MARGIN_S)
+        beaten_at = _beaten_at(line)
+        if beaten_at is not None:
+            worker.trust_until(beaten_at + TRUST_S)
         elif line == b"drain":
             worker.drain()
     os._exit(EXIT_BURIED)
+
+
+def _beaten_at(line: bytes) -> float | None:
+    """When the beat of which this line tells was asked for; None if it tells of none.
+
+    Not when it is read: it may have lain in the pipe for long, and the call have taken long before.
+    """
+    word, _, at = line.partition(b" ")
+    return float(at) if word == b"beat" else None
 
 
 def _die_with_parent() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.errors import ConfigError, nearest
+from penstock.settings.address import parse_store, secrets_in
 from penstock.settings.document import Entry, display_name, join, read_document
 from penstock.settings.environment import Substitution, overlay
 from penstock.settings.place import parse_snapshots
@@ -19,7 +20,7 @@ from penstock.settings.values import Retention, Settings, WorkerSettings
 
 FILE_NAME = "penstock.yaml"
 TOP_KEYS = ("project", "store", "worker", "retention", "snapshots", "sources")
-WORKER_KEYS = ("slots", "threads", "processes", "cpu", "memory_mb", "grace")
+WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace")
 RETENTION_KEYS = ("jobs", "events", "versions", "snapshots")
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -56,7 +57,9 @@ def load_settings(
     substitution = Substitution(environ)
     document = substitution.apply(document)
     settings = _settings(Section(document, "", TOP_KEYS), file, environment)
-    return replace(settings, secrets=frozenset(substitution.secrets))
+    # A password that stands in the address itself is no less a secret than one from the environment.
+    secrets = substitution.secrets | secrets_in(settings.store)
+    return replace(settings, secrets=frozenset(secrets))
 
 
 def _project_file(path: Path) -> Path:
@@ -137,15 +140,17 @@ def _mapping(top: Section, name: str) -> dict[str, Entry]:
 
 
 def _store(top: Section) -> str:
-    store = top.text("store", "sqlite:penstock.db")
-    if not store.startswith("sqlite:") or store == "sqlite:":
-        raise top.error("store", "must be sqlite:FILE, such as sqlite:penstock.db")
-    return store
+    text = top.text("store", "sqlite:penstock.db")
+    try:
+        return parse_store(text)
+    except ConfigError as error:
+        raise top.error("store", error.message) from None
 
 
 def _snapshots(top: Section, root: Path) -> Path | str:
+    text = top.text("snapshots", "snapshots")
     try:
-        return parse_snapshots(top.text("snapshots", "snapshots"), root)
+        return parse_snapshots(text, root)
     except ConfigError as error:
         raise top.error("snapshots", error.message) from None
 
@@ -153,6 +158,7 @@ def _snapshots(top: Section, root: Path) -> Path | str:
 def _worker(section: Section) -> WorkerSettings:
     usual = WorkerSettings()
     return WorkerSettings(
+        count=section.whole("count", usual.count, high=1_000),
         slots=section.whole("slots", usual.slots, high=100_000),
         threads=section.whole("threads", usual.threads, high=1_000),
         processes=section.whole("processes", usual.processes, low=0, high=1_000),

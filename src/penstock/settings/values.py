@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from penstock.settings.address import SQLITE, name_of
 from penstock.settings.secrets import MASK
 from penstock.version import __version__
 
@@ -30,8 +31,12 @@ class Headers(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What one worker may use at once, and how long it may take to finish when told to stop."""
+    """What one worker may use at once, and how long it may take to finish when told to stop.
 
+    `count` is how many such workers a host has.
+    """
+
+    count: int = 1
     slots: int = 1024
     threads: int = 32
     processes: int = 2
@@ -120,9 +125,16 @@ class Settings:
 
     @property
     def is_on_postgres(self) -> bool:
-        return not self.store.startswith("sqlite:")
+        return not self.store.startswith(SQLITE)
+
+    @property
+    def store_name(self) -> str:
+        """The store in words for people, without anything secret."""
+        return name_of(self.store) if self.is_on_postgres else str(self.store_file)
 
     @property
     def store_file(self) -> Path:
-        """The SQLite file, as an absolute path."""
-        return self.root / self.store.removeprefix("sqlite:")
+        """The SQLite file, as an absolute path; a project on Postgres has none."""
+        if self.is_on_postgres:
+            raise ValueError("a project on Postgres has no file")
+        return self.root / self.store.removeprefix(SQLITE)

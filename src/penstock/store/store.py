@@ -188,6 +188,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     lease_expires_at: float
     running: int = 0
     slots: int = 0
+    admits: Admits = "all"
 
 
 class LeaderRow(msgspec.Struct, frozen=True):
@@ -322,13 +323,23 @@ class Store(Protocol):
 
     # Workers.
 
-    def register(self, worker: str, host: str, pid: int, version: str, slots: int = 0) -> None: ...
+    def register(
+        self,
+        worker: str,
+        host: str,
+        pid: int,
+        version: str,
+        slots: int = 0,
+        admits: Admits = "all",
+    ) -> None: ...
 
     def beat(self, worker: str) -> bool: ...
 
     def bury(self, worker: str, reason: str) -> list[int]: ...
 
-    def sign_off(self, worker: str) -> list[int]: ...
+    def bury_if_expired(self, worker: str, reason: str) -> list[int] | None: ...
+
+    def sign_off(self, worker: str, reason: str = "drained") -> list[int]: ...
 
     def expired_workers(self) -> list[str]: ...
 

@@ -9,7 +9,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.store import WorkerRow
+from penstock.store.store import Admits, WorkerRow
 from penstock.store.turn import advance_runs
 
 LEASE_S = 15.0
@@ -20,11 +20,19 @@ class Workers:
 
     _db: Database
 
-    def register(self, worker: str, host: str, pid: int, version: str, slots: int = 0) -> None:
+    def register(
+        self,
+        worker: str,
+        host: str,
+        pid: int,
+        version: str,
+        slots: int = 0,
+        admits: Admits = "all",
+    ) -> None:
         """Begin a worker's lease; nothing can be claimed without one."""
+        about = {"host": host, "pid": pid, "version": version, "slots": slots, "admits": admits}
         with self._db.writing() as now:
-            about = {"id": worker, "host": host, "pid": pid, "version": version, "slots": slots}
-            self._db.do("register", now=now, lease_s=LEASE_S, **about)
+            self._db.do("register", id=worker, now=now, lease_s=LEASE_S, **about)
             ledger = Ledger(self._db, now)
             ledger.journal("worker.started", actor=worker)
             ledger.write()
@@ -43,36 +51,50 @@ class Workers:
         Goes by the worker's name alone: one that is alive but was buried loses its jobs too, and learns
         of it when its next turn answers that it is. A job under which three workers died is quarantined.
         """
-        return self._take_back("bury_jobs", "worker.buried", worker, reason, max_deaths=MAX_DEATHS)
-
-    def sign_off(self, worker: str) -> list[int]:
-        """End a worker that drained: what it did not finish is released, and no attempt is spent."""
-        return self._take_back("release_jobs", "worker.stopped", worker, "drained")
-
-    def _take_back(
-        self, query: str, kind: str, worker: str, reason: str, **values: Any
-    ) -> list[int]:
         with self._db.writing() as now:
             if not self._db.do("unregister", id=worker):
                 return []
-            ledger = Ledger(self._db, now)
-            ledger.journal(kind, actor=worker, detail=reason)
-            jobs = self._db.rows(query, id=worker, now=now, **values)
-            poison = []
-            for job_id, run_id, source_id, stage, attempt, state in jobs:
-                ledger.moved(run_id, stage, JobState.RUNNING, JobState(state))
-                is_poison = state == JobState.QUARANTINED
-                name = "job.quarantined" if is_poison else "job.released"
-                ledger.journal(name, source_id, run_id, job_id, attempt, worker, reason)
-                if is_poison:
-                    error = f"its worker died under it {MAX_DEATHS} times ({reason})"
-                    poison.append((job_id, attempt, "poison", error, ""))
-            if poison:
-                self._db.do("note_failures", now=now, failures=to_json(poison))
-            ledger.write_counts()
-            advance_runs(self._db, ledger, now)
-            ledger.write()
-            return [row[0] for row in jobs]
+            return self._bury(worker, now, reason)
+
+    def bury_if_expired(self, worker: str, reason: str) -> list[int] | None:
+        """Bury a worker whose lease has run out; None if it was renewed or buried meanwhile."""
+        with self._db.writing() as now:
+            if not self._db.do("unregister_if_expired", id=worker, now=now):
+                return None
+            return self._bury(worker, now, reason)
+
+    def _bury(self, worker: str, now: float, reason: str) -> list[int]:
+        jobs = self._db.rows("bury_jobs", id=worker, now=now, max_deaths=MAX_DEATHS)
+        return self._take_back(jobs, "worker.buried", worker, now, reason)
+
+    def sign_off(self, worker: str, reason: str = "drained") -> list[int]:
+        """End a worker that stopped by itself: what it did not finish is released, no attempt is spent."""
+        with self._db.writing() as now:
+            if not self._db.do("unregister", id=worker):
+                return []
+            jobs = self._db.rows("release_jobs", id=worker, now=now)
+            return self._take_back(jobs, "worker.stopped", worker, now, reason)
+
+    def _take_back(
+        self, jobs: Sequence[Any], kind: str, worker: str, now: float, reason: str
+    ) -> list[int]:
+        ledger = Ledger(self._db, now)
+        ledger.journal(kind, actor=worker, detail=reason)
+        poison = []
+        for job_id, run_id, source_id, stage, attempt, state in jobs:
+            ledger.moved(run_id, stage, JobState.RUNNING, JobState(state))
+            is_poison = state == JobState.QUARANTINED
+            name = "job.quarantined" if is_poison else "job.released"
+            ledger.journal(name, source_id, run_id, job_id, attempt, worker, reason)
+            if is_poison:
+                error = f"its worker died under it {MAX_DEATHS} times ({reason})"
+                poison.append((job_id, attempt, "poison", error, ""))
+        if poison:
+            self._db.do("note_failures", now=now, failures=to_json(poison))
+        ledger.write_counts()
+        advance_runs(self._db, ledger, now)
+        ledger.write()
+        return [row[0] for row in jobs]
 
     def has_suspects(self) -> bool:
         """Whether a job is queued under which two workers have died already."""

@@ -1,6 +1,6 @@
 -- name: register
-INSERT INTO penstock.worker (id, host, pid, version, slots, started_at, lease_expires_at)
-VALUES (%(id)s, %(host)s, %(pid)s, %(version)s, %(slots)s, %(now)s, %(now)s + %(lease_s)s);
+INSERT INTO penstock.worker (id, host, pid, version, slots, admits, started_at, lease_expires_at)
+VALUES (%(id)s, %(host)s, %(pid)s, %(version)s, %(slots)s, %(admits)s, %(now)s, %(now)s + %(lease_s)s);
 
 -- name: beat_if_registered
 -- Renews even a lease that has run out, as long as nobody buried the worker: after the machine slept, its own beat comes first.
@@ -16,10 +16,14 @@ SELECT id FROM penstock.worker WHERE lease_expires_at <= %(now)s ORDER BY id;
 -- name: unregister
 DELETE FROM penstock.worker WHERE id = %(id)s;
 
+-- name: unregister_if_expired
+-- It may have beaten since somebody read that it had not.
+DELETE FROM penstock.worker WHERE id = %(id)s AND lease_expires_at <= %(now)s;
+
 -- name: workers
 SELECT coalesce(json_agg(json_build_object(
   'id', w.id, 'host', w.host, 'pid', w.pid, 'version', w.version, 'started_at', w.started_at,
-  'lease_expires_at', w.lease_expires_at, 'slots', w.slots,
+  'lease_expires_at', w.lease_expires_at, 'slots', w.slots, 'admits', w.admits,
   'running', (SELECT count(*) FROM penstock.job WHERE job.state = 'running' AND job.worker = w.id)
 ) ORDER BY w.started_at, w.id), '[]')::text
 FROM penstock.worker AS w;

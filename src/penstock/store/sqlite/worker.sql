@@ -1,6 +1,6 @@
 -- name: register
-INSERT INTO worker (id, host, pid, version, slots, started_at, lease_expires_at)
-VALUES (:id, :host, :pid, :version, :slots, :now, :now + :lease_s);
+INSERT INTO worker (id, host, pid, version, slots, admits, started_at, lease_expires_at)
+VALUES (:id, :host, :pid, :version, :slots, :admits, :now, :now + :lease_s);
 
 -- name: beat_if_registered
 -- Renews even a lease that has run out, as long as nobody buried the worker: after the machine slept, its own beat comes first.
@@ -15,10 +15,14 @@ SELECT id FROM worker WHERE lease_expires_at <= :now ORDER BY id;
 -- name: unregister
 DELETE FROM worker WHERE id = :id;
 
+-- name: unregister_if_expired
+-- It may have beaten since somebody read that it had not.
+DELETE FROM worker WHERE id = :id AND lease_expires_at <= :now;
+
 -- name: workers
 SELECT json_group_array(json_object(
   'id', w.id, 'host', w.host, 'pid', w.pid, 'version', w.version, 'started_at', w.started_at,
-  'lease_expires_at', w.lease_expires_at, 'slots', w.slots,
+  'lease_expires_at', w.lease_expires_at, 'slots', w.slots, 'admits', w.admits,
   'running', (SELECT count(*) FROM job WHERE state = 'running' AND worker = w.id)
 ))
 FROM (SELECT * FROM worker ORDER BY started_at, id) AS w;

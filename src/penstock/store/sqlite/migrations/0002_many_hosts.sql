@@ -2,6 +2,7 @@
 ALTER TABLE job ADD COLUMN flushes INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE worker ADD COLUMN slots INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE worker ADD COLUMN admits TEXT NOT NULL DEFAULT 'all';
 
 -- Who may act for all hosts until when, and for the how manieth time somebody does.
 CREATE TABLE leader (

@@ -1,0 +1,37 @@
+"""`penstock scheduler`: schedules and upkeep, and no work."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.cli import exits
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command
+from penstock.cli.working import refuse_on_sqlite, say_stopped, working_on
+
+DESCRIPTION = """\
+Start runs when they are due and drop what has been kept long enough, until stopped; the work is done by
+`penstock worker` or `penstock up` elsewhere. Several may run: one of them acts, and when it is lost
+another takes over within seconds. For a store that hosts share; on SQLite, `penstock up` does all of it."""
+EXAMPLES = """\
+  penstock scheduler"""
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "scheduler", "start what is due, and do no work", DESCRIPTION, EXAMPLES
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.engine.foreground import run_forever
+
+    out: Output = args.out
+    with opened(args, is_validated=True) as project:
+        refuse_on_sqlite(project.settings, "scheduler")
+        out.note(working_on(project, "scheduling"))
+        run_forever(project, tell=out.note, workers=0)
+        say_stopped(project, out)
+    return exits.DONE

@@ -1,0 +1,44 @@
+"""`penstock worker`: one more host that works; schedules are another's business."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.cli import exits
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command
+from penstock.cli.working import (
+    add_workers,
+    how_many,
+    refuse_on_sqlite,
+    say_stopped,
+    working_on,
+)
+
+DESCRIPTION = """\
+Work until stopped, and leave schedules and upkeep to a `penstock scheduler` or `penstock up` elsewhere.
+For a store that hosts share; on SQLite, `penstock up` does all of it. SIGTERM or Ctrl-C drains, a second
+one stops at once."""
+EXAMPLES = """\
+  penstock worker
+  penstock worker --workers 4   four worker processes on this host"""
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "worker", "work, and schedule nothing", DESCRIPTION, EXAMPLES)
+    add_workers(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.engine.foreground import run_forever
+
+    out: Output = args.out
+    with opened(args, is_validated=True) as project:
+        refuse_on_sqlite(project.settings, "worker")
+        workers = how_many(project.settings, args.workers)
+        out.note(working_on(project, "working on"))
+        run_forever(project, tell=out.note, workers=workers, has_scheduler=False)
+        say_stopped(project, out)
+    return exits.DONE

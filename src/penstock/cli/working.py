@@ -1,0 +1,61 @@
+"""What `up`, `worker` and `scheduler` have in common: each works until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from penstock.cli.output import Output
+from penstock.cli.parser import whole_number
+from penstock.cli.wording import count
+from penstock.errors import Refused, StoreError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.settings import Settings
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers",
+        type=whole_number,
+        metavar="N",
+        help="worker processes on this host (worker.count)",
+    )
+
+
+def how_many(settings: Settings, asked: int | None) -> int:
+    """How many worker processes are wanted; more than one is refused where they would only wait."""
+    wanted = asked if asked is not None else settings.worker.count
+    if wanted > 1 and not settings.is_on_postgres:
+        raise Refused(
+            f"{wanted} workers on one SQLite file would wait for each other: it has one writer",
+            'use more cores with isolation="process" steps, or many workers with Postgres',
+        )
+    return wanted
+
+
+def refuse_on_sqlite(settings: Settings, command: str) -> None:
+    if not settings.is_on_postgres:
+        raise Refused(
+            f"`penstock {command}` is for a store that hosts share; "
+            "one SQLite file is worked on by one Penstock",
+            "penstock up does all of it",
+        )
+
+
+def working_on(project: Project, doing: str) -> str:
+    """The first line that is said: what is done, on what."""
+    settings = project.settings
+    place = f" at {settings.store_name}" if settings.is_on_postgres else ""
+    sources = count(len(settings.sources), "source")
+    return f"{doing} {settings.project}{place}, {sources}; Ctrl-C stops"
+
+
+def say_stopped(project: Project, out: Output) -> None:
+    try:
+        left = project.store.overview()
+    except StoreError:
+        out.note("stopped")
+    else:
+        out.note(f"stopped; {left.queued + left.waiting:,} jobs stay queued")

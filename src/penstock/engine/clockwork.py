@@ -1,0 +1,67 @@
+"""The clockwork: what is done once for all hosts, by the one that leads.
+
+Schedules, retention and the sweep of what nothing refers to. It has a connection and a thread of its own:
+a batch that takes long must not keep workers from being beaten.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from contextlib import suppress
+
+from penstock.engine.leadership import Leadership
+from penstock.engine.scheduler import Scheduler
+from penstock.engine.sweep import Sweep
+from penstock.engine.upkeep import Upkeep
+from penstock.errors import StoreError
+from penstock.project import Project
+from penstock.snapshots import open_snapshots
+from penstock.store.store import Store
+
+SCHEDULER = "scheduler"
+UPKEEP = "upkeep"
+
+
+class Clockwork:
+    """One process's share in it: nothing while another leads."""
+
+    def __init__(
+        self, project: Project, store: Store, holder: str, *, has_scheduler: bool = True
+    ) -> None:
+        self._store = store
+        self._snapshots = open_snapshots(project.settings.snapshots, "upkeep")
+        self._sweep = Sweep(self._snapshots, project.open_store, project.clock)
+        self._upkeep = Upkeep(store, project.settings.retention, self._sweep, project.clock)
+        self._scheduler = Scheduler(project, store) if has_scheduler else None
+        matter = SCHEDULER if has_scheduler else UPKEEP
+        self._leadership = Leadership(store, matter, holder, project.clock)
+        self._planned_term = 0
+
+    def look(self) -> bool:
+        """Do what is due, if this process leads; True if there is more to do at once."""
+        leads = self._leadership
+        if not leads.seek():
+            return False
+        if self._scheduler is not None:
+            if leads.term != self._planned_term:
+                # Now and not earlier: who does not lead may have another penstock.yaml.
+                self._scheduler.plan()
+                self._planned_term = leads.term
+            self._scheduler.tick(leads.is_trusted)
+        return leads.is_trusted() and self._upkeep.do_a_little()
+
+    def close(self) -> None:
+        """Let another lead at once, if this one did."""
+        if self._leadership.is_trusted():
+            with suppress(StoreError):  # then its term runs out by itself
+                self._leadership.resign()
+        self._sweep.close()
+        self._snapshots.close()
+        self._store.close()
+
+
+def a_holder() -> str:
+    """A name that no other process has or will have, and that a person can find."""
+    return f"{socket.gethostname()}/{os.getpid()}/{random.SystemRandom().getrandbits(48):012x}"
