@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from itertools import islice
 
 from penstock.clock import Clock
@@ -56,20 +57,22 @@ class Sweep:
         self._thread.shutdown(wait=True)
 
     def _sweep(self) -> None:
-        store = self._open_store()
-        try:
+        with closing(self._open_store()) as store:
+            self._forget_unused(store)
             self._remove_unused(store)
-            if not self._is_stopping:
-                store.drop_unused_payloads()
-        finally:
-            store.close()
+
+    def _forget_unused(self, store: Store) -> None:
+        """First the rows, so that nobody can refer to them again: what they leave goes in an hour."""
+        after: str | None = ""
+        while after is not None and not self._is_stopping:
+            after = store.drop_unused_payloads(after)
 
     def _remove_unused(self, store: Store) -> None:
-        in_use = store.segments_in_use()
         last, self._unused = self._unused, {}
         for batch in batches(self._snapshots.segments(), BATCH):
             if self._is_stopping:
                 return
+            in_use = store.segments_in_use([name for name, _ in batch])
             unused = {name: size for name, size in batch if name not in in_use}
             gone = [name for name, size in unused.items() if last.get(name) == size]
             self._snapshots.remove(gone)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.store import Keep
@@ -37,14 +39,22 @@ class Upkeep:
                     self._db.do(query, ids=chosen)
             return len(ids)
 
-    def drop_unused_payloads(self) -> int:
-        """Forget the payloads of segments that no snapshot refers to any more."""
-        with self._db.writing():
-            return self._db.do("drop_unused_payloads")
+    def drop_unused_payloads(self, after: str = "", limit: int = 1000) -> str | None:
+        """Forget what lies in segments that no snapshot refers to, one batch of segments at a time.
 
-    def segments_in_use(self) -> set[str]:
-        """The segments that payloads lie in."""
-        return set(self._db.json("segments_in_use"))
+        Answers with the last segment it has looked at, to go on after; None when there is no more.
+        """
+        with self._db.writing():
+            segments = self._db.json("next_segments", after=after, limit=limit)
+            if not segments:
+                return None
+            self._db.do("lock_payloads")
+            self._db.do("drop_unused_payloads", segments=to_json(segments))
+        return str(segments[-1])
+
+    def segments_in_use(self, segments: Sequence[str]) -> set[str]:
+        """Those of these segments that payloads lie in."""
+        return set(self._db.json("segments_in_use", segments=to_json(segments)))
 
     def check(self) -> list[str]:
         """Everything that is wrong with the database, in words; empty when it is sound."""

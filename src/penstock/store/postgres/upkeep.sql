@@ -41,17 +41,27 @@ DELETE FROM penstock.snapshot WHERE id IN (
   ORDER BY s.id LIMIT %(limit)s
 );
 
+-- name: next_segments
+SELECT coalesce(json_agg(segment), '[]')::text FROM (
+  SELECT DISTINCT segment FROM penstock.payload WHERE segment > %(after)s ORDER BY segment LIMIT %(limit)s
+) AS found;
+
+-- name: lock_payloads
+-- A turn that found its payload known has not said yet that it refers to it: wait for it, and let none begin.
+LOCK TABLE penstock.payload IN SHARE ROW EXCLUSIVE MODE;
+
 -- name: drop_unused_payloads
 -- Whole segments only: their files are what takes the space.
 DELETE FROM penstock.payload WHERE segment IN (
-  SELECT DISTINCT p.segment FROM penstock.payload AS p
+  SELECT value FROM jsonb_array_elements_text(%(segments)s::jsonb)
   WHERE NOT EXISTS (
-    SELECT 1 FROM penstock.payload AS q JOIN penstock.snapshot AS s ON s.hash = q.hash WHERE q.segment = p.segment
+    SELECT 1 FROM penstock.payload AS p JOIN penstock.snapshot AS s ON s.hash = p.hash WHERE p.segment = value
   )
 );
 
 -- name: segments_in_use
-SELECT coalesce(json_agg(DISTINCT segment), '[]')::text FROM penstock.payload;
+SELECT coalesce(json_agg(value), '[]')::text FROM jsonb_array_elements_text(%(segments)s::jsonb)
+WHERE EXISTS (SELECT 1 FROM penstock.payload WHERE segment = value);
 
 -- name: miscounted_stages
 -- Counters that do not equal the rows they count.

@@ -41,17 +41,25 @@ DELETE FROM snapshot WHERE id IN (
   ORDER BY s.id LIMIT :limit
 );
 
+-- name: next_segments
+SELECT json_group_array(segment) FROM (
+  SELECT DISTINCT segment FROM payload WHERE segment > :after ORDER BY segment LIMIT :limit
+);
+
+-- name: lock_payloads
+-- Nothing to lock here: a transaction that writes has the file to itself.
+SELECT 1;
+
 -- name: drop_unused_payloads
 -- Whole segments only: their files are what takes the space.
 DELETE FROM payload WHERE segment IN (
-  SELECT DISTINCT p.segment FROM payload AS p
-  WHERE NOT EXISTS (
-    SELECT 1 FROM payload AS q JOIN snapshot AS s ON s.hash = q.hash WHERE q.segment = p.segment
-  )
+  SELECT value FROM json_each(:segments)
+  WHERE NOT EXISTS (SELECT 1 FROM payload AS p JOIN snapshot AS s ON s.hash = p.hash WHERE p.segment = value)
 );
 
 -- name: segments_in_use
-SELECT json_group_array(DISTINCT segment) FROM payload;
+SELECT json_group_array(value) FROM json_each(:segments)
+WHERE EXISTS (SELECT 1 FROM payload WHERE segment = value);
 
 -- name: miscounted_stages
 -- Counters that do not equal the rows they count.
