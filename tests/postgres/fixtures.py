@@ -83,12 +83,19 @@ def own_postgres(workspace: Workspace) -> Iterator[Server]:
     server.close()
 
 
-@pytest.fixture(scope="session", params=installations() or [None], ids=str)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "each_postgres" in metafunc.fixturenames:
+        found = installations() or ("postgres",)
+        metafunc.parametrize("each_postgres", found, ids=str, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def each_postgres(request: pytest.FixtureRequest, workspace: Workspace) -> Server:
     from tests.postgres.server import Server
 
-    installation: Installation | None = request.param
-    return Server.shared(installation or _an_installation(), workspace)
+    chosen: Installation | str = request.param
+    installation = chosen if isinstance(chosen, Installation) else _an_installation()
+    return Server.shared(installation, workspace)
 
 
 @pytest.fixture
