@@ -51,15 +51,17 @@ class Pacing:
             self._asking.cancel()
 
     async def _ask_all(self) -> None:
-        while self._asked:
-            # Who was cancelled or gave up meanwhile needs no place any more.
-            batch = [(want, answer) for want, answer in self._asked if not answer.done()]
-            self._asked = []
+        while batch := self._take():
             try:
                 await self._ask_for(batch)
             except StoreError as error:
                 self._asked = [*batch, *self._asked]
                 await asyncio.sleep(self._wait_s(error))
+
+    def _take(self) -> list[_Asked]:
+        """Who waits for an answer; who was cancelled or gave up needs no place any more."""
+        asked, self._asked = self._asked, []
+        return [(want, answer) for want, answer in asked if not answer.done()]
 
     async def _ask_for(self, batch: list[_Asked]) -> None:
         wants = [want for want, _ in batch]
