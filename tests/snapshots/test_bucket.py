@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import secrets
 import sys
-from pathlib import Path
 
 import pytest
 
 from penstock.errors import ConfigError, StoreCorrupt, StoreError
-from penstock.settings.place import parse_snapshots
 from penstock.snapshots import (
     Place,
     SnapshotsAway,
@@ -268,57 +266,3 @@ def test_without_obstore_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
     with pytest.raises(ConfigError, match="obstore") as caught:
         open_snapshots("s3://bucket/prefix", "writer")
     assert caught.value.hint == "pip install 'penstock[blob]'"
-
-
-# Settings.
-
-
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [
-        ("snapshots", Path("/project/snapshots")),
-        ("./a:b", Path("/project/a:b")),
-        ("/var/snapshots", Path("/var/snapshots")),
-        ("file:///var/my%20snapshots", Path("/var/my snapshots")),
-        ("file://localhost/var/snapshots", Path("/var/snapshots")),
-        ("FILE:///var/snapshots", Path("/var/snapshots")),
-        ("s3://bucket", "s3://bucket"),
-        ("S3://bucket/", "s3://bucket"),
-        ("s3://my.bucket/a/b=c/", "s3://my.bucket/a/b=c"),
-        ("gs://bucket/prefix", "gs://bucket/prefix"),
-        ("az://container/prefix", "az://container/prefix"),
-    ],
-)
-def test_a_place_is_a_folder_or_a_bucket(text: str, where: Path | str) -> None:
-    assert parse_snapshots(text, Path("/project")) == where
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http://bucket/prefix",
-        "s4://bucket/prefix",
-        "s3:bucket/prefix",
-        "s3:/bucket",
-        "s3://",
-        "s3:///prefix",
-        "s3://bucket/../other",
-        "s3://bucket/a//b",
-        "s3://bucket/a?region=x",
-        f"s3://{KEY_ID}:{SECRET}@bucket/prefix",
-        "s3://bucket:9000/prefix",
-        "s3://bucket/a b",
-        "s3://bucket/a%2e%2e",
-        "file:relative",
-        "file://host/share",
-        "file:///a%00b",
-        "file:///a?b",
-        "memory://",
-        "c:\\snapshots",
-    ],
-)
-def test_any_other_place_is_refused_without_repeating_it(text: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_snapshots(text, Path("/project"))
-    assert text not in caught.value.message
-    assert SECRET not in caught.value.message

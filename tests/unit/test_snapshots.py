@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from penstock.errors import StoreCorrupt, StoreError, StoreFull
-from penstock.snapshots import Capture, Place, content_hash
+from penstock.snapshots import Capture, Place, SnapshotsAway, content_hash
 from penstock.snapshots.directory import DirectorySnapshots
 
 PAGE = Capture(
@@ -283,6 +285,93 @@ def test_a_failed_sync_is_told_and_leaves_the_segment(
     [new] = store.append([a_page(2)])
     assert new.segment != lost.segment
     store.sync()
+    store.close()
+
+
+def test_a_new_folder_and_a_new_segment_survive_a_power_cut_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def watch(file: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{file}"))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", watch)
+    root = tmp_path / "shared" / "snapshots"
+    store = DirectorySnapshots(root, "one")
+    assert sorted(synced) == [str(tmp_path), str(root.parent)]
+    store.append([PAGE])
+    assert synced[2:] == [str(root)]
+    store.close()
+    DirectorySnapshots(root, "two").close()
+    assert len(synced) == 3
+
+
+def test_a_file_system_that_syncs_names_by_itself_is_not_asked_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        store = DirectorySnapshots(tmp_path, "one")
+        assert store.read(*store.append([PAGE])) == PAGE
+    store.close()
+
+
+def test_a_file_server_that_has_forgotten_the_folder_is_asked_for_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = DirectorySnapshots(tmp_path, "one")
+    [old] = store.append([a_page(1)])
+    store.sync()
+    stale = {store._root, store._file}
+
+    def forgetful(name: str) -> Callable[..., Any]:
+        real = getattr(os, name)
+
+        def act(*args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("dir_fd", args[0]) in stale:
+                raise OSError(errno.ESTALE, "Stale file handle")
+            return real(*args, **kwargs)
+
+        return act
+
+    for name in ("open", "write", "listdir", "ftruncate", "stat", "unlink"):
+        monkeypatch.setattr(os, name, forgetful(name))
+    for act in (
+        lambda: store.append([a_page(2)]),
+        lambda: store.read(old),
+        lambda: dict(store.segments()),
+    ):
+        stale |= {store._root}
+        with pytest.raises(SnapshotsAway, match="file server"):
+            act()
+    [new] = store.append([a_page(2)])
+    store.sync()
+    assert (store.read(old), store.read(new)) == (a_page(1), a_page(2))
+    monkeypatch.undo()
+    store.close()
+
+
+def test_a_segment_that_another_host_removes_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = DirectorySnapshots(tmp_path, "one"), DirectorySnapshots(tmp_path, "two")
+    [stays], [goes] = store.append([a_page(1)]), other.append([a_page(2)])
+    other.close()
+    real = os.listdir
+
+    def listed_a_moment_ago(folder: int) -> list[str]:
+        found = real(folder)
+        store.remove([goes.segment])
+        return found
+
+    monkeypatch.setattr(os, "listdir", listed_a_moment_ago)
+    assert [name for name, _ in store.segments()] == [stays.segment]
     store.close()
 
 

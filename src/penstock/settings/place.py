@@ -11,7 +11,7 @@ from penstock.errors import ConfigError
 BUCKETS = ("s3", "gs", "az")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
-_PART = re.compile(r"[A-Za-z0-9._=+@-]+")
+_PART = re.compile(r"[A-Za-z0-9._=+-]+")
 
 
 def parse_snapshots(text: str, root: Path) -> Path | str:
@@ -41,12 +41,12 @@ def _folder(rest: str) -> Path:
 
 
 def _bucket(rest: str) -> str:
-    if "@" in rest.partition("/")[0] or "?" in rest:
+    if "@" in rest or "?" in rest:
         raise ConfigError("must hold no credentials and no options: they come from the environment")
     bucket, *prefix = rest.rstrip("/").split("/")
     if not _BUCKET.fullmatch(bucket):
         raise ConfigError("must name a bucket of letters, digits, '.', '_' and '-'")
     for part in prefix:
         if not _PART.fullmatch(part) or part in (".", ".."):
-            raise ConfigError("may have a prefix of letters, digits and '._=+@-' between slashes")
+            raise ConfigError("may have a prefix of letters, digits and '._=+-' between slashes")
     return "/".join([bucket, *prefix])
