@@ -39,7 +39,7 @@ class NewJob(msgspec.Struct, frozen=True):
     priority: int = DEFAULT_PRIORITY
 
 
-class Claimed(msgspec.Struct, frozen=True):
+class Claimed(msgspec.Struct, array_like=True, frozen=True):
     """A job as the worker that claimed it sees it; `attempt` is the fence for all it writes."""
 
     id: int

@@ -173,6 +173,8 @@ class Runs:
             raise UsageError(f"run {run_id} has no stage {names}; it has {', '.join(known)}")
 
     def _answers(self, run_id: int, jobs: Sequence[NewJob], new: set[int]) -> list[Enqueued]:
+        if len(new) == len(jobs):  # the ids were handed out in the order of the jobs
+            return [Enqueued(job_id, True) for job_id in sorted(new)]
         keys = [(job.stage, bounded_key(job.key)) for job in jobs]
         rows = self._db.json("jobs_by_key", run_id=run_id, keys=to_json(keys))
         ids = {(stage, key): job_id for job_id, stage, key in rows}

@@ -131,10 +131,9 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
 
 -- name: claimed
 -- A job without its item is claimed all the same: its attempt fails, instead of every turn that meets it.
-SELECT json_group_array(json_object(
-  'id', job.id, 'run_id', job.run_id, 'source_id', job.source_id, 'stage', job.stage, 'key', job.key,
-  'attempt', job.attempt, 'tries', job.tries, 'throttles', job.throttles, 'deaths', job.deaths,
-  'is_resumed', json(iif(job.is_resumed, 'true', 'false')), 'item', coalesce(i.item, '')))
+SELECT json_group_array(json_array(
+  job.id, job.run_id, job.source_id, job.stage, job.key, job.attempt, job.tries, job.throttles, job.deaths,
+  json(iif(job.is_resumed, 'true', 'false')), coalesce(i.item, '')))
 FROM json_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 LEFT JOIN job_item AS i ON i.job_id = job.id;
