@@ -12,7 +12,9 @@ from pathlib import Path
 
 import apsw
 
-PEERS = ("huey", "scrapy", "dlt", "aiohttp", "apsw")
+from bench import postgres
+
+PEERS = ("huey", "scrapy", "dlt", "aiohttp", "apsw", "procrastinate", "psycopg")
 
 
 def facts(folder: Path) -> dict[str, str]:
@@ -25,6 +27,7 @@ def facts(folder: Path) -> dict[str, str]:
         "Python": platform.python_version(),
         "SQLite of Penstock and bare apsw": apsw.sqlite_lib_version(),
         "SQLite of Huey, Scrapy and dlt": sqlite3.sqlite_version,
+        "Postgres": postgres.facts(),
         "packages": versions,
         **moment("when it began", folder),
     }

@@ -82,9 +82,11 @@ def latency(scale: Scale) -> Workload:
         unit="ms",
         is_on_postgres=True,
         sides=(
-            Side(OURS, "bench.ours:latency", {**size, "listens": True}),
+            Side(OURS, "bench.ours:latency", {**size, "notifies": True}),
             # It waits for most of a second each time.
-            Side(OURS_POLLING, "bench.ours:latency", {**fewer, "listens": False}, rounds_at_most=3),
+            Side(
+                OURS_POLLING, "bench.ours:latency", {**fewer, "notifies": False}, rounds_at_most=3
+            ),
         ),
     )
 
@@ -165,3 +167,22 @@ def _held_rows(measured: Measured) -> list[Row]:
         is_met=after / before >= 0.8,
     )
     return [whole, late]
+
+
+def rates_over_time(measured: Measured) -> dict[str, list[tuple[float, float]]]:
+    """(second, jobs a second) of the last round of each side, in steps of a thirtieth of the time."""
+    found = {}
+    for side in measured.workload.sides:
+        step_s = side.size["seconds"] / 30
+        points = measured.results[side.name][-1]["points"]
+        found[side.name] = _differences(points, step_s)
+    return found
+
+
+def _differences(points: list[list[float]], step_s: float) -> list[tuple[float, float]]:
+    rates, (then, before) = [], points[0]
+    for now, done in points[1:]:
+        if now - then >= step_s:
+            rates.append((now, (done - before) / (now - then)))
+            then, before = now, done
+    return rates

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,7 +13,7 @@ import psycopg
 from bench import projects
 from bench.projects import new_job, nothing, project_in, span, up
 from penstock import Project
-from penstock.engine.supervisor import Supervisor
+from penstock.engine.foreground import run_foreground
 
 WARM_UP_S = 3.0
 LOOK_S = 0.05
@@ -23,12 +22,13 @@ TABLES = ("job", "job_item", "event")
 
 def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Enqueue all jobs, then let worker processes claim, perform and settle them."""
-    with project_in(folder, nothing(size["sources"]), size["store"]) as project:
+    worker = {"count": size["workers"]}
+    with project_in(folder, nothing(size["sources"]), size["store"], worker) as project:
         runs = [project.run(key) for key in project.settings.sources]
         began = time.perf_counter()
         projects.enqueue(project.store, runs, size["jobs"], size["chunk"])
         enqueue_seconds = time.perf_counter() - began
-        _work_off(project, runs, size["workers"])
+        run_foreground(project, runs, None, print)
         drain_seconds, done = span(project, runs)
     return {
         "seconds": enqueue_seconds + drain_seconds,
@@ -37,13 +37,6 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         "drain_seconds": drain_seconds,
         "rows": rows_per_job(size["store"], size["jobs"]),
     }
-
-
-def _work_off(project: Project, runs: list[int], workers: int) -> None:
-    def have_ended() -> bool:
-        return project.store.overview().active_runs == 0
-
-    asyncio.run(Supervisor(project, print, have_ended, workers=workers).run())
 
 
 def rows_per_job(store: str, jobs: int) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,13 +25,20 @@ checkpoint_timeout = 30min
 """
 
 
+def facts() -> str:
+    """Which Postgres it is, and what is not as it comes."""
+    program = installations()[0].bin / "postgres"
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    return f"{said.stdout.split()[-1]} ({', '.join(SETTINGS.strip().splitlines())})"
+
+
 @contextmanager
 def running(scratch: Path) -> Iterator[Server]:
     """Start a server beside the sources, yield it, and stop it."""
     scratch.mkdir(exist_ok=True)
     workspace = Workspace(scratch / f"postgres-{secrets.token_hex(4)}", os.getpid())
-    if not can_be_reached(scratch):
-        workspace = Workspace.of_this_run()  # where the account that Postgres runs as may go
+    if not can_be_reached(scratch):  # by the account that Postgres runs as
+        workspace = Workspace.of_this_run(on_disk=True)
     try:
         yield Server.start(installations()[0], workspace, SETTINGS)
     finally:

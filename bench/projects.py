@@ -22,8 +22,13 @@ SQLITE = "sqlite:penstock.db"
 
 
 @contextmanager
-def project_in(folder: Path, sources: dict[str, Any], store: str = SQLITE) -> Iterator[Project]:
-    write(folder, sources, {}, store)
+def project_in(
+    folder: Path,
+    sources: dict[str, Any],
+    store: str = SQLITE,
+    worker: dict[str, Any] | None = None,
+) -> Iterator[Project]:
+    write(folder, sources, worker or {}, store)
     with Project.load(folder) as project:
         yield project
 

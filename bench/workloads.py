@@ -187,9 +187,9 @@ def rows(measured: Measured) -> list[Row]:
     return on_postgres.rows(measured)
 
 
-def points(measured: Measured, part: str) -> list[tuple[int, float]]:
+def points(measured: Measured, part: str) -> list[tuple[float, float]]:
     """(size, value) of every side of a workload, for a plot."""
-    found: list[tuple[int, float]] = []
+    found: list[tuple[float, float]] = []
     for side in measured.workload.sides:
         size: Any = side.size["backlog" if "backlog" in side.size else "sources"]
         value = measured.rate(side.name) if part == "rate" else measured.median(side.name, part)
