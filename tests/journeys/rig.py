@@ -23,8 +23,9 @@ import penstock
 from penstock.clock import SystemClock
 from penstock.jobs.job import JobState
 from penstock.jobs.transitions import OPEN_JOB_STATES
-from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import EventRow, JobFilter, JobRow, RunRow
+from penstock.settings import load_settings
+from penstock.store.opening import open_store
+from penstock.store.store import EventRow, JobFilter, JobRow, RunRow, Store
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
@@ -119,12 +120,15 @@ class Rig:
         sources: dict[str, dict[str, Any]],
         pipeline: str = PAGES,
         worker: dict[str, Any] | None = None,
+        store: str = "sqlite:penstock.db",
     ) -> None:
         self.folder = folder
         self.database = folder / "penstock.db"
         self._processes: list[subprocess.Popen[str]] = []
-        self._store: SqliteStore | None = None
-        config = {"project": "journey", "worker": worker or {}, "sources": sources}
+        self._store: Store | None = None
+        config = {
+            "project": "journey", "store": store, "worker": worker or {}, "sources": sources,
+        }  # fmt: skip
         # JSON is YAML.
         (folder / "penstock.yaml").write_text(json.dumps(config))
         (folder / "steps.py").write_text(pipeline)
@@ -185,9 +189,9 @@ class Rig:
     # What can be seen.
 
     @property
-    def store(self) -> SqliteStore:
+    def store(self) -> Store:
         if self._store is None:
-            self._store = SqliteStore(self.database, CLOCK)
+            self._store = open_store(load_settings(self.folder), CLOCK)
         return self._store
 
     def run(self, run_id: int) -> RunRow:
@@ -204,10 +208,12 @@ class Rig:
 
     def worker_pid(self, process: subprocess.Popen[str]) -> int | None:
         """The worker process that this command has started and that is alive, if there is one."""
-        for worker in self.store.workers():
-            if _parent_of(worker.pid) == process.pid:
-                return worker.pid
-        return None
+        return next(iter(self.worker_pids(process)), None)
+
+    def worker_pids(self, process: subprocess.Popen[str]) -> list[int]:
+        """All of them."""
+        pids = [worker.pid for worker in self.store.workers()]
+        return [pid for pid in pids if _parent_of(pid) == process.pid]
 
     def wait_for_pages(
         self, run_id: int, pages: int, process: subprocess.Popen[str] | None = None

@@ -33,7 +33,7 @@ class Trouble:
             return self._io(error)
         if isinstance(error, StoreCorrupt):
             raise error
-        self._say(error.message)
+        self._say(error.message, type(error).__name__)
         return RETRY_S
 
     def mend(self) -> None:
@@ -63,8 +63,9 @@ class Trouble:
         self._must_reopen = True
         return RETRY_S
 
-    def _say(self, text: str) -> None:
-        now = self._clock.monotonic()
-        if now - self._told.get(text, -REPEAT_S) >= REPEAT_S:
-            self._told[text] = now
+    def _say(self, text: str, matter: str = "") -> None:
+        """Once a minute, also when the same matter is met in other words."""
+        now, matter = self._clock.monotonic(), matter or text
+        if now - self._told.get(matter, -REPEAT_S) >= REPEAT_S:
+            self._told[matter] = now
             self._tell(text)
