@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from penstock.gates.lanes import (
     Budget,
     Closed,
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
 # From this many deaths on a job is a suspect: it runs apart from others that are.
 WARD_DEATHS = 2
 
-_decode_claimed = msgspec.json.Decoder(list[Claimed]).decode
-
 
 def claim(
     db: Database,
@@ -56,19 +52,16 @@ def claim(
     grants = memory.sharing.share(lanes, budget, now)
     if db.is_shared and grants:
         grants = _confirmed(db, memory, lanes, grants, limits, capacity.admits, now)
-    ids = _pick(db, memory.floors, worker, grants, capacity.admits)
-    if not ids:
+    picked = _pick(db, memory.floors, worker, grants, capacity.admits)
+    if not picked:
         return []
-    chosen = to_json(ids)
-    db.do("claim_if_queued", now=now, worker=worker, ids=chosen)
-    claimed = _decode_claimed(db.value("claimed", ids=chosen))
+    runs = to_json(sorted(set(picked.values())))
+    for run_id, source_id in db.rows("begin_runs", now=now, ids=runs):
+        ledger.journal("run.started", source_id, run_id)
+    ledger.write_events()
+    claimed = db.start(now, worker, list(picked))
     for job in claimed:
         ledger.moved(job.run_id, job.stage, JobState.QUEUED, JobState.RUNNING)
-    for run_id, source_id in db.rows(
-        "begin_runs", now=now, ids=to_json({j.run_id for j in claimed})
-    ):
-        ledger.journal("run.started", source_id, run_id)
-    ledger.journal_jobs("job.started", ids, worker)
     return claimed
 
 
@@ -146,18 +139,20 @@ def soonest(*times: float | None) -> float | None:
 
 def _pick(
     db: Database, floors: Floors, worker: str, grants: Sequence[Grant], admits: Admits
-) -> list[int]:
-    """The ids to claim, in rank order within each stage; at most one job that killed workers before."""
+) -> dict[int, int]:
+    """What to claim, in rank order within each stage: the job's id and its run's.
+
+    At most one job that killed workers before.
+    """
     ward = _Ward(admits != "sound" and db.value("ward_count", worker=worker) == 0)
     query = "pick_suspects" if admits == "suspect" else "pick"
     began = db.monotonic()
     is_whole = floors.drop_if_old(began)
-    ids: list[int] = []
+    picked: dict[int, int] = {}
     short: list[Grant] = []
     for grant, jobs in _look(db, query, floors, grants, ward):
         hidden = floors.of(grant.run_id, grant.stage) != BEGINNING and len(jobs) < grant.count
-        taken = ward.admit(jobs)
-        ids += [job_id for job_id, _, _ in taken]
+        picked |= {job_id: grant.run_id for job_id, _, _ in ward.admit(jobs)}
         if hidden:
             short.append(Grant(grant.run_id, grant.stage, grant.count - len(jobs)))
         if jobs and query == "pick":
@@ -168,11 +163,11 @@ def _pick(
         is_whole = True
         for grant in short:
             floors.drop(grant.run_id, grant.stage)
-        for _, jobs in _look(db, query, floors, short, ward):
-            ids += [job_id for job_id, _, _ in ward.admit(jobs) if job_id not in ids]
+        for grant, jobs in _look(db, query, floors, short, ward):
+            picked |= {job_id: grant.run_id for job_id, _, _ in ward.admit(jobs)}
     if is_whole:
         floors.looked(began, db.monotonic())
-    return ids
+    return picked
 
 
 def _look(

@@ -13,11 +13,24 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from penstock.jobs.job import Claimed
+
 Decoded = TypeVar("Decoded")
 encode = msgspec.json.Encoder().encode
 
 # A NUL as JSON writes it, and not the end of an escaped backslash.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+class Owned(msgspec.Struct, array_like=True, frozen=True):
+    """A job whose attempt still owns it."""
+
+    id: int
+    run_id: int
+    source_id: int
+    stage: str
+    attempt: int
+    flushes: int
 
 
 class Overtaken(Exception):
@@ -52,6 +65,16 @@ class Database(Protocol):
 
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         """Keep these runs and their counters as they are until the transaction ends."""
+        ...
+
+    # What a turn moves by the thousand: a row, its line in the journal, and the answer.
+
+    def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> Sequence[Owned]:
+        """End these (job, attempt) pairs well, those of them that are still this worker's."""
+        ...
+
+    def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
+        """Begin an attempt of each of these queued jobs, in this order."""
         ...
 
     def new_job_ids(self, count: int) -> Sequence[int]:

@@ -66,7 +66,7 @@ class Ledger:
 
     def journal_jobs(self, kind: str, job_ids: Sequence[int], actor: str) -> None:
         """One line for each of these jobs, taken from their rows as they are now."""
-        self._write_events()  # lines stand in the order in which things happened
+        self.write_events()  # lines stand in the order in which things happened
         ids = to_json(job_ids)
         self._db.do("add_job_events", now=self.now, kind=kind, actor=actor, ids=ids)
 
@@ -77,9 +77,9 @@ class Ledger:
             deltas = [(run_id, *counts.values()) for run_id, counts in self._run_deltas.items()]
             self._db.do("count_runs", deltas=to_json(deltas))
             self._run_deltas.clear()
-        self._write_events()
+        self.write_events()
 
-    def _write_events(self) -> None:
+    def write_events(self) -> None:
         if self._events:
             self._db.do("add_events", now=self.now, events=to_json(self._events))
             self._events.clear()

@@ -21,7 +21,7 @@ from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Flush, Save, Settlement
 from penstock.jobs.run import Plan, RunState, StageCount, advance
 from penstock.store.claim import claim, opening, ready_lanes, soonest
-from penstock.store.database import Database, bounded_text, to_json
+from penstock.store.database import Database, Owned, bounded_text, to_json
 from penstock.store.floors import Floors
 from penstock.store.ledger import Ledger
 from penstock.store.records import NAME_BYTES, save_records
@@ -43,27 +43,16 @@ class _Advancing(msgspec.Struct):
     counts: dict[str, StageCount]
 
 
-class Owned(msgspec.Struct, array_like=True, frozen=True):
-    """A job whose attempt still owns it."""
-
-    id: int
-    run_id: int
-    source_id: int
-    stage: str
-    attempt: int
-    flushes: int
-
-
 class Accepted(msgspec.Struct):
     """What of a worker's ends is written: each with its job, and the ids that are or came too late."""
 
     ends: list[tuple[End, Owned]]
+    unsettled: list[tuple[Settlement, Owned]]
     settled: list[int]
     lost: list[int]
     flushes: dict[int, int]
 
 
-_decode_owned = msgspec.json.Decoder(list[Owned]).decode
 _decode_advancing = msgspec.json.Decoder(_Advancing).decode
 
 
@@ -100,7 +89,10 @@ def take_turn(
             if db.is_shared:
                 ledger.write()
                 ledger.now = now = db.let_go()
-            lanes = ready_lanes(db, limits, memory.floors, capacity.admits)
+                # The lock on the worker went with the first half: it may have been buried in between.
+                is_buried = db.value("is_registered", id=worker) is None
+            admits = capacity.admits
+            lanes = [] if is_buried else ready_lanes(db, limits, memory.floors, admits)
             claimed = claim(db, memory, ledger, worker, capacity, limits, lanes)
             next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
             closed_hosts = db.json("closed_hosts", now=now) if claimed else {}
@@ -125,13 +117,10 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
     because the answer to the first was not heard, is written already. One that wants children of a
     stage that its run does not have is quarantined instead.
     """
-    accepted = Accepted([], [], [], {})
-    if not ends:
-        return accepted
-    fences = [(end.job_id, end.attempt) for end in ends]
-    found = _decode_owned(db.value("fence", fences=to_json(fences), worker=worker))
-    owned = {(job.id, job.attempt): job for job in found}
-    for end, fence in zip(ends, fences, strict=True):
+    accepted = Accepted([], [], [], [], {})
+    owned, ended = _owned(db, ledger, worker, ends)
+    for end in ends:
+        fence = (end.job_id, end.attempt)
         job = owned.get(fence)
         if job is None:
             accepted.lost.append(end.job_id)
@@ -142,14 +131,46 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
                 continue
             accepted.flushes[job.id] = end.number
         unknown = _unknown_stage(ledger, job, end) if end.effects.children else None
-        accepted.ends.append((end if unknown is None else _refusal(end, unknown), job))
+        written = end if unknown is None else _refusal(end, unknown)
+        accepted.ends.append((written, job))
+        if isinstance(written, Settlement) and fence not in ended:
+            accepted.unsettled.append((written, job))
         if isinstance(end, Flush) and unknown is not None:
             accepted.lost.append(end.job_id)
         else:
             accepted.settled.append(end.job_id)
-        if isinstance(end, Settlement) or unknown is not None:
+        if isinstance(written, Settlement):
             del owned[fence]
     return accepted
+
+
+def _owned(
+    db: Database, ledger: Ledger, worker: str, ends: Sequence[End]
+) -> tuple[dict[tuple[int, int], Owned], set[tuple[int, int]]]:
+    """The jobs that are still this worker's, and which of them just ended well: those are ended here."""
+    flushed = {end.job_id for end in ends if isinstance(end, Flush)}
+    plain: list[tuple[int, int]] = []
+    others: list[tuple[int, int]] = []
+    for end in ends:
+        is_plain = _is_plain(end) and end.job_id not in flushed
+        (plain if is_plain else others).append((end.job_id, end.attempt))
+    owned: dict[tuple[int, int], Owned] = {}
+    if plain:
+        for job in db.succeed(ledger.now, worker, plain):
+            owned[job.id, job.attempt] = job
+            ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
+    ended = set(owned)
+    if others:
+        for job in db.decoded("fence", list[Owned], fences=to_json(others), worker=worker):
+            owned[job.id, job.attempt] = job
+    return owned, ended
+
+
+def _is_plain(end: End) -> bool:
+    """Whether nothing that it brings can stand in the way of its success."""
+    return (
+        isinstance(end, Settlement) and end.state is JobState.SUCCEEDED and not end.effects.children
+    )
 
 
 def _unknown_stage(ledger: Ledger, job: Owned, end: End) -> str | None:
@@ -172,17 +193,15 @@ def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None
         db.do("note_flushes", flushes=to_json(list(accepted.flushes.items())))
     succeeded: list[tuple[int, int]] = []
     others: list[tuple[Settlement, Owned]] = []
-    for end, job in accepted.ends:
-        if isinstance(end, Flush):
-            continue
-        ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
+    for end, job in accepted.unsettled:
         if end.state is JobState.SUCCEEDED:
             succeeded.append((end.job_id, end.attempt))
         else:
             others.append((end, job))
+            ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
     if succeeded:
-        db.do("succeed_if_running", now=ledger.now, ends=to_json(succeeded))
-        ledger.journal_jobs("job.succeeded", [job_id for job_id, _ in succeeded], actor)
+        for job in db.succeed(ledger.now, actor, succeeded):
+            ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
     if others:
         _settle_others(db, ledger, actor, others)
     add_effects(db, ledger, actor, accepted.ends)

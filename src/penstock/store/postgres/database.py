@@ -17,7 +17,8 @@ from psycopg import errors as e
 
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreUnreachable
-from penstock.store.database import Decoded, Overtaken, storable_text
+from penstock.jobs.job import Claimed
+from penstock.store.database import Decoded, Overtaken, Owned, storable_text
 from penstock.store.postgres.connection import (
     LOCK_S,
     PATIENCE_S,
@@ -214,6 +215,16 @@ class PostgresDatabase:
 
     def new_job_ids(self, count: int) -> Sequence[int]:
         return self.decoded("new_job_ids", list[int], count=count)
+
+    def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> list[Owned]:
+        ids, attempts = [job_id for job_id, _ in ends], [attempt for _, attempt in ends]
+        rows = self.rows("succeed_if_running", now=now, worker=worker, ids=ids, attempts=attempts)
+        return [Owned(*row) for row in rows]
+
+    def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
+        rows = self.rows("claim_if_queued", now=now, worker=worker, ids=list(job_ids))
+        begun = {row[0]: Claimed(*row) for row in rows}
+        return [begun[job_id] for job_id in job_ids if job_id in begun]
 
     # Queries.
 

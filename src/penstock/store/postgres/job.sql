@@ -25,10 +25,17 @@ FROM jsonb_array_elements(%(flushes)s::jsonb) AS f
 WHERE job.id = (f ->> 0)::bigint;
 
 -- name: succeed_if_running
--- By the fence's lock they are still what it saw.
-UPDATE penstock.job SET state = 'succeeded', worker = NULL, at = %(now)s
-WHERE id = ANY (ARRAY(SELECT (e ->> 0)::bigint FROM jsonb_array_elements(%(ends)s::jsonb) AS e))
-  AND state || '' = 'running';
+-- The fence, the move and the journal in one: answers with the jobs that were still this worker's.
+WITH ended AS (
+  UPDATE penstock.job SET state = 'succeeded', worker = NULL, at = %(now)s
+  FROM unnest(%(ids)s::bigint[], %(attempts)s::integer[]) AS e(id, attempt)
+  WHERE job.id = e.id AND job.attempt = e.attempt AND job.state || '' = 'running' AND job.worker || '' = %(worker)s
+  RETURNING job.id, job.run_id, job.source_id, job.stage, job.attempt, job.flushes
+), noted AS (
+  INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor)
+  SELECT %(now)s, 'job.succeeded', source_id, run_id, id, attempt, %(worker)s FROM ended
+)
+SELECT id, run_id, source_id, stage, attempt, flushes FROM ended;
 
 -- name: settle_if_running
 UPDATE penstock.job
@@ -79,16 +86,17 @@ UPDATE penstock.job SET state = 'queued', due_at = NULL, at = %(now)s
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'waiting';
 
 -- name: ready_heads
+WITH f AS MATERIALIZED (
+  SELECT (v ->> 0)::bigint AS run_id, v ->> 1 AS stage, (v ->> 2)::double precision AS rank, (v ->> 3)::bigint AS job_id
+  FROM jsonb_array_elements(%(floors)s::jsonb) AS v
+)
 SELECT coalesce(json_agg(json_build_array(
   r.source_id, r.id, g.stage, g.unit, g.queued, h.rank,
   g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until)), '[]')::text
 FROM penstock.run AS r
 JOIN penstock.source AS s ON s.id = r.source_id
 JOIN penstock.stage_count AS g ON g.run_id = r.id
-LEFT JOIN (
-  SELECT (f ->> 0)::bigint AS run_id, f ->> 1 AS stage, (f ->> 2)::double precision AS rank, (f ->> 3)::bigint AS job_id
-  FROM jsonb_array_elements(%(floors)s::jsonb) AS f
-) AS f ON f.run_id = r.id AND f.stage = g.stage
+LEFT JOIN f ON f.run_id = r.id AND f.stage = g.stage
 LEFT JOIN LATERAL (
   SELECT job.rank FROM penstock.job
   WHERE job.run_id = r.id AND job.stage = g.stage AND job.state = 'queued'
@@ -171,18 +179,19 @@ SELECT coalesce(json_agg(p.picked ORDER BY p.n), '[]')::text FROM (
 ) AS p;
 
 -- name: claim_if_queued
-UPDATE penstock.job SET state = 'running', attempt = attempt + 1, flushes = 0, worker = %(worker)s, at = %(now)s
-WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'queued';
-
--- name: claimed
+-- The move, the journal and the answer in one.
 -- A job without its item is claimed all the same: its attempt fails, instead of every turn that meets it.
-SELECT coalesce(json_agg(json_build_object(
-  'id', job.id, 'run_id', job.run_id, 'source_id', job.source_id, 'stage', job.stage, 'key', job.key,
-  'attempt', job.attempt, 'tries', job.tries, 'throttles', job.throttles, 'deaths', job.deaths,
-  'is_resumed', job.is_resumed, 'item', coalesce(i.item, '')) ORDER BY c.n), '[]')::text
-FROM jsonb_array_elements(%(ids)s::jsonb) WITH ORDINALITY AS c(v, n)
-JOIN penstock.job ON job.id = c.v::bigint
-LEFT JOIN penstock.job_item AS i ON i.job_id = job.id;
+WITH begun AS (
+  UPDATE penstock.job SET state = 'running', attempt = attempt + 1, flushes = 0, worker = %(worker)s, at = %(now)s
+  WHERE id = ANY (%(ids)s::bigint[]) AND state || '' = 'queued'
+  RETURNING id, run_id, source_id, stage, key, attempt, tries, throttles, deaths, is_resumed
+), noted AS (
+  INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor)
+  SELECT %(now)s, 'job.started', source_id, run_id, id, attempt, %(worker)s FROM begun
+)
+SELECT b.id, b.run_id, b.source_id, b.stage, b.key, b.attempt, b.tries, b.throttles, b.deaths, b.is_resumed,
+  coalesce((SELECT item FROM penstock.job_item WHERE job_id = b.id), '')
+FROM begun AS b;
 
 -- name: note_failures
 INSERT INTO penstock.job_failure (job_id, attempt, kind, error, traceback, at)

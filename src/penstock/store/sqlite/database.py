@@ -16,7 +16,8 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
-from penstock.store.database import Decoded
+from penstock.jobs.job import Claimed
+from penstock.store.database import Decoded, Owned, to_json
 from penstock.store.queries import migrations, queries
 from penstock.store.sqlite import filesystem
 
@@ -188,6 +189,20 @@ class SqliteDatabase:
 
     def patient(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> Sequence[Owned]:
+        owned = self.decoded("fence", list[Owned], fences=to_json(ends), worker=worker)
+        still = [(job.id, job.attempt) for job in owned]
+        self.do("succeed_if_running", now=now, ends=to_json(still))
+        ids = to_json([job.id for job in owned])
+        self.do("add_job_events", now=now, kind="job.succeeded", actor=worker, ids=ids)
+        return owned
+
+    def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
+        ids = to_json(job_ids)
+        self.do("claim_if_queued", now=now, worker=worker, ids=ids)
+        self.do("add_job_events", now=now, kind="job.started", actor=worker, ids=ids)
+        return self.decoded("claimed", list[Claimed], ids=ids)
 
     def new_job_ids(self, count: int) -> Sequence[int]:
         first = 1 + int(self.value("last_job_id"))
