@@ -58,7 +58,7 @@ def held(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         flow = Flow(project, size["chunk"], size["depth"])
         flow.fill()
         with up(folder):
-            flow.settle_for(WARM_UP_S)
+            flow.warm_up()
             with _snapshot(size["store"]) if size["is_held"] else nullcontext():
                 points = flow.settle_for(size["seconds"])
     seconds, done = points[-1]
@@ -101,6 +101,12 @@ class Flow:
             self._project.store.enqueue(run_id, jobs)
             self._added += self._chunk
         return self._added - seen.queued - seen.running
+
+    def warm_up(self) -> None:
+        """Until the worker is there and has been at it for a while."""
+        while not self.fill():
+            time.sleep(LOOK_S)
+        self.settle_for(WARM_UP_S)
 
     def settle_for(self, seconds: float) -> list[tuple[float, int]]:
         """(seconds since now, jobs ended since now), again and again."""
