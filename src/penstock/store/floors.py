@@ -12,6 +12,9 @@ from __future__ import annotations
 LONGEST_S = 5.0
 SHARE = 0.05
 
+# What is due now was written by a transaction that began no longer ago than transactions may last.
+DUE_MARGIN_S = 60.0
+
 Key = tuple[float, int]
 Stage = tuple[int, str]
 BEGINNING: Key = (-1e300, 0)
@@ -24,6 +27,8 @@ class Floors:
         self._floors: dict[Stage, Key] = {}
         self._drop_at = 0.0
         self._may_look_at = 0.0
+        self._due_after = BEGINNING[0]
+        self._due_drop_at = 0.0
 
     def of(self, run_id: int, stage: str) -> Key:
         return self._floors.get((run_id, stage), BEGINNING)
@@ -44,6 +49,18 @@ class Floors:
 
     def drop(self, run_id: int, stage: str) -> None:
         self._floors.pop((run_id, stage), None)
+
+    def due_after(self, now: float) -> float:
+        """No job that waits was due before then; asked from the beginning once in a while."""
+        has_stepped_back = now < self._due_after + DUE_MARGIN_S
+        if now >= self._due_drop_at or has_stepped_back:
+            self._due_drop_at = now + DUE_MARGIN_S
+            self._due_after = BEGINNING[0]
+        return self._due_after
+
+    def woke_all(self, now: float) -> None:
+        """Every job that was due by now was woken, or is in the hands of somebody who wakes it."""
+        self._due_after = now - DUE_MARGIN_S
 
     def drop_if_old(self, monotonic: float) -> bool:
         """Begin at the beginning now and then; True if the floors were dropped."""

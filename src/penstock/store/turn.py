@@ -339,17 +339,19 @@ def _insert(db: Database, now: float, made: Sequence[tuple[_Row, _Item]]) -> set
 
 def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float | None:
     """Queue the waiting jobs whose time has come; answer when the next one is due."""
-    due: float | None = db.value("next_due")
+    after = floors.due_after(now)
+    due: float | None = db.value("next_due", after=after)
     if due is None or due > now:
+        floors.woke_all(now)
         return due
-    found = db.json("due", now=now, limit=WAKE_LIMIT)
+    found = db.json("due", now=now, after=after, limit=WAKE_LIMIT)
     ids = [job_id for job_id, _, _, _ in found]
     db.do("wake_if_waiting", now=now, ids=to_json(ids))
     for job_id, run_id, stage, rank in found:
         ledger.moved(run_id, stage, JobState.WAITING, JobState.QUEUED)
         floors.lower_to(run_id, stage, (rank, job_id))
     ledger.journal_jobs("job.woken", ids, "")
-    next_due: float | None = db.value("next_due")
+    next_due: float | None = db.value("next_due", after=after)
     return next_due
 
 

@@ -28,9 +28,8 @@ WHERE job.id = (f ->> 0)::bigint;
 -- The fence, the move and the journal in one: answers with the jobs that were still this worker's.
 WITH ended AS (
   UPDATE penstock.job SET state = 'succeeded', worker = NULL, at = %(now)s
-  FROM unnest(%(ids)s::bigint[], %(attempts)s::integer[]) AS e(id, attempt)
-  WHERE job.id = e.id AND job.attempt = e.attempt AND job.state || '' = 'running' AND job.worker || '' = %(worker)s
-  RETURNING job.id, job.run_id, job.source_id, job.stage, job.attempt, job.flushes
+  WHERE id = ANY (%(ids)s::bigint[]) AND attempt = %(attempt)s AND state || '' = 'running' AND worker || '' = %(worker)s
+  RETURNING id, run_id, source_id, stage, attempt, flushes
 ), noted AS (
   INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor)
   SELECT %(now)s, 'job.succeeded', source_id, run_id, id, attempt, %(worker)s FROM ended
@@ -73,12 +72,12 @@ CROSS JOIN LATERAL (
 ) AS job;
 
 -- name: next_due
-SELECT due_at FROM penstock.job WHERE state = 'waiting' ORDER BY due_at LIMIT 1;
+SELECT due_at FROM penstock.job WHERE state = 'waiting' AND due_at > %(after)s ORDER BY due_at LIMIT 1;
 
 -- name: due
 SELECT coalesce(json_agg(json_build_array(d.id, d.run_id, d.stage, d.rank)), '[]')::text FROM (
   SELECT id, run_id, stage, rank FROM penstock.job
-  WHERE state = 'waiting' AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+  WHERE state = 'waiting' AND due_at > %(after)s AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 ) AS d;
 
 -- name: wake_if_waiting
