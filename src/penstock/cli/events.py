@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
     with opened(args) as project:
         args.source = source_key(project, args.source)
         _refuse_unknown(project, args)
-        rows = _events(project, args, None, args.limit)
         if args.follow:
-            _follow(project, args, rows)
+            _follow(project, args)
+        rows = project.store.events(args.source, args.run_id, args.job_id, None, args.limit)
     if args.json:
         args.out.json_list(event_shape(row) for row in rows)
     elif rows:
@@ -71,18 +71,25 @@ def event_line(row: EventRow) -> tuple[object, ...]:
     )
 
 
-def _follow(project: Project, args: argparse.Namespace, rows: list[EventRow]) -> None:
+def _follow(project: Project, args: argparse.Namespace) -> None:
     """Print, then wait for more; ends only when it is interrupted or its reader goes away."""
-    tell = _teller(args)
-    last = rows[-1].id if rows else _newest(project)
+    tell, store = _teller(args), project.store
+    wanted = (args.source, args.run_id, args.job_id)
+    rows, cursor = store.follow(None, *wanted, args.limit)
     while True:
         for row in rows:
             tell(row)
-            last = row.id
         args.out.stdout.flush()
-        while not project.store.has_changed():
-            time.sleep(FOLLOW_S)
-        rows = _events(project, args, last, PAGE)
+        if len(rows) < PAGE:
+            _wait_for_more(project)
+        rows, cursor = store.follow(cursor, *wanted, PAGE)
+
+
+def _wait_for_more(project: Project) -> None:
+    time.sleep(FOLLOW_S)
+    # A file tells whether anybody has written; a server is asked for what was.
+    while not project.store.is_shared and not project.store.has_changed():
+        time.sleep(FOLLOW_S)
 
 
 def _teller(args: argparse.Namespace) -> Callable[[EventRow], None]:
@@ -98,18 +105,6 @@ def _one_line(row: EventRow) -> str:
     numbers = [f"{noun} {number}" for noun, number in named if number is not None]
     words = [local_time(row.at), row.kind, row.source or "", *numbers, row.actor, row.detail]
     return "  ".join(shortened(word, LONGEST_DETAIL) for word in words if word)
-
-
-def _events(
-    project: Project, args: argparse.Namespace, after_id: int | None, limit: int
-) -> list[EventRow]:
-    return project.store.events(args.source, args.run_id, args.job_id, after_id, limit)
-
-
-def _newest(project: Project) -> int:
-    # Nothing that was asked for has happened yet: begin behind everything that has.
-    newest = project.store.events(limit=1)
-    return newest[0].id if newest else 0
 
 
 def _refuse_unknown(project: Project, args: argparse.Namespace) -> None:

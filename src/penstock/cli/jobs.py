@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             _tell_one(project, args)
             return 0
         rows = project.store.jobs(_wanted(project, args))
-        now = project.clock.now()
+        now = project.store.now()
     if args.json:
         args.out.json_list(job_shape(row) for row in rows)
     elif rows:
@@ -104,7 +104,7 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
         more = {"parent": detail.parent_id, "item": detail.item, "traceback": detail.traceback}
         out.json({**job_shape(row), **more, "events": [event_shape(event) for event in events]})
         return
-    out.fields([*_fields(row, project.clock.now()), ("item", detail.item)])
+    out.fields([*_fields(row, project.store.now()), ("item", detail.item)])
     for line in detail.traceback.splitlines():
         out.line(f"  {line}")
     if events:

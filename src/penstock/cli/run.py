@@ -169,7 +169,7 @@ def _tell_queued(project: Project, runs: list[RunRow], args: argparse.Namespace)
     out: Output = args.out
     for row in runs:
         if args.json:
-            out.json(dataclasses.asdict(report(row, project.clock.now())))
+            out.json(dataclasses.asdict(report(row, project.store.now())))
         else:
             out.line(f"run {row.id} of {row.source} is {row.state}")
     if not args.json and not project.store.overview().workers:

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.shapes import run_shape
 
     with opened(args) as project:
-        now = project.clock.now()
+        now = project.store.now()
         if args.run_id is not None:
             _tell_one(project, args, now)
             return 0

@@ -7,7 +7,15 @@ from typing import Any
 import msgspec
 
 from penstock.cli.wording import iso
-from penstock.store.store import EventRow, JobRow, RecordRow, RunRow, SourceRow, WorkerRow
+from penstock.store.store import (
+    EventRow,
+    JobRow,
+    LeaderRow,
+    RecordRow,
+    RunRow,
+    SourceRow,
+    WorkerRow,
+)
 
 COUNTS = (
     "pages",
@@ -29,7 +37,7 @@ COUNTS = (
 RECORD = ("key", "data", "score", "source", "run", "version", "updated_at")
 _TIMES = frozenset(
     """at created_at started_at finished_at last_finished_at updated_at due_at next_due_at next_run_at
-    paused_at cooldown_until lease_expires_at""".split()
+    paused_at cooldown_until lease_expires_at expires_at""".split()
 )
 
 
@@ -79,7 +87,12 @@ def event_shape(row: EventRow) -> dict[str, Any]:
 
 
 def worker_shape(row: WorkerRow, now: float) -> dict[str, Any]:
-    return {**shaped(row, id="worker"), "is_alive": row.lease_expires_at > now}
+    left_s = row.lease_expires_at - now
+    return {**shaped(row, id="worker"), "is_alive": left_s > 0, "lease_left_s": round(left_s, 3)}
+
+
+def leader_shape(row: LeaderRow) -> dict[str, Any]:
+    return shaped(row)
 
 
 def record_shape(row: RecordRow) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _schedule(row: SourceRow, project: Project) -> str:
 
 
 def _why_not_now(row: SourceRow, project: Project) -> str:
-    now = project.clock.now()
+    now = project.store.now()
     if row.key not in project.settings.sources:
         return f"not in {project.settings.file.name} any more"
     if row.paused_at is not None:

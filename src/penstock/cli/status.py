@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.wording import count, duration, iso, local_time, until
+from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import Overview, RunRow, SourceRow, WorkerRow
+    from penstock.store.store import LeaderRow, Overview, RunRow, SourceRow, WorkerRow
 
 SHOWN = 20
 DESCRIPTION = """\
-What is going on: workers, active runs and how far they are, what waits and until when, what is in
-quarantine and how to look at it, and which runs are due next."""
+What is going on: workers, who schedules, active runs and how far they are, what waits and until when,
+what is in quarantine and how to look at it, and which runs are due next."""
 EXAMPLES = """\
   penstock status
   penstock status --json
@@ -51,6 +52,7 @@ class Seen:
     environment: str | None
     overview: Overview
     workers: list[WorkerRow]
+    leaders: list[LeaderRow]
     runs: list[RunRow]
     sources: list[SourceRow]
     closed_hosts: dict[str, float]
@@ -59,25 +61,34 @@ class Seen:
     def of(cls, project: Project) -> Seen:
         store = project.store
         return cls(
-            now=project.clock.now(),
+            now=project.store.now(),
             project=project.settings.project,
             environment=project.settings.environment,
             overview=store.overview(),
-            workers=store.workers(),
+            workers=by_host(store.workers()),
+            leaders=store.leaders(),
             runs=store.runs(active_only=True, limit=SHOWN),
             sources=store.sources(),
             closed_hosts=store.closed_hosts(),
         )
 
     def as_json(self) -> dict[str, Any]:
-        from penstock.cli.shapes import run_shape, shaped, source_shape, worker_shape
+        from penstock.cli.shapes import (
+            leader_shape,
+            run_shape,
+            shaped,
+            source_shape,
+            worker_shape,
+        )
 
+        scheduler = scheduler_of(self.leaders, self.now)
         return {
             "project": self.project,
             "environment": self.environment,
             "at": iso(self.now),
             "overview": shaped(self.overview),
             "workers": [worker_shape(each, self.now) for each in self.workers],
+            "scheduler": leader_shape(scheduler) if scheduler else None,
             "runs": [run_shape(each, self.now) for each in self.runs],
             "sources": [source_shape(each) for each in self.sources],
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
@@ -108,9 +119,16 @@ class Seen:
         return [
             ("project", self.project + environment),
             *(workers or [("workers", "none; `penstock up` starts one")]),
+            *([("scheduler", scheduler_words(self.leaders, self.now))] if self._schedules else []),
             ("jobs", ", ".join(jobs) or "none open"),
             ("records", f"{seen.records:,}"),
         ]
+
+    @property
+    def _schedules(self) -> bool:
+        """Whether it matters who schedules: somebody does, or something is to be scheduled."""
+        is_wanted = any(each.next_run_at for each in self.sources)
+        return is_wanted or scheduler_of(self.leaders, self.now) is not None
 
     def _waits(self) -> list[tuple[str, str]]:
         told = [

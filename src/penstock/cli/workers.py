@@ -1,19 +1,29 @@
-"""`penstock workers`: who works."""
+"""`penstock workers`: who works, on which host, and who schedules."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.wording import duration, local_time
+from penstock.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.store.store import LeaderRow, WorkerRow
 
 DESCRIPTION = """\
-The workers that hold a lease, and what they have running. A worker whose lease has run out is
-buried by the next one that works, and its jobs run again."""
+The workers that hold a lease, host by host, and what they have running; then, who schedules. A worker
+whose lease has run out is buried by the next one that looks, and its jobs run again. One that admits
+only suspects runs, one at a time, the jobs under which two workers have died."""
 EXAMPLES = """\
   penstock workers
   penstock workers --json"""
-COLUMNS = ("worker", "host", "pid", "version", "started", "running", "lease")
+COLUMNS = ("host", "worker", "pid", "version", "load", "lease", "started", "admits")
+SCHEDULER = "scheduler"
+NOBODY = "nobody; `penstock up` or `penstock scheduler` does"
 
 
 def register(commands: Commands) -> None:
@@ -27,23 +37,50 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.shapes import worker_shape
 
     with opened(args) as project:
-        rows, now = project.store.workers(), project.clock.now()
+        now = project.store.now()
+        rows = by_host(project.store.workers())
+        leaders = project.store.leaders()
     if args.json:
         args.out.json_list(worker_shape(row, now) for row in rows)
-    elif rows:
-        args.out.table(
-            COLUMNS,
-            [
-                (
-                    *(row.id, row.host, str(row.pid), row.version, local_time(row.started_at)),
-                    *(row.running, _lease(row.lease_expires_at - now)),
-                )
-                for row in rows
-            ],
-        )
+        return 0
+    if rows:
+        args.out.table(COLUMNS, [_line(row, now) for row in rows])
     else:
         args.out.line("no worker; `penstock up` starts one")
+    if any(row.version != __version__ for row in rows):
+        args.out.line(f"* another version than this one, {__version__}")
+    args.out.line(f"scheduler: {scheduler_words(leaders, now)}")
     return 0
+
+
+def by_host(rows: Sequence[WorkerRow]) -> list[WorkerRow]:
+    return sorted(rows, key=lambda row: (row.host, row.started_at, row.id))
+
+
+def scheduler_of(leaders: Sequence[LeaderRow], now: float) -> LeaderRow | None:
+    """Who schedules now; None if nobody's term lasts."""
+    found = (row for row in leaders if row.name == SCHEDULER and row.expires_at > now)
+    return next(found, None)
+
+
+def scheduler_words(leaders: Sequence[LeaderRow], now: float) -> str:
+    leader = scheduler_of(leaders, now)
+    if leader is None:
+        return NOBODY
+    host, pid, _ = leader.holder.rsplit("/", 2)
+    left = duration(leader.expires_at - now)
+    return f"pid {pid} on {host}, term {leader.term}, {left} of it left"
+
+
+def _line(row: WorkerRow, now: float) -> tuple[object, ...]:
+    return (
+        *(row.host, row.id, str(row.pid)),
+        row.version if row.version == __version__ else f"{row.version} *",
+        f"{row.running}/{row.slots}",
+        _lease(row.lease_expires_at - now),
+        local_time(row.started_at),
+        row.admits,
+    )
 
 
 def _lease(left_s: float) -> str:

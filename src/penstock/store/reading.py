@@ -11,6 +11,7 @@ from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
 from penstock.store.database import Database, to_json
 from penstock.store.store import (
+    Cursor,
     EventRow,
     JobDetail,
     JobFilter,
@@ -21,6 +22,13 @@ from penstock.store.store import (
     SnapshotRow,
     SourceRow,
 )
+
+
+class _Followed(msgspec.Struct):
+    """Lines of the journal, and where it ended when they were read."""
+
+    lines: list[EventRow]
+    end: Cursor
 
 
 class Reading:
@@ -100,7 +108,33 @@ class Reading:
         }  # fmt: skip
         if after_id is not None:
             return self._db.decoded("events", list[EventRow], after_id=after_id, **wanted)
-        return self._db.decoded("latest_events", list[EventRow], **wanted)
+        return self._db.decoded("latest_events", list[EventRow], seen=None, line=None, **wanted)
+
+    def follow(
+        self,
+        cursor: Cursor | None,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        limit: int = 500,
+    ) -> tuple[list[EventRow], Cursor]:
+        """What the journal has behind a cursor, and the cursor behind that; without one, the newest lines.
+
+        Each line is answered once: those of a transaction that has not ended come when it has, although
+        others with higher ids were answered before.
+        """
+        wanted = {
+            "source_id": self._source_id(source), "run_id": run_id, "job_id": job_id, "limit": limit,
+        }  # fmt: skip
+        if cursor is None:
+            cursor = self._db.decoded("journal_end", Cursor)
+            place = {"seen": cursor.seen, "line": cursor.line}
+            return self._db.decoded("latest_events", list[EventRow], **place, **wanted), cursor
+        place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
+        found = self._db.decoded("follow_events", _Followed, **place, **wanted)
+        if len(found.lines) < limit:
+            return found.lines, found.end
+        return found.lines, Cursor(cursor.seen, found.end.seen, found.lines[-1].id)
 
     def collections(self) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._db.rows("collections")]

@@ -167,6 +167,14 @@ class EventRow(msgspec.Struct, frozen=True):
     detail: str
 
 
+class Cursor(msgspec.Struct, frozen=True):
+    """How far a reader of the journal has come; only its store knows how to read it."""
+
+    seen: str = ""
+    upto: str = ""
+    line: int = 0
+
+
 class RecordRow(msgspec.Struct, frozen=True):
     key: str
     data: Any
@@ -399,6 +407,15 @@ class Store(Protocol):
         after_id: int | None = None,
         limit: int = 50,
     ) -> list[EventRow]: ...
+
+    def follow(
+        self,
+        cursor: Cursor | None,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        limit: int = 500,
+    ) -> tuple[list[EventRow], Cursor]: ...
 
     def collections(self) -> list[tuple[str, int]]: ...
 

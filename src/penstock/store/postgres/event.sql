@@ -32,9 +32,38 @@ SELECT coalesce(json_agg(json_build_object(
 FROM (
   SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail FROM penstock.event
   WHERE id > coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0)
+    AND (%(seen)s::pg_snapshot IS NULL OR pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot))
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
   ORDER BY id DESC LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: journal_end
+-- Ids become visible out of order, and a transaction may take its time: a reader has seen what a snapshot shows.
+SELECT json_build_object('seen', pg_current_snapshot()::text)::text;
+
+-- name: follow_events
+-- What a later snapshot shows and the one before did not: all of it, once, whoever else is still writing.
+SELECT json_build_object(
+  'lines', (
+    SELECT coalesce(json_agg(json_build_object(
+      'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail
+    ) ORDER BY e.id), '[]')
+    FROM (
+      SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail FROM penstock.event
+      WHERE tx >= pg_snapshot_xmin(%(seen)s::pg_snapshot)::text::bigint
+        AND NOT pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot)
+        AND pg_visible_in_snapshot(tx::text::xid8, coalesce(%(upto)s::pg_snapshot, pg_current_snapshot()))
+        AND id > %(line)s
+        AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+        AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
+        AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+      ORDER BY id LIMIT %(limit)s
+    ) AS e
+    LEFT JOIN penstock.source AS s ON s.id = e.source_id
+  ),
+  'end', json_build_object('seen', coalesce(%(upto)s::pg_snapshot, pg_current_snapshot())::text)
+)::text;

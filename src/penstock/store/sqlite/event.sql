@@ -33,6 +33,7 @@ FROM (
   SELECT * FROM (
     SELECT * FROM event
     WHERE id > coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0)
+      AND id <= coalesce(:line, 9223372036854775807)
       AND (:run_id IS NULL OR run_id = :run_id)
       AND (:job_id IS NULL OR job_id = :job_id)
       AND (:source_id IS NULL OR source_id = :source_id)
@@ -40,3 +41,27 @@ FROM (
   ) ORDER BY id
 ) AS e
 LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: journal_end
+-- There is one writer at a time, so lines become visible in the order of their ids.
+SELECT json_object('line', coalesce(max(id), 0)) FROM event;
+
+-- name: follow_events
+SELECT json_object(
+  'lines', json((
+    SELECT json_group_array(json_object(
+      'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail
+    ))
+    FROM (
+      SELECT * FROM event
+      WHERE id > :line
+        AND (:run_id IS NULL OR run_id = :run_id)
+        AND (:job_id IS NULL OR job_id = :job_id)
+        AND (:source_id IS NULL OR source_id = :source_id)
+      ORDER BY id LIMIT :limit
+    ) AS e
+    LEFT JOIN source AS s ON s.id = e.source_id
+  )),
+  'end', json_object('line', max(:line, coalesce((SELECT max(id) FROM event), 0)))
+);
