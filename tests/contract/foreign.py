@@ -6,12 +6,11 @@ from pathlib import Path
 
 import apsw
 
-from penstock.store.queries import migrations
-from penstock.store.sqlite.database import PACKAGE
+from penstock.store.sqlite.migrate import newest
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import VirtualClock
 
-NEWEST = migrations(PACKAGE)[-1][0]
+NEWEST = newest()
 
 
 def open_store(path: Path) -> SqliteStore:

@@ -14,9 +14,11 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.errors import StoreError
-from penstock.store.queries import migrations, queries
-from penstock.store.sqlite import database, filesystem
-from penstock.store.sqlite.database import APPLICATION_ID, PACKAGE, SqliteDatabase, migrate
+from penstock.store.queries import queries
+from penstock.store.schema import Migration, migrations
+from penstock.store.sqlite import database, filesystem, migrate
+from penstock.store.sqlite.database import SqliteDatabase
+from penstock.store.sqlite.migrate import APPLICATION_ID, PACKAGE
 from penstock.store.sqlite.store import SqliteStore
 from tests.contract.foreign import (
     NEWEST,
@@ -52,13 +54,13 @@ def schema(path: Path) -> list[tuple[str, str, str]]:
 # Migrations.
 
 
-@pytest.mark.parametrize("start", [0, *(number for number, _, _ in migrations(PACKAGE))])
+@pytest.mark.parametrize("start", [0, *(each.number for each in migrations(PACKAGE))])
 def test_schema_is_the_same_fresh_and_migrated_from_any_version(tmp_path: Path, start: int) -> None:
     fresh, old = tmp_path / "fresh.db", tmp_path / "old.db"
     open_store(fresh).close()
     connection = apsw.Connection(str(old))
     if start:
-        migrate(connection, start)
+        migrate.make(connection, SystemClock(), start)
     assert connection.pragma("user_version") == start
     connection.close()
 
@@ -68,7 +70,7 @@ def test_schema_is_the_same_fresh_and_migrated_from_any_version(tmp_path: Path, 
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    assert [number for number, _, _ in migrations(PACKAGE)] == list(range(1, NEWEST + 1))
+    assert [each.number for each in migrations(PACKAGE)] == list(range(1, NEWEST + 1))
 
 
 def test_migration_that_fails_leaves_the_schema_it_found(
@@ -78,9 +80,9 @@ def test_migration_that_fails_leaves_the_schema_it_found(
     before = schema(file)
     broken = [
         *migrations(PACKAGE),
-        (NEWEST + 1, "half", "CREATE TABLE half (a); CREATE TABLE half (a);"),
+        Migration(NEWEST + 1, "half", "CREATE TABLE half (a); CREATE TABLE half (a);"),
     ]
-    monkeypatch.setattr(database, "migrations", lambda _: broken)
+    monkeypatch.setattr(migrate, "migrations", lambda _: broken)
 
     with pytest.raises(StoreError, match="already exists"):
         open_store(file)

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.store.queries import queries
-from penstock.store.sqlite.database import PACKAGE, SqliteDatabase
+from penstock.store.sqlite.migrate import PACKAGE, SqliteDatabase
 
 BY_ID = "SEARCH job USING INTEGER PRIMARY KEY"
 READY = "job_ready (run_id=? AND stage=?)"

@@ -26,11 +26,11 @@ from penstock.jobs.transitions import (
     job_may_move,
     run_may_move,
 )
-from penstock.store.queries import migrations
-from penstock.store.sqlite.database import PACKAGE
+from penstock.store.schema import migrations
+from penstock.store.sqlite.migrate import PACKAGE
 
 STATES = Path(__file__).parents[2] / "docs" / "states.md"
-SCHEMA = "\n".join(text for _, _, text in migrations(PACKAGE))
+SCHEMA = "\n".join(each.text for each in migrations(PACKAGE))
 
 
 State = TypeVar("State", bound=StrEnum)

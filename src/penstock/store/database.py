@@ -40,6 +40,11 @@ class Overtaken(Exception):
 class Database(Protocol):
     """One connection, for one thread of one process. Its errors are StoreErrors."""
 
+    @property
+    def schema(self) -> int:
+        """The newest schema that this code knows."""
+        ...
+
     def now(self) -> float:
         """The time by the only clock that counts for this database."""
         ...

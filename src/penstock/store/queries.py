@@ -1,4 +1,4 @@
-"""Loads the named queries and the numbered migrations of one database's folder."""
+"""Loads the named queries of one database's folder."""
 
 from __future__ import annotations
 
@@ -20,17 +20,6 @@ def queries(package: str) -> dict[str, str]:
                     raise ValueError(f"query {name!r} is defined twice (again in {file.name})")
                 found[name] = text
     return found
-
-
-@cache
-def migrations(package: str) -> list[tuple[int, str, str]]:
-    """The migrations in order: number, name, text."""
-    folder = resources.files(package) / "migrations"
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
-    return [
-        (int(name.split("_")[0]), name.removesuffix(".sql"), (folder / name).read_text("utf-8"))
-        for name in files
-    ]
 
 
 def split(text: str) -> list[tuple[str, str]]:

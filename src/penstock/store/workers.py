@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.errors import Refused
 from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
 from penstock.store.database import Database, to_json
@@ -31,8 +32,14 @@ class Workers:
     ) -> None:
         """Begin a worker's lease; nothing can be claimed without one."""
         about = {"host": host, "pid": pid, "version": version, "slots": slots, "admits": admits}
+        about |= {"schema": self._db.schema, "lease_s": LEASE_S}
         with self._db.writing() as now:
-            self._db.do("register", id=worker, now=now, lease_s=LEASE_S, **about)
+            if not self._db.do("register_if_welcome", id=worker, now=now, **about):
+                raise Refused(
+                    "this database takes no worker of this Penstock: its schema has moved on, or a copy "
+                    "is being put into it",
+                    "penstock db migrate --plan tells more; upgrade Penstock, or finish the copy",
+                )
             ledger = Ledger(self._db, now)
             ledger.journal("worker.started", actor=worker)
             ledger.write()

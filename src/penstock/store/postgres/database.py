@@ -30,10 +30,10 @@ from penstock.store.postgres.connection import (
     place_of,
 )
 from penstock.store.postgres.hints import Hints
-from penstock.store.postgres.migrate import ensure_schema
+from penstock.store.postgres.migrate import PACKAGE, Migrating, newest
 from penstock.store.queries import queries
+from penstock.store.schema import Applied, Plan, Purpose, refuse_unfinished
 
-PACKAGE = "penstock.store.postgres"
 # A run's counters are brought up to date when so many transactions have moved them.
 FOLD_AFTER = 64
 TIME = "SELECT extract(epoch FROM clock_timestamp())::double precision"
@@ -65,8 +65,11 @@ class PostgresDatabase:
 
     is_shared = True
 
-    def __init__(self, url: str, clock: Clock, *, time: Clock | None = None) -> None:
+    def __init__(
+        self, url: str, clock: Clock, *, time: Clock | None = None, purpose: Purpose = "work"
+    ) -> None:
         self.place = place_of(url)
+        self.schema = newest()
         self._info = conninfo(url)
         self._clock = clock
         self._time = time
@@ -77,8 +80,40 @@ class PostgresDatabase:
         self._has_news = False
         self._patience_s: float | None = PATIENCE_S
         self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
+        try:
+            self._make_sure(purpose)
+        except BaseException:
+            self.close()
+            raise
+
+    # The schema.
+
+    def _make_sure(self, purpose: Purpose) -> None:
         with self._translated():
-            ensure_schema(self._open(), self.place)
+            if purpose == "schema":
+                self._open()
+                return
+            self._migrating().ensure()
+        if purpose == "work":
+            refuse_unfinished(self.place, self.value("unfinished_copy"))
+
+    def _migrating(self) -> Migrating:
+        def another() -> Connection:
+            return connect(self._info, self.place)[0]
+
+        return Migrating(self._open(), another, self.now, self.place, self._is_pooled)
+
+    def plan(self) -> Plan:
+        with self._translated():
+            return self._migrating().plan()
+
+    def migrate(self, actor: str, reason: str) -> Iterator[Applied]:
+        with self._translated():
+            yield from self._migrating().migrate(actor, reason)
+
+    def clear_leftovers(self) -> list[str]:
+        with self._translated():
+            return self._migrating().clear()
 
     # The connection.
 
@@ -271,9 +306,10 @@ class PostgresDatabase:
             return msgspec.json.decode(text, type=kind)
 
     def problems(self) -> list[str]:
-        """The server looks after its own files; here it is enough that it answers."""
-        self.now()
-        return []
+        """The server looks after its own files; what it does not clear away is said."""
+        with self._translated():
+            left = self._migrating().leftovers()
+        return [f"index {name} was left half made: penstock db migrate drops it" for name in left]
 
 
 # After these the session is not to be trusted with another statement.

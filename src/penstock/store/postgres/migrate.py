@@ -1,54 +1,311 @@
-"""The schema: made and brought up to date under a lock, each migration in one transaction."""
+"""The schema of a Postgres database: made and brought up to date beside those who work on it.
+
+One process migrates at a time, by an advisory lock that ends with its transaction. Whoever waits for
+a table's lock makes everybody who comes later wait behind it, so while somebody works, a migration
+gives up soon, lets the others through and tries again; and what it has locked it holds but briefly.
+"""
 
 from __future__ import annotations
 
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from psycopg import errors as e
+from psycopg import sql
+
 from penstock.errors import StoreError
-from penstock.store.postgres.connection import Connection
-from penstock.store.queries import migrations
+from penstock.store.postgres.connection import PATIENCE_S, STATEMENT_S, Connection
+from penstock.store.schema import (
+    Applied,
+    Migration,
+    OldWorker,
+    Plan,
+    State,
+    migrations,
+    pending,
+    refuse_in_the_way,
+    refuse_newer,
+    refuse_unasked,
+)
+from penstock.version import __version__
 
 PACKAGE = "penstock.store.postgres"
-# "PSTK": whoever migrates holds this until its transaction ends.
+# "PSTK": whoever migrates holds this.
 LOCK = 0x5053544B
+# While somebody works: how long to wait for a lock, and how long to hold what was locked.
+WAIT_MS = 100
+HOLD_MS = 150
+# For a migrating process that is stopped in the middle.
+IDLE_MS = 1000
+TRY_FOR_S = 60.0
+MAX_PAUSE_S = 1.0
+
+IN_THE_WAY = (e.LockNotAvailable, e.QueryCanceled, e.DeadlockDetected)
+MIGRATION = """
+CREATE TABLE IF NOT EXISTS penstock.migration (
+  number integer PRIMARY KEY,
+  name text NOT NULL,
+  contracts integer NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  took_s double precision NOT NULL
+)
+"""
+WRITE_DOWN = """
+INSERT INTO penstock.migration (number, name, contracts, took_s)
+VALUES (%s, %s, %s, extract(epoch FROM clock_timestamp() - now())) RETURNING took_s
+"""
+JOURNAL = """
+INSERT INTO penstock.event (at, kind, actor, detail)
+VALUES (%s, 'db.migrated', %s, %s)
+"""
+WORKERS = """
+SELECT id, host, version, schema FROM penstock.worker
+WHERE lease_expires_at > %s AND schema < %s ORDER BY id
+"""
+# What is being built at this moment is not left over.
+LEFTOVERS = """
+SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+WHERE NOT i.indisvalid AND c.relnamespace = to_regnamespace('penstock')
+  AND c.oid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)
+ORDER BY c.relname
+"""
+EVERYBODY = 2**31 - 1
+CONCURRENTLY = re.compile(r"\bCONCURRENTLY\s")
+
+Act = Callable[[], list[Applied]]
 
 
-def ensure_schema(connection: Connection, place: str) -> None:
-    """Refuse a schema that is too new, and make or mend one that is missing or old."""
-    newest = migrations(PACKAGE)[-1][0]
-    version = schema_version(connection)
-    if version > newest:
-        raise StoreError(
-            f"{place} has schema {version}, this Penstock knows up to {newest}",
-            "upgrade Penstock; it does not open a newer schema",
-        )
-    if version < newest:
-        migrate(connection)
+class _Busy(Exception):
+    """Somebody else is migrating."""
 
 
-def schema_version(connection: Connection) -> int:
-    """The newest migration that was applied; 0 in a database that has none."""
-    [(is_there,)] = connection.execute(
-        "SELECT to_regclass('penstock.migration') IS NOT NULL"
-    ).fetchall()
-    if not is_there:
-        return 0
-    [(number,)] = connection.execute(
-        "SELECT coalesce(max(number), 0) FROM penstock.migration"
-    ).fetchall()
-    return int(number)
+def newest() -> int:
+    """The newest schema that this code knows."""
+    return migrations(PACKAGE)[-1].number
 
 
-def migrate(connection: Connection) -> None:
-    """Apply what is missing; several processes may try at once, and one does it."""
-    for number, name, text in migrations(PACKAGE):
-        with connection.transaction():
-            connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-            connection.execute("CREATE SCHEMA IF NOT EXISTS penstock")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS penstock.migration (number integer PRIMARY KEY,"
-                " name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+class Migrating:
+    """The schema behind one connection. `connect` makes another one, to hold a lock meanwhile."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        connect: Callable[[], Connection],
+        now: Callable[[], float],
+        place: str,
+        is_pooled: bool,
+    ) -> None:
+        self._connection = connection
+        self._connect = connect
+        self._now = now
+        self._place = place
+        self._is_pooled = is_pooled
+
+    def ensure(self) -> None:
+        """Make a schema where there is none, and expand an old one; anything else is refused."""
+        state = self.state()
+        refuse_newer(self._place, state, newest())
+        refuse_unasked(self._place, pending(migrations(PACKAGE), state), state)
+        for _ in self.migrate(f"penstock {__version__}", ""):
+            pass
+
+    def plan(self) -> Plan:
+        state = self.state()
+        missing = pending(migrations(PACKAGE), state)
+        return Plan(state, missing, self._workers(state, newest()), self.leftovers())
+
+    def migrate(self, actor: str, reason: str) -> Iterator[Applied]:
+        """Apply what is missing, also what older code can't work with."""
+        if not self.state().number:
+            yield from self._patiently("schema", self._make)
+        for each in pending(migrations(PACKAGE), self.state()):
+            yield from self._apply(each, actor, reason)
+
+    def clear(self) -> list[str]:
+        """Drop what was left half made; answers with its names."""
+        found = self.leftovers()
+        if found:
+            self._patiently("leftovers", self._alone(self._drop_leftovers))
+        return found
+
+    def state(self) -> State:
+        if not self._value("SELECT to_regclass('penstock.migration') IS NOT NULL"):
+            return State()
+        [(number, contract)] = self._connection.execute(
+            "SELECT coalesce(max(number), 0), coalesce(max(contracts), 0) FROM penstock.migration"
+        ).fetchall()
+        return State(number, contract)
+
+    def leftovers(self) -> list[str]:
+        """Indexes whose making was cut short: they are kept up to date, and never used."""
+        return [name for (name,) in self._connection.execute(LEFTOVERS)]
+
+    # Each of these does nothing where somebody else was faster.
+
+    def _make(self) -> list[Applied]:
+        """The whole schema at once: nobody may take a half-made one for an old one."""
+        with self._locked(self._connection), self._endless_patience():
+            if self.state().number:
+                return []
+            if not self._value("SELECT to_regnamespace('penstock') IS NOT NULL"):
+                self._connection.execute("CREATE SCHEMA penstock")
+            self._connection.execute(MIGRATION)
+            for each in migrations(PACKAGE):
+                for statement in each.statements():
+                    # There is nobody yet to hold up.
+                    self._connection.execute(CONCURRENTLY.sub("", statement).encode())
+            return [self._write_down(each) for each in migrations(PACKAGE)]
+
+    def _apply(self, migration: Migration, actor: str, reason: str) -> list[Applied]:
+        detail = f"{migration.name}: {reason}" if reason else migration.name
+        if migration.is_outside:
+            return self._patiently(
+                migration.name, self._alone(lambda: self._outside(migration, actor, detail))
             )
-            if schema_version(connection) < number:
-                connection.execute(text.encode())
-                connection.execute(
-                    "INSERT INTO penstock.migration (number, name) VALUES (%s, %s)", (number, name)
-                )
+        return self._patiently(migration.name, lambda: self._inside(migration, actor, detail))
+
+    def _inside(self, migration: Migration, actor: str, detail: str) -> list[Applied]:
+        """All of it in one transaction."""
+        with self._locked(self._connection):
+            state = self.state()
+            if state.number >= migration.number:
+                return []
+            with self._limits(state) as left_ms:
+                self._refuse_old_workers(migration, state)
+                for statement in migration.statements():
+                    self._set("statement_timeout", left_ms())
+                    self._connection.execute(statement.encode())
+                self._set("statement_timeout", left_ms())
+                self._connection.execute(JOURNAL, (self._now(), actor, detail))
+                return [self._write_down(migration)]
+
+    def _outside(self, migration: Migration, actor: str, detail: str) -> list[Applied]:
+        """Statement by statement, each of which can be repeated: what was cut short is begun again."""
+        if self.state().number >= migration.number:
+            return []
+        self._drop_leftovers()
+        for statement in migration.statements():
+            self._connection.execute(statement.encode())
+        with self._connection.transaction():
+            self._connection.execute(JOURNAL, (self._now(), actor, detail))
+            return [self._write_down(migration)]
+
+    def _write_down(self, migration: Migration) -> Applied:
+        about = (migration.number, migration.name, migration.contracts)
+        return Applied(migration, float(self._value(WRITE_DOWN, *about)))
+
+    def _drop_leftovers(self) -> list[Applied]:
+        for name in self.leftovers():
+            index = sql.Identifier("penstock", name)
+            self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(index))
+        return []
+
+    # Those who work meanwhile.
+
+    def _workers(self, state: State, knowing: int) -> list[OldWorker]:
+        """Who holds a lease and knows less than this schema."""
+        if not state.number:
+            return []
+        about = (self._now(), knowing)
+        return [OldWorker(*row) for row in self._connection.execute(WORKERS, about)]
+
+    def _refuse_old_workers(self, migration: Migration, state: State) -> None:
+        if migration.contracts:
+            # Nobody registers between the look and the deed.
+            self._connection.execute("LOCK TABLE penstock.worker IN SHARE ROW EXCLUSIVE MODE")
+            refuse_in_the_way(migration, self._workers(state, migration.contracts))
+
+    @contextmanager
+    def _limits(self, state: State) -> Iterator[Callable[[], int]]:
+        """How many milliseconds are left for what is locked; 0, without end, if nobody works."""
+        began = time.monotonic()
+        if self._workers(state, EVERYBODY):
+            self._set("lock_timeout", WAIT_MS)
+            self._set("idle_in_transaction_session_timeout", IDLE_MS)
+            yield lambda: max(1, round(HOLD_MS - (time.monotonic() - began) * 1000))
+            return
+        self._set("lock_timeout", round(STATEMENT_S * 1000))
+        with self._endless_patience():
+            yield lambda: 0
+
+    def _alone(self, act: Act) -> Act:
+        """The act, while a connection of its own holds the lock.
+
+        Not by the session that acts: a pooler may give each statement another one. A transaction that
+        only holds this lock keeps no snapshot, so an index that is being built does not wait for it.
+        """
+
+        def act_alone() -> list[Applied]:
+            with self._connect() as guard, self._locked(guard), self._unlimited():
+                guard.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                return act()
+
+        return act_alone
+
+    @contextmanager
+    def _locked(self, connection: Connection) -> Iterator[None]:
+        """A transaction that has the schema to itself."""
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE")
+            # Never waited for by the server: an index that is being built would wait for the waiter.
+            row = connection.execute(f"SELECT pg_try_advisory_xact_lock({LOCK})").fetchone()
+            if not row or not row[0]:
+                raise _Busy
+            yield
+
+    def _patiently(self, what: str, act: Act) -> list[Applied]:
+        """Again and again, each time a little later, while somebody is in the way."""
+        give_up_at, pause_s = time.monotonic() + TRY_FOR_S, 0.02
+        while True:
+            try:
+                return act()
+            except (_Busy, *IN_THE_WAY) as error:
+                if time.monotonic() > give_up_at:
+                    raise self._gave_up(what, error) from error
+            time.sleep(random.uniform(pause_s / 2, pause_s))
+            pause_s = min(MAX_PAUSE_S, pause_s * 2)
+
+    def _gave_up(self, what: str, error: Exception) -> StoreError:
+        if isinstance(error, _Busy):
+            return StoreError(
+                f"another Penstock has been migrating {self._place} for {TRY_FOR_S:.0f} s",
+                "wait until it has ended, then try again",
+            )
+        return StoreError(
+            f"{what}: in {TRY_FOR_S:.0f} s there was no moment at {self._place} to do it without holding "
+            "up those who work",
+            "try again at a quieter time, or stop the workers: penstock db migrate",
+        )
+
+    # The connection.
+
+    @contextmanager
+    def _unlimited(self) -> Iterator[None]:
+        """As long as it takes, also for a role that has limits; those a pooler keeps can't be lifted."""
+        with self._endless_patience():
+            if not self._is_pooled:
+                self._connection.execute("SET statement_timeout = 0; SET lock_timeout = 0")
+            try:
+                yield
+            finally:
+                if not self._is_pooled and not self._connection.closed:
+                    self._connection.execute("RESET statement_timeout; RESET lock_timeout")
+
+    @contextmanager
+    def _endless_patience(self) -> Iterator[None]:
+        self._connection.patience_s = None
+        try:
+            yield
+        finally:
+            self._connection.patience_s = PATIENCE_S
+
+    def _set(self, name: str, milliseconds: int) -> None:
+        self._connection.execute(f"SET LOCAL {name} = {milliseconds}".encode())
+
+    def _value(self, statement: str, *values: object) -> Any:
+        row = self._connection.execute(statement.encode(), values or None).fetchone()
+        return row[0] if row else None

@@ -1,6 +1,9 @@
--- name: register
-INSERT INTO penstock.worker (id, host, pid, version, slots, admits, started_at, lease_expires_at)
-VALUES (%(id)s, %(host)s, %(pid)s, %(version)s, %(slots)s, %(admits)s, %(now)s, %(now)s + %(lease_s)s);
+-- name: register_if_welcome
+-- Not code that knows too little, however long ago it has opened the database; nobody in an unfinished copy.
+INSERT INTO penstock.worker (id, host, pid, version, schema, slots, admits, started_at, lease_expires_at)
+SELECT %(id)s, %(host)s, %(pid)s, %(version)s, %(schema)s, %(slots)s, %(admits)s, %(now)s, %(now)s + %(lease_s)s
+WHERE NOT EXISTS (SELECT 1 FROM penstock.migration WHERE contracts > %(schema)s)
+  AND NOT EXISTS (SELECT 1 FROM penstock.copy);
 
 -- name: beat_if_registered
 -- Renews even a lease that has run out, as long as nobody buried the worker: after the machine slept, its own beat comes first.

@@ -11,7 +11,8 @@ import apsw
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
-from penstock.store.sqlite.database import APPLICATION_ID, SqliteDatabase, translated
+from penstock.store.sqlite.database import SqliteDatabase, translated
+from penstock.store.sqlite.migrate import APPLICATION_ID
 from penstock.store.workers import Workers
 
 BACKUP_PAGES = 500

@@ -18,13 +18,11 @@ from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
 from penstock.jobs.job import Claimed
 from penstock.store.database import Decoded, Owned, to_json
-from penstock.store.queries import migrations, queries
-from penstock.store.sqlite import filesystem
+from penstock.store.queries import queries
+from penstock.store.schema import Applied, Plan, Purpose, refuse_newer, refuse_unfinished
+from penstock.store.sqlite import filesystem, migrate
+from penstock.store.sqlite.migrate import APPLICATION_ID, PACKAGE
 
-PACKAGE = "penstock.store.sqlite"
-
-# "PSTK" in SQLite's header: a file that is a database but not ours is refused before it is touched.
-APPLICATION_ID = 0x5053544B
 BUSY_MS = 30_000
 # Older versions have a race between a checkpoint and a writer that can corrupt the file.
 OLDEST_SAFE_SQLITE = 3_051_003
@@ -49,10 +47,14 @@ class SqliteDatabase:
 
     is_shared = False
 
-    def __init__(self, path: Path, clock: Clock, *, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, *, vfs: str | None = None, purpose: Purpose = "work"
+    ) -> None:
         self.path = path
+        self.schema = migrate.newest()
         self._clock = clock
         self._vfs = vfs
+        self._purpose = purpose
         self._pid = os.getpid()
         self._queries = queries(PACKAGE)
         self._connection = self._open()
@@ -80,20 +82,19 @@ class SqliteDatabase:
         known, version, size = facts[0]
         if known != APPLICATION_ID and (known, version, size) != (0, 0, 0):
             raise StoreError(f"{self.path} is a database, but not one of Penstock's")
-        newest = migrations(PACKAGE)[-1][0]
-        if version > newest:
-            raise StoreError(
-                f"{self.path} has schema {version}, this Penstock knows up to {newest}",
-                "upgrade Penstock; it does not open a newer schema",
-            )
+        if version > self.schema and self._purpose != "schema":
+            refuse_newer(self.place, migrate.state_of(connection), self.schema)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
         connection.pragma("foreign_keys", "off")
         connection.pragma("cache_size", -32_000)
         connection.pragma("wal_autocheckpoint", 4_000)
         connection.pragma("journal_size_limit", 64 << 20)
-        if version < newest:
-            migrate(connection, newest)
+        if version < self.schema and self._purpose != "schema":
+            migrate.ensure_schema(connection, self.place, self._clock)
+        if self._purpose == "work":
+            found = connection.execute(self._queries["unfinished_copy"]).fetchone()
+            refuse_unfinished(self.place, found and found[0])
 
     def close(self) -> None:
         if os.getpid() == self._pid:
@@ -208,6 +209,24 @@ class SqliteDatabase:
         first = 1 + int(self.value("last_job_id"))
         return range(first, first + count)
 
+    # The schema.
+
+    @property
+    def place(self) -> str:
+        return str(self.path)
+
+    def plan(self) -> Plan:
+        with translated(self.path):
+            return migrate.plan(self.connection, self._clock)
+
+    def migrate(self, actor: str, reason: str) -> Iterator[Applied]:
+        with translated(self.path):
+            yield from migrate.migrate(self.connection, self._clock, actor, reason)
+
+    def clear_leftovers(self) -> list[str]:
+        """Nothing is ever half made here: whatever is cut short is undone."""
+        return []
+
     def problems(self) -> list[str]:
         found = [str(row[0]) for row in self.run_sql("PRAGMA integrity_check(20)")]
         return [f"file: {text}" for text in found if text != "ok"]
@@ -216,24 +235,6 @@ class SqliteDatabase:
         """Changes when another connection has committed."""
         with translated(self.path):
             return int(self.connection.pragma("data_version"))
-
-
-def migrate(connection: apsw.Connection, newest: int) -> None:
-    """Bring the schema up to date; each migration is one transaction, so a crash repeats or skips it."""
-    for number, _, text in migrations(PACKAGE):
-        if number > newest:
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if connection.pragma("user_version") < number:
-                connection.execute(text)
-                connection.pragma("application_id", APPLICATION_ID)
-                connection.pragma("user_version", number)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
 
 @contextmanager

@@ -1,3 +1,5 @@
+-- expands
+-- locks: nothing that anybody has
 -- The same rooms as in SQLite's schema of this number; there is no 0001 here.
 -- Times are UTC in seconds since the epoch. JSON is text. Keys are compared byte by byte, as SQLite does.
 -- Nothing that every turn writes is a row that the turn before has written: while somebody holds a snapshot
@@ -165,6 +167,8 @@ CREATE TABLE penstock.worker (
   version text NOT NULL,
   slots bigint NOT NULL DEFAULT 0,
   admits text NOT NULL DEFAULT 'all',
+  -- The newest schema that its code knows.
+  schema integer NOT NULL DEFAULT 0,
   started_at double precision NOT NULL,
   lease_expires_at double precision NOT NULL
 ) WITH (fillfactor = 50);
@@ -285,3 +289,12 @@ CREATE TABLE penstock.pace (
   key text COLLATE "C" PRIMARY KEY,
   next_at double precision NOT NULL
 ) WITH (fillfactor = 50);
+
+-- How far a copy that is being put into this database has come; gone when it is whole.
+CREATE TABLE penstock.copy (
+  origin text NOT NULL,
+  digest text NOT NULL,
+  table_name text NOT NULL,
+  last_key text NOT NULL,
+  began_at double precision NOT NULL
+);

@@ -1,3 +1,4 @@
+-- expands
 -- Times are UTC in seconds since the epoch. JSON is text. Counters are kept in the transaction that moves the rows they count.
 
 CREATE TABLE source (

@@ -1,8 +1,12 @@
+-- expands
+
 -- How many flushes of its present attempt are written: one that was sent twice is written once.
 ALTER TABLE job ADD COLUMN flushes INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE worker ADD COLUMN slots INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE worker ADD COLUMN admits TEXT NOT NULL DEFAULT 'all';
+-- The newest schema that its code knows.
+ALTER TABLE worker ADD COLUMN schema INTEGER NOT NULL DEFAULT 0;
 
 -- Who may act for all hosts until when, and for the how manieth time somebody does.
 CREATE TABLE leader (
@@ -17,3 +21,12 @@ CREATE TABLE pace (
   key TEXT PRIMARY KEY,
   next_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- How far a copy that is being put into this database has come; gone when it is whole.
+CREATE TABLE copy (
+  origin TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  table_name TEXT NOT NULL,
+  last_key TEXT NOT NULL,
+  began_at REAL NOT NULL
+) STRICT;

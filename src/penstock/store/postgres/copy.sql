@@ -1,0 +1,2 @@
+-- name: unfinished_copy
+SELECT origin FROM penstock.copy;
