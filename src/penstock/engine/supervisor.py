@@ -46,6 +46,8 @@ SHARED_GLANCE_S = 0.5
 # After trouble with the store it is left alone for so long; at the start for longer and longer.
 RETRY_S = 1.0
 LONGEST_WAIT_S = 10.0
+# A connection that has fallen silent is given up in time for another beat on a new one.
+PATIENCE_S = 4.0
 REPEAT_S = 60.0
 FAST_DEATH_S = 10.0
 MAX_RESTART_DELAY_S = 2.0
@@ -139,12 +141,17 @@ class Supervisor:
         snapshots = open_snapshots(project.settings.snapshots, "check")
         snapshots.check()
         snapshots.close()
-        self._store = project.open_store()
-        self._store.quick_check()
-        self._store.reserve.hold()
-        self._watch = Watch(self._store, project.clock)
-        if not self._store.is_shared:
-            self._bury_former()
+        self._store = store = project.open_store()
+        try:
+            store.hurry(PATIENCE_S)
+            store.quick_check()
+            store.reserve.hold()
+            if not store.is_shared:
+                self._bury_former()
+        except BaseException:
+            store.close()
+            raise
+        self._watch = Watch(store, project.clock)
 
     def _bury_former(self) -> None:
         """We hold the file's lock, so whoever is registered is dead: nobody waits for a lease to end."""

@@ -78,6 +78,7 @@ class PostgresDatabase:
         self._connection: Connection | None = None
         self._is_pooled = False
         self._has_news = False
+        self._usual_s = PATIENCE_S
         self._patience_s: float | None = PATIENCE_S
         self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
         try:
@@ -229,9 +230,13 @@ class PostgresDatabase:
             self._open_with_patience()
             yield
         finally:
-            self._patience_s = PATIENCE_S
-            if self._connection is not None:
-                self._connection.patience_s = PATIENCE_S
+            self.hurry(self._usual_s)
+
+    def hurry(self, patience_s: float) -> None:
+        """From now on, give up on a server that has not answered for so long."""
+        self._usual_s = self._patience_s = patience_s
+        if self._connection is not None:
+            self._connection.patience_s = patience_s
 
     def _open_with_patience(self) -> None:
         with self._translated():

@@ -54,6 +54,10 @@ class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep):
     def close(self) -> None:
         self._db.close()
 
+    def hurry(self, patience_s: float) -> None:
+        """From now on, a call that is not answered for so long has failed; the next one connects anew."""
+        self._db.hurry(patience_s)
+
     def reopen(self) -> None:
         """Make the connection anew."""
         self._db.reopen()

@@ -48,6 +48,9 @@ class SqliteStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep):
     def close(self) -> None:
         self._db.close()
 
+    def hurry(self, patience_s: float) -> None:
+        """A file answers, or says that it can't."""
+
     def reopen(self) -> None:
         """After a disk error: forget what memory holds and read the file again."""
         self._db.reopen()
