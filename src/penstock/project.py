@@ -28,7 +28,8 @@ from penstock.settings import (
     load_settings,
     normalise_source,
 )
-from penstock.store.opening import open_store
+from penstock.store.opening import open_schema, open_store
+from penstock.store.schema import Schema
 from penstock.store.store import JobRow, RunRow, Store
 
 KINDS = (RunKind.FULL.value,)
@@ -78,6 +79,10 @@ class Project:
     def open_store(self) -> Store:
         """A connection of its own, for a thread of its own."""
         return open_store(self.settings, self.clock)
+
+    def open_schema(self) -> Schema:
+        """The database's schema, to look at or to bring up to date."""
+        return open_schema(self.settings, self.clock)
 
     @cached_property
     def source_ids(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""`penstock db`: the database itself: check it, copy it, put a copy back."""
+"""`penstock db`: the database itself: check it, back it up, put a backup back, migrate it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli import exits
+from penstock.cli import db_migrate, exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
@@ -15,11 +15,14 @@ from penstock.errors import Refused, StoreError, UsageError
 if TYPE_CHECKING:
     from penstock.project import Project
 
-DESCRIPTION = "Check the database, make a backup of it while it is in use, or put a backup back."
+DESCRIPTION = """\
+Check the database, make a backup of it while it is in use, put a backup back, or bring its schema up
+to date."""
 EXAMPLES = """\
   penstock db check
   penstock db backup penstock-monday.db
-  penstock db restore penstock-monday.db"""
+  penstock db restore penstock-monday.db
+  penstock db migrate --plan"""
 CHECK = """\
 Read the whole database: SQLite's own check, and whether counters, jobs, items and snapshots agree.
 Ends with 5 if anything is wrong."""
@@ -33,7 +36,7 @@ STEP = 0.1
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "db", "check, backup, restore", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "db", "check, backup, restore, migrate", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     checking = add_command(verbs, "check", "is it sound?", CHECK, "  penstock db check")
     add_json(checking)
@@ -49,6 +52,7 @@ def register(commands: Commands) -> None:
     for each in (saving, restoring):
         each.add_argument("file", type=Path, metavar="FILE", help="the backup")
         add_yes(each)
+    db_migrate.register(verbs)
 
 
 def check(args: argparse.Namespace) -> int:

@@ -88,7 +88,9 @@ class Schema(Protocol):
     """The schema of one database, to look at and to bring up to date."""
 
     @property
-    def place(self) -> str: ...
+    def schema(self) -> int:
+        """The newest one that this code knows."""
+        ...
 
     def plan(self) -> Plan: ...
 
