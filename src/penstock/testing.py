@@ -17,7 +17,9 @@ import random
 import selectors
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from contextvars import Context
 from types import TracebackType
+from typing import TypeVarTuple
 
 from penstock.clock import SyncedClock
 from penstock.engine.calls import Inline
@@ -42,6 +44,8 @@ __all__ = [
 ]
 
 EPOCH = 1_800_000_000.0
+SOONEST_S = 1e-6
+Ts = TypeVarTuple("Ts")
 Script = Callable[[Request], Awaitable[RawResponse]]
 
 
@@ -89,6 +93,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.monotonic()
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        # A timer that is all but due is fired at once: no time would pass, and who looks at the clock
+        # to see whether it was time would wait again, for ever.
+        return super().call_at(max(when, self.time() + SOONEST_S), callback, *args, context=context)
 
 
 class ScriptedNetwork:
