@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from datetime import timedelta
 
 import pytest
 
@@ -117,6 +118,17 @@ def test_the_last_number_is_followed_by_a_new_mark(bucket: BucketHome) -> None:
     assert store.read(next_one) == a_page(3)
 
 
+def test_a_large_batch_becomes_several_objects(bucket: BucketHome) -> None:
+    store = bucket.open(max_bytes=2000)
+    pages = [a_page(number) for number in range(100)]
+    places = store.append(pages)
+    store.sync()
+    assert [store.read(place) for place in places] == pages
+    sizes = [len(data) for data in bucket.files().values()]
+    assert len(sizes) > 5
+    assert max(sizes) < 2000 + max(place.length for place in places)
+
+
 def test_a_page_larger_than_an_object_is_an_object(bucket: BucketHome, wire: Wire) -> None:
     store = bucket.open()
     page = a_page(1, 1)
@@ -172,9 +184,9 @@ def test_what_somebody_must_mend_is_refused(
 @pytest.mark.parametrize(
     ("status", "code", "words"),
     [
-        (503, "SlowDown", "the object store asks us to slow down (503 SlowDown)"),
-        (429, "TooManyRequests", "the object store asks us to slow down (429 TooManyRequests)"),
-        (500, "InternalError", "the object store failed (500 InternalError)"),
+        (503, "SlowDown", "the object store asks us to slow down (503"),
+        (429, "TooManyRequests", "the object store asks us to slow down (429"),
+        (500, "InternalError", "the object store failed (500"),
     ],
 )
 def test_what_passes_is_waited_for(
@@ -210,6 +222,19 @@ def test_a_server_that_is_down_is_said_and_found_again(bucket: BucketHome, wire:
     wire.mend()
     assert store.read(place) == a_page(1)
     assert store.read(kept(store, 2)) == a_page(2)
+
+
+def test_the_worker_learns_of_trouble_soon(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert buckets.RETRY_S <= 10
+    for url in ("s3://bucket", "gs://bucket", "az://container"):
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+        store = BucketSnapshots(url)
+        retry, client = store._bucket.retry_config, store._bucket.client_options
+        assert retry is not None
+        assert client is not None
+        assert retry["retry_timeout"] == timedelta(seconds=buckets.RETRY_S)
+        assert client["timeout"] == f"{buckets.REQUEST_S:g}s"
 
 
 def test_a_server_that_hangs_is_given_up(

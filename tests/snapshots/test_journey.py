@@ -15,6 +15,7 @@ from tests.journeys import rig as rigs
 from tests.journeys.holding import (
     HOLDING,
     forget_held,
+    held,
     holding_source,
     let_go,
     wait_until_held,
@@ -80,13 +81,7 @@ def test_an_attempt_after_a_death_reads_its_page_from_the_bucket(
         [run_id] = rig.enqueue("shop")
         process = rig.start("up", "--until-idle")
         wait_until_held(rig, 4)
-        until(
-            lambda: all(
-                rig.store.snapshot_of(job.id, f"{site.url}/page/{job.key}")
-                for job in rig.jobs(stage="hold")
-            ),
-            "the pages are on record",
-        )
+        until(lambda: pages_on_record(rig, site) == 4, "the pages are on record")
         victim = rig.worker_pid(process)
         assert victim is not None
         forget_held(rig)
@@ -99,6 +94,40 @@ def test_an_attempt_after_a_death_reads_its_page_from_the_bucket(
         again = site.counts()
         assert [again[f"/page/{n}"] - asked[f"/page/{n}"] for n in range(4)] == [1, 1, 1, 1]
         rig.assert_sound()
+
+
+def test_a_page_that_a_lost_host_has_stored_is_read_by_another(
+    tmp_path: Path, site: CountingSite, bucket: BucketHome, database: str
+) -> None:
+    source = holding_source(4, site=site.url)
+    with Rig(tmp_path, {"shop": source}, HOLDING, store=database) as rig:
+        keep_in(rig, bucket.setting)
+        asked = site.counts()
+        [run_id] = rig.enqueue("shop")
+        lost = rig.start("up")
+        wait_until_held(rig, 4)
+        until(lambda: pages_on_record(rig, site) == 4, "the pages are on record")
+        other = rig.start("up", "--until-idle")
+        until(lambda: rig.worker_pid(other), "the other host works")
+        forget_held(rig)
+        for pid in [lost.pid, *rig.worker_pids(lost)]:
+            kill(pid)
+        lost.wait()
+        until(lambda: len(held(rig)) == 4, "the other host has the pages", within_s=60)
+        let_go(rig)
+        assert other.wait(timeout=60) == 0, rig.output(other)
+        assert rig.run(run_id).state == "completed"
+        assert {row.data["seen"] for row in rig.store.records("page")} == {"snapshot"}
+        again = site.counts()
+        assert [again[f"/page/{n}"] - asked[f"/page/{n}"] for n in range(4)] == [1, 1, 1, 1]
+        rig.assert_sound()
+
+
+def pages_on_record(rig: Rig, site: CountingSite) -> int:
+    return sum(
+        rig.store.snapshot_of(job.id, f"{site.url}/page/{job.key}") is not None
+        for job in rig.jobs(stage="hold")
+    )
 
 
 def test_an_object_store_that_goes_away_is_waited_for(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -23,6 +24,7 @@ from penstock.testing import VirtualClock, VirtualLoop
 from tests.snapshots.homes import SUFFIX, BucketHome
 from tests.snapshots.s3 import Wire
 
+Answer = TypeVar("Answer")
 JOB = Claimed(1, 1, 1, "extract", "k", 1, 0, 0, 0, False, "null")
 TIMED_OUT = Failed("timed out after 60 s", kind="timeout")
 PAGES = 30
@@ -53,28 +55,31 @@ class Rig:
 
     def keep(self, pages: int) -> list[Response]:
         async def all_of_them() -> list[Response]:
-            waiting = [self.keeper.keep(JOB, self._response(number)) for number in range(pages)]
+            waiting = [self.keeper.keep(JOB, self.response(number)) for number in range(pages)]
             return await asyncio.gather(*waiting)
 
         return self.loop.run_until_complete(all_of_them())
 
     def read(self, kept: Kept) -> Response:
-        row = SnapshotRow(
-            kept.id,
-            kept.url,
-            kept.status,
-            dict(kept.headers),
-            kept.fetched_at,
-            kept.hash,
-            kept.segment,
-            kept.offset,
-            kept.length,
-        )
-        return self.loop.run_until_complete(self.keeper.read(JOB, row))
+        return self.loop.run_until_complete(self.keeper.read(JOB, row_of(kept)))
 
-    def _response(self, number: int) -> Response:
+    def response(self, number: int) -> Response:
         url = f"http://a/{number}"
         return Response(url, url, 200, {}, b"page %d" % number, self.clock.now())
+
+
+def row_of(kept: Kept) -> SnapshotRow:
+    return SnapshotRow(
+        kept.id,
+        kept.url,
+        kept.status,
+        dict(kept.headers),
+        kept.fetched_at,
+        kept.hash,
+        kept.segment,
+        kept.offset,
+        kept.length,
+    )
 
 
 @pytest.fixture
@@ -131,6 +136,28 @@ def test_a_page_is_read_again_when_the_object_store_is_back(rig: Rig, wire: Wire
     assert len(rig.said) == 1
 
 
+def test_a_page_is_read_while_others_can_not_be_written(rig: Rig) -> None:
+    rig.keep(1)
+    [kept] = rig.keeper.take()
+    busy: asyncio.Future[None] = rig.loop.create_future()
+
+    class Busy(Inline):
+        async def __call__(self, verb: Callable[[], Answer]) -> Answer:
+            await busy
+            return verb()
+
+    rig.keeper = Keeper("worker", rig.snapshots, rig.store, Busy(), rig.clock, Inline())
+
+    async def read_meanwhile() -> None:
+        writing = asyncio.ensure_future(rig.keeper.keep(JOB, rig.response(1)))
+        assert (await rig.keeper.read(JOB, row_of(kept))).body == b"page 0"
+        assert not writing.done()
+        busy.set_result(None)
+        await writing
+
+    rig.loop.run_until_complete(read_meanwhile())
+
+
 def test_a_page_that_is_damaged_is_not_waited_for(rig: Rig, bucket: BucketHome) -> None:
     rig.keep(1)
     [kept] = rig.keeper.take()
@@ -145,7 +172,7 @@ def test_an_attempt_that_waits_for_the_snapshots_is_not_to_blame_for_being_late(
     wire.cut()
 
     async def out_of_time() -> None:
-        waiting = asyncio.ensure_future(rig.keeper.keep(JOB, rig._response(1)))
+        waiting = asyncio.ensure_future(rig.keeper.keep(JOB, rig.response(1)))
         await asyncio.sleep(1.0)
         early = rig.keeper.is_late
         await asyncio.sleep(LATE_S)
@@ -165,7 +192,7 @@ def test_there_is_no_excuse_for_any_other_end(rig: Rig, wire: Wire) -> None:
     wire.cut()
 
     async def stopped(after_s: float) -> None:
-        waiting = asyncio.ensure_future(rig.keeper.keep(JOB, rig._response(1)))
+        waiting = asyncio.ensure_future(rig.keeper.keep(JOB, rig.response(1)))
         await asyncio.sleep(after_s)
         waiting.cancel()
         await asyncio.wait([waiting])

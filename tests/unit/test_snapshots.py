@@ -309,6 +309,15 @@ def test_a_new_folder_and_a_new_segment_survive_a_power_cut_by_name(
     assert len(synced) == 3
 
 
+def test_closing_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = DirectorySnapshots(tmp_path, "one")
+    store.append([PAGE])
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    store.close()
+    assert len(synced) == 1
+
+
 def test_a_file_system_that_syncs_names_by_itself_is_not_asked_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

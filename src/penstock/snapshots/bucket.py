@@ -141,7 +141,7 @@ class BucketSnapshots:
 
     def _put(self, segment: str, data: bytes) -> None:
         try:
-            self._bucket.put(segment + SUFFIX, data, mode="create", use_multipart=False)
+            self._bucket.put(segment + SUFFIX, data, mode="create")
         except AlreadyExistsError:
             # Nobody else has this name: an answer was lost, and obstore's second try met our first.
             if self._whole(segment) != data:
