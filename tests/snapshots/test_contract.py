@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from penstock.errors import StoreCorrupt, StoreError
 from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
-from tests.snapshots.homes import SUFFIX, Home, a_page
+from tests.snapshots.homes import SUFFIX, BucketHome, FolderHome, Home, a_page
 
 
 def kept(store: SnapshotStore, *pages: Capture) -> list[Place]:
@@ -251,3 +251,19 @@ def test_names_are_never_used_again(home: Home, tmp_path: Path) -> None:
         assert place.segment not in seen
         seen.add(place.segment)
         home.open("upkeep").remove([place.segment])
+
+
+def test_segments_can_be_moved_to_another_home_as_they_are(
+    home: Home, bucket: BucketHome, tmp_path: Path
+) -> None:
+    store = home.open()
+    places = kept(store, a_page(1), a_page(2)) + kept(store, a_page(3))
+    store.close()
+    folder = FolderHome(tmp_path / "moved")
+    folder.open().close()
+    for other in (bucket, folder):
+        for name, data in home.files().items():
+            other.write(name, data)
+        moved = other.open("reader")
+        assert [moved.read(place) for place in places] == [a_page(1), a_page(2), a_page(3)]
+        assert dict(moved.segments()) == dict(home.open("reader").segments())
