@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 from penstock.clock import Clock
-from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
+from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError, StoreUnreachable
 from penstock.store.store import Store
 
 RETRY_S = 1.0
+# A server that is away is asked again soon, then less and less often, and for ever.
+FIRST_S = 0.1
+LONGEST_S = 2.0
 REPEAT_S = 60.0
 MAX_IO_ERRORS = 5
 
@@ -16,10 +20,18 @@ MAX_IO_ERRORS = 5
 class Trouble:
     """Keeps count of a worker's trouble with its store."""
 
-    def __init__(self, store: Store, clock: Clock, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        tell: Callable[[str], None],
+        rng: random.Random | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._tell = tell
+        self._rng = rng or random.Random()
+        self._misses = 0
         self._told: dict[str, float] = {}
         self._io_errors = 0
         self._must_reopen = False
@@ -31,6 +43,8 @@ class Trouble:
             return self._full()
         if isinstance(error, StoreIoError):
             return self._io(error)
+        if isinstance(error, StoreUnreachable):
+            return self._away(error)
         if isinstance(error, StoreCorrupt):
             raise error
         self._say(error.message, type(error).__name__)
@@ -47,7 +61,10 @@ class Trouble:
                 self._say("there is space again: going on")
 
     def is_over(self) -> None:
-        self._io_errors = 0
+        """The store has been written again."""
+        if self._misses:
+            self._say("the database answers again: going on", "back")
+        self._io_errors = self._misses = 0
 
     def _full(self) -> float:
         self._say("the disk is full: nothing is lost, nothing new is started; waiting for space")
@@ -62,6 +79,13 @@ class Trouble:
         self._say(error.message)
         self._must_reopen = True
         return RETRY_S
+
+    def _away(self, error: StoreUnreachable) -> float:
+        """Spread out, so that a server that comes back is not asked by everybody at once."""
+        self._say(error.message, "away")
+        most_s = min(LONGEST_S, FIRST_S * (1 << self._misses))
+        self._misses = min(self._misses + 1, 10)
+        return most_s * self._rng.uniform(0.5, 1.0)
 
     def _say(self, text: str, matter: str = "") -> None:
         """Once a minute, also when the same matter is met in other words."""

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.clock import SyncedClock
-from penstock.engine.calls import Calls
+from penstock.engine.calls import Answer, Calls
 from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.trouble import Trouble
-from penstock.errors import StoreError
+from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lanes import LaneLimits
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
@@ -104,7 +104,7 @@ class Worker:
         self._rng = rng
         self._has_changed = has_changed
         self._admits = admits
-        self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell)
+        self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell, rng)
         self._performer = performer(self)
         self._news = asyncio.Event()
         keeper.on_kept = self._news.set
@@ -370,7 +370,7 @@ class Worker:
     async def _fetch_if_changed(
         self, job: Claimed, url: str, source: SourceSettings, options: dict[str, Any]
     ) -> Response:
-        last = await self._calls(lambda: self._store.last_snapshot(url))
+        last = await self._ask(lambda: self._store.last_snapshot(url))
         if last is not None:
             options["etag"] = last.headers.get("etag")
             options["last_modified"] = last.headers.get("last-modified")
@@ -380,7 +380,7 @@ class Worker:
         return await self._keeper.read(job, last, not_modified=True)
 
     async def _from_snapshot(self, job: Claimed, url: str) -> Response | None:
-        row = await self._calls(lambda: self._store.snapshot_of(job.id, url))
+        row = await self._ask(lambda: self._store.snapshot_of(job.id, url))
         return None if row is None else await self._keeper.read(job, row)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
@@ -399,11 +399,21 @@ class Worker:
     async def records(
         self, collection: str, after_key: str | None, limit: int
     ) -> list[dict[str, Any]]:
-        rows = await self._calls(lambda: self._store.records(collection, after_key or "", limit))
+        rows = await self._ask(lambda: self._store.records(collection, after_key or "", limit))
         return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
 
     async def cursors(self, source_id: int) -> dict[str, Any]:
-        return await self._calls(lambda: self._store.checkpoints(source_id))
+        return await self._ask(lambda: self._store.checkpoints(source_id))
+
+    async def _ask(self, verb: Callable[[], Answer]) -> Answer:
+        """What a step wants to know. A database that is away is waited for: it is not the step's fault."""
+        while True:
+            try:
+                return await self._calls(verb)
+            except StoreUnreachable as error:
+                await asyncio.sleep(self._trouble.wait_s(error))
+            if not await self._is_trusted():
+                raise AttemptLost("the worker's lease has ended")
 
 
 def _post(assignment: Assignment, stage: Stage) -> _Post:
