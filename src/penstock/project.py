@@ -92,7 +92,10 @@ class Project:
         """What the configuration allows each lane."""
         return {
             self.source_ids[key]: LaneLimits(
-                source.limits.concurrency, source.limits.candidates, source.weight
+                source.limits.concurrency,
+                source.limits.candidates,
+                source.weight,
+                source.limits.rate_per_s,
             )
             for key, source in self.settings.sources.items()
         }

@@ -10,7 +10,9 @@ from threading import Lock
 
 import pytest
 
+from penstock.gates.lanes import LaneLimits
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.store.store import Capacity
 from penstock.testing import VirtualClock
 from tests.contract.scenes import World
 
@@ -101,6 +103,24 @@ def test_a_place_counts_from_when_it_is_given_not_from_when_it_was_asked_for(wor
         assert waits(held_up.reserve_places([want])) == [(0, "")]
 
     assert reserve(world, want) == [(1, "")]
+
+
+def test_pages_of_a_source_without_a_place_soon_are_not_claimed(world: World) -> None:
+    """They would only be sent back: all of a long queue, again and again, at the speed of the store."""
+    world.start_with_pages(10)
+    world.source(SHOP, LaneLimits(concurrency=4, rate_per_s=0.1))
+    want = Want(SHOP, 0.1)
+
+    assert len(world.claim()) == 1
+    assert reserve(world, want) == [(0, "")]
+    turn = world.turn(capacity=Capacity(10))
+    assert turn.claimed == []
+    assert turn.next_due_at == pytest.approx(world.clock.now() + 10 - LONGEST_WAIT_S)
+
+    world.clock.advance(10 - LONGEST_WAIT_S)
+    assert len(world.claim()) == 1
+    assert reserve(world, want) == [(LONGEST_WAIT_S, "")]
+    assert world.claim() == []
 
 
 def shuffled(seed: int, keys: list[str], rate: float) -> list[Want]:

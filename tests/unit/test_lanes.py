@@ -20,6 +20,7 @@ from penstock.gates.lanes import (
     decide,
     limits_for,
 )
+from penstock.gates.rates import LONGEST_WAIT_S
 from penstock.jobs.job import Unit
 
 NOW = 1000.0
@@ -47,6 +48,32 @@ def shares(sharing: Sharing, lanes: Iterable[Lane], slots: int) -> Counter[int]:
 
 
 # Gates.
+
+
+def a_paced_lane(ahead_s: float, *units: Unit) -> Lane:
+    """Four jobs at once and a request every two seconds; the next one may go out in `ahead_s`."""
+    heads = tuple(a_head(unit=unit) for unit in units)
+    return Lane(1, heads, LaneLimits(4, 64, rate_per_s=0.5), next_place_at=NOW + ahead_s)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "pages"), [(-100.0, 3), (0.0, 3), (0.9, 3), (1.1, 2), (3.1, 1), (5.0, 1)]
+)
+def test_no_more_pages_start_than_will_find_a_place_soon(ahead_s: float, pages: int) -> None:
+    assert decide(a_paced_lane(ahead_s, "page"), NOW) == Allowance(pages, 64)
+
+
+def test_rate_is_a_gate_that_opens_shortly_before_the_next_place() -> None:
+    assert decide(a_paced_lane(6.5, "page"), NOW) == Closed("rate", NOW + 6.5 - LONGEST_WAIT_S)
+
+
+def test_rate_does_not_hold_back_what_was_fetched_already() -> None:
+    assert decide(a_paced_lane(6.5, "page", "candidate"), NOW) == Allowance(0, 64)
+
+
+def test_next_place_that_can_not_be_true_lets_one_job_through_to_set_it_right() -> None:
+    """After a clock was set back, or a rate was raised: nobody else would ever ask for a place."""
+    assert decide(a_paced_lane(3600.0, "page"), NOW) == Allowance(1, 64)
 
 
 def test_lane_with_room_is_told_how_much() -> None:

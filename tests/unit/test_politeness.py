@@ -161,6 +161,19 @@ def test_a_rate_belongs_to_its_source_alone(tmp_path: Path) -> None:
     project.close()
 
 
+def test_slow_rate_does_not_stir_up_a_long_queue(tmp_path: Path) -> None:
+    """For each place at most as many jobs are started in vain as there are other workers."""
+    site = Site(VirtualClock())
+    sources = {"a": source("pages", 60, rate="10/m")}
+    project = two_workers(tmp_path / "project", site, sources)
+
+    assert min(gaps(site.times("a"))) > 6 - 1e-4
+    kinds = Counter(event.kind for event in journal(project))
+    assert kinds["job.succeeded"] == 61
+    assert kinds["job.snoozed"] <= 60
+    project.close()
+
+
 def test_host_that_closes_for_one_worker_is_left_alone_by_the_other(tmp_path: Path) -> None:
     """Two sources on one host, each in the hands of another worker."""
     site = Site(VirtualClock(), closed_from=5.0, closed_until=65.0, tells_one_source=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.gates.rates import LONGEST_WAIT_S, places_soon
 from penstock.jobs.job import Unit
 
 UNLIMITED = 1 << 30
@@ -17,6 +18,7 @@ class LaneLimits:
     concurrency: int = 4
     candidates: int = 64
     weight: float = 1.0
+    rate_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Lane:
     cooldown_until: float = 0.0
     running: int = 0
     running_candidates: int = 0
+    next_place_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,23 @@ def decide(lane: Lane, now: float) -> Allowance | Closed:
     candidates = max(0, lane.limits.candidates - lane.running_candidates)
     if not pages and not candidates:
         return Closed("slots")
-    return Allowance(pages, candidates)
+    paced = min(pages, _places_soon(lane, now))
+    if pages and not paced and not (candidates and _has_candidates(lane)):
+        return Closed("rate", lane.next_place_at - LONGEST_WAIT_S)
+    return Allowance(paced, candidates)
+
+
+def _places_soon(lane: Lane, now: float) -> int:
+    """How many jobs may start that are likely to send a request.
+
+    A guess, for a job may send none or many: it only spares those the start that would be sent back.
+    """
+    rate_per_s = lane.limits.rate_per_s
+    return UNLIMITED if not rate_per_s else places_soon(lane.next_place_at, rate_per_s, now)
+
+
+def _has_candidates(lane: Lane) -> bool:
+    return any(head.unit == "candidate" for head in lane.heads)
 
 
 @dataclass(slots=True)

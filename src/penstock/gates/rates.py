@@ -41,6 +41,19 @@ class Places:
     next_at: dict[str, float]
 
 
+def places_soon(next_at: float, rate_per_s: float, now: float) -> int:
+    """How many requests would be given a place now; none when the next one is too far off.
+
+    A next place that can't be true counts as one: the request that asks for it sets it right.
+    """
+    ahead_s = max(0.0, next_at - now)
+    if ahead_s > LONGEST_WAIT_S + 1.0 / rate_per_s:
+        return 1
+    if ahead_s > LONGEST_WAIT_S:
+        return 0
+    return 1 + int((LONGEST_WAIT_S - ahead_s) * rate_per_s)
+
+
 def give_places(wants: Sequence[Want], next_at: Mapping[str, float], now: float) -> Places:
     """Give these requests their places in time, first come, first served.
 

@@ -93,15 +93,17 @@ def ready_lanes(
     running: dict[tuple[int, bool], int] = defaultdict(int)
     heads: dict[int, list[Head]] = defaultdict(list)
     facts: dict[int, tuple[bool, float]] = {}
+    next_place_at: dict[int, float] = {}
     where = {"sources": None if sources is None else to_json(sources)}
     if admits == "suspect":
         rows = db.json("suspect_heads", **where)
     else:
         rows = db.json("ready_heads", floors=to_json(floors.all()), **where)
     for row in rows:
-        source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, is_paused, cooldown = row
+        source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, is_paused, cooldown, pace = row
         heads[source_id].append(Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb))
         facts[source_id] = (bool(is_paused), cooldown)
+        next_place_at[source_id] = pace or 0.0
     if not heads:
         return []
     for source_id, unit, count in db.json("running_counts", **where):
@@ -118,6 +120,7 @@ def ready_lanes(
             *facts[source_id],
             running[source_id, False],
             running[source_id, True],
+            next_place_at[source_id],
         )
         for source_id, found in heads.items()
     ]

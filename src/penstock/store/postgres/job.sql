@@ -91,7 +91,8 @@ WITH f AS MATERIALIZED (
 )
 SELECT coalesce(json_agg(json_build_array(
   r.source_id, r.id, g.stage, g.unit, g.queued, h.rank,
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until)), '[]')::text
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM penstock.pace WHERE pace.key = s.key))), '[]')::text
 FROM penstock.run AS r
 JOIN penstock.source AS s ON s.id = r.source_id
 JOIN penstock.stage_count AS g ON g.run_id = r.id
@@ -109,7 +110,8 @@ WHERE r.state IN ('queued', 'running') AND g.queued > 0
 -- As ready_heads, for jobs under which two workers died already, and only those.
 SELECT coalesce(json_agg(json_build_array(
   r.source_id, g.run_id, g.stage, g.unit, j.depth, j.rank,
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until)), '[]')::text
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM penstock.pace WHERE pace.key = s.key))), '[]')::text
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM penstock.job
   WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage

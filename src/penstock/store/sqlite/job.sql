@@ -69,7 +69,8 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'waiting';
 SELECT json_group_array(json_array(
   r.source_id, g.run_id, g.stage, g.unit, g.queued,
   (SELECT rank FROM job WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY rank LIMIT 1),
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until))
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM pace WHERE pace.key = s.key)))
 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
@@ -79,7 +80,8 @@ WHERE g.queued > 0 AND r.state IN ('queued', 'running');
 -- As ready_heads, for jobs under which two workers died already, and only those.
 SELECT json_group_array(json_array(
   r.source_id, g.run_id, g.stage, g.unit, j.depth, j.rank,
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until))
+  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM pace WHERE pace.key = s.key)))
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM job INDEXED BY job_suspect
   WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage
