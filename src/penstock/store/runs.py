@@ -311,6 +311,8 @@ class Runs:
 
     def _retry_batch(self, run_id: int, actor: str, reason: str) -> int:
         with self._db.writing() as now:
+            # Before its jobs, of which none is waited for: cancelled meanwhile, they would stay queued.
+            self._db.lock_runs([run_id])
             found = self._db.rows("run_state", id=run_id)
             if not found:
                 raise UsageError(f"there is no run {run_id}")
