@@ -1,0 +1,135 @@
+"""Two Penstocks on one database, as on two hosts: a site sees no more of both than it would of one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from penstock.store.store import RunRow
+from tests.journeys.rig import Rig, until
+from tests.journeys.test_many_hosts import pids_by_host, stop
+
+PIPELINE = """
+import os
+
+from penstock import Pipeline
+
+pages = Pipeline("pages")
+
+
+@pages.step(unit="run")
+async def discover(ctx):
+    for number in range(ctx.params["pages"]):
+        yield {"url": f"{ctx.params['site']}/{ctx.source.key}/{number}"}
+
+
+@pages.step(after="discover", unit="page", key="url")
+async def extract(page, ctx):
+    await ctx.fetch(page["url"], headers={"X-Worker": str(os.getpid())})
+"""
+CLOSED_S = 3
+
+
+class Site(ThreadingHTTPServer):
+    """Says hello to everybody, and to one request that it is too much; knows who came when."""
+
+    daemon_threads = True
+
+    def __init__(self, closes_at: int | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), Visit)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.closes_at = closes_at
+        self.seen: list[tuple[float, int]] = []
+
+    @property
+    def workers(self) -> set[int]:
+        return {worker for _, worker in self.seen}
+
+
+class Visit(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Site
+
+    def do_GET(self) -> None:
+        seen = self.server.seen
+        seen.append((time.time(), int(self.headers["X-Worker"])))
+        is_too_much = len(seen) == self.server.closes_at
+        self.send_response(429 if is_too_much else 200)
+        if is_too_much:
+            self.send_header("Retry-After", str(CLOSED_S))
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *_: Any) -> None:
+        return None
+
+
+@contextmanager
+def a_site(closes_at: int | None = None) -> Iterator[Site]:
+    with Site(closes_at) as site:
+        thread = Thread(target=site.serve_forever, args=(0.05,))
+        thread.start()
+        yield site
+        site.shutdown()
+        thread.join()
+
+
+def source(site: Site, pages: int, **limits: Any) -> dict[str, Any]:
+    return {
+        "pipeline": "steps:pages",
+        "params": {"site": site.url, "pages": pages},
+        "limits": limits,
+        "fetch": {"allow_private": True, "robots": False},
+    }
+
+
+def ended(rig: Rig, run_ids: list[int]) -> list[RunRow]:
+    def all_ended() -> bool:
+        return all(rig.run(run_id).is_ended for run_id in run_ids)
+
+    until(all_ended, "all runs have ended", within_s=60)
+    return [rig.run(run_id) for run_id in run_ids]
+
+
+def test_rate_holds_over_two_hosts(tmp_path: Path, database: str) -> None:
+    """Counted from before the first request could go out, so that nobody's delay can look like haste."""
+    with a_site() as site:
+        shop = source(site, 60, rate="20/s", concurrency=8)
+        with Rig(tmp_path, {"shop": shop}, PIPELINE, {"slots": 4}, store=database) as rig:
+            one, two = rig.start("up"), rig.start("up")
+            pids = pids_by_host(rig, one, two)
+            began = rig.store.now()
+            [run] = ended(rig, rig.enqueue("shop"))
+            stop(one, two)
+
+            assert (run.state, run.retried, run.throttled) == ("completed", 0, 0)
+            assert site.workers == set(pids)
+            times = sorted(at for at, _ in site.seen)
+            assert len(times) == 60
+            for count, at in enumerate(times):
+                assert at - began >= count / 20 - 0.001
+            rig.assert_sound()
+
+
+def test_host_that_closes_for_one_is_left_alone_by_the_other(tmp_path: Path, database: str) -> None:
+    """From the moment it is on record, nobody sends much more than what was on its way."""
+    with a_site(closes_at=40) as site:
+        sources = {key: source(site, 100, concurrency=1) for key in ("one", "two")}
+        with Rig(tmp_path, sources, PIPELINE, {"slots": 1}, store=database) as rig:
+            one, two = rig.start("up"), rig.start("up")
+            pids = pids_by_host(rig, one, two)
+            runs = ended(rig, rig.enqueue("one", "two"))
+            stop(one, two)
+
+            assert [(run.state, run.retried) for run in runs] == [("completed", 0)] * 2
+            assert site.workers == set(pids)
+            closed_at = min(event.at for event in rig.events("job.throttled"))
+            late = [at for at, _ in site.seen if closed_at < at < closed_at + CLOSED_S]
+            assert len(late) < 10
+            rig.assert_sound()
