@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -23,6 +24,7 @@ from penstock.clock import SyncedClock
 from penstock.engine.calls import InOneThread, InThreads
 from penstock.engine.children import Children
 from penstock.engine.keeping import Keeper
+from penstock.engine.lifeline import Lifeline
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
 from penstock.engine.threads import Threads
@@ -69,7 +71,11 @@ def main(arguments: list[str] | None = None) -> int:
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         project = Project.load(args.project, args.env)
-        return asyncio.run(_work(project, args.worker, args.admits))
+        lifeline = Lifeline(sys.stdin.fileno(), project.clock, TRUST_S, _vanish)
+        if not lifeline.wait_for_beat():
+            return EXIT_BURIED
+        lifeline.start()
+        return asyncio.run(_work(project, args.worker, args.admits, lifeline))
     except StoreUnreachable:
         return EXIT_LOST  # the supervisor says so, and waits
     except PenstockError as error:
@@ -77,16 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_BROKEN
 
 
-async def _work(project: Project, name: str, admits: Admits) -> int:
-    lines = await _lines()
-    # The first beat comes after the lease was written: claiming before it would be claiming as nobody.
-    beaten_at = _beaten_at(await lines.readline())
-    if beaten_at is None:
-        return EXIT_BURIED
+async def _work(project: Project, name: str, admits: Admits, lifeline: Lifeline) -> int:
     gc.freeze()
     worker, close = build_worker(project, name, _tell, admits)
-    worker.trust_until(beaten_at + TRUST_S)
-    listening = asyncio.create_task(_listen(lines, worker))
+    lifeline.attach(_OnLoop(worker, asyncio.get_running_loop()))
     watchdog = Watchdog(project.clock)
     pulsing = asyncio.create_task(_pulse(watchdog, worker))
     watchdog.start()
@@ -98,7 +98,6 @@ async def _work(project: Project, name: str, admits: Admits) -> int:
     finally:
         watchdog.stop()
         pulsing.cancel()
-        listening.cancel()
         await close()
 
 
@@ -170,35 +169,28 @@ async def _pulse(watchdog: Watchdog, worker: Worker) -> None:
         await asyncio.sleep(PULSE_S)
 
 
-async def _lines() -> asyncio.StreamReader:
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return reader
-
-
 def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-async def _listen(lines: asyncio.StreamReader, worker: Worker) -> None:
-    """Obey the supervisor's lines; when they end, it is dead, and so is our claim to any job."""
-    while line := (await lines.readline()).strip():
-        beaten_at = _beaten_at(line)
-        if beaten_at is not None:
-            worker.trust_until(beaten_at + TRUST_S)
-        elif line == b"drain":
-            worker.drain()
+class _OnLoop:
+    """A worker as the lifeline's thread may talk to it."""
+
+    def __init__(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
+        self._worker = worker
+        self._loop = loop
+
+    def trust_until(self, monotonic: float) -> None:
+        self._worker.trust_until(monotonic)
+
+    def drain(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: it has drained already
+            self._loop.call_soon_threadsafe(self._worker.drain)
+
+
+def _vanish() -> None:
+    """At once, with everything that runs in this process: our claim to any job is over."""
     os._exit(EXIT_BURIED)
-
-
-def _beaten_at(line: bytes) -> float | None:
-    """When the beat of which this line tells was asked for; None if it tells of none.
-
-    Not when it is read: it may have lain in the pipe for long, and the call have taken long before.
-    """
-    word, _, at = line.partition(b" ")
-    return float(at) if word == b"beat" else None
 
 
 def _die_with_parent() -> None:

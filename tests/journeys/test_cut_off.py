@@ -1,0 +1,112 @@
+"""A host whose way to the database fails: silent, cut off for long, or only slow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from penstock.store.workers import LEASE_S
+from tests.journeys.holding import HOLDING, forget_held, holding_source, let_go, wait_until_held
+from tests.journeys.rig import CLOCK, Rig, until
+from tests.journeys.test_many_hosts import LOST_HOST_S, pages, pids_by_host, stop
+from tests.postgres.proxy import Proxy
+
+# Each held page leaves a mark every so often, so that it can be seen until when its attempt went on.
+MARKING = HOLDING.replace(
+    "        await asyncio.sleep(0.01)\n",
+    "        (here / f'going-{os.getpid()}').touch()\n        await asyncio.sleep(0.01)\n",
+)
+
+
+def through(rig: Rig, url: str) -> list[str]:
+    """The words that send a command by another way to the same database."""
+    (rig.folder / "penstock.far.yaml").write_text(json.dumps({"store": url}))
+    return ["--env", "far"]
+
+
+def pass_time(seconds: float, why: str) -> None:
+    over_at = CLOCK.monotonic() + seconds
+    until(lambda: CLOCK.monotonic() > over_at, why, within_s=seconds + 5)
+
+
+def test_connections_that_fall_silent_cost_no_attempt(
+    tmp_path: Path, database: str, proxy: Proxy
+) -> None:
+    with Rig(tmp_path, {"shop": holding_source(4)}, HOLDING, store=database) as rig:
+        up = rig.start("up", *through(rig, proxy.through(database)))
+        pids_by_host(rig, up)
+        [run_id] = rig.enqueue("shop")
+        wait_until_held(rig, 4)
+        proxy.black_hole(existing=True, new=False)
+        pass_time(LEASE_S, "a lease has passed")
+        let_go(rig)
+        until(lambda: rig.run(run_id).is_ended, "the run has ended", within_s=60)
+        assert {job.attempt for job in rig.jobs(stage="hold")} == {1}
+        assert rig.events("worker.buried") == []
+        stop(up)
+        rig.assert_sound()
+        rig.assert_records(pages(4))
+
+
+def test_host_that_is_cut_off_stops_before_another_takes_over(
+    tmp_path: Path, database: str, proxy: Proxy
+) -> None:
+    with Rig(tmp_path, {"shop": holding_source(4)}, MARKING, store=database) as rig:
+        far = rig.start("up", *through(rig, proxy.through(database)))
+        [lost_pid] = pids_by_host(rig, far)
+        [run_id] = rig.enqueue("shop")
+        wait_until_held(rig, 4)
+        near = rig.start("up")
+        [near_pid] = pids_by_host(rig, near)
+        pass_time(LEASE_S, "the other has watched for a lease")
+        forget_held(rig)
+
+        cut_at = rig.store.now()
+        proxy.freeze()
+        wait_until_held(rig, 4)
+        started = [event for event in rig.events("job.started") if event.attempt == 2]
+        assert max(event.at for event in started) - cut_at < LOST_HOST_S
+        # One machine, so one clock: the marks are of the same time as the journal.
+        last_mark = (rig.folder / f"going-{lost_pid}").stat().st_mtime
+        assert last_mark < min(event.at for event in started)
+
+        proxy.thaw()
+        let_go(rig)
+        until(lambda: rig.run(run_id).is_ended, "the run has ended")
+        assert {row.data["pid"] for row in rig.store.records("page")} == {near_pid}
+        until(lambda: rig.worker_pid(far) not in (None, lost_pid), "it works again")
+        stop(far, near)
+        rig.assert_sound()
+        rig.assert_records(pages(4))
+
+
+def test_host_behind_a_slow_link_keeps_its_lease(
+    tmp_path: Path, database: str, proxy: Proxy
+) -> None:
+    with Rig(tmp_path, {"shop": holding_source(4)}, HOLDING, store=database) as rig:
+        proxy.delay(to_server_s=0.25, to_client_s=0.25)
+        far, near = rig.start("up", *through(rig, proxy.through(database))), rig.start("worker")
+        pids_by_host(rig, far, near)
+        [run_id] = rig.enqueue("shop")
+        wait_until_held(rig, 4)
+        pass_time(LEASE_S, "a lease has passed")
+        let_go(rig)
+        until(lambda: rig.run(run_id).is_ended, "the run has ended")
+        assert {job.attempt for job in rig.jobs(stage="hold")} == {1}
+        assert rig.events("worker.buried") == []
+        stop(far, near)
+        rig.assert_sound()
+
+
+def test_silent_database_does_not_keep_anybody_from_stopping(
+    tmp_path: Path, database: str, proxy: Proxy
+) -> None:
+    with Rig(tmp_path, {"shop": holding_source(2)}, HOLDING, {"grace": "1s"}, database) as rig:
+        up = rig.start("up", *through(rig, proxy.through(database)))
+        [pid] = pids_by_host(rig, up)
+        rig.enqueue("shop")
+        wait_until_held(rig, 2)
+        proxy.black_hole()
+        up.terminate()
+        until(lambda: not Path(f"/proc/{pid}").exists(), "its worker has ended", within_s=10)
+        assert up.wait(timeout=40) == 0, rig.output(up)
