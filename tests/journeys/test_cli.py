@@ -210,8 +210,11 @@ def test_run_prints_one_object_for_each_run_and_the_worst_decides_the_code(
     )
     assert good["counts"]["pages"] == good["counts"]["accepted"] == PAGES
 
-    again, spotty = project.lines("run", "good", "spotty", "--json", code=3)
+    [again] = project.lines("run", "good", "--json")
     assert again["counts"]["unchanged"] == PAGES
+
+    beside, spotty = project.lines("run", "good", "spotty", "--json", code=3)
+    assert beside["counts"]["accepted"] == PAGES
     assert (spotty["state"], spotty["counts"]["quarantined"]) == ("partial", 2)
 
     states = {

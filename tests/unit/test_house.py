@@ -134,7 +134,9 @@ def test_the_search_for_deferred_transactions_finds_them() -> None:
 
 
 def test_every_transaction_that_may_write_begins_immediate() -> None:
-    found = [place for place, sql in sql_texts() if deferred_begins(sql)]
+    """In SQLite: Postgres has no such thing, and waits for rows instead of the file."""
+    texts = [(place, sql) for place, sql in sql_texts() if "/postgres/" not in place]
+    found = [place for place, sql in texts if deferred_begins(sql)]
     assert found == []
 
 
