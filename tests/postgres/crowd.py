@@ -81,9 +81,9 @@ CREATE TRIGGER note_added AFTER INSERT ON penstock.job FOR EACH ROW EXECUTE FUNC
 """
 
 
-def watch(url: str) -> None:
+def watch(url: str, limits: LaneLimits = LIMITS) -> None:
     """From now on the database writes down what must not be, and every job that is added."""
-    ask(url, WATCH.format(candidates=LIMITS.candidates, concurrency=LIMITS.concurrency))
+    ask(url, WATCH.format(candidates=limits.candidates, concurrency=limits.concurrency))
 
 
 def ask(url: str, sql: str) -> list[Any]:

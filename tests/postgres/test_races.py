@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from penstock.gates.lanes import LaneLimits
-from penstock.jobs.job import JobState
+from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Effects, Save, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.jobs.transitions import OPEN_JOB_STATES
@@ -278,10 +278,10 @@ def beginning(url: str, act: Callable[[], None]) -> Iterator[Callable[[], None]]
     thread.join()
 
 
-def a_run(store: PostgresStore) -> int:
+def a_run(store: PostgresStore, key: str = "one") -> int:
     [source_id] = store.ensure_sources(["shop"]).values()
     plan = Plan(LEFT_AND_RIGHT)
-    return store.start_run(source_id, RunKind.FULL, plan, "v1", key="one", actor="test")[0]
+    return store.start_run(source_id, RunKind.FULL, plan, "v1", key=key, actor="test")[0]
 
 
 def test_worker_that_is_buried_between_the_halves_of_its_turn_is_given_nothing(
@@ -331,3 +331,30 @@ def test_job_that_is_sent_back_while_its_run_is_cancelled_is_not_left_behind(
         while store.sweep_cancelled():
             pass
         assert [row.state for row in store.jobs(JobFilter(states=OPEN_JOB_STATES))] == []
+
+
+def test_two_who_claim_from_two_runs_of_one_source_keep_its_limit(database: str) -> None:
+    """Each sees a free place, and each takes another run's job: what they lock must be the same."""
+    limits = LaneLimits(concurrency=1)
+    with (
+        closing(PostgresStore(database, CLOCK)) as store,
+        closing(PostgresStore(database, CLOCK)) as other,
+    ):
+        a_run(store, "slow")
+        for name in ("w", "other"):
+            store.register(name, "here", 1, "test")
+        watch(database, limits)
+        [source_id] = store.ensure_sources(["shop"]).values()
+        claimed: list[Claimed] = []
+
+        def claim_from_a_more_urgent_run() -> None:
+            run_id = a_run(other, "quick")
+            other.enqueue(run_id, [NewJob("left", "at once", b"null", -1000)])
+            claimed.extend(other.turn("other", [], Capacity(1), {source_id: limits}).claimed)
+
+        with beginning(database, claim_from_a_more_urgent_run) as begin:
+            before(store, "pick", begin)
+            claimed.extend(store.turn("w", [], Capacity(1), {source_id: limits}).claimed)
+
+        assert len(claimed) == 1
+        assert ask(database, "SELECT * FROM penstock.excess") == []
