@@ -16,13 +16,22 @@ import pytest
 from penstock.cli import exits, main
 from penstock.cli.csv_export import write_csv
 from penstock.cli.output import Output
-from penstock.cli.shapes import event_shape, job_shape, record_shape, run_shape, worker_shape
+from penstock.cli.shapes import (
+    event_shape,
+    job_shape,
+    leader_shape,
+    record_shape,
+    run_shape,
+    worker_shape,
+)
 from penstock.cli.wording import count, duration, harmless, iso, local_time, shortened, until
+from penstock.cli.workers import by_host, scheduler_words
 from penstock.engine.foreground import report
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
-from penstock.store.store import EventRow, JobRow, RecordRow, RunRow, WorkerRow
+from penstock.store.store import EventRow, JobRow, LeaderRow, RecordRow, RunRow, WorkerRow
 
+HOSTS = [("a", "mill-1", 5.0), ("b", "mill-2", 1.0), ("c", "mill-1", 2.0), ("d", "mill-1", 9.0)]
 EVIL = "\x1b]0;owned\x07 \x1b[31mred\x9b2J\r\nnext \u202egnp.exe [bold]x[/bold]"
 
 
@@ -227,8 +236,28 @@ def test_every_row_names_a_run_and_a_job_alike_and_tells_times_in_utc() -> None:
     assert event_shape(event) | {"event": 9, "run": 7, "job": 5} == event_shape(event)
     assert worker_shape(worker, 10.0)["is_alive"] is True
     assert worker_shape(worker, 20.0)["is_alive"] is False
+    assert worker_shape(worker, 12.5)["lease_left_s"] == 7.5
     for shape in (job_shape(job), event_shape(event)):
         assert shape["at"] == "1970-01-01T00:00:01.000Z"
+
+
+def test_who_schedules_is_told_while_its_term_lasts() -> None:
+    leaders = [
+        LeaderRow("scheduler", "mill-1/17/abc", 3, 20.0),
+        LeaderRow("upkeep", "mill-2/18/def", 9, 99.0),
+    ]
+    assert scheduler_words(leaders, 12.0) == "pid 17 on mill-1, term 3, 8.0 s of it left"
+    assert scheduler_words(leaders, 20.0).startswith("nobody")
+    assert scheduler_words([], 1.0).startswith("nobody")
+    assert leader_shape(leaders[0]) == {
+        **{"name": "scheduler", "holder": "mill-1/17/abc", "term": 3},
+        "expires_at": "1970-01-01T00:00:20.000Z",
+    }
+
+
+def test_workers_are_listed_host_by_host() -> None:
+    rows = [WorkerRow(name, host, 1, "0", at, 20.0) for name, host, at in HOSTS]
+    assert [row.id for row in by_host(rows)] == ["c", "a", "d", "b"]
 
 
 def test_a_record_has_exactly_seven_fields() -> None:

@@ -37,11 +37,12 @@ def secrets_in(store: str) -> set[str]:
     if not store.startswith(POSTGRES):
         return set()
     url = urlsplit(store)
-    password = url.netloc.rpartition("@")[0].partition(":")[2]
-    options = parse_qs(url.query)
-    found = {password, unquote(password)}
-    found |= {value for name in _SECRET_OPTIONS for value in options.get(name, ())}
-    return found - {""}
+    written = {url.netloc.rpartition("@")[0].partition(":")[2]}
+    for option in url.query.split("&"):
+        name, _, value = option.partition("=")
+        if name in _SECRET_OPTIONS:
+            written.add(value)
+    return (written | {unquote(each) for each in written}) - {""}
 
 
 def name_of(store: str) -> str:
