@@ -75,11 +75,8 @@ def within_reach(installation: Installation, workspace: Workspace) -> Installati
     if can_be_reached(installation.bin):
         return installation
     prefix = installation.bin.parent
-    copy = workspace.programs / str(installation)
-    inside = copy / prefix.parent.name / prefix.name
-    if not inside.exists():
-        libraries = prefix.parent.with_suffix(".libs")
-        if libraries.exists():
-            shutil.copytree(libraries, copy / libraries.name, symlinks=True)
-        shutil.copytree(prefix, inside, symlinks=True)
-    return Installation(installation.major, inside / "bin")
+    libraries = prefix.parent.with_suffix(".libs")
+    if libraries.exists():
+        workspace.copy_programs(libraries, libraries.name)
+    copy = workspace.copy_programs(prefix, f"{prefix.parent.name}/{prefix.name}")
+    return Installation(installation.major, copy / "bin")

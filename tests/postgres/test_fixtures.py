@@ -134,10 +134,12 @@ def test_programs_out_of_reach_are_copied_to_where_they_can_be_run(
         pytest.skip("only root runs servers as somebody else")
     monkeypatch.setattr("tests.postgres.installations.can_be_reached", lambda path: False)
     workspace = Workspace.of_this_run()
+    before = os.umask(0o077)
     try:
         server = Server.start(postgres.installation, workspace)
         assert server.installation.bin.is_relative_to(workspace.programs)
         server.close()
     finally:
+        os.umask(before)
         workspace.close()
     assert not workspace.programs.exists()

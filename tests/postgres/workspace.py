@@ -76,7 +76,8 @@ class Workspace:
 
     def make(self) -> None:
         with suppress(FileExistsError):
-            self.path.mkdir(mode=0o755)
+            self.path.mkdir()
+            self.path.chmod(0o755)  # whatever the umask: servers have to walk through it
             self._post_keeper()
 
     def _post_keeper(self) -> None:
@@ -90,6 +91,19 @@ class Workspace:
             start_new_session=True,
         )
         LAUNCHED.append(keeper)
+
+    def copy_programs(self, folder: Path, name: str) -> Path:
+        """Copy a folder, once, to where the servers' account may run what is in it."""
+
+        def copy() -> dict[str, Any]:
+            made = shutil.copytree(folder, self.programs / name, symlinks=True)
+            for path in (self.programs, *self.programs.rglob("*")):
+                if not path.is_symlink():
+                    mode = path.stat().st_mode
+                    path.chmod(mode | (0o055 if mode & 0o100 else 0o044))
+            return {"folder": str(made)}
+
+        return Path(self.once(f"copied-{name.replace('/', '-')}", copy)["folder"])
 
     def close(self) -> None:
         """End everything that runs inside the folder, and remove it."""
