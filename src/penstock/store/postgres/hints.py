@@ -8,6 +8,7 @@ committing notifier waits for), and not more often than needed.
 from __future__ import annotations
 
 import select
+import threading
 from contextlib import suppress
 
 import psycopg
@@ -18,6 +19,8 @@ from penstock.store.postgres.connection import Connection
 CHANNEL = "penstock"
 GIVE_EVERY_S = 0.05
 LISTEN_AGAIN_S = 1.0
+# What is worth so little is not waited for as long as an answer would be.
+PATIENCE_S = 1.0
 
 
 class Hints:
@@ -29,7 +32,8 @@ class Hints:
         self._clock = clock
         self._given_at = float("-inf")
         self._listener: Connection | None = None
-        self._listen_at = 0.0
+        self._joining: _Joining | None = None
+        self._listen_at = float("-inf")
         self.is_pooled = False
         self.listens = True
 
@@ -39,21 +43,23 @@ class Hints:
         if now - self._given_at < GIVE_EVERY_S:
             return
         self._given_at = now
+        usual_s, connection.patience_s = connection.patience_s, PATIENCE_S
         with suppress(psycopg.Error):
             connection.execute(
                 "BEGIN; SET LOCAL synchronous_commit = off;"
                 f" NOTIFY {CHANNEL}, '{self._name}'; COMMIT"
             )
+        connection.patience_s = usual_s
 
     def has_come(self) -> bool:
-        """Whether somebody else has given a hint since this was last asked. Never waits for one.
+        """Whether somebody else has given a hint since this was last asked. Never waits for anything.
 
         Also when listening has just begun again: what came meanwhile was not heard.
         """
         if not self.listens or self.is_pooled:
             return False
         if self._listener is None:
-            return self._listen()
+            return self._join()
         try:
             return self._hear(self._listener)
         except (psycopg.Error, OSError, ValueError):
@@ -61,8 +67,7 @@ class Hints:
             return False
 
     def _hear(self, listener: Connection) -> bool:
-        readable, _, _ = select.select([listener.fileno()], [], [], 0)
-        if not readable:
+        if not _is_readable(listener.fileno()):
             return False
         listener.pgconn.consume_input()
         has_come = False
@@ -70,22 +75,64 @@ class Hints:
             has_come = has_come or note.extra.decode() != self._name
         return has_come
 
-    def _listen(self) -> bool:
+    def _join(self) -> bool:
+        """Begin to listen, in a thread: who asks has an event loop to run. True once it has begun."""
         now = self._clock.monotonic()
-        if now < self._listen_at:
+        if self._joining is None and now >= self._listen_at:
+            self._listen_at = now + LISTEN_AGAIN_S
+            self._joining = _Joining(self._info)
+            self._joining.start()
+        if self._joining is None or self._joining.is_alive():
             return False
-        self._listen_at = now + LISTEN_AGAIN_S
-        try:
-            self._listener = Connection.connect(self._info, autocommit=True)
-            self._listener.patience_s = LISTEN_AGAIN_S
-            self._listener.execute(f"LISTEN {CHANNEL}")
-        except psycopg.Error:
-            self.close()
-            return False
-        return True
+        self._listener, self._joining = self._joining.listener, None
+        return self._listener is not None
 
     def close(self) -> None:
         listener, self._listener = self._listener, None
+        joining, self._joining = self._joining, None
+        if joining is not None:
+            joining.abandon()
         if listener is not None:
             with suppress(psycopg.Error):
                 listener.close()
+
+
+def _is_readable(descriptor: int) -> bool:
+    """With poll and not with select, which knows no number above 1023: a busy worker has more."""
+    looking = select.poll()
+    looking.register(descriptor, select.POLLIN)
+    return bool(looking.poll(0))
+
+
+class _Joining(threading.Thread):
+    """Connects and listens; `listener` is there when it has ended well."""
+
+    def __init__(self, info: str) -> None:
+        super().__init__(name="listening", daemon=True)
+        self._info = info
+        self._handing_over = threading.Lock()
+        self._is_abandoned = False
+        self.listener: Connection | None = None
+
+    def run(self) -> None:
+        with suppress(psycopg.Error):
+            listener = Connection.connect(self._info, autocommit=True)
+            listener.patience_s = PATIENCE_S
+            try:
+                listener.execute(f"LISTEN {CHANNEL}")
+            except psycopg.Error:
+                listener.close()
+                return
+            with self._handing_over:
+                if self._is_abandoned:
+                    listener.close()
+                else:
+                    self.listener = listener
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more."""
+        with self._handing_over:
+            self._is_abandoned = True
+            if self.listener is not None:
+                with suppress(psycopg.Error):
+                    self.listener.close()
