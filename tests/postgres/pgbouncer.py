@@ -64,10 +64,7 @@ def within_reach(program: Path, workspace: Workspace) -> Path:
     """The program where the servers' account may run it, with what was fetched beside it."""
     if can_be_reached(program.parent):
         return program
-    copy: Path = shutil.copytree(
-        program.parent, workspace.programs / "pgbouncer", dirs_exist_ok=True
-    )
-    return copy / program.name
+    return workspace.copy_programs(program.parent, "pgbouncer") / program.name
 
 
 @dataclass
