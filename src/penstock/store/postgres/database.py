@@ -6,6 +6,7 @@ Postgres's own errors stop here; what leaves this module is a StoreError that sa
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -78,6 +79,7 @@ class PostgresDatabase:
         self._connection: Connection | None = None
         self._is_pooled = False
         self._has_news = False
+        self._is_writing = False
         self._usual_s = PATIENCE_S
         self._patience_s: float | None = PATIENCE_S
         self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
@@ -121,7 +123,12 @@ class PostgresDatabase:
     def _open(self) -> Connection:
         if os.getpid() != self._pid:
             raise StoreError("a database connection was carried into a forked process")
+        if self._connection is not None and self._connection.closed:
+            self._discard()
         if self._connection is None:
+            if self._is_writing:
+                # On a new connection the rest of the transaction would be written without its beginning.
+                raise psycopg.OperationalError("the connection was lost")
             self._connection, self._is_pooled = connect(self._info, self.place)
             self._connection.patience_s = self._patience_s
             self.hints.is_pooled = self._is_pooled
@@ -174,12 +181,15 @@ class PostgresDatabase:
     def writing(self) -> Iterator[float]:
         with self._translated():
             now = self._begin()
+            self._is_writing = True
             try:
                 yield now
                 self._commit()
             except BaseException:
                 self._roll_back()
                 raise
+            finally:
+                self._is_writing = False
         self._tell_others()
 
     def let_go(self) -> float:
@@ -195,7 +205,10 @@ class PostgresDatabase:
         return self._time.now() if self._time is not None else float(row[0] if row else 0)
 
     def _commit(self) -> None:
-        self._open().execute("COMMIT")
+        said = self._open().execute("COMMIT").statusmessage
+        if said != "COMMIT":
+            # The server answers so, and with no error, when a statement before it has failed.
+            raise psycopg.InternalError(f"the transaction was not committed ({said})")
 
     def _roll_back(self) -> None:
         connection = self._connection
@@ -325,16 +338,30 @@ WORN_OUT = (
     e.InvalidSqlStatementName,
     e.DuplicatePreparedStatement,
     e.ActiveSqlTransaction,
+    e.InFailedSqlTransaction,
+    e.ReadOnlySqlTransaction,
 )
 UNREACHABLE = (
     e.AdminShutdown, e.CrashShutdown, e.CannotConnectNow, e.TooManyConnections,
     e.ConnectionException, e.IdleInTransactionSessionTimeout,
 )  # fmt: skip
+# What servers and poolers answer whom they do not let in. The driver passes on their words and no code.
+REFUSED = re.compile(
+    r"password authentication failed|authentication failed|no password supplied|no pg_hba\.conf entry"
+    r"|permission denied for database|is not permitted to log in|no such user"
+    r"|(?P<missing>(role|user|database) \"[^\"]*\" does not exist|no such database)"
+    r"|server does not support SSL|certificate verify failed|invalid sslmode",
+    re.IGNORECASE,
+)
+PREAMBLE = re.compile(r"^connection failed: connection to server at .*? failed: (FATAL: +)?")
 
 
 def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
     """What an error of the driver or the server means for an operator."""
-    said = " ".join(str(error).split())[:300]
+    said = PREAMBLE.sub("", " ".join(str(error).split()))[:300]
+    if error.sqlstate is None and (refused := REFUSED.search(said)):
+        hint = "create it, or mend its name" if refused["missing"] else "check user and password"
+        return StoreError(f"{place} does not let us in ({said})", f"{hint} in `store:`")
     match error:
         case e.DiskFull():
             return StoreFull(f"no space left at {place}", "free some space; work goes on by itself")
@@ -342,10 +369,6 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
             return StoreCorrupt(
                 f"{place} is damaged ({said})", "stop Penstock and restore a backup"
             )
-        case e.InvalidPassword() | e.InvalidAuthorizationSpecification():
-            return StoreError(f"{place} refuses the user or the password", "check `store:`")
-        case e.InvalidCatalogName():
-            return StoreError(f"there is no database {place}", "create it first: createdb")
         case e.InsufficientPrivilege():
             return StoreError(f"not allowed at {place}: {said}", "grant it to the user in `store:`")
         case e.ReadOnlySqlTransaction():
@@ -353,6 +376,8 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
                 f"{place} takes no writes: it is a standby, or read-only",
                 "name the primary server in `store:`",
             )
+        case e.DeadlockDetected() | e.SerializationFailure():
+            return StoreError(f"got in others' way at {place}", "it is tried again")
         case e.LockNotAvailable():
             return StoreError(f"waited {LOCK_S:.0f} s for a lock at {place}", "it is tried again")
         case e.QueryCanceled():
