@@ -161,14 +161,14 @@ class Rig:
             timeout=within_s,
         )
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
         """Start a command; its output goes to files, so that no full pipe can hold it up."""
         number = len(self._processes)
         with open(self.folder / f"out-{number}.txt", "w") as out:
             process = subprocess.Popen(
                 [*PENSTOCK, *words],
                 cwd=self.folder,
-                env=ENVIRONMENT,
+                env={**ENVIRONMENT, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

@@ -1,0 +1,106 @@
+"""Hosts whose clocks are wrong, and are set while they work: nothing comes of it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from penstock.store.workers import LEASE_S
+from tests.journeys.holding import HOLDING, holding_source, let_go, wait_until_held
+from tests.journeys.rig import CLOCK, ENVIRONMENT, Rig, until
+from tests.journeys.test_many_hosts import TICKS, pids_by_host, stop
+
+HOUR_S = 3600.0
+# Read by Python when it starts: the time of day is off by what the file says at that moment.
+SHIM = """
+import os
+import time
+
+true_time = time.time
+
+
+def wrong_time():
+    with open(os.environ["WRONG_BY"]) as file:
+        return true_time() + float(file.read() or 0)
+
+
+time.time = wrong_time
+"""
+BOTH = f"""
+{HOLDING}
+
+ticks = Pipeline("ticks")
+
+
+@ticks.step(unit="run")
+async def tick(ctx):
+    ctx.save("tick", key=str(ctx.run.id), data={{}})
+"""
+
+
+class Host:
+    """A host with a clock that can be set."""
+
+    def __init__(self, rig: Rig, name: str, wrong_by: float) -> None:
+        self._file = rig.folder / f"{name}.wrong"
+        self.set(wrong_by)
+        shim = rig.folder / "shim"
+        shim.mkdir(exist_ok=True)
+        (shim / "sitecustomize.py").write_text(SHIM)
+        self.environment = {
+            "PYTHONPATH": os.pathsep.join([str(shim), ENVIRONMENT["PYTHONPATH"]]),
+            "WRONG_BY": str(self._file),
+        }
+        self.process: subprocess.Popen[str] = rig.start("up", **self.environment)
+
+    def shows(self) -> float:
+        """The time of day, as a process on this host sees it."""
+        code = "import time; print(time.time())"
+        environment = {**ENVIRONMENT, **self.environment}
+        told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+        return float(told.stdout)
+
+    def set(self, wrong_by: float) -> None:
+        """In one move: whoever reads it meanwhile finds the old or the new."""
+        new = self._file.with_suffix(".new")
+        new.write_text(str(wrong_by))
+        new.replace(self._file)
+
+
+def test_clocks_an_hour_off_and_set_at_any_moment_change_nothing(
+    tmp_path: Path, database: str
+) -> None:
+    sources = {"shop": holding_source(4), "clock": TICKS}
+    with Rig(tmp_path, sources, BOTH, store=database) as rig:
+        fast, slow = Host(rig, "fast", HOUR_S), Host(rig, "slow", -HOUR_S)
+        pids_by_host(rig, fast.process, slow.process)
+        assert fast.shows() - slow.shows() > HOUR_S
+        began_at = rig.store.now()
+        [run_id] = rig.enqueue("shop")
+        wait_until_held(rig, 4)
+        over_at = CLOCK.monotonic() + LEASE_S + 5
+        for turn in itertools.count():
+            if CLOCK.monotonic() > over_at:
+                break
+            fast.set(HOUR_S * (-1) ** turn)
+            slow.set(HOUR_S * (-1) ** (turn // 3))
+            next_at = CLOCK.monotonic() + 0.2
+            until(lambda at=next_at: CLOCK.monotonic() > at, "a moment has passed")  # type: ignore[misc]
+        let_go(rig)
+        until(lambda: rig.run(run_id).is_ended, "the run has ended")
+
+        assert {job.attempt for job in rig.jobs(stage="hold")} == {1}
+        assert rig.events("worker.buried", "leader.resigned") == []
+        assert len(rig.events("leader.elected")) == 1
+        ticks = sorted(run.created_at for run in rig.store.runs("clock", limit=1000))
+        assert began_at - 60 < ticks[0]
+        assert ticks[-1] < rig.store.now()
+        gaps = [later - earlier for earlier, later in itertools.pairwise(ticks)]
+        assert gaps
+        assert min(gaps) > 0.5
+        assert max(gaps) < 30
+        stop(fast.process, slow.process)
+        assert rig.store.check() == []
