@@ -4,15 +4,50 @@
 SELECT id FROM penstock.source WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: lock_runs
--- Answers how many tallies each has that are not in its counters yet.
-SELECT r.id, (SELECT count(*) FROM penstock.tally AS t WHERE t.run_id = r.id AND t.id > r.folded_id)
-FROM (SELECT id, folded_id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE) AS r;
+-- Answers how many tallies each has that are no sums.
+SELECT r.id, (
+  SELECT count(*) FILTER (WHERE t.floor IS NULL) FROM penstock.tally AS t
+  WHERE t.run_id = r.id AND t.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
+)
+FROM (SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE) AS r;
+
+-- name: sum_up
+-- Under the lock of their runs. Nothing is updated: a row with many versions that a snapshot keeps is slow to read.
+WITH place AS MATERIALIZED (
+  SELECT f.run_id, f.floor, nextval('penstock.tally_id_seq') AS next_floor
+  FROM penstock.run_floor AS f WHERE f.run_id = ANY (%(ids)s::bigint[])
+), gone AS (
+  DELETE FROM penstock.tally WHERE ctid = ANY (ARRAY(
+    SELECT t.ctid FROM place AS p
+    CROSS JOIN LATERAL (SELECT ctid FROM penstock.tally WHERE run_id = p.run_id AND id > p.floor OFFSET 0) AS t
+  ))
+  RETURNING tally.*
+)
+INSERT INTO penstock.tally (
+  run_id, stage, floor, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
+  inserted, updated, unchanged, rejected, retried, throttled
+)
+SELECT g.run_id, g.stage, p.next_floor,
+  sum(g.queued), sum(g.running), sum(g.waiting), sum(g.held),
+  sum(g.succeeded), sum(g.skipped), sum(g.quarantined), sum(g.cancelled),
+  sum(g.inserted), sum(g.updated), sum(g.unchanged), sum(g.rejected), sum(g.retried), sum(g.throttled)
+FROM gone AS g JOIN place AS p ON p.run_id = g.run_id
+GROUP BY g.run_id, g.stage, p.next_floor;
+
+-- name: ended_with_tallies
+-- From one run that has tallies to the next, not over all tallies.
+WITH RECURSIVE counted(run_id) AS (
+  SELECT min(run_id) FROM penstock.tally
+  UNION ALL
+  SELECT (SELECT min(t.run_id) FROM penstock.tally AS t WHERE t.run_id > c.run_id) FROM counted AS c WHERE c.run_id IS NOT NULL
+)
+SELECT r.id FROM counted AS c JOIN penstock.run AS r ON r.id = c.run_id
+WHERE r.finished_at IS NOT NULL LIMIT %(limit)s;
 
 -- name: fold
--- Under the lock of their runs.
+-- Under the lock of their runs. Counters can't fall below zero: what was miscounted comes to light here.
 WITH gone AS (
-  DELETE FROM penstock.tally AS t USING penstock.run AS r
-  WHERE r.id = ANY (%(ids)s::bigint[]) AND t.run_id = r.id AND t.id > r.folded_id
+  DELETE FROM penstock.tally AS t WHERE t.run_id = ANY (%(ids)s::bigint[])
   RETURNING t.*
 ), stages AS (
   UPDATE penstock.run_stage AS g
@@ -28,11 +63,10 @@ WITH gone AS (
 )
 UPDATE penstock.run AS r
 SET inserted = r.inserted + t.inserted, updated = r.updated + t.updated, unchanged = r.unchanged + t.unchanged,
-  rejected = r.rejected + t.rejected, retried = r.retried + t.retried, throttled = r.throttled + t.throttled,
-  folded_id = t.last_id
+  rejected = r.rejected + t.rejected, retried = r.retried + t.retried, throttled = r.throttled + t.throttled
 FROM (
   SELECT run_id, sum(inserted) AS inserted, sum(updated) AS updated, sum(unchanged) AS unchanged,
-    sum(rejected) AS rejected, sum(retried) AS retried, sum(throttled) AS throttled, max(id) AS last_id
+    sum(rejected) AS rejected, sum(retried) AS retried, sum(throttled) AS throttled
   FROM gone GROUP BY run_id
 ) AS t
 WHERE r.id = t.run_id;

@@ -35,8 +35,8 @@ from penstock.store.postgres.migrate import PACKAGE, Migrating, newest
 from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_unfinished
 
-# A run's counters are brought up to date when so many transactions have moved them.
-FOLD_AFTER = 64
+# A run's tallies are summed up when there are so many.
+SUM_AFTER = 12
 TIME = "SELECT extract(epoch FROM clock_timestamp())::double precision"
 # Set for each transaction and not for the session: a pooler gives every transaction another session.
 # The planner is told what it can't know: batches are small beside the tables, which grow after the
@@ -263,9 +263,17 @@ class PostgresDatabase:
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         if run_ids:
             found = self.rows("lock_runs", ids=list(run_ids))
-            full = [run_id for run_id, tallies in found if tallies >= FOLD_AFTER]
-            if full:
-                self.do("fold", ids=full)
+            many = [run_id for run_id, tallies in found if tallies >= SUM_AFTER]
+            if many:
+                self.do("sum_up", ids=many)
+
+    def fold_ended_runs(self, limit: int) -> None:
+        """Put the tallies of runs that have ended into their counters."""
+        with self.writing():
+            ids = [run_id for (run_id,) in self.rows("ended_with_tallies", limit=limit)]
+            if ids:
+                self.rows("lock_runs", ids=ids)
+                self.do("fold", ids=ids)
 
     def new_job_ids(self, count: int) -> Sequence[int]:
         return self.decoded("new_job_ids", list[int], count=count)

@@ -19,7 +19,7 @@ SELECT coalesce(json_object_agg(stage, json_build_object('unit', unit, 'priority
 FROM penstock.run_stage WHERE run_id = %(run_id)s;
 
 -- name: count_stages
--- What the transaction moved, as a line of its own; `fold` adds it to the counters, which can't fall below zero.
+-- What the transaction moved, as a line of its own.
 INSERT INTO penstock.tally (run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled)
 SELECT (d ->> 0)::bigint, d ->> 1, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 4)::bigint, (d ->> 5)::bigint,
   (d ->> 6)::bigint, (d ->> 7)::bigint, (d ->> 8)::bigint, (d ->> 9)::bigint
@@ -104,7 +104,8 @@ CROSS JOIN LATERAL (
   SELECT coalesce(sum(inserted), 0)::bigint AS inserted, coalesce(sum(updated), 0)::bigint AS updated,
     coalesce(sum(unchanged), 0)::bigint AS unchanged, coalesce(sum(rejected), 0)::bigint AS rejected,
     coalesce(sum(retried), 0)::bigint AS retried, coalesce(sum(throttled), 0)::bigint AS throttled
-  FROM penstock.tally WHERE run_id = r.id AND id > r.folded_id
+  FROM penstock.tally AS l
+  WHERE l.run_id = r.id AND l.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
 ) AS t
 CROSS JOIN LATERAL (
   SELECT

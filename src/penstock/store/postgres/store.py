@@ -20,6 +20,7 @@ from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers
 
 FOLD_COLLECTIONS = 10_000
+FOLD_RUNS = 1000
 
 
 class NoReserve:
@@ -88,7 +89,8 @@ class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep):
         return dropped
 
     def tidy(self) -> None:
-        return None
+        """Put what was tallied of runs that have ended into their counters."""
+        self._db.fold_ended_runs(FOLD_RUNS)
 
     def quick_check(self) -> None:
         self._db.now()

@@ -40,8 +40,6 @@ CREATE TABLE penstock.run (
   rejected bigint NOT NULL DEFAULT 0,
   retried bigint NOT NULL DEFAULT 0,
   throttled bigint NOT NULL DEFAULT 0,
-  -- The last tally that is in the counters.
-  folded_id bigint NOT NULL DEFAULT 0,
   UNIQUE (source_id, key),
   CHECK ((state IN ('completed', 'partial', 'failed', 'cancelled')) = (finished_at IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
@@ -67,11 +65,14 @@ CREATE TABLE penstock.run_stage (
   PRIMARY KEY (run_id, stage)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 
--- What transactions have moved since the counters were last written, a line for each stage of each transaction.
--- Written and folded under the lock of the run's row, so that a run's lines are committed in the order of their ids.
+-- What a run's transactions have moved, a line for each stage of each transaction. Every few of them are replaced by
+-- their sums, which say behind which id to look for lines: what was replaced is never met again, even while a snapshot
+-- keeps it from being removed. When the run has ended, the sums go into its counters.
+-- All of it under the lock of the run's row, so that a run's lines are committed in the order of their ids.
 CREATE TABLE penstock.tally (
   run_id bigint NOT NULL,
   id bigint GENERATED ALWAYS AS IDENTITY,
+  floor bigint,
   stage text COLLATE "C" NOT NULL DEFAULT '',
   queued bigint NOT NULL DEFAULT 0,
   running bigint NOT NULL DEFAULT 0,
@@ -90,11 +91,20 @@ CREATE TABLE penstock.tally (
   PRIMARY KEY (run_id, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
+CREATE INDEX tally_floor ON penstock.tally (run_id, id) WHERE floor IS NOT NULL;
+
+-- Behind which id the lines of a run are that count.
+CREATE VIEW penstock.run_floor AS
+SELECT r.id AS run_id, coalesce((
+  SELECT t.floor FROM penstock.tally AS t WHERE t.run_id = r.id AND t.floor IS NOT NULL ORDER BY t.id DESC LIMIT 1
+), 0) AS floor
+FROM penstock.run AS r;
+
 -- The counters as they are now.
 CREATE VIEW penstock.stage_count AS
-SELECT r.id AS run_id, c.stage, c.unit, c.priority, c.cpu, c.memory_mb,
+SELECT r.run_id, c.stage, c.unit, c.priority, c.cpu, c.memory_mb,
   c.queued, c.running, c.waiting, c.held, c.succeeded, c.skipped, c.quarantined, c.cancelled
-FROM penstock.run AS r
+FROM penstock.run_floor AS r
 CROSS JOIN LATERAL (
   SELECT l.stage, max(l.unit) AS unit, max(l.priority) AS priority, max(l.cpu) AS cpu, max(l.memory_mb) AS memory_mb,
     sum(l.queued)::bigint AS queued, sum(l.running)::bigint AS running, sum(l.waiting)::bigint AS waiting,
@@ -103,11 +113,11 @@ CROSS JOIN LATERAL (
   FROM (
     SELECT g.stage, g.unit, g.priority, g.cpu, g.memory_mb,
       g.queued, g.running, g.waiting, g.held, g.succeeded, g.skipped, g.quarantined, g.cancelled
-    FROM penstock.run_stage AS g WHERE g.run_id = r.id
+    FROM penstock.run_stage AS g WHERE g.run_id = r.run_id
     UNION ALL
     SELECT t.stage, NULL, NULL, NULL, NULL,
       t.queued, t.running, t.waiting, t.held, t.succeeded, t.skipped, t.quarantined, t.cancelled
-    FROM penstock.tally AS t WHERE t.run_id = r.id AND t.id > r.folded_id AND t.stage <> ''
+    FROM penstock.tally AS t WHERE t.run_id = r.run_id AND t.id > r.floor AND t.stage <> ''
   ) AS l
   GROUP BY l.stage
 ) AS c;
