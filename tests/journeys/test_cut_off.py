@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
+from penstock.engine.leadership import TERM_S
 from penstock.store.workers import LEASE_S
 from tests.journeys.holding import HOLDING, forget_held, holding_source, let_go, wait_until_held
 from tests.journeys.rig import CLOCK, Rig, until
-from tests.journeys.test_many_hosts import LOST_HOST_S, pages, pids_by_host, stop
+from tests.journeys.test_many_hosts import LOST_HOST_S, TICKS, pages, pids_by_host, stop
+from tests.journeys.test_together import TICKING
 from tests.postgres.proxy import Proxy
 
 # Each held page leaves a mark every so often, so that it can be seen until when its attempt went on.
@@ -110,3 +113,30 @@ def test_silent_database_does_not_keep_anybody_from_stopping(
         up.terminate()
         until(lambda: not Path(f"/proc/{pid}").exists(), "its worker has ended", within_s=10)
         assert up.wait(timeout=40) == 0, rig.output(up)
+
+
+def test_scheduler_that_leads_and_is_stuck_is_followed_within_its_term(
+    tmp_path: Path, database: str, proxy: Proxy
+) -> None:
+    with Rig(tmp_path, {"clock": TICKS}, TICKING, store=database) as rig:
+        stuck = rig.start("scheduler", *through(rig, proxy.through(database)))
+        until(rig.store.leaders, "it leads")
+        [first] = rig.store.leaders()
+        assert f"/{stuck.pid}/" in first.holder
+        other = rig.start("up")
+        until(lambda: any(run.is_ended for run in rig.store.runs()), "a tick was fired and worked")
+        proxy.freeze()
+        stuck_at = rig.store.now()
+        until(lambda: rig.store.leaders()[0].term > first.term, "another leads")
+        known = {run.id for run in rig.store.runs(limit=1000)}
+        new = until(
+            lambda: [run for run in rig.store.runs(limit=1000) if run.id not in known],
+            "the other one fires",
+        )
+        assert min(run.created_at for run in new) - stuck_at < TERM_S + 5
+        proxy.thaw()
+        pass_time(3.0, "what was held back has arrived")
+        assert f"/{other.pid}/" in rig.store.leaders()[0].holder
+        stop(stuck, other)
+        times = sorted(run.created_at for run in rig.store.runs(limit=1000))
+        assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times))
