@@ -174,6 +174,10 @@ class Proxy:
         """Fail the n-th statement from now on that the regular expression `at` is found in."""
         return self._add(fault, at, lambda seen: seen == nth)
 
+    def fail_when(self, fault: Fault, strikes: Callable[[int], bool], at: str = "") -> Trigger:
+        """Fail each such statement that is chosen by its number, from 1."""
+        return self._add(fault, at, strikes)
+
     def fail_at_random(self, fault: Fault, probability: float, seed: int, at: str = "") -> Trigger:
         """Fail each such statement with a probability. The same seed strikes the same ones of them."""
         draw = random.Random(seed)
