@@ -10,7 +10,8 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.store.queries import queries
-from penstock.store.sqlite.migrate import PACKAGE, SqliteDatabase
+from penstock.store.sqlite.database import SqliteDatabase
+from penstock.store.sqlite.migrate import PACKAGE
 
 BY_ID = "SEARCH job USING INTEGER PRIMARY KEY"
 READY = "job_ready (run_id=? AND stage=?)"

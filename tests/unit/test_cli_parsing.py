@@ -35,7 +35,7 @@ def help_of(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 HELP = "penstock {} --help has an example"
 GLOBAL = "known: --env, --help, --project, --version, -h"
-COMMANDS = [*MODULES, "db check", "db backup", "db restore", "db migrate"]
+COMMANDS = [*MODULES, "db check", "db backup", "db restore", "db migrate", "db copy"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

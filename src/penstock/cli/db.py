@@ -1,4 +1,4 @@
-"""`penstock db`: the database itself: check it, back it up, put a backup back, migrate it."""
+"""`penstock db`: the database itself: check it, back it up, put a backup back, migrate it, move it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli import db_migrate, exits
+from penstock.cli import db_copy, db_migrate, exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from penstock.project import Project
 
 DESCRIPTION = """\
-Check the database, make a backup of it while it is in use, put a backup back, or bring its schema up
-to date."""
+Check the database, make a backup of it while it is in use, put a backup back, bring its schema up to
+date, or move the project to another database."""
 EXAMPLES = """\
   penstock db check
   penstock db backup penstock-monday.db
   penstock db restore penstock-monday.db
-  penstock db migrate --plan"""
+  penstock db migrate --plan
+  penstock db copy sqlite:penstock.db postgresql://penstock@db.example.com/shop"""
 CHECK = """\
 Read the whole database: SQLite's own check, and whether counters, jobs, items and snapshots agree.
 Ends with 5 if anything is wrong."""
@@ -36,7 +37,9 @@ STEP = 0.1
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "db", "check, backup, restore, migrate", DESCRIPTION, EXAMPLES)
+    parser = add_command(
+        commands, "db", "check, backup, restore, migrate, copy", DESCRIPTION, EXAMPLES
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     checking = add_command(verbs, "check", "is it sound?", CHECK, "  penstock db check")
     add_json(checking)
@@ -53,6 +56,7 @@ def register(commands: Commands) -> None:
         each.add_argument("file", type=Path, metavar="FILE", help="the backup")
         add_yes(each)
     db_migrate.register(verbs)
+    db_copy.register(verbs)
 
 
 def check(args: argparse.Namespace) -> int:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
 from penstock.errors import StoreError
 from penstock.settings import Settings
+from penstock.settings.address import SQLITE
 from penstock.store.schema import Schema
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Store
+
+if TYPE_CHECKING:
+    from penstock.store.copying import End
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -30,6 +36,19 @@ def open_schema(settings: Settings, clock: Clock) -> Schema:
     with _driver_wanted():
         from penstock.store.postgres.database import PostgresDatabase
     return PostgresDatabase(settings.store, clock, purpose="schema")
+
+
+def open_end(address: str, folder: Path, clock: Clock) -> End:
+    """A database as one end of a copy, by its address; a file's name is relative to the folder."""
+    if address.startswith(SQLITE):
+        from penstock.store.sqlite.copying import SqliteEnd
+
+        file = folder / address.removeprefix(SQLITE)
+        return SqliteEnd(SqliteDatabase(file, clock, purpose="copy"))
+    with _driver_wanted():
+        from penstock.store.postgres.copying import PostgresEnd
+        from penstock.store.postgres.database import PostgresDatabase
+    return PostgresEnd(PostgresDatabase(address, clock, purpose="copy"))
 
 
 @contextmanager

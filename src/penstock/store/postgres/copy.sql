@@ -1,2 +1,40 @@
 -- name: unfinished_copy
 SELECT origin FROM penstock.copy;
+
+-- name: copy_mark
+SELECT json_build_object('origin', origin, 'digest', digest, 'table_name', table_name, 'last_key', last_key)::text
+FROM penstock.copy;
+
+-- name: begin_copy
+INSERT INTO penstock.copy (origin, digest, table_name, last_key, began_at)
+VALUES (%(origin)s, %(digest)s, %(table_name)s, %(last_key)s, %(now)s);
+
+-- name: move_copy_mark
+UPDATE penstock.copy SET table_name = %(table_name)s, last_key = %(last_key)s
+WHERE table_name = %(leaves_table)s AND last_key = %(leaves_key)s;
+
+-- name: end_copy
+DELETE FROM penstock.copy;
+
+-- name: has_runs
+SELECT 1 FROM penstock.run LIMIT 1;
+
+-- name: leases
+-- Who works here, or schedules.
+SELECT coalesce(json_agg(json_build_object('who', who, 'left_s', until - %(now)s) ORDER BY until DESC), '[]')::text
+FROM (
+  SELECT 'a worker on ' || host AS who, lease_expires_at AS until FROM penstock.worker WHERE lease_expires_at > %(now)s
+  UNION ALL
+  SELECT 'a ' || name || ' (' || holder || ')', expires_at FROM penstock.leader WHERE expires_at > %(now)s
+) AS l;
+
+-- name: last_ids
+SELECT json_object_agg(name, coalesce(pg_sequence_last_value(pg_get_serial_sequence('penstock.' || name, 'id')::regclass), 0))::text
+FROM unnest(%(tables)s::text[]) AS name;
+
+-- name: raise_last_id
+SELECT setval(pg_get_serial_sequence(%(table)s, 'id')::regclass, greatest(%(id)s, 1), %(id)s > 0);
+
+-- name: identity
+-- Only here: a file is known by its place on the disk.
+SELECT pg_postmaster_start_time()::text || ' ' || current_database();

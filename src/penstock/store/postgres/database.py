@@ -37,6 +37,8 @@ from penstock.store.schema import Applied, Plan, Purpose, refuse_unfinished
 
 # A run's tallies are summed up when there are so many.
 SUM_AFTER = 12
+# How many rows of a long answer are in memory at once.
+STREAM_ROWS = 100
 TIME = "SELECT extract(epoch FROM clock_timestamp())::double precision"
 # Set for each transaction and not for the session: a pooler gives every transaction another session.
 # The planner is told what it can't know: batches are small beside the tables, which grow after the
@@ -330,6 +332,36 @@ class PostgresDatabase:
     def _decode(self, text: str, kind: type[Decoded]) -> Decoded:
         with self._translated():
             return msgspec.json.decode(text, type=kind)
+
+    # Whole tables, for a copy.
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One moment of the database, for as long as this lasts."""
+        with self.patient(), self._translated():
+            self._open().execute(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0;"
+                " SET LOCAL idle_in_transaction_session_timeout = 0"
+            )
+            try:
+                yield
+            finally:
+                self._roll_back()
+
+    def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        with self._translated():
+            yield from self._open().cursor().stream(text.encode(), values, size=STREAM_ROWS)
+
+    def put(self, text: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        with self._translated(), self._open().cursor().copy(text.encode()) as into:
+            for row in rows:
+                into.write_row(row)
+
+    def run_sql(self, text: str) -> list[Any]:
+        """For this package's own upkeep, never for a verb."""
+        with self._translated():
+            cursor = self._open().execute(text.encode())
+            return cursor.fetchall() if cursor.description else []
 
     def problems(self) -> list[str]:
         """The server looks after its own files; what it does not clear away is said."""

@@ -1,2 +1,36 @@
 -- name: unfinished_copy
 SELECT origin FROM copy;
+
+-- name: copy_mark
+SELECT json_object('origin', origin, 'digest', digest, 'table_name', table_name, 'last_key', last_key) FROM copy;
+
+-- name: begin_copy
+INSERT INTO copy (origin, digest, table_name, last_key, began_at) VALUES (:origin, :digest, :table_name, :last_key, :now);
+
+-- name: move_copy_mark
+UPDATE copy SET table_name = :table_name, last_key = :last_key
+WHERE table_name = :leaves_table AND last_key = :leaves_key;
+
+-- name: end_copy
+DELETE FROM copy;
+
+-- name: has_runs
+SELECT 1 FROM run LIMIT 1;
+
+-- name: leases
+-- Who works here, or schedules.
+SELECT json_group_array(json_object('who', who, 'left_s', until - :now)) FROM (
+  SELECT 'a worker on ' || host AS who, lease_expires_at AS until FROM worker WHERE lease_expires_at > :now
+  UNION ALL
+  SELECT 'a ' || name || ' (' || holder || ')', expires_at FROM leader WHERE expires_at > :now
+  ORDER BY until DESC
+);
+
+-- name: last_ids
+SELECT json_group_object(name, seq) FROM sqlite_sequence;
+
+-- name: add_last_id
+INSERT INTO sqlite_sequence (name, seq) VALUES (:table, 0);
+
+-- name: raise_last_id
+UPDATE sqlite_sequence SET seq = max(seq, :id) WHERE name = :table;

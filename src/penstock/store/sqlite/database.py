@@ -231,6 +231,27 @@ class SqliteDatabase:
         found = [str(row[0]) for row in self.run_sql("PRAGMA integrity_check(20)")]
         return [f"file: {text}" for text in found if text != "ok"]
 
+    # Whole tables, for a copy.
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One moment of the file, for as long as this lasts."""
+        with translated(self.path):
+            self.connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        with translated(self.path):
+            yield from self.connection.execute(text, values)
+
+    def put(self, text: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        with translated(self.path):
+            self.connection.executemany(text, rows)
+
     def data_version(self) -> int:
         """Changes when another connection has committed."""
         with translated(self.path):

@@ -1,0 +1,101 @@
+"""Every table of a project, as it is in both databases: what a copy carries from one to the other.
+
+A table comes after those that it refers to. The schema's own table and the one that a copy leaves
+its mark in are not here: they belong to a database, not to a project.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["plain", "real", "flag"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that both databases call the same. `real` is a floating number, `flag` a yes or no."""
+
+    name: str
+    kind: Kind = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of its key come first, and are what its rows are ordered by."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the database itself makes its ids; those of snapshots are made by workers."""
+        return self.name in ("source", "run", "job", "event", "record", "signal")
+
+
+def _table(name: str, key: str, rest: str) -> Table:
+    columns = tuple(_column(text) for text in f"{key} {rest}".split())
+    return Table(name, tuple(key.split()), columns)
+
+
+def _column(text: str) -> Column:
+    name, _, kind = text.partition(":")
+    return Column(name, "real" if kind == "real" else "flag" if kind == "flag" else "plain")
+
+
+TABLES = (
+    _table(
+        "source",
+        "id",
+        """key paused_at:real pause_reason cooldown_until:real cooldown_reason schedule next_run_at:real
+        created_at:real""",
+    ),
+    _table(
+        "run",
+        "id",
+        """source_id kind state key plan pipeline_version actor reason created_at:real started_at:real
+        finished_at:real swept_at:real first_event_id inserted updated unchanged rejected retried
+        throttled""",
+    ),
+    _table(
+        "run_stage",
+        "run_id stage",
+        """unit priority cpu:real memory_mb:real queued running waiting held succeeded skipped quarantined
+        cancelled""",
+    ),
+    _table(
+        "job",
+        "id",
+        """run_id source_id stage unit key state rank:real attempt tries throttles deaths is_resumed:flag
+        worker at:real due_at:real flushes""",
+    ),
+    _table("job_item", "job_id", "parent_id item"),
+    _table("job_failure", "job_id", "attempt kind error traceback at:real"),
+    _table(
+        "record",
+        "id",
+        """collection key version data score:real source_id run_id snapshot_id pipeline_version
+        updated_at:real""",
+    ),
+    _table(
+        "record_version",
+        "record_id version",
+        """data score:real source_id run_id snapshot_id pipeline_version updated_at:real
+        superseded_at:real""",
+    ),
+    _table("collection", "name", "records"),
+    _table("checkpoint", "source_id partition", "cursor run_id at:real"),
+    _table("signal", "id", "name data source_id run_id at:real"),
+    _table("payload", "hash", "segment offset length"),
+    _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real"),
+    _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),
+    _table("host", "host", "closed_until:real reason"),
+    _table("pace", "key", "next_at:real"),
+    _table("leader", "name", "holder term expires_at:real"),
+    _table(
+        "worker",
+        "id",
+        "host pid version started_at:real lease_expires_at:real slots admits schema",
+    ),
+)
