@@ -101,7 +101,9 @@ def test_jobs_of_a_lost_host_run_again_within_twenty_seconds(tmp_path: Path, dat
 
         again = [event for event in rig.events("job.started") if event.attempt == 2]
         assert len(again) == 4
-        assert max(event.at for event in again) - lost_at < LOST_HOST_S
+        took_s = max(event.at for event in again) - lost_at
+        print(f"its jobs ran again after {took_s:.1f} s")
+        assert took_s < LOST_HOST_S
         stop(left)
         rig.assert_sound()
         rig.assert_records(pages(4))
@@ -153,7 +155,9 @@ def test_when_the_scheduler_that_leads_is_lost_another_goes_on_and_no_tick_is_do
         new = until(
             lambda: [run for run in rig.store.runs() if run.id not in known], "another one fires"
         )
-        assert min(run.created_at for run in new) - lost_at < TERM_S + 5
+        took_s = min(run.created_at for run in new) - lost_at
+        print(f"another one fired after {took_s:.1f} s")
+        assert took_s < TERM_S + 5
         [second] = rig.store.leaders()
         assert second.term == first.term + 1
         stop(worker, *(each for each in schedulers if each is not leader))
