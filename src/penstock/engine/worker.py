@@ -189,6 +189,10 @@ class Worker:
         else:
             self._trouble.is_over()
             self._clock.sync(turn.now)
+            if self._is_in_doubt:
+                self._reviewed_at = float(
+                    "-inf"
+                )  # what was claimed unheard is not to wait for long
             self._answer(turn, ends)
             return turn
         self._ends = [*ends, *self._ends]
