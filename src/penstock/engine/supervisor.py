@@ -27,7 +27,8 @@ from functools import partial
 from penstock.engine.calls import InOneThread
 from penstock.engine.clockwork import Clockwork, a_holder
 from penstock.engine.lock import locked
-from penstock.engine.watch import Watch
+from penstock.engine.trouble import REPEAT_S
+from penstock.engine.watch import PATIENCE_S, Watch
 from penstock.engine.worker_child import WorkerChild, how_it_ended
 from penstock.engine.worker_process import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, TRUST_S
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
@@ -46,9 +47,7 @@ SHARED_GLANCE_S = 0.5
 # After trouble with the store it is left alone for so long; at the start for longer and longer.
 RETRY_S = 1.0
 LONGEST_WAIT_S = 10.0
-# A connection that has fallen silent is given up in time for another beat on a new one.
-PATIENCE_S = 4.0
-REPEAT_S = 60.0
+AWAY = "away"
 FAST_DEATH_S = 10.0
 MAX_RESTART_DELAY_S = 2.0
 WARD_IDLE_S = 2.0
@@ -130,7 +129,7 @@ class Supervisor:
                 await self._calls(self._open)
                 return True
             except StoreUnreachable as error:
-                self._say(f"{error.message}; waiting for it", "unreachable")
+                self._say(f"{error.message}; waiting for it", AWAY)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._leaving.wait(), wait_s)
             wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
@@ -143,7 +142,6 @@ class Supervisor:
         snapshots.close()
         self._store = store = project.open_store()
         try:
-            store.hurry(PATIENCE_S)
             store.quick_check()
             store.reserve.hold()
             if not store.is_shared:
@@ -247,7 +245,9 @@ class Supervisor:
         """Trouble with the store is waited for, unless waiting would make it worse."""
         if isinstance(error, StoreCorrupt):
             raise error
-        self._say(error.message, type(error).__name__)
+        # A server that is away is that, in whichever words its driver says so.
+        is_away = isinstance(error, StoreUnreachable)
+        self._say(error.message, AWAY if is_away else error.message)
 
     def _say(self, text: str, matter: str) -> None:
         """The same trouble once a minute, however often it is met."""
@@ -295,13 +295,17 @@ class Supervisor:
         ]
         if not slots:
             return
-        beat = self._store.beat
-        kept = await self._calls(lambda: [beat(child.name) for _, child in slots])
+        names = [child.name for _, child in slots]
+        kept = await self._calls(lambda: self._renew(names))
         for (slot, child), is_registered in zip(slots, kept, strict=True):
             if is_registered:
                 child.beat(asked_at)
             else:
                 await self._replace(slot, child, "was buried")
+
+    def _renew(self, workers: list[str]) -> list[bool]:
+        with self._store.hurried(PATIENCE_S):
+            return [self._store.beat(worker) for worker in workers]
 
     async def _look_around(self) -> None:
         if self._is_leaving or not self._is_due("look", LOOK_S):
@@ -320,7 +324,8 @@ class Supervisor:
             ward.needed_at = self._now()
 
     def _has_patients(self, ward: str) -> bool:
-        return bool(ward and self._store.jobs_of(ward)) or self._store.has_suspects()
+        with self._store.hurried(PATIENCE_S):
+            return bool(ward and self._store.jobs_of(ward)) or self._store.has_suspects()
 
     async def _ask_if_done(self) -> None:
         if self._is_leaving or not self._is_due("until", self._glance_s):

@@ -47,7 +47,7 @@ class Trouble:
             return self._away(error)
         if isinstance(error, StoreCorrupt):
             raise error
-        self._say(error.message, type(error).__name__)
+        self._say(error.message)
         return RETRY_S
 
     def mend(self) -> None:

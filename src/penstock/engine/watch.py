@@ -16,6 +16,8 @@ from penstock.store.workers import LEASE_S
 
 # Between two looks that follow each other without a gap no more than this passes, by either clock.
 LONGEST_GAP_S = 5.0
+# A connection that has fallen silent is given up in time for another beat on a new one.
+PATIENCE_S = 4.0
 
 
 class Contact:
@@ -60,8 +62,9 @@ class Watch:
         `alive` are workers that the caller sees living: theirs are renewed, whatever the clocks say.
         """
         try:
-            expired = self._store.expired_workers()
-            self.contact.heard(self._clock.monotonic(), self._store.now())
+            with self._store.hurried(PATIENCE_S):
+                expired = self._store.expired_workers()
+                self.contact.heard(self._clock.monotonic(), self._store.now())
         except StoreError:
             self.contact.lost()
             raise

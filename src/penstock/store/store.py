@@ -7,6 +7,7 @@ one thread; each is durable when it returns, and each is one transaction unless 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -267,7 +268,7 @@ class Store(Protocol):
 
     def close(self) -> None: ...
 
-    def hurry(self, patience_s: float) -> None: ...
+    def hurried(self, patience_s: float) -> AbstractContextManager[None]: ...
 
     def reopen(self) -> None: ...
 

@@ -82,7 +82,6 @@ class PostgresDatabase:
         self._is_pooled = False
         self._has_news = False
         self._is_writing = False
-        self._usual_s = PATIENCE_S
         self._patience_s: float | None = PATIENCE_S
         self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
         try:
@@ -245,11 +244,19 @@ class PostgresDatabase:
             self._open_with_patience()
             yield
         finally:
-            self.hurry(self._usual_s)
+            self._wait_for(PATIENCE_S)
 
-    def hurry(self, patience_s: float) -> None:
-        """From now on, give up on a server that has not answered for so long."""
-        self._usual_s = self._patience_s = patience_s
+    @contextmanager
+    def hurried(self, patience_s: float) -> Iterator[None]:
+        """While this lasts, give up on a server that has not answered for so long."""
+        self._wait_for(patience_s)
+        try:
+            yield
+        finally:
+            self._wait_for(PATIENCE_S)
+
+    def _wait_for(self, patience_s: float) -> None:
+        self._patience_s = patience_s
         if self._connection is not None:
             self._connection.patience_s = patience_s
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from penstock.clock import Clock
@@ -55,9 +56,9 @@ class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep):
     def close(self) -> None:
         self._db.close()
 
-    def hurry(self, patience_s: float) -> None:
-        """From now on, a call that is not answered for so long has failed; the next one connects anew."""
-        self._db.hurry(patience_s)
+    def hurried(self, patience_s: float) -> AbstractContextManager[None]:
+        """While this lasts, a call that is not answered for so long has failed; the next connects anew."""
+        return self._db.hurried(patience_s)
 
     def reopen(self) -> None:
         """Make the connection anew."""

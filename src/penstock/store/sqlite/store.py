@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from penstock.clock import Clock
@@ -48,8 +49,9 @@ class SqliteStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep):
     def close(self) -> None:
         self._db.close()
 
-    def hurry(self, patience_s: float) -> None:
+    def hurried(self, patience_s: float) -> AbstractContextManager[None]:
         """A file answers, or says that it can't."""
+        return nullcontext()
 
     def reopen(self) -> None:
         """After a disk error: forget what memory holds and read the file again."""
