@@ -17,11 +17,13 @@ import pytest
 import penstock
 from penstock.clock import SystemClock
 from penstock.errors import StoreError
+from penstock.jobs.run import RunKind
 from penstock.store.postgres import migrate
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.schema import Applied, migrations, parse
 from penstock.store.store import Capacity
+from tests.contract.scenes import SITE, WIDE, done, pages
 from tests.postgres.catalog import definitions
 from tests.postgres.fixtures import a_name
 from tests.postgres.proxy import Fault, Proxy
@@ -282,6 +284,74 @@ def test_migration_lets_the_others_through_while_it_can_not_have_its_lock(
     assert tries == 3
     assert applied.took_s < 0.2
     turn(working)
+
+
+class Work:
+    """Somebody who works as fast as it goes, with statements that were prepared long before."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._is_over = False
+        self.runs = 0
+        self.failures: list[StoreError] = []
+
+    def __enter__(self) -> Work:
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self._thread.join()
+
+    def wait_for_more(self) -> None:
+        seen = self.runs
+        until("another run has ended", lambda: self.runs > seen or bool(self.failures))
+
+    def _work(self) -> None:
+        with closing(PostgresStore(self._url, CLOCK)) as store:
+            store.register("w", "here", 1, "test")
+            try:
+                while not self._is_over:
+                    self._run(store)
+                    store.beat("w")
+            except StoreError as error:
+                self.failures.append(error)
+            store.sign_off("w")
+
+    def _run(self, store: PostgresStore) -> None:
+        source_id = store.ensure_sources(["acme.com"])["acme.com"]
+        key, limits = str(self.runs), {source_id: WIDE}
+        store.start_run(source_id, RunKind.FULL, SITE, "v", key=key, actor="test")
+        claimed = store.turn("w", [], Capacity(100), limits).claimed
+        ends = [done(job, children=pages(20)) for job in claimed]
+        while ends:
+            claimed = store.turn("w", ends, Capacity(100), limits).claimed
+            ends = [done(job) for job in claimed]
+        self.runs += 1
+
+
+@pytest.mark.parametrize(
+    "cycles",
+    [20, pytest.param(1000, marks=[pytest.mark.torture, pytest.mark.timeout(1800)])],
+)
+def test_work_goes_on_while_the_schema_changes_again_and_again(schema: str, cycles: int) -> None:
+    known, took_s = list(migrations(migrate.PACKAGE)), []
+    with pytest.MonkeyPatch.context() as patch, Work(schema) as work:
+        patch.setattr(migrate, "migrations", lambda _: tuple(known))
+        for number in range(cycles):
+            work.wait_for_more()
+            act = f"DROP COLUMN c{number - 1}" if number % 2 else f"ADD COLUMN c{number} integer"
+            text = f"-- expands\n-- locks: job\nALTER TABLE penstock.job {act};"
+            known.append(parse(f"{NEWEST + 1 + number:04}_cycle", text))
+            took_s += [each.took_s for each in migrated(schema)]
+
+    assert work.failures == []
+    assert len(took_s) == cycles
+    assert max(took_s) < 0.2
+    with closing(PostgresStore(schema, CLOCK)) as store:
+        assert store.check() == []
+        assert {run.state for run in store.runs(limit=100_000)} == {"completed"}
 
 
 def test_migration_that_would_hold_its_locks_too_long_is_given_up(
