@@ -80,6 +80,7 @@ class PostgresDatabase:
         self._queries = queries(PACKAGE)
         self._connection: Connection | None = None
         self._is_pooled = False
+        self._locked_runs: set[int] = set()
         self._has_news = False
         self._is_writing = False
         self._patience_s: float | None = PATIENCE_S
@@ -199,6 +200,7 @@ class PostgresDatabase:
             return self._begin()
 
     def _begin(self) -> float:
+        self._locked_runs.clear()
         cursor = self._open().execute(BEGIN)
         while cursor.nextset():
             pass
@@ -233,6 +235,7 @@ class PostgresDatabase:
             try:
                 yield
             except Overtaken:
+                self._locked_runs.clear()  # some may have been locked since the savepoint
                 self._open().execute("ROLLBACK TO SAVEPOINT nested")
                 raise
             self._open().execute("RELEASE SAVEPOINT nested")
@@ -270,7 +273,8 @@ class PostgresDatabase:
         self.rows("lock_lanes", ids=list(source_ids))
 
     def lock_runs(self, run_ids: Sequence[int]) -> None:
-        if run_ids:
+        if not self._locked_runs.issuperset(run_ids):
+            self._locked_runs.update(run_ids)
             found = self.rows("lock_runs", ids=list(run_ids))
             many = [run_id for run_id, tallies in found if tallies >= SUM_AFTER]
             if many:
