@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from penstock.clock import SystemClock
+from penstock.engine import worker
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.connection import CONNECT_S
 from penstock.store.postgres.store import PostgresStore
 from tests.postgres.crowd import ask
-from tests.postgres.proxy import Proxy
+from tests.postgres.proxy import Fault, Proxy
+from tests.postgres.working import Working, until_ended
 from tests.postgres.workspace import until
 
 CLOCK = SystemClock()
 PLAN = Plan((PlannedStage("work", "page"),))
+KILL_LISTENERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND query LIKE 'LISTEN%'
+"""
 
 
 class Pair:
@@ -64,11 +71,7 @@ def test_own_hints_are_no_news(pair: Pair) -> None:
 def test_who_lost_the_listener_listens_again_and_looks_at_once(pair: Pair, database: str) -> None:
     pair.hears()
     for _ in range(3):
-        ask(
-            database,
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND query LIKE 'LISTEN%'",
-        )
+        ask(database, KILL_LISTENERS)
         pair.hears()  # it can't know what it has missed
 
 
@@ -86,11 +89,79 @@ def test_nobody_waits_for_a_listener_that_gets_no_answer(pair: Pair, proxy: Prox
 
 
 def test_hint_that_can_not_be_given_costs_nothing(pair: Pair, proxy: Proxy, database: str) -> None:
-    from tests.postgres.proxy import Fault
-
     lost = proxy.fail(Fault.CUT_BEFORE, at="NOTIFY")
     [source_id] = pair.waiter.ensure_sources(["shop"]).values()
     run_id, _ = pair.waiter.start_run(source_id, RunKind.FULL, PLAN, "v", key="own", actor="t")
     lost.wait()
 
     assert pair.waiter.run(run_id) is not None
+
+
+# How long work waits for a worker that is idle.
+
+SLACK_S = 1.0
+ONE_PAGE = """
+from penstock import Pipeline
+
+quick = Pipeline("quick")
+
+
+@quick.step(unit="run")
+async def look(ctx):
+    ctx.note("looked")
+"""
+
+
+@pytest.fixture
+def working(tmp_path: Path, database: str) -> Iterator[Working]:
+    with Working(tmp_path, database, steps=ONE_PAGE, pipeline="quick") as made:
+        yield made
+
+
+def waits_s(working: Working, runs: int, meanwhile: Callable[[], object] = int) -> list[float]:
+    """How long each run waited until its job was started, by the database's clock."""
+    ids = []
+    for _ in range(runs):
+        ids.append(working.start_run())
+        meanwhile()
+        until_ended(working, ids[-1])
+    queued = {e.run_id: e.at for e in working.events("run.queued")}
+    started = {e.run_id: e.at for e in working.events("job.started")}
+    return [started[run_id] - queued[run_id] for run_id in ids]
+
+
+def test_hint_wakes_an_idle_worker(working: Working, monkeypatch: pytest.MonkeyPatch) -> None:
+    with working.at_work(working.url):
+        waits_s(working, 1)
+        monkeypatch.setattr(worker, "POLL_S", 120.0)
+        until_idle(working)
+        assert max(waits_s(working, 3)) < 30.0
+
+
+def until_idle(working: Working) -> None:
+    """Its last look that was due by the old interval is over."""
+    looked_at = CLOCK.monotonic() + 1.5
+    until("it has looked once more", lambda: CLOCK.monotonic() > looked_at)
+
+
+def test_with_every_hint_lost_work_waits_no_longer_than_the_poll(
+    working: Working, proxy: Proxy
+) -> None:
+    proxy.drop_notifications()
+    with working.at_work(proxy.through(working.url)):
+        waits_s(working, 1)
+        found = waits_s(working, 5)
+        assert max(found) < worker.POLL_S + SLACK_S, found
+    assert proxy.notifications_dropped > 0
+
+
+def test_with_its_listener_killed_all_the_time_work_waits_no_longer_than_the_poll(
+    working: Working,
+) -> None:
+    def kill_listener() -> None:
+        ask(working.url, KILL_LISTENERS)
+
+    with working.at_work(working.url):
+        waits_s(working, 1)
+        found = waits_s(working, 5, meanwhile=kill_listener)
+        assert max(found) < worker.POLL_S + SLACK_S, found

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import Clock, SystemClock
+from penstock.engine.worker import Worker
 from penstock.engine.worker_process import build_worker
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.project import Project
@@ -138,22 +139,22 @@ class Working:
                 faults.append(strike())
             return not self.store.overview().active_runs
 
-        with worker_of(self, url, name, clock) as work:
-            work(is_over)
+        self.store.register(name, "here", 1, "test")
+        asyncio.run(Attendance(self, url, name, clock).work(is_over))
         return faults[0]
 
     @contextmanager
     def at_work(self, url: str, name: str = "w", clock: Clock = CLOCK) -> Iterator[None]:
         """In a thread, for as long as this lasts."""
-        is_over = threading.Event()
-        with worker_of(self, url, name, clock) as work:
-            thread = threading.Thread(target=work, args=(is_over.is_set,), name=name)
-            thread.start()
-            try:
-                yield
-            finally:
-                is_over.set()
-                thread.join()
+        self.store.register(name, "here", 1, "test")
+        attendance = Attendance(self, url, name, clock)
+        thread = threading.Thread(target=lambda: asyncio.run(attendance.work()), name=name)
+        thread.start()
+        try:
+            yield
+        finally:
+            attendance.end()
+            thread.join()
 
     # What must hold.
 
@@ -185,26 +186,33 @@ class Working:
         assert again == dict(released)
 
 
-Work = Callable[[Callable[[], bool]], None]
+class Attendance:
+    """One worker's time at work, in whichever thread runs it."""
 
+    def __init__(self, working: Working, url: str, name: str, clock: Clock) -> None:
+        self._working = working
+        self._about = (url, name, clock)
+        self._worker: Worker | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-@contextmanager
-def worker_of(working: Working, url: str, name: str, clock: Clock) -> Iterator[Work]:
-    """A registered worker; what is yielded makes it work, in any thread, until it is told that it is over."""
-    working.store.register(name, "here", 1, "test")
-
-    def work(is_over: Callable[[], bool]) -> None:
-        asyncio.run(go(is_over))
-
-    async def go(is_over: Callable[[], bool]) -> None:
-        with working.project(url, clock) as project:
-            worker, close = build_worker(project, name, working.told.append)
+    async def work(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        url, name, clock = self._about
+        with self._working.project(url, clock) as project:
+            worker, close = build_worker(project, name, self._working.told.append)
+            self._loop, self._worker = asyncio.get_running_loop(), worker
             try:
                 await worker.work(is_over)
             finally:
+                self._worker = None
                 await close()
 
-    yield work
+    def end(self) -> None:
+        """From another thread: go home, now."""
+        until("it has begun", lambda: self._worker is not None)
+        assert self._loop is not None
+        assert self._worker is not None
+        for _ in range(2):
+            self._loop.call_soon_threadsafe(self._worker.drain)
 
 
 def until_ended(working: Working, run_id: int, patience_s: float = 60.0) -> None:
