@@ -1,0 +1,227 @@
+"""Databases that can't be used are refused in one line that says what to do, and never says the password."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from penstock.clock import SystemClock
+from penstock.errors import StoreError, StoreUnreachable
+from penstock.store.postgres import connection
+from penstock.store.postgres.connection import OLDEST, Connection
+from penstock.store.postgres.store import PostgresStore
+from tests.journeys.rig import Rig, counting_site, source_of, until
+from tests.postgres.crowd import ask
+from tests.postgres.ports import free_port
+from tests.postgres.server import PASSWORD, Server
+
+CLOCK = SystemClock()
+WRONG = "open sesame/and@more"
+SPELLINGS = [
+    spell(word) for word in (PASSWORD, WRONG) for spell in (str, quote, lambda w: quote(w, ""))
+]
+NOBODYS = {"shop": {"pipeline": "steps:pages", "params": {"sitemap": "http://127.0.0.1:1/x"}}}
+
+
+def assert_silent_about_passwords(*texts: str) -> None:
+    for text in texts:
+        assert [spelling for spelling in SPELLINGS if spelling in text] == []
+
+
+# Servers that are not fit.
+
+
+def test_standby_is_refused(own_postgres: Server) -> None:
+    url = own_postgres.create_database("here")
+    PostgresStore(url, CLOCK).close()
+    standby = own_postgres.make_standby()
+    try:
+        with pytest.raises(StoreError, match="is a standby") as refused:
+            PostgresStore(standby.url("here"), CLOCK)
+        assert "primary" in refused.value.hint
+        assert not isinstance(refused.value, StoreUnreachable), "waiting does not help"
+    finally:
+        standby.close()
+
+
+def test_server_that_confirms_what_it_may_still_lose_is_refused(
+    database: str, postgres: Server
+) -> None:
+    name = database.rpartition("/")[2]
+    ask(postgres.admin_url(), f"ALTER DATABASE {name} SET synchronous_commit = off")
+
+    with pytest.raises(StoreError, match="synchronous_commit off"):
+        PostgresStore(database, CLOCK)
+
+
+def test_server_that_is_too_old_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Old(Connection):
+        def execute(self, query: Any, *values: Any, **options: Any) -> psycopg.Cursor[Any]:
+            older = query.replace("current_setting('server_version_num')", "'130009'")
+            return super().execute(older, *values, **options)
+
+    monkeypatch.setattr(connection, "Connection", Old)
+    with pytest.raises(StoreError, match=f"is Postgres 13; Penstock needs {OLDEST}"):
+        PostgresStore(database, CLOCK)
+
+
+def test_who_becomes_a_standby_under_a_store_is_told_apart_from_one_that_is_gone(
+    own_postgres: Server,
+) -> None:
+    url = own_postgres.create_database("here")
+    with closing(PostgresStore(url, CLOCK)) as store:
+        store.ensure_sources(["shop"])
+        (own_postgres.folder / "data" / "standby.signal").touch()
+        own_postgres.restart_immediate()
+        with pytest.raises(StoreUnreachable):
+            store.overview()  # on the connection that was cut
+        with pytest.raises(StoreError, match="is a standby"):
+            store.ensure_sources(["other"])
+        (own_postgres.folder / "data" / "standby.signal").unlink()
+        own_postgres.restart_immediate()
+        assert store.ensure_sources(["other"])
+
+
+# By way of the command line.
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    rigs: list[Rig] = []
+
+    def run(url: str, *words: str) -> Any:
+        folder = tmp_path / str(len(rigs))
+        folder.mkdir()
+        rigs.append(Rig(folder, NOBODYS, store=url))
+        return rigs[-1].penstock(*words)
+
+    yield run
+    for rig in rigs:
+        rig.close()
+
+
+def assert_refused(done: Any, *words: str) -> None:
+    assert done.returncode == 5, done.stderr
+    assert [word for word in words if word not in done.stderr] == []
+    assert "Traceback" not in done.stdout + done.stderr
+    assert_silent_about_passwords(done.stdout, done.stderr)
+    assert len(done.stderr.splitlines()) <= 3
+
+
+@pytest.mark.parametrize("command", ["status", "up"])
+def test_wrong_password_is_refused(
+    commands: Callable[..., Any], postgres: Server, database: str, command: str
+) -> None:
+    name = database.rpartition("/")[2]
+
+    done = commands(postgres.url_with_password(name, WRONG), command)
+
+    assert_refused(done, "does not let us in", "check user and password")
+
+
+def test_database_that_does_not_exist_is_refused(
+    commands: Callable[..., Any], postgres: Server
+) -> None:
+    done = commands(postgres.url_with_password("nowhere"), "status")
+
+    assert_refused(done, 'database "nowhere" does not exist', "create it")
+
+
+def test_who_may_not_make_a_schema_is_told_so(
+    commands: Callable[..., Any], postgres: Server, database: str
+) -> None:
+    name = database.rpartition("/")[2]
+    ask(postgres.admin_url(), f"ALTER DATABASE {name} OWNER TO postgres")
+
+    done = commands(postgres.url_with_password(name), "status")
+
+    assert_refused(done, "not allowed", "grant it")
+
+
+@pytest.mark.parametrize("command", [("status",), ("run", "shop"), ("db", "check")])
+def test_port_where_nobody_listens_is_unreachable(
+    commands: Callable[..., Any], command: tuple[str, ...]
+) -> None:
+    secret = quote(WRONG, safe="")
+
+    done = commands(f"postgresql://who:{secret}@127.0.0.1:{free_port()}/here", *command)
+
+    assert_refused(done, "can't reach the database", "check that it runs")
+
+
+def test_address_that_can_not_be_read_is_not_repeated(commands: Callable[..., Any]) -> None:
+    done = commands(f"postgresql://who:{quote(WRONG, safe='')}@[::1/here", "status")
+
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert_silent_about_passwords(done.stdout, done.stderr)
+
+
+# The password.
+
+
+def command_lines(rig: Rig) -> list[str]:
+    """Of every process that works in the rig's folder, as anyone on the host can read them."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if Path(process, "cwd").readlink() == rig.folder:
+                found.append(Path(process, "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+def test_password_is_nowhere_to_be_seen(tmp_path: Path, own_postgres: Server) -> None:
+    own_postgres.create_database("secret")
+    url = own_postgres.url_with_password("secret")
+    with counting_site() as site, Rig(tmp_path, {"shop": source_of(site, 20)}, store=url) as rig:
+        [run_id] = rig.enqueue("shop")
+        up = rig.start("up")
+        until(lambda: rig.run(run_id).is_ended, "the run has ended")
+        lines = command_lines(rig)
+        assert len(lines) >= 2, "the supervisor's and the worker's"
+        own_postgres.restart_immediate()
+        rig.store.reopen()
+        [again] = rig.enqueue("shop")
+        until(lambda: rig.run(again).is_ended, "the next run has ended")
+        shown = [
+            rig.penstock(*words)
+            for words in (
+                ["status"], ["status", "--json"], ["workers"], ["events"], ["runs"], ["db", "check"],
+            )
+        ]  # fmt: skip
+        up.terminate()
+        assert up.wait(timeout=40) == 0
+        assert all(done.returncode == 0 for done in shown)
+        assert_silent_about_passwords(
+            *lines,
+            *(done.stdout + done.stderr for done in shown),
+            rig.output(up),
+            json.dumps(everything_in(own_postgres.admin_url("secret"))),
+        )
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        leaking = [
+            path.name for path in files if any(s.encode() in path.read_bytes() for s in SPELLINGS)
+        ]
+        assert leaking == ["penstock.yaml"], "where the operator has written it"
+
+
+def everything_in(url: str) -> list[str]:
+    tables = ask(
+        url,
+        "SELECT relname FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace"
+        " WHERE nspname = 'penstock' AND relkind = 'r'",
+    )
+    return [
+        row
+        for (table,) in tables
+        for (row,) in ask(url, f"SELECT t::text FROM penstock.{table} AS t")
+    ]
