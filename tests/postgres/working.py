@@ -86,8 +86,10 @@ class Working:
         self.source = {
             "pipeline": f"{self.module}:{pipeline}", "params": {"pages": pages}, **source,
         }  # fmt: skip
+        self.worker: dict[str, Any] = {}
         self.store = PostgresStore(url, CLOCK)
         self.told: list[str] = []
+        self._loading = threading.Lock()
 
     def close(self) -> None:
         self.store.close()
@@ -101,9 +103,13 @@ class Working:
 
     def project(self, url: str | None = None, clock: Clock = CLOCK) -> Project:
         """The project by this way to its store, with a clock that may be wrong."""
-        config = {"project": "working", "store": url or self.url, "sources": {SOURCE: self.source}}
-        (self.folder / "penstock.yaml").write_text(json.dumps(config))
-        project = Project.load(self.folder)
+        config = {
+            "project": "working", "store": url or self.url, "worker": self.worker,
+            "sources": {SOURCE: self.source},
+        }  # fmt: skip
+        with self._loading:
+            (self.folder / "penstock.yaml").write_text(json.dumps(config))
+            project = Project.load(self.folder)
         project.clock = clock
         return project
 
