@@ -21,7 +21,8 @@ WITH place AS MATERIALIZED (
     SELECT t.ctid FROM place AS p
     CROSS JOIN LATERAL (SELECT ctid FROM penstock.tally WHERE run_id = p.run_id AND id > p.floor OFFSET 0) AS t
   ))
-  RETURNING tally.*
+  RETURNING run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
+    inserted, updated, unchanged, rejected, retried, throttled
 )
 INSERT INTO penstock.tally (
   run_id, stage, floor, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
@@ -48,7 +49,8 @@ WHERE r.finished_at IS NOT NULL LIMIT %(limit)s;
 -- Under the lock of their runs. Counters can't fall below zero: what was miscounted comes to light here.
 WITH gone AS (
   DELETE FROM penstock.tally AS t WHERE t.run_id = ANY (%(ids)s::bigint[])
-  RETURNING t.*
+  RETURNING run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
+    inserted, updated, unchanged, rejected, retried, throttled
 ), stages AS (
   UPDATE penstock.run_stage AS g
   SET queued = g.queued + t.queued, running = g.running + t.running, waiting = g.waiting + t.waiting,

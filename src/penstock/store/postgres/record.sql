@@ -46,7 +46,8 @@ SELECT coalesce(json_agg(json_build_object(
   'version', r.version, 'updated_at', r.updated_at, 'snapshot_id', r.snapshot_id, 'pipeline_version', r.pipeline_version
 ) ORDER BY r.key), '[]')::text
 FROM (
-  SELECT * FROM penstock.record WHERE collection = %(collection)s AND key > %(after_key)s ORDER BY key LIMIT %(limit)s
+  SELECT key, data, score, source_id, run_id, version, updated_at, snapshot_id, pipeline_version FROM penstock.record
+  WHERE collection = %(collection)s AND key > %(after_key)s ORDER BY key LIMIT %(limit)s
 ) AS r
 JOIN penstock.source AS s ON s.id = r.source_id;
 

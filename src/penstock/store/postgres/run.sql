@@ -93,7 +93,9 @@ SELECT coalesce(json_agg(json_build_object(
   'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
 ) ORDER BY r.id DESC), '[]')::text
 FROM (
-  SELECT * FROM penstock.run
+  SELECT id, source_id, kind, state, actor, reason, pipeline_version, created_at, started_at, finished_at,
+    inserted, updated, unchanged, rejected, retried, throttled
+  FROM penstock.run
   WHERE (%(id)s::bigint IS NULL OR id = %(id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
     AND (NOT %(active_only)s OR state IN ('queued', 'running', 'paused'))
