@@ -180,6 +180,12 @@ class World:
         self.store = self.kind.open(self.path, self.clock)
         self.register("w")
 
+    @property
+    def file(self) -> Path:
+        """Where the store is a file."""
+        assert isinstance(self.path, Path)
+        return self.path
+
     def register(self, *names: str) -> None:
         for name in names:
             self.store.register(name, "here", 1, "test")

@@ -28,7 +28,7 @@ def kind() -> StoreKind:
 
 
 def backed_up(world: World, name: str = "backup.db") -> Path:
-    target = world.path.with_name(name)
+    target = world.file.with_name(name)
     assert list(world.store.backup(target))[-1] == 1.0
     return target
 
@@ -43,7 +43,7 @@ def content(path: Path) -> dict[str, list[object]]:
 
 def test_backup_is_whole_while_work_goes_on(world: World) -> None:
     world.start_with_pages(3000)
-    target = world.path.with_name("backup.db")
+    target = world.file.with_name("backup.db")
 
     for _ in world.store.backup(target):
         world.turn("w", done(world.one()))
@@ -64,10 +64,10 @@ def test_restored_database_equals_its_backup_with_a_stale_log_beside(
     crashed = tmp_path / "crashed"
     crashed.mkdir()
     for tail in ("", "-wal", "-shm"):
-        shutil.copyfile(f"{world.path}{tail}", f"{crashed}/penstock.db{tail}")
+        shutil.copyfile(f"{world.file}{tail}", f"{crashed}/penstock.db{tail}")
     target = crashed / "penstock.db"
     assert Path(f"{target}-wal").stat().st_size > 0
-    before = content(world.path)
+    before = content(world.file)
 
     restore(backup, target, world.clock)
 
@@ -151,18 +151,18 @@ def test_bad_backup_is_refused_and_the_database_untouched(
     backup = backed_up(world)
     spoil(backup)
     before = world.dump()
-    files = sorted(world.path.parent.glob("penstock.db*"))
+    files = sorted(world.file.parent.glob("penstock.db*"))
 
     with pytest.raises((StoreCorrupt, StoreError, Refused)):
-        restore(backup, world.path)
+        restore(backup, world.file)
 
     assert world.dump() == before
-    assert sorted(world.path.parent.glob("penstock.db*")) == files
+    assert sorted(world.file.parent.glob("penstock.db*")) == files
 
 
 def test_backup_that_is_not_there_is_named(world: World) -> None:
     with pytest.raises(StoreError, match="no backup at"):
-        restore(world.path.with_name("nothing.db"), world.path)
+        restore(world.file.with_name("nothing.db"), world.file)
 
 
 def test_older_log_is_not_left_for_the_next_file_kept(world: World, tmp_path: Path) -> None:

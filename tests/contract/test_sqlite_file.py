@@ -227,7 +227,7 @@ def test_file_is_durable_before_a_verb_returns(world: World) -> None:
 
 
 def test_commit_of_another_connection_is_seen_once(world: World) -> None:
-    other = open_store(world.path)
+    other = open_store(world.file)
     assert not other.has_changed()
 
     world.start()
@@ -312,7 +312,7 @@ def test_flipped_bytes_are_found_or_harmless_and_never_a_traceback(tmp_path: Pat
     world.start_with_pages(300)
     world.turn("w", *(done(job, effects=everything(str(job.id))) for job in world.claim(slots=100)))
     world.store.close()
-    good, rng = world.path.read_bytes(), random.Random(7)
+    good, rng = world.file.read_bytes(), random.Random(7)
 
     for number in range(60):
         bad = bytearray(good)
@@ -330,5 +330,5 @@ def test_flipped_bytes_are_found_or_harmless_and_never_a_traceback(tmp_path: Pat
 
 
 def test_database_knows_its_own_mark(world: World) -> None:
-    assert apsw.Connection(str(world.path)).pragma("application_id") == APPLICATION_ID
-    assert SqliteDatabase(world.path, SystemClock()).data_version() >= 0
+    assert apsw.Connection(str(world.file)).pragma("application_id") == APPLICATION_ID
+    assert SqliteDatabase(world.file, SystemClock()).data_version() >= 0
