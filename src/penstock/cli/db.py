@@ -96,7 +96,7 @@ def _refuse_on_server(project: Project) -> None:
     if project.settings.is_on_postgres:
         raise Refused(
             f"{project.settings.store_name} is a database on a server, not a file",
-            "its own tools back it up and put it back: pg_dump, pg_restore",
+            "its own tools back it up: pg_dump, pg_restore; `penstock db copy` makes a file of it",
         )
 
 
