@@ -570,8 +570,8 @@ def test_nobody_can_work_on_an_unfinished_copy_even_who_was_there_before(
     early.close()
 
 
-def test_two_who_copy_at_once_do_not_mix(
-    origin: World, target: Place, monkeypatch: pytest.MonkeyPatch
+def test_two_who_copy_at_once_come_to_one_copy(
+    origin: World, target: Place, way: tuple[StoreKind, StoreKind], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copying, "BATCH_ROWS", 5)
     live_a_little(origin)
@@ -584,8 +584,32 @@ def test_two_who_copy_at_once_do_not_mix(
             is_first = False
             copied(origin, target)
 
-    with pytest.raises(Refused, match="another `penstock db copy`"):
-        copied(origin, target, overtake)
+    copied(origin, target, overtake)
+
+    copy = arrived(origin, way[1], target)
+    assert copy.kinds().count("db.copied") == 1
+    copy.close()
+
+
+def test_copy_that_is_done_is_said_to_be_until_somebody_works_there(
+    origin: World, target: Place, way: tuple[StoreKind, StoreKind]
+) -> None:
+    """Whoever was killed after the last commit asks again."""
+    live_a_little(origin)
+    stop(origin)
+    first = copied(origin, target)
+    before = held(origin, target)
+
+    again = copied(origin, target)
+
+    assert (again.tables, again.is_resumed, again.released) == (first.tables, True, 0)
+    assert held(origin, target) == before
+    copy = arrived(origin, way[1], target)
+    copy.store.sign_off("w")
+    for restart in (False, True):
+        with pytest.raises(Refused, match="holds a project already"):
+            copied(origin, target, restart=restart)
+    copy.close()
 
 
 def test_copy_that_is_not_what_was_copied_is_an_error(

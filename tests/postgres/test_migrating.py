@@ -144,8 +144,7 @@ WAYS = {"expands": EXPANDS, "contracts": CONTRACTS, "outside": OUTSIDE, "makes":
 def test_migration_cut_off_anywhere_is_done_by_the_next_try(
     postgres: Server, proxy: Proxy, template: str, way: str
 ) -> None:
-    every = 9 if way == "makes" else 2
-    assert Sweep(postgres, proxy, template, WAYS[way]).run(every) > 12
+    assert Sweep(postgres, proxy, template, WAYS[way]).run(every=2) > 8
 
 
 @pytest.mark.torture
@@ -153,7 +152,28 @@ def test_migration_cut_off_anywhere_is_done_by_the_next_try(
 def test_migration_cut_off_at_every_statement_is_done_by_the_next_try(
     postgres: Server, proxy: Proxy, template: str, way: str
 ) -> None:
-    assert Sweep(postgres, proxy, template, WAYS[way]).run() > 12
+    assert Sweep(postgres, proxy, template, WAYS[way]).run() > 8
+
+
+def test_migration_whose_backend_is_killed_in_the_middle_leaves_nothing(schema: str) -> None:
+    before = definitions(schema)
+    errors: list[StoreError] = []
+    with later(EXPANDS + "SELECT pg_sleep(60);"):
+        migrating = threading.Thread(target=collect_error, args=(schema, errors))
+        migrating.start()
+        kill_backend(schema, "pg_sleep", "PgSleep")
+        migrating.join()
+    assert len(errors) == 1
+    assert definitions(schema) == before
+    with later(EXPANDS):
+        assert len(migrated(schema)) == 1
+
+
+def collect_error(url: str, errors: list[StoreError]) -> None:
+    try:
+        migrated(url)
+    except StoreError as error:
+        errors.append(error)
 
 
 @contextmanager
@@ -165,29 +185,23 @@ def old_snapshot(url: str) -> Iterator[None]:
         yield
 
 
-def kill_builder(url: str, words: str) -> None:
-    """End the backend that builds an index, when it has come as far as waiting for others."""
+def kill_backend(url: str, words: str, waits_for: str = "virtualxid") -> None:
+    """End the backend that does this, when it has come as far as waiting."""
     look = f"""
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE query LIKE '%{words}%' AND wait_event = 'virtualxid' AND pid <> pg_backend_pid()"""
+        WHERE query LIKE '%{words}%' AND wait_event = '{waits_for}' AND pid <> pg_backend_pid()
+          AND datname = current_database()"""
     with psycopg.connect(url, autocommit=True) as other:
-        until("the index is half made", lambda: bool(other.execute(look.encode()).fetchall()))
+        until(f"{words} waits", lambda: bool(other.execute(look.encode()).fetchall()))
 
 
 def test_index_that_was_killed_half_made_is_made_anew(schema: str) -> None:
     errors: list[StoreError] = []
-
-    def build() -> None:
-        try:
-            migrated(schema)
-        except StoreError as error:
-            errors.append(error)
-
     with later(OUTSIDE):
         with old_snapshot(schema):
-            builder = threading.Thread(target=build)
+            builder = threading.Thread(target=collect_error, args=(schema, errors))
             builder.start()
-            kill_builder(schema, "CREATE INDEX CONCURRENTLY")
+            kill_backend(schema, "CREATE INDEX CONCURRENTLY")
             builder.join()
         assert len(errors) == 1
         [(left, is_valid)] = [row for row in definitions(schema)["indexes"] if not row[1]]
@@ -204,7 +218,7 @@ def test_leftovers_of_killed_reindexing_are_told_and_dropped(schema: str) -> Non
         with old_snapshot(schema), psycopg.connect(schema, autocommit=True) as connection:
             reindexing = threading.Thread(target=_reindex, args=(connection,))
             reindexing.start()
-            kill_builder(schema, "REINDEX")
+            kill_backend(schema, "REINDEX")
             reindexing.join()
 
     with closing(PostgresStore(schema, CLOCK)) as store:
@@ -373,19 +387,15 @@ def test_migration_that_would_hold_its_locks_too_long_is_given_up(
 def test_migration_whose_process_stands_still_is_ended_by_the_server(
     schema: str, working: PostgresStore, proxy: Proxy
 ) -> None:
-    stuck = proxy.fail(Fault.HANG_AFTER, at="ADD COLUMN colour")
-    with later(EXPANDS):
-        migrating = threading.Thread(target=_fails, args=(proxy.through(schema),))
+    """When it has looked who works: the one place where it holds a lock and thinks."""
+    stuck = proxy.fail(Fault.HANG_AFTER, at="LOCK TABLE")
+    with later(CONTRACTS):
+        migrating = threading.Thread(target=collect_error, args=(proxy.through(schema), []))
         migrating.start()
         stuck.wait()
-        turn(working)  # waits for its lock no longer than it has to
+        assert working.beat("w"), "it has waited no longer than it had to"
         proxy.cut()
         migrating.join()
-
-
-def _fails(url: str) -> None:
-    with suppress(StoreError):
-        migrated(url)
 
 
 def test_migration_waits_for_another_one(schema: str, monkeypatch: pytest.MonkeyPatch) -> None:

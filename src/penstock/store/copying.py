@@ -8,7 +8,7 @@ both are read again and compared: every table's number of rows, and the sum of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol, TypeAlias
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from penstock.errors import Refused, StoreError
-from penstock.store.database import Database
+from penstock.store.database import Database, Overtaken
 from penstock.store.ledger import Ledger
 from penstock.store.tables import TABLES, Table
 from penstock.store.workers import Workers
@@ -26,7 +26,7 @@ BATCH_BYTES = 4_000_000
 SUMS = 1 << 256
 # Where a copy is after its last table.
 VERIFIED = "verified"
-BEGINNING = TABLES[0].name
+DONE = "done"
 
 Row: TypeAlias = "tuple[Any, ...]"
 encode = msgspec.json.Encoder().encode
@@ -41,12 +41,24 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """How far an unfinished copy has come. `last_key` is the key of the last row, as JSON."""
+    """How far a copy has come. `last_key` is the key of the last row, as JSON.
+
+    When it is done, `last_key` holds the last ids of the target: as long as they are the last,
+    nobody has worked there since, and whoever asks again is told that it is done.
+    """
 
     origin: str
     digest: str
-    table_name: str
-    last_key: str
+    table_name: str = TABLES[0].name
+    last_key: str = "[]"
+
+    @property
+    def is_begun(self) -> bool:
+        return self.table_name != TABLES[0].name or self.last_key != "[]"
+
+    @property
+    def has_arrived(self) -> bool:
+        return self.table_name in (VERIFIED, DONE)
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -136,16 +148,14 @@ def copy_project(origin: End, target: End, actor: str, tell: Tell, restart: bool
     version, given = origin.version(), origin.last_ids()
     with origin.reading():
         wanted = digests(origin, "reading", tell)
-        mark = _begin(origin, target, wanted, restart)
-        is_resumed = mark.table_name != BEGINNING or mark.last_key != "[]"
-        if mark.table_name != VERIFIED:
+        found = mark = _begin(origin, target, wanted, restart)
+        if not mark.has_arrived:
             mark = _copy(origin, target, mark, wanted, tell)
     _refuse_changed(origin, version)
-    if mark.table_name != VERIFIED:
-        _verify(target, wanted, tell)
-        mark = _move(target, mark, VERIFIED, ())
-    released = _finish(target, mark, given, actor)
-    return Copied(wanted, is_resumed, released)
+    if not mark.has_arrived:
+        mark = _verified(target, mark, wanted, tell)
+    released = 0 if mark.table_name == DONE else _finish(target, mark, given, actor)
+    return Copied(wanted, found.is_begun, released)
 
 
 def digests(end: End, act: str, tell: Tell) -> list[Digest]:
@@ -203,37 +213,70 @@ def _refuse_changed(origin: End, version: object) -> None:
 
 def _begin(origin: End, target: End, wanted: Sequence[Digest], restart: bool) -> Mark:
     """Where to go on; a target that holds neither a project nor this copy of it is emptied first."""
-    found = target.db.json("copy_mark")
-    mark = None if found is None else msgspec.convert(found, Mark)
-    digest = encode(wanted).decode()
-    if mark is not None and mark.digest == digest and not restart:
+    mark, digest = _mark_in(target), encode(wanted).decode()
+    is_same = mark is not None and mark.digest == digest
+    if mark is not None and mark.table_name == DONE:
+        if is_same and msgspec.json.decode(mark.last_key) == target.last_ids():
+            return mark
+        mark = None
+    if mark is not None and is_same and not restart:
         return mark
-    if mark is None and target.db.value("has_runs"):
-        raise Refused(
-            f"{target.name} holds a project already", "copy into a database that holds none"
-        )
     if mark is not None and not restart:
         raise Refused(
             f"{target.name} holds an unfinished copy of {mark.origin}, and {origin.name} is another "
             "project or has changed since",
             "--restart throws that copy away and begins anew",
         )
-    mark = Mark(origin.name, digest, BEGINNING, "[]")
+    if mark is None and target.db.value("has_runs"):
+        raise Refused(
+            f"{target.name} holds a project already", "copy into a database that holds none"
+        )
+    mark = Mark(origin.name, digest)
     with target.db.writing() as now:
         target.clear()
         target.db.do("begin_copy", now=now, **msgspec.to_builtins(mark))
     return mark
 
 
+def _mark_in(target: End) -> Mark | None:
+    found = target.db.json("copy_mark")
+    return None if found is None else msgspec.convert(found, Mark)
+
+
 def _copy(origin: End, target: End, mark: Mark, wanted: Sequence[Digest], tell: Tell) -> Mark:
+    """Table by table, from the mark on. Who was killed a moment ago may have one commit under way."""
+    for _ in range(2):
+        try:
+            return _copy_on(origin, target, mark, wanted, tell)
+        except Overtaken:
+            mark = _overtaken(target, mark)
+        if mark.has_arrived:
+            return mark
+    raise _crossed(target)
+
+
+def _overtaken(target: End, mark: Mark) -> Mark:
+    """The mark that somebody else has left."""
+    present = _mark_in(target)
+    if present is None or present.digest != mark.digest:
+        raise _crossed(target)
+    return present
+
+
+def _crossed(target: End) -> Refused:
+    return Refused(f"another `penstock db copy` is copying to {target.name}", "let it finish")
+
+
+def _copy_on(origin: End, target: End, mark: Mark, wanted: Sequence[Digest], tell: Tell) -> Mark:
     names = [table.name for table in TABLES]
     for table, digest in list(zip(TABLES, wanted, strict=True))[names.index(mark.table_name) :]:
         is_begun = table.name == mark.table_name
-        last_key = msgspec.json.decode(mark.last_key) if is_begun else ()
+        after = msgspec.json.decode(mark.last_key) if is_begun else ()
         done = 0
-        for batch in _batches(origin.rows(table, last_key)):
+        for batch in _batches(origin.rows(table, after)):
             with target.db.writing():
-                mark = _moved(target, mark, table.name, batch[-1][: len(table.key)])
+                last_key = encode(batch[-1][: len(table.key)]).decode()
+                mark = _moved(target, mark, table.name, last_key)
                 target.add(table, batch)
             done += len(batch)
             tell(Step("copying", table.name, done, digest.rows))
@@ -254,22 +297,15 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _move(target: End, mark: Mark, table: str, last_key: Row) -> Mark:
-    with target.db.writing():
-        return _moved(target, mark, table, last_key)
-
-
-def _moved(target: End, mark: Mark, table: str, last_key: Row) -> Mark:
-    """Only from where it was: of two who copy at once, one changes no row and stops."""
-    after = msgspec.structs.replace(mark, table_name=table, last_key=encode(last_key).decode())
+def _moved(target: End, mark: Mark, table: str, last_key: str) -> Mark:
+    """Only from where it was: of two who copy at once, one changes no row and looks again."""
     leaves = {"leaves_table": mark.table_name, "leaves_key": mark.last_key}
-    to = {"table_name": after.table_name, "last_key": after.last_key}
-    if not target.db.do("move_copy_mark", **leaves, **to):
-        raise Refused(f"another `penstock db copy` is copying to {target.name}", "let it finish")
-    return after
+    if not target.db.do("move_copy_mark", **leaves, table_name=table, last_key=last_key):
+        raise Overtaken
+    return msgspec.structs.replace(mark, table_name=table, last_key=last_key)
 
 
-def _verify(target: End, wanted: Sequence[Digest], tell: Tell) -> None:
+def _verified(target: End, mark: Mark, wanted: Sequence[Digest], tell: Tell) -> Mark:
     with target.reading():
         found = digests(target, "verifying", tell)
     wrong = [mine.table for mine, theirs in zip(wanted, found, strict=True) if mine != theirs]
@@ -278,6 +314,11 @@ def _verify(target: End, wanted: Sequence[Digest], tell: Tell) -> None:
             f"the copy in {target.name} is not what was copied: {', '.join(wrong)}",
             "begin again: penstock db copy … --restart",
         )
+    try:
+        with target.db.writing():
+            return _moved(target, mark, VERIFIED, "[]")
+    except Overtaken:
+        return _overtaken(target, mark)
 
 
 class _Arrived(Workers):
@@ -293,9 +334,9 @@ def _finish(target: End, mark: Mark, given: dict[str, int], actor: str) -> int:
         target.raise_ids(given)
     arrived = _Arrived(target.db)
     released = sum(len(arrived.sign_off(each.id, "copied")) for each in arrived.workers())
-    with target.db.writing() as now:
+    with suppress(Overtaken), target.db.writing() as now:
         ledger = Ledger(target.db, now)
         ledger.journal("db.copied", actor=actor, detail=f"from {mark.origin}")
         ledger.write()
-        target.db.do("end_copy")
+        _moved(target, mark, DONE, encode(target.last_ids()).decode())
     return released

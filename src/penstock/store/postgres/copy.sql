@@ -1,5 +1,5 @@
 -- name: unfinished_copy
-SELECT origin FROM penstock.copy;
+SELECT origin FROM penstock.copy WHERE table_name <> 'done';
 
 -- name: copy_mark
 SELECT json_build_object('origin', origin, 'digest', digest, 'table_name', table_name, 'last_key', last_key)::text
@@ -12,9 +12,6 @@ VALUES (%(origin)s, %(digest)s, %(table_name)s, %(last_key)s, %(now)s);
 -- name: move_copy_mark
 UPDATE penstock.copy SET table_name = %(table_name)s, last_key = %(last_key)s
 WHERE table_name = %(leaves_table)s AND last_key = %(leaves_key)s;
-
--- name: end_copy
-DELETE FROM penstock.copy;
 
 -- name: has_runs
 SELECT 1 FROM penstock.run LIMIT 1;

@@ -10,12 +10,13 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from psycopg import errors as e
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from penstock.errors import StoreError
 from penstock.store.postgres.connection import PATIENCE_S, STATEMENT_S, Connection
@@ -36,10 +37,10 @@ from penstock.version import __version__
 PACKAGE = "penstock.store.postgres"
 # "PSTK": whoever migrates holds this.
 LOCK = 0x5053544B
-# While somebody works: how long to wait for a lock, and how long to hold what was locked.
+# While somebody works: how long to wait for a lock, and how long waiting and holding may last together.
 WAIT_MS = 100
 HOLD_MS = 150
-# For a migrating process that is stopped in the middle.
+# For a migrating process that is stopped when it has just looked who works.
 IDLE_MS = 1000
 TRY_FOR_S = 60.0
 MAX_PAUSE_S = 1.0
@@ -54,13 +55,16 @@ CREATE TABLE IF NOT EXISTS penstock.migration (
   took_s double precision NOT NULL
 )
 """
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+# The time of a statement is when its message has come in; a message may hold many.
 WRITE_DOWN = """
 INSERT INTO penstock.migration (number, name, contracts, took_s)
-VALUES (%s, %s, %s, extract(epoch FROM clock_timestamp() - now())) RETURNING took_s
+VALUES ({}, {}, {}, extract(epoch FROM clock_timestamp() - statement_timestamp()))
 """
+TOOK = "SELECT extract(epoch FROM clock_timestamp() - statement_timestamp())"
 JOURNAL = """
 INSERT INTO penstock.event (at, kind, actor, detail)
-VALUES (%s, 'db.migrated', %s, %s)
+VALUES ({}, 'db.migrated', {}, {})
 """
 WORKERS = """
 SELECT id, host, version, schema FROM penstock.worker
@@ -74,6 +78,7 @@ WHERE NOT i.indisvalid AND c.relnamespace = to_regnamespace('penstock')
 ORDER BY c.relname
 """
 EVERYBODY = 2**31 - 1
+INTRANS, INERROR = TransactionStatus.INTRANS, TransactionStatus.INERROR
 CONCURRENTLY = re.compile(r"\bCONCURRENTLY\s")
 
 Act = Callable[[], list[Applied]]
@@ -154,49 +159,71 @@ class Migrating:
             if not self._value("SELECT to_regnamespace('penstock') IS NOT NULL"):
                 self._connection.execute("CREATE SCHEMA penstock")
             self._connection.execute(MIGRATION)
-            for each in migrations(PACKAGE):
-                for statement in each.statements():
-                    # There is nobody yet to hold up.
-                    self._connection.execute(CONCURRENTLY.sub("", statement).encode())
-            return [self._write_down(each) for each in migrations(PACKAGE)]
+            known = migrations(PACKAGE)
+            # There is nobody yet to hold up.
+            statements = [
+                CONCURRENTLY.sub("", text) for each in known for text in each.statements()
+            ]
+            took_s = self._at_once(statements, known, [])
+            return [Applied(each, took_s) for each in known]
 
     def _apply(self, migration: Migration, actor: str, reason: str) -> list[Applied]:
-        detail = f"{migration.name}: {reason}" if reason else migration.name
+        line = (actor, f"{migration.name}: {reason}" if reason else migration.name)
         if migration.is_outside:
-            return self._patiently(
-                migration.name, self._alone(lambda: self._outside(migration, actor, detail))
-            )
-        return self._patiently(migration.name, lambda: self._inside(migration, actor, detail))
+            act = self._alone(lambda: self._outside(migration, line))
+            return self._patiently(migration.name, act)
+        return self._patiently(migration.name, lambda: self._inside(migration, line))
 
-    def _inside(self, migration: Migration, actor: str, detail: str) -> list[Applied]:
-        """All of it in one transaction."""
+    def _inside(self, migration: Migration, line: tuple[str, str]) -> list[Applied]:
         with self._locked(self._connection):
             state = self.state()
             if state.number >= migration.number:
                 return []
-            with self._limits(state) as left_ms:
+            with self._limits(state):
                 self._refuse_old_workers(migration, state)
-                for statement in migration.statements():
-                    self._set("statement_timeout", left_ms())
-                    self._connection.execute(statement.encode())
-                self._set("statement_timeout", left_ms())
-                self._connection.execute(JOURNAL, (self._now(), actor, detail))
-                return [self._write_down(migration)]
+                took_s = self._at_once(migration.statements(), [migration], [line])
+                return [Applied(migration, took_s)]
 
-    def _outside(self, migration: Migration, actor: str, detail: str) -> list[Applied]:
+    def _outside(self, migration: Migration, line: tuple[str, str]) -> list[Applied]:
         """Statement by statement, each of which can be repeated: what was cut short is begun again."""
         if self.state().number >= migration.number:
             return []
         self._drop_leftovers()
         for statement in migration.statements():
             self._connection.execute(statement.encode())
-        with self._connection.transaction():
-            self._connection.execute(JOURNAL, (self._now(), actor, detail))
-            return [self._write_down(migration)]
+        self._connection.execute(BEGIN)
+        return [Applied(migration, self._at_once([], [migration], [line]))]
 
-    def _write_down(self, migration: Migration) -> Applied:
-        about = (migration.number, migration.name, migration.contracts)
-        return Applied(migration, float(self._value(WRITE_DOWN, *about)))
+    def _at_once(
+        self,
+        statements: Sequence[str],
+        applied: Sequence[Migration],
+        lines: Sequence[tuple[str, str]],
+    ) -> float:
+        """In one message, the commit and all: nobody waits because this side is slow to go on.
+
+        Answers how long it took the server. One limit holds for all statements together.
+        """
+        body = sql.SQL(" ").join(sql.SQL("EXECUTE {};").format(text) for text in statements)
+        block = sql.SQL("BEGIN {} END").format(body).as_string(self._connection)
+        written = [(each.number, each.name, each.contracts) for each in applied]
+        told = [(self._now(), *line) for line in lines]
+        cursor = self._connection.execute(
+            sql.SQL("; ").join(
+                [
+                    sql.SQL("DO {}").format(block),
+                    *(sql.SQL(JOURNAL).format(*map(sql.Literal, line)) for line in told),
+                    *(sql.SQL(WRITE_DOWN).format(*map(sql.Literal, row)) for row in written),
+                    sql.SQL(TOOK),
+                    sql.SQL("COMMIT"),
+                ]
+            ),
+            prepare=False,
+        )
+        while cursor.description is None and cursor.nextset():
+            pass
+        [(took_s,)] = cursor.fetchall()
+        return float(took_s)
 
     def _drop_leftovers(self) -> list[Applied]:
         for name in self.leftovers():
@@ -220,17 +247,18 @@ class Migrating:
             refuse_in_the_way(migration, self._workers(state, migration.contracts))
 
     @contextmanager
-    def _limits(self, state: State) -> Iterator[Callable[[], int]]:
-        """How many milliseconds are left for what is locked; 0, without end, if nobody works."""
-        began = time.monotonic()
+    def _limits(self, state: State) -> Iterator[None]:
+        """Brief while somebody works, and without end if nobody does."""
         if self._workers(state, EVERYBODY):
             self._set("lock_timeout", WAIT_MS)
+            self._set("statement_timeout", HOLD_MS)
             self._set("idle_in_transaction_session_timeout", IDLE_MS)
-            yield lambda: max(1, round(HOLD_MS - (time.monotonic() - began) * 1000))
+            yield
             return
         self._set("lock_timeout", round(STATEMENT_S * 1000))
+        self._set("statement_timeout", 0)
         with self._endless_patience():
-            yield lambda: 0
+            yield
 
     def _alone(self, act: Act) -> Act:
         """The act, while a connection of its own holds the lock.
@@ -248,14 +276,17 @@ class Migrating:
 
     @contextmanager
     def _locked(self, connection: Connection) -> Iterator[None]:
-        """A transaction that has the schema to itself."""
-        with connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE")
+        """A transaction that has the schema to itself; what is not committed inside is undone."""
+        connection.execute(BEGIN)
+        try:
             # Never waited for by the server: an index that is being built would wait for the waiter.
             row = connection.execute(f"SELECT pg_try_advisory_xact_lock({LOCK})").fetchone()
             if not row or not row[0]:
                 raise _Busy
             yield
+        finally:
+            if connection.info.transaction_status in (INTRANS, INERROR):
+                connection.execute("ROLLBACK")
 
     def _patiently(self, what: str, act: Act) -> list[Applied]:
         """Again and again, each time a little later, while somebody is in the way."""

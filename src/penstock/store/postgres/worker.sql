@@ -3,7 +3,7 @@
 INSERT INTO penstock.worker (id, host, pid, version, schema, slots, admits, started_at, lease_expires_at)
 SELECT %(id)s, %(host)s, %(pid)s, %(version)s, %(schema)s, %(slots)s, %(admits)s, %(now)s, %(now)s + %(lease_s)s
 WHERE NOT EXISTS (SELECT 1 FROM penstock.migration WHERE contracts > %(schema)s)
-  AND NOT EXISTS (SELECT 1 FROM penstock.copy);
+  AND NOT EXISTS (SELECT 1 FROM penstock.copy WHERE table_name <> 'done');
 
 -- name: beat_if_registered
 -- Renews even a lease that has run out, as long as nobody buried the worker: after the machine slept, its own beat comes first.

@@ -1,5 +1,5 @@
 -- name: unfinished_copy
-SELECT origin FROM copy;
+SELECT origin FROM copy WHERE table_name <> 'done';
 
 -- name: copy_mark
 SELECT json_object('origin', origin, 'digest', digest, 'table_name', table_name, 'last_key', last_key) FROM copy;
@@ -11,7 +11,7 @@ INSERT INTO copy (origin, digest, table_name, last_key, began_at) VALUES (:origi
 UPDATE copy SET table_name = :table_name, last_key = :last_key
 WHERE table_name = :leaves_table AND last_key = :leaves_key;
 
--- name: end_copy
+-- name: forget_copy
 DELETE FROM copy;
 
 -- name: has_runs

@@ -47,7 +47,7 @@ class SqliteEnd:
     def clear(self) -> None:
         for table in reversed(TABLES):
             self.db.run_sql(f"DELETE FROM {table.name}")  # noqa: S608
-        self.db.do("end_copy")
+        self.db.do("forget_copy")
 
     def add(self, table: Table, rows: Sequence[Row]) -> None:
         names = ", ".join(column.name for column in table.columns)

@@ -2,7 +2,7 @@
 -- Not code that knows too little, however long ago it has opened the database; nobody in an unfinished copy.
 INSERT INTO worker (id, host, pid, version, schema, slots, admits, started_at, lease_expires_at)
 SELECT :id, :host, :pid, :version, :schema, :slots, :admits, :now, :now + :lease_s
-WHERE NOT EXISTS (SELECT 1 FROM migration WHERE contracts > :schema) AND NOT EXISTS (SELECT 1 FROM copy);
+WHERE NOT EXISTS (SELECT 1 FROM migration WHERE contracts > :schema) AND NOT EXISTS (SELECT 1 FROM copy WHERE table_name <> 'done');
 
 -- name: beat_if_registered
 -- Renews even a lease that has run out, as long as nobody buried the worker: after the machine slept, its own beat comes first.

@@ -300,7 +300,7 @@ CREATE TABLE penstock.pace (
   next_at double precision NOT NULL
 ) WITH (fillfactor = 50);
 
--- How far a copy that is being put into this database has come; gone when it is whole.
+-- How far the copy that was put into this database has come; nobody may work here before it is done.
 CREATE TABLE penstock.copy (
   origin text NOT NULL,
   digest text NOT NULL,

@@ -22,7 +22,7 @@ CREATE TABLE pace (
   next_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- How far a copy that is being put into this database has come; gone when it is whole.
+-- How far the copy that was put into this database has come; nobody may work here before it is done.
 CREATE TABLE copy (
   origin TEXT NOT NULL,
   digest TEXT NOT NULL,
