@@ -75,7 +75,7 @@ def held(scale: Scale) -> Workload:
 
 def latency(scale: Scale) -> Workload:
     size = {"jobs": scale.of(300, 30)}
-    fewer = {"jobs": scale.of(60, 5)}
+    fewer = {"jobs": scale.of(60, 5), "pause_s": (0.03, 0.03 + POLL_S)}
     return Workload(
         name="pg-latency",
         title="enqueue in one process → start in another, idle system",
@@ -120,7 +120,8 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
 
 LATENCY_MS = {
     OURS: {"p50_ms": 10.0, "p99_ms": 50.0},
-    OURS_POLLING: {"p50_ms": POLL_S * 1000, "p99_ms": POLL_S * 1000},
+    # Found at the latest when it is looked for again, and started within the time of any other start.
+    OURS_POLLING: {"p50_ms": POLL_S * 1000, "p99_ms": POLL_S * 1000 + 50.0},
 }
 
 

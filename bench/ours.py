@@ -27,6 +27,8 @@ from penstock.engine.worker_process import SWITCH_INTERVAL_S, build_worker
 from penstock.store.store import Store
 
 GIVE_UP_S = 60.0
+# Between the end of one run and the start of the next, from and to.
+PAUSE_S = (0.03, 0.08)
 
 
 def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -97,8 +99,9 @@ def latency(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     with project_in(folder, sources, store) as project, up(folder):
         if not size.get("notifies", True):
             _say_nothing(project)
-        _started_after(project)  # until the worker is there
-        waits_ms = [_started_after(project) * 1000 for _ in range(size["jobs"])]
+        pause_s = size.get("pause_s", PAUSE_S)
+        _started_after(project, pause_s)  # until the worker is there
+        waits_ms = [_started_after(project, pause_s) * 1000 for _ in range(size["jobs"])]
     return _percentiles(waits_ms)
 
 
@@ -194,9 +197,9 @@ def _say_nothing(project: Project) -> None:
     project.store._db.hints.give = lambda connection: None
 
 
-def _started_after(project: Project) -> float:
+def _started_after(project: Project, pause_s: tuple[float, float]) -> float:
     # At a moment that has nothing to do with the worker's own rhythm.
-    time.sleep(random.uniform(0.03, 0.08))
+    time.sleep(random.uniform(*pause_s))
     began = time.monotonic()
     run_id = project.run("clock.test")
     while not project.require_run(run_id).is_ended:
