@@ -50,12 +50,13 @@ def pair(database: str, proxy: Proxy) -> Iterator[Pair]:
         yield made
 
 
-def test_hint_is_heard_and_heard_once(pair: Pair) -> None:
+def test_hint_is_heard_once_and_looked_after_once_more(pair: Pair) -> None:
     pair.hears()  # listening has begun
     assert not pair.waiter.has_changed()
 
     pair.make_work()
     pair.hears()
+    pair.hears()  # what was made right after it got no hint of its own
     assert not pair.waiter.has_changed()
 
 

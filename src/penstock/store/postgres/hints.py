@@ -2,7 +2,8 @@
 
 A hint may be lost, doubled or late, and nothing depends on it: everybody looks for work now and then
 in any case. It is given after the commit, not inside it (a notification takes a lock that every
-committing notifier waits for), and not more often than needed.
+committing notifier waits for), and not more often than needed: who hears one looks for work at once,
+and once more when the next one could have been given.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Hints:
         self._listener: Connection | None = None
         self._joining: _Joining | None = None
         self._listen_at = float("-inf")
+        self._look_again_at = float("inf")
         self.is_pooled = False
         self.listens = True
 
@@ -54,17 +56,25 @@ class Hints:
     def has_come(self) -> bool:
         """Whether somebody else has given a hint since this was last asked. Never waits for anything.
 
-        Also when listening has just begun again: what came meanwhile was not heard.
+        Also a little later, for what was too soon after the hint to be worth another, and when
+        listening has just begun again: what came meanwhile was not heard.
         """
         if not self.listens or self.is_pooled:
             return False
         if self._listener is None:
             return self._join()
         try:
-            return self._hear(self._listener)
+            has_come = self._hear(self._listener)
         except (psycopg.Error, OSError, ValueError):
             self.close()
             return False
+        now = self._clock.monotonic()
+        if has_come:
+            self._look_again_at = now + GIVE_EVERY_S
+        elif now >= self._look_again_at:
+            self._look_again_at = float("inf")
+            return True
+        return has_come
 
     def _hear(self, listener: Connection) -> bool:
         if not _is_readable(listener.fileno()):
