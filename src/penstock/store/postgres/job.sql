@@ -1,5 +1,7 @@
 -- A batch of ids is one array, and a state beside it is written `state || ''`. With a join, or with the bare state, the
 -- planner may choose to read the index of all jobs in that state: the shorter way while the table is empty, and kept.
+-- Where each id brings values of its own, they are looked up in an object of all of them; where rows are only read or
+-- locked, they are looked up one by one (LATERAL, and OFFSET 0 or a lock, which keep it from becoming a join).
 
 -- name: fence
 -- Which of these attempts still own their job. Everything an attempt writes goes through this.
@@ -20,9 +22,9 @@ FROM penstock.job
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'running' AND worker = %(worker)s;
 
 -- name: note_flushes
-UPDATE penstock.job SET flushes = (f ->> 1)::integer
-FROM jsonb_array_elements(%(flushes)s::jsonb) AS f
-WHERE job.id = (f ->> 0)::bigint;
+WITH f AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v -> 1) AS by_id FROM jsonb_array_elements(%(flushes)s::jsonb) AS v)
+UPDATE penstock.job SET flushes = ((SELECT by_id FROM f) ->> id::text)::integer
+WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM f)) AS k));
 
 -- name: succeed_if_running
 -- The fence, the move and the journal in one: answers with the jobs that were still this worker's.
@@ -37,13 +39,15 @@ WITH ended AS (
 SELECT id, run_id, source_id, stage, attempt, flushes FROM ended;
 
 -- name: settle_if_running
+WITH e AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v) AS by_id FROM jsonb_array_elements(%(ends)s::jsonb) AS v)
 UPDATE penstock.job
-SET state = e ->> 2,
-  due_at = CASE WHEN e ->> 2 = 'waiting' THEN %(now)s + (e ->> 3)::double precision END,
-  tries = tries + (e ->> 4)::integer, throttles = throttles + (e ->> 5)::integer,
-  is_resumed = (e ->> 2 = 'queued'), worker = NULL, at = %(now)s
-FROM jsonb_array_elements(%(ends)s::jsonb) AS e
-WHERE job.id = (e ->> 0)::bigint AND job.attempt = (e ->> 1)::integer AND job.state || '' = 'running';
+SET worker = NULL, at = %(now)s, (state, due_at, tries, throttles, is_resumed) = (
+  SELECT own ->> 2, CASE WHEN own ->> 2 = 'waiting' THEN %(now)s + (own ->> 3)::double precision END,
+    job.tries + (own ->> 4)::integer, job.throttles + (own ->> 5)::integer, own ->> 2 = 'queued'
+  FROM (SELECT (SELECT by_id FROM e) -> job.id::text AS own OFFSET 0) AS x
+)
+WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM e)) AS k))
+  AND attempt = ((SELECT by_id FROM e) -> id::text ->> 1)::integer AND state || '' = 'running';
 
 -- name: add_jobs
 -- A known key keeps the job it has, in whatever state: enqueueing never resets anything.
@@ -211,9 +215,9 @@ RETURNING run_id, source_id, stage, attempt;
 -- name: cancel_running_of_run
 -- What somebody is settling at this moment is left to the sweep: waiting for it here could be waiting in a circle.
 UPDATE penstock.job SET state = 'cancelled', worker = NULL, at = %(now)s
-WHERE id IN (
+WHERE id = ANY (ARRAY(
   SELECT id FROM penstock.job WHERE state = 'running' AND run_id = %(run_id)s FOR NO KEY UPDATE SKIP LOCKED
-)
+))
 RETURNING id, stage, attempt;
 
 -- name: unswept_run
@@ -246,17 +250,17 @@ RETURNING run_id, source_id, stage, attempt;
 
 -- name: retry_quarantined_of_run
 UPDATE penstock.job SET state = 'queued', tries = 0, throttles = 0, deaths = 0, is_resumed = false, at = %(now)s
-WHERE id IN (
+WHERE id = ANY (ARRAY(
   SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND state = 'quarantined'
   LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
-)
+))
 RETURNING id, stage, attempt;
 
 -- name: job_state
 SELECT state, run_id FROM penstock.job WHERE id = %(id)s FOR NO KEY UPDATE;
 
 -- name: run_state_of_job
-SELECT run.state FROM penstock.job JOIN penstock.run ON run.id = job.run_id WHERE job.id = %(id)s;
+SELECT state FROM penstock.run WHERE id = (SELECT run_id FROM penstock.job WHERE id = %(id)s);
 
 -- name: find_jobs
 SELECT coalesce(json_agg(f.id ORDER BY f.id), '[]')::text FROM (
@@ -287,9 +291,12 @@ SELECT coalesce(json_agg(json_build_object(
   'worker', j.worker, 'at', j.at, 'due_at', j.due_at, 'error', f.error, 'kind', f.kind
 ) ORDER BY c.n), '[]')::text
 FROM jsonb_array_elements(%(ids)s::jsonb) WITH ORDINALITY AS c(v, n)
-JOIN penstock.job AS j ON j.id = c.v::bigint
+CROSS JOIN LATERAL (
+  SELECT id, run_id, source_id, stage, unit, key, state, attempt, tries, throttles, deaths, worker, at, due_at
+  FROM penstock.job WHERE id = c.v::bigint OFFSET 0
+) AS j
 JOIN penstock.source AS s ON s.id = j.source_id
-LEFT JOIN penstock.job_failure AS f ON f.job_id = j.id;
+LEFT JOIN LATERAL (SELECT error, kind FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f ON true;
 
 -- name: startable
 SELECT 1 FROM penstock.run AS r

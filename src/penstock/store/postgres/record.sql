@@ -3,22 +3,30 @@
 SELECT coalesce(json_agg(json_build_array(p.collection, p.key, p.id, p.version, p.data, p.score)), '[]')::text
 FROM (
   SELECT r.collection, r.key, r.id, r.version, r.data, r.score
-  FROM jsonb_array_elements(%(keys)s::jsonb) AS k
-  JOIN penstock.record AS r ON r.collection = k ->> 0 AND r.key = k ->> 1
-  ORDER BY r.collection, r.key FOR NO KEY UPDATE OF r
+  FROM (
+    SELECT v ->> 0 AS collection, v ->> 1 AS key FROM jsonb_array_elements(%(keys)s::jsonb) AS v
+    ORDER BY (v ->> 0) COLLATE "C", (v ->> 1) COLLATE "C"
+  ) AS k
+  CROSS JOIN LATERAL (
+    SELECT collection, key, id, version, data, score FROM penstock.record
+    WHERE collection = k.collection AND key = k.key FOR NO KEY UPDATE
+  ) AS r
 ) AS p;
 
 -- name: keep_versions
 INSERT INTO penstock.record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at)
-SELECT r.id, r.version, r.data, r.score, r.source_id, r.run_id, r.snapshot_id, r.pipeline_version, r.updated_at, %(now)s
-FROM jsonb_array_elements(%(ids)s::jsonb) AS c JOIN penstock.record AS r ON r.id = c::bigint;
+SELECT id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, %(now)s
+FROM penstock.record WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: update_records
+WITH u AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v) AS by_id FROM jsonb_array_elements(%(updates)s::jsonb) AS v)
 UPDATE penstock.record
-SET version = (u ->> 1)::bigint, data = u ->> 2, score = (u ->> 3)::double precision, source_id = (u ->> 4)::bigint,
-  run_id = (u ->> 5)::bigint, snapshot_id = (u ->> 6)::bigint, pipeline_version = u ->> 7, updated_at = %(now)s
-FROM jsonb_array_elements(%(updates)s::jsonb) AS u
-WHERE record.id = (u ->> 0)::bigint;
+SET updated_at = %(now)s, (version, data, score, source_id, run_id, snapshot_id, pipeline_version) = (
+  SELECT (own ->> 1)::bigint, own ->> 2, (own ->> 3)::double precision, (own ->> 4)::bigint, (own ->> 5)::bigint,
+    (own ->> 6)::bigint, own ->> 7
+  FROM (SELECT (SELECT by_id FROM u) -> record.id::text AS own OFFSET 0) AS x
+)
+WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM u)) AS k));
 
 -- name: insert_records
 -- One that somebody else has inserted meanwhile is left as it is, and missing from the count.
@@ -38,7 +46,7 @@ SELECT name, sum(records)::bigint FROM penstock.collection GROUP BY name ORDER B
 
 -- name: pipeline_versions
 SELECT coalesce(json_object_agg(id, pipeline_version), '{}')::text
-FROM penstock.run WHERE id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: records
 SELECT coalesce(json_agg(json_build_object(
@@ -60,9 +68,9 @@ FROM (
   SELECT version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at
   FROM penstock.record WHERE collection = %(collection)s AND key = %(key)s
   UNION ALL
-  SELECT h.version, h.data, h.score, h.source_id, h.run_id, h.snapshot_id, h.pipeline_version, h.updated_at
-  FROM penstock.record_version AS h JOIN penstock.record AS r ON r.id = h.record_id
-  WHERE r.collection = %(collection)s AND r.key = %(key)s
+  SELECT version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at
+  FROM penstock.record_version
+  WHERE record_id = (SELECT id FROM penstock.record WHERE collection = %(collection)s AND key = %(key)s)
 ) AS v
 JOIN penstock.source AS s ON s.id = v.source_id;
 

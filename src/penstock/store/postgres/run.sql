@@ -34,8 +34,11 @@ FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
 -- name: runs_with_a_closed_stage
 SELECT coalesce(json_agg(DISTINCT g.run_id), '[]')::text
 FROM jsonb_array_elements(%(touched)s::jsonb) AS t
-JOIN penstock.stage_count AS g ON g.run_id = (t ->> 0)::bigint AND g.stage = t ->> 1
-WHERE g.queued + g.running + g.waiting + g.held = 0;
+CROSS JOIN LATERAL (
+  SELECT run_id, queued + running + waiting + held AS open
+  FROM penstock.stage_count WHERE run_id = (t ->> 0)::bigint AND stage = t ->> 1 OFFSET 0
+) AS g
+WHERE g.open = 0;
 
 -- name: run_to_advance
 SELECT json_build_object(
@@ -49,7 +52,7 @@ WHERE r.id = %(run_id)s AND r.state IN ('queued', 'running', 'paused');
 
 -- name: begin_runs
 UPDATE penstock.run SET state = 'running', started_at = %(now)s
-WHERE id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x) AND state = 'queued'
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state = 'queued'
 RETURNING id, source_id;
 
 -- name: end_run_if_active

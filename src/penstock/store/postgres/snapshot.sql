@@ -17,16 +17,18 @@ ON CONFLICT (id) DO NOTHING;
 -- name: snapshot_of_job
 SELECT json_build_object('id', s.id, 'url', s.url, 'status', s.status, 'headers', s.headers::json, 'fetched_at', s.fetched_at,
   'hash', s.hash, 'segment', p.segment, 'offset', p."offset", 'length', p.length)::text
-FROM penstock.snapshot AS s JOIN penstock.payload AS p ON p.hash = s.hash
+FROM penstock.snapshot AS s
+CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p
 WHERE s.job_id = %(job_id)s AND s.url = %(url)s ORDER BY s.id DESC LIMIT 1;
 
 -- name: last_snapshot
 SELECT json_build_object('id', s.id, 'url', s.url, 'status', s.status, 'headers', s.headers::json, 'fetched_at', s.fetched_at,
   'hash', s.hash, 'segment', p.segment, 'offset', p."offset", 'length', p.length)::text
-FROM penstock.snapshot AS s JOIN penstock.payload AS p ON p.hash = s.hash
+FROM penstock.snapshot AS s
+CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p
 WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s ORDER BY s.id DESC LIMIT 1;
 
 -- name: places
 SELECT coalesce(json_object_agg(p.hash, json_build_array(p.segment, p."offset", p.length)), '{}')::text
 FROM penstock.payload AS p
-WHERE p.hash IN (SELECT h #>> '{}' FROM jsonb_array_elements(%(hashes)s::jsonb) AS h);
+WHERE p.hash = ANY (ARRAY(SELECT jsonb_array_elements_text(%(hashes)s::jsonb)));

@@ -1,27 +1,28 @@
 -- name: old_jobs
 -- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
 SELECT coalesce(json_agg(o.id), '[]')::text FROM (
-  SELECT job.id FROM penstock.run JOIN penstock.job ON job.run_id = run.id
-  WHERE run.finished_at < %(before)s AND job.state IN ('succeeded', 'skipped', 'cancelled')
-  LIMIT %(limit)s FOR UPDATE OF job SKIP LOCKED
+  SELECT j.id FROM penstock.run AS r
+  CROSS JOIN LATERAL (
+    SELECT id FROM penstock.job WHERE run_id = r.id AND state IN ('succeeded', 'skipped', 'cancelled')
+    LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+  ) AS j
+  WHERE r.finished_at < %(before)s LIMIT %(limit)s
 ) AS o;
 
 -- name: drop_jobs
-DELETE FROM penstock.job WHERE id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+DELETE FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: drop_items
-DELETE FROM penstock.job_item WHERE job_id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+DELETE FROM penstock.job_item WHERE job_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: drop_failures
-DELETE FROM penstock.job_failure WHERE job_id IN (SELECT x::bigint FROM jsonb_array_elements(%(ids)s::jsonb) AS x);
+DELETE FROM penstock.job_failure WHERE job_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: drop_events
--- The journal is in the order of time, but for moments: where the first young line is, the old ones end.
-DELETE FROM penstock.event WHERE id IN (
-  SELECT id FROM penstock.event
-  WHERE id < coalesce((SELECT id FROM penstock.event WHERE at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
-  ORDER BY id LIMIT %(limit)s
-);
+-- The journal is in the order of time, but for moments: the old lines are the first ones.
+DELETE FROM penstock.event WHERE id = ANY (ARRAY(
+  SELECT id FROM (SELECT id, at FROM penstock.event ORDER BY id LIMIT %(limit)s) AS oldest WHERE at < %(before)s
+));
 
 -- name: drop_versions
 -- Counted from when it was superseded: the version before today's change may be years old and is still wanted.
@@ -32,14 +33,14 @@ DELETE FROM penstock.record_version WHERE ctid = ANY (ARRAY(
 
 -- name: drop_snapshots
 -- What a quarantined job fetched stays: it is the evidence.
-DELETE FROM penstock.snapshot WHERE id IN (
+DELETE FROM penstock.snapshot WHERE id = ANY (ARRAY(
   SELECT s.id FROM penstock.snapshot AS s
   WHERE s.id < coalesce((SELECT id FROM penstock.snapshot WHERE fetched_at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
     AND NOT EXISTS (
       SELECT 1 FROM penstock.job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled')
     )
   ORDER BY s.id LIMIT %(limit)s
-);
+));
 
 -- name: next_segments
 SELECT coalesce(json_agg(segment), '[]')::text FROM (
