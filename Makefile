@@ -34,7 +34,7 @@ format: $(VENV)/.tested ## Format the code and mend what lint can mend
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
 
-bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/benchmarks.md (ARGS=--large)
+bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/benchmarks.md (ARGS=--quick)
 	@$(BENCH)/bin/python -m bench $(ARGS)
 
 torture: $(VENV)/.tested $(VENV)/.pgbouncer ## Run the long tests: every crash point, kills, full disks

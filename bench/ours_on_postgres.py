@@ -30,9 +30,11 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         enqueue_seconds = time.perf_counter() - began
         run_foreground(project, runs, None, print)
         drain_seconds, done = span(project, runs)
+    if done != size["jobs"] + len(runs):
+        raise ValueError(f"{done} of {size['jobs']} jobs and {len(runs)} first ones ended")
     return {
         "seconds": enqueue_seconds + drain_seconds,
-        "done": done - len(runs),
+        "done": size["jobs"],
         "enqueue_seconds": enqueue_seconds,
         "drain_seconds": drain_seconds,
         "rows": rows_per_job(size["store"], size["jobs"]),

@@ -23,9 +23,12 @@ def drain(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     asyncio.run(_defer(size))
     enqueue_seconds = time.perf_counter() - began
     drain_seconds = _work(size)
+    done = _succeeded(size)
+    if done != size["jobs"]:
+        raise ValueError(f"{done} of {size['jobs']} jobs ended")
     return {
         "seconds": enqueue_seconds + drain_seconds,
-        "done": _succeeded(size),
+        "done": done,
         "enqueue_seconds": enqueue_seconds,
         "drain_seconds": drain_seconds,
     }
