@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from tests.journeys.rig import ENVIRONMENT, PENSTOCK, Rig, counting_site, source_of, until
+from tests.journeys.rig import ENVIRONMENT, PENSTOCK, Rig, counting_site, kill, source_of, until
 from tests.journeys.test_many_hosts import stop
 from tests.journeys.versions import later_version, newest, previous_version
 
@@ -156,6 +156,22 @@ def test_new_version_expands_a_file_and_refuses_to_shrink_it_unasked(tmp_path: P
         ]  # fmt: skip
         assert migrated[0]["actor"].startswith("penstock ")
         assert user is None or migrated[1]["actor"] == user
+
+
+def test_supervisor_whose_schema_is_gone_ends_and_says_why(tmp_path: Path, database: str) -> None:
+    """Its worker had just died, so no lease was in the way when the schema shrank."""
+    with Rig(tmp_path, {}, store=database) as rig:
+        up = rig.start("up")
+        pid: int = until(lambda: rig.worker_pid(up), "it works")
+        with psycopg.connect(database) as connection:
+            connection.execute(
+                "INSERT INTO penstock.migration (number, name, contracts, took_s)"
+                " VALUES (99, '0099_gone', 99, 0)"
+            )
+        kill(pid)
+        assert up.wait(timeout=30) == 7
+        assert "schema has moved on" in rig.output(up)
+        assert rig.store.workers() == []
 
 
 def test_empty_database_is_planned_for_and_not_made_by_looking(

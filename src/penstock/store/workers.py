@@ -35,14 +35,22 @@ class Workers:
         about |= {"schema": self._db.schema, "lease_s": LEASE_S}
         with self._db.writing() as now:
             if not self._db.do("register_if_welcome", id=worker, now=now, **about):
-                raise Refused(
-                    "this database takes no worker of this Penstock: its schema has moved on, or a copy "
-                    "is being put into it",
-                    "penstock db migrate --plan tells more; upgrade Penstock, or finish the copy",
-                )
+                raise self._unwelcome()
             ledger = Ledger(self._db, now)
             ledger.journal("worker.started", actor=worker)
             ledger.write()
+
+    def _unwelcome(self) -> Refused:
+        origin = self._db.value("unfinished_copy")
+        if origin is None:
+            return Refused(
+                "the database's schema has moved on: this Penstock can't work on it any more",
+                "upgrade Penstock",
+            )
+        return Refused(
+            f"an unfinished copy of {origin} is being put into the database: nobody can work on it",
+            "wait for it, or run the same `penstock db copy` again: it goes on where it was",
+        )
 
     def beat(self, worker: str) -> bool:
         """Renew a worker's lease; False when it was buried and must stop."""
