@@ -1,0 +1,119 @@
+"""Every query of one database has its twin in the other, asked for by the same name with the same values."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.store.queries import split
+
+SOURCE = Path(penstock.__file__).parent
+# A file of what only many writers need.
+ONLY_POSTGRES_FILES = {"contention.sql"}
+# Where one of them has another way to the same end.
+ONLY_SQLITE = {
+    "job.sql": {
+        "last_job_id",  # Postgres has a sequence
+        "claimed",  # Postgres answers with the claim itself
+    },
+    "copy.sql": {
+        "add_last_id",  # Postgres sets its sequences
+        "forget_copy",  # Postgres empties all tables in one statement
+    },
+}
+ONLY_POSTGRES = {"copy.sql": {"identity"}}
+# Which values only one of them needs: {query: (SQLite's, Postgres's)}.
+OTHER_VALUES = {
+    "latest_events": ({"line"}, {"seen"}),  # where a follower begins: a line, or a snapshot
+    "follow_events": (set(), {"seen", "upto"}),
+    "last_ids": (set(), {"tables"}),
+    "succeed_if_running": ({"ends"}, {"ids", "attempt", "worker"}),  # the fence is in it
+    "claim_if_queued": (set(), set()),
+    # SQLite plans by the number of rows; Postgres takes each grant's own.
+    "pick": ({"limit"}, set()),
+    "pick_suspects": ({"limit"}, set()),
+    # Behind what other versions are stepped over, and what was locked is looked at again.
+    "ready_heads": (set(), {"floors", "sources"}),
+    "suspect_heads": (set(), {"sources"}),
+    "running_counts": (set(), {"sources"}),
+    "next_due": (set(), {"after"}),
+    "due": (set(), {"after"}),
+}
+TABLES_OF = re.compile(r"CREATE (?:TABLE|VIEW) penstock\.(\w+)")
+
+
+@cache
+def files(kind: str) -> dict[str, dict[str, str]]:
+    """The queries of each file, without their comments."""
+    found = {}
+    for path in sorted((SOURCE / "store" / kind).glob("*.sql")):
+        found[path.name] = {name: bare(text) for name, text in split(path.read_text("utf-8"))}
+    return found
+
+
+def bare(text: str) -> str:
+    return re.sub(r"--[^\n]*", "", text)
+
+
+@cache
+def code() -> str:
+    return "\n".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py"))
+
+
+POSTGRES = {name: text for queries in files("postgres").values() for name, text in queries.items()}
+SQLITE = {name: text for queries in files("sqlite").values() for name, text in queries.items()}
+BOTH = sorted(set(POSTGRES) & set(SQLITE))
+
+
+def test_both_have_the_same_files() -> None:
+    assert set(files("postgres")) == set(files("sqlite")) | ONLY_POSTGRES_FILES
+
+
+@pytest.mark.parametrize("file", sorted(files("sqlite")))
+def test_twins_stand_in_files_of_the_same_name(file: str) -> None:
+    sqlite, postgres = set(files("sqlite")[file]), set(files("postgres")[file])
+
+    assert sqlite - postgres == ONLY_SQLITE.get(file, set())
+    assert postgres - sqlite == ONLY_POSTGRES.get(file, set())
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_twins_take_the_same_values(name: str) -> None:
+    sqlite = set(re.findall(r"(?<![:\w]):([a-z_]+)", SQLITE[name]))
+    postgres = set(re.findall(r"%\(([a-z_]+)\)s", POSTGRES[name]))
+
+    assert (sqlite - postgres, postgres - sqlite) == OTHER_VALUES.get(name, (set(), set()))
+
+
+def test_exceptions_are_of_queries_that_there_are() -> None:
+    assert set(OTHER_VALUES) <= set(BOTH)
+
+
+@pytest.mark.parametrize("name", sorted({*POSTGRES, *SQLITE}))
+def test_every_query_is_asked_for(name: str) -> None:
+    assert f'"{name}"' in code()
+
+
+@pytest.mark.parametrize("name", sorted(POSTGRES))
+def test_postgres_reads_columns_by_name(name: str) -> None:
+    """A column that a later version adds must change nothing for the statements of this one."""
+    assert re.findall(r"(?i)\b(?:SELECT|RETURNING)\s+(?:\w+\.)?\*", POSTGRES[name]) == []
+
+
+@pytest.mark.parametrize("name", sorted(POSTGRES))
+def test_postgres_names_the_schema_of_every_table(name: str) -> None:
+    """A pooler's session may have any search_path."""
+    text = re.sub(r"'[^']*'", "''", POSTGRES[name])
+    named = re.findall(r"(?i)\b(?:FROM|JOIN|INTO|UPDATE|TABLE|ONLY)\s+(\w+)\b(?!\s*[.(])", text)
+
+    assert [word for word in named if word in tables()] == []
+
+
+@cache
+def tables() -> frozenset[str]:
+    migrations = (SOURCE / "store" / "postgres" / "migrations").glob("*.sql")
+    return frozenset(name for path in migrations for name in TABLES_OF.findall(path.read_text()))
