@@ -427,12 +427,13 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
                 f"{place} takes no writes: it is a standby, or read-only",
                 "name the primary server in `store:`",
             )
+        # As good as away: whoever works waits and tries again, and none of it is given up.
         case e.DeadlockDetected() | e.SerializationFailure():
-            return StoreError(f"got in others' way at {place}", "it is tried again")
+            return StoreUnreachable(f"got in others' way at {place}", "try again")
         case e.LockNotAvailable():
-            return StoreError(f"waited {LOCK_S:.0f} s for a lock at {place}", "it is tried again")
+            return StoreUnreachable(f"waited {LOCK_S:.0f} s for a lock at {place}", "try again")
         case e.QueryCanceled():
-            return StoreError(f"{place} took longer than {STATEMENT_S:.0f} s", "it is tried again")
+            return StoreUnreachable(f"{place} took longer than {STATEMENT_S:.0f} s", "try again")
         case e.UndefinedTable() | e.UndefinedColumn() | e.InvalidSchemaName():
             return StoreError(
                 f"{place} has another schema than this Penstock needs ({said})",
