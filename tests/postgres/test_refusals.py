@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,12 +16,15 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.store.postgres import connection
+from penstock.store.postgres import database as database_module
 from penstock.store.postgres.connection import OLDEST, Connection
 from penstock.store.postgres.store import PostgresStore
-from tests.journeys.rig import Rig, counting_site, source_of, until
+from tests.journeys import rig as rigs
+from tests.journeys.rig import Rig, counting_site, source_of
 from tests.postgres.crowd import ask
 from tests.postgres.ports import free_port
 from tests.postgres.server import PASSWORD, Server
+from tests.postgres.workspace import until
 
 CLOCK = SystemClock()
 WRONG = "open sesame/and@more"
@@ -94,16 +98,16 @@ def test_who_becomes_a_standby_under_a_store_is_told_apart_from_one_that_is_gone
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    rigs: list[Rig] = []
+    made: list[Rig] = []
 
     def run(url: str, *words: str) -> Any:
-        folder = tmp_path / str(len(rigs))
+        folder = tmp_path / str(len(made))
         folder.mkdir()
-        rigs.append(Rig(folder, NOBODYS, store=url))
-        return rigs[-1].penstock(*words)
+        made.append(Rig(folder, NOBODYS, store=url))
+        return made[-1].penstock(*words)
 
     yield run
-    for rig in rigs:
+    for rig in made:
         rig.close()
 
 
@@ -145,7 +149,7 @@ def test_who_may_not_make_a_schema_is_told_so(
     assert_refused(done, "not allowed", "grant it")
 
 
-@pytest.mark.parametrize("command", [("status",), ("run", "shop"), ("db", "check")])
+@pytest.mark.parametrize("command", [("status",), ("run", "shop"), ("db", "check")], ids=" ".join)
 def test_port_where_nobody_listens_is_unreachable(
     commands: Callable[..., Any], command: tuple[str, ...]
 ) -> None:
@@ -185,13 +189,13 @@ def test_password_is_nowhere_to_be_seen(tmp_path: Path, own_postgres: Server) ->
     with counting_site() as site, Rig(tmp_path, {"shop": source_of(site, 20)}, store=url) as rig:
         [run_id] = rig.enqueue("shop")
         up = rig.start("up")
-        until(lambda: rig.run(run_id).is_ended, "the run has ended")
+        rigs.until(lambda: rig.run(run_id).is_ended, "the run has ended")
         lines = command_lines(rig)
         assert len(lines) >= 2, "the supervisor's and the worker's"
         own_postgres.restart_immediate()
         rig.store.reopen()
         [again] = rig.enqueue("shop")
-        until(lambda: rig.run(again).is_ended, "the next run has ended")
+        rigs.until(lambda: rig.run(again).is_ended, "the next run has ended")
         shown = [
             rig.penstock(*words)
             for words in (
@@ -225,3 +229,39 @@ def everything_in(url: str) -> list[str]:
         for (table,) in tables
         for (row,) in ask(url, f"SELECT t::text FROM penstock.{table} AS t")
     ]
+
+
+# Servers that are only busy.
+
+
+def test_lock_that_is_held_for_long_is_waited_for_and_not_given_up(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that meets it at its start is started again; another error would end its supervisor."""
+    begin = database_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 100")
+    monkeypatch.setattr(database_module, "BEGIN", begin)
+    with closing(PostgresStore(database, CLOCK)) as store, psycopg.connect(database) as holding:
+        holding.execute("LOCK TABLE penstock.source IN EXCLUSIVE MODE")
+        with pytest.raises(StoreUnreachable, match="for a lock"):
+            store.ensure_sources(["shop"])
+        holding.rollback()
+        assert store.ensure_sources(["shop"])
+
+
+def test_statement_that_a_person_cancels_is_tried_again(database: str) -> None:
+    with closing(PostgresStore(database, CLOCK)) as store, psycopg.connect(database) as holding:
+        holding.execute("LOCK TABLE penstock.source IN EXCLUSIVE MODE")
+        cancelled = threading.Thread(
+            target=lambda: until("somebody waits", lambda: cancel(database))
+        )
+        cancelled.start()
+        with pytest.raises(StoreUnreachable):
+            store.ensure_sources(["shop"])
+        cancelled.join()
+        holding.rollback()
+        assert store.ensure_sources(["shop"])
+
+
+def cancel(url: str) -> bool:
+    waiting = "datname = current_database() AND wait_event_type = 'Lock'"
+    return bool(ask(url, f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {waiting}"))
