@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
+from penstock.cli import main
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK, Rig, counting_site, kill, source_of, until
 from tests.journeys.test_many_hosts import stop
 from tests.journeys.versions import later_version, newest, previous_version
+from tests.postgres.server import Server
 
 NEWEST = newest()
 EXPANDS = """-- expands
@@ -172,6 +175,28 @@ def test_supervisor_whose_schema_is_gone_ends_and_says_why(tmp_path: Path, datab
         assert up.wait(timeout=30) == 7
         assert "schema has moved on" in rig.output(up)
         assert rig.store.workers() == []
+
+
+def test_index_that_was_left_half_made_is_shown_and_dropped(
+    tmp_path: Path, postgres: Server, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "penstock.yaml").write_text(f"project: x\nstore: {database}\n")
+    here = ["--project", str(tmp_path)]
+    assert main(["db", "check", *here]) == 0
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE INDEX event_kind_ccnew ON penstock.event (kind)")
+    spoil = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'penstock.event_kind_ccnew'::regclass"
+    postgres.admin(spoil, database.rpartition("/")[2])
+
+    assert main(["db", "check", *here]) == 5
+    assert (
+        "index event_kind_ccnew was left half made: penstock db migrate" in capsys.readouterr().out
+    )
+    assert main(["db", "migrate", "--plan", *here]) == 0
+    assert "index event_kind_ccnew was left half made, and will be" in capsys.readouterr().out
+    assert main(["db", "migrate", "--yes", *here]) == 0
+    assert "index event_kind_ccnew was left half made, and is dropped" in capsys.readouterr().out
+    assert main(["db", "check", *here]) == 0
 
 
 def test_empty_database_is_planned_for_and_not_made_by_looking(

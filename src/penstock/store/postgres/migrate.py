@@ -114,9 +114,10 @@ class Migrating:
         """Make a schema where there is none, and expand an old one; anything else is refused."""
         state = self.state()
         refuse_newer(self._place, state, newest())
-        refuse_unasked(self._place, pending(migrations(PACKAGE), state), state)
-        for _ in self.migrate(f"penstock {__version__}", ""):
-            pass
+        missing = pending(migrations(PACKAGE), state)
+        refuse_unasked(self._place, missing, state)
+        if missing:
+            list(self.migrate(f"penstock {__version__}", ""))
 
     def plan(self) -> Plan:
         state = self.state()

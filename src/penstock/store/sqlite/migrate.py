@@ -52,8 +52,7 @@ def ensure_schema(connection: apsw.Connection, place: str, clock: Clock) -> None
     state = state_of(connection)
     refuse_newer(place, state, newest())
     refuse_unasked(place, pending(migrations(PACKAGE), state), state)
-    for _ in migrate(connection, clock, f"penstock {__version__}", ""):
-        pass
+    list(migrate(connection, clock, f"penstock {__version__}", ""))
 
 
 def plan(connection: apsw.Connection, clock: Clock) -> Plan:
