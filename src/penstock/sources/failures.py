@@ -63,14 +63,18 @@ class AddressRefused(Refusal):
 class HostClosed(FetchError):
     """The host asked for a pause; `delay_s` from now it may be asked again."""
 
+    _words = "{host} is closed for {delay_s:.0f} s"
+
     def __init__(self, host: str, delay_s: float, url: str = "", status: int | None = None) -> None:
-        super().__init__(f"{host} is closed for {delay_s:.0f} s", url, status)
+        super().__init__(self._words.format(host=host, delay_s=delay_s), url, status)
         self.host = host
         self.delay_s = delay_s
 
 
 class Paced(HostClosed):
     """The source's own rate has no room soon; nobody else is concerned."""
+
+    _words = "no room in the rate for another request to {host} for {delay_s:.0f} s"
 
 
 def safe_url(url: str) -> str:
