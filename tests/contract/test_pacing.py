@@ -123,6 +123,16 @@ def test_pages_of_a_source_without_a_place_soon_are_not_claimed(world: World) ->
     assert world.claim() == []
 
 
+def test_closed_hosts_are_known_to_all_and_never_opened_early(world: World) -> None:
+    now = world.clock.now()
+    world.store.close_hosts({"b.org": 10.0, "a.org": 60.0})
+    world.store.close_hosts({"a.org": 5.0})
+    with closing(world.kind.open(world.path, world.clock)) as another:
+        assert another.closed_hosts() == {"a.org": now + 60, "b.org": now + 10}
+    world.clock.advance(10)
+    assert world.store.closed_hosts() == {"a.org": now + 60}
+
+
 def shuffled(seed: int, keys: list[str], rate: float) -> list[Want]:
     found = [Want(key, rate) for key in keys]
     random.Random(seed).shuffle(found)

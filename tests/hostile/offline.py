@@ -63,11 +63,15 @@ class FakeDoor:
 
     clock: FakeClock = field(default_factory=FakeClock)
     next_at: dict[str, float] = field(default_factory=dict)
+    closed: dict[str, float] = field(default_factory=dict)
 
     async def ask(self, want: Want) -> Verdict:
         places = give_places([want], self.next_at, self.clock.now())
         self.next_at |= places.next_at
         return places.verdicts[0]
+
+    def close(self, host: str, for_s: float) -> None:
+        self.closed[host] = for_s
 
 
 def a_fetcher(network: FakeNetwork, clock: FakeClock | None = None) -> Fetcher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import traceback
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from penstock.settings import FetchPolicy
 from penstock.sources.fetch import (
     AddressRefused,
     Disallowed,
+    Fetcher,
     FetchError,
     HostClosed,
     Paced,
@@ -20,7 +22,7 @@ from penstock.sources.fetch import (
 from penstock.sources.network import RawResponse, Request
 from penstock.sources.retry_after import retry_after_s
 from tests.hostile.loopback import in_loop
-from tests.hostile.offline import FakeClock, FakeNetwork, a_fetcher, raw
+from tests.hostile.offline import FakeClock, FakeDoor, FakeNetwork, a_fetcher, raw
 
 PLAIN = FetchPolicy(robots=False)
 SECRET = "hunter2-canary"
@@ -283,9 +285,11 @@ def test_retry_after_is_read_in_all_its_forms(header: str, delay_s: float | None
 async def test_a_host_that_asks_for_a_pause_is_closed_for_everyone(status: int) -> None:
     clock, network = FakeClock(), FakeNetwork()
     network.answers = {HERE: raw(status, retry_after="120"), "https://shop.example/b": raw()}
-    fetcher = a_fetcher(network, clock)
+    door = FakeDoor(clock)
+    fetcher = Fetcher(network, clock, random.Random(7), door)
     with pytest.raises(HostClosed) as closed:
         await fetcher.fetch(HERE, PLAIN)
+    assert door.closed == {"shop.example": 120.0}
     assert (closed.value.host, closed.value.delay_s) == ("shop.example", 120.0)
     assert (closed.value.status, closed.value.is_permanent) == (status, False)
     assert fetcher.closed_until("shop.example") == clock.now() + 120.0

@@ -63,7 +63,7 @@ class Rig:
             try:
                 return await work()
             finally:
-                self.pacing.close()
+                self.pacing.stop()
 
         with closing(VirtualLoop(self.clock)) as loop:
             return loop.run_until_complete(to_the_end())
@@ -135,6 +135,18 @@ def test_connection_that_met_a_disk_error_is_opened_anew(rig: Rig) -> None:
     rig.store.errors = [StoreIoError("the disk reported an error")]
     assert rig.run(lambda: rig.ask(1)) == [(0, "")]
     assert rig.store.reopened == 1
+
+
+def test_a_closed_host_is_told_soon_and_without_waiting_for_it(rig: Rig) -> None:
+    rig.store.errors = [StoreError("away")]
+
+    async def told() -> list[tuple[float, str]]:
+        rig.pacing.close("acme.com", 30.0)
+        rig.pacing.close("acme.com", 20.0)
+        return await rig.ask(1)
+
+    assert rig.run(told) == [(0, "")]
+    assert rig.store.closed_hosts() == {"acme.com": pytest.approx(rig.clock.now() + 30, abs=1.1)}
 
 
 def test_damage_is_left_to_the_turn_that_meets_it_too(rig: Rig) -> None:

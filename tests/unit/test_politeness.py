@@ -25,6 +25,7 @@ PIPELINES = """
 import asyncio
 
 from penstock import Pipeline
+from penstock.sources.failures import FetchError
 
 pages = Pipeline("pages")
 
@@ -47,6 +48,19 @@ crawl = Pipeline("crawl")
 async def walk(ctx):
     for number in range(ctx.params["pages"]):
         await ctx.fetch(f"https://shop.example/{ctx.source.key}/{number}")
+        await asyncio.sleep(0.2)
+
+
+patient = Pipeline("patient")
+
+
+@patient.step(unit="run")
+async def walk_on(ctx):
+    for number in range(ctx.params["pages"]):
+        try:
+            await ctx.fetch(f"https://shop.example/{ctx.source.key}/{number}")
+        except FetchError:
+            ctx.note("another time")
         await asyncio.sleep(0.2)
 """
 # A worker that is busy looks at what others have closed about once a second.
@@ -201,4 +215,17 @@ def test_attempt_of_many_requests_learns_that_another_closed_its_host(tmp_path: 
     assert max(late) < 5 + KNOWN_WITHIN_S
     throttled = [event for event in journal(project) if event.kind == "job.throttled"]
     assert len(throttled) == 2
+    project.close()
+
+
+def test_step_that_bears_with_a_closed_host_does_not_keep_it_to_itself(tmp_path: Path) -> None:
+    """Its attempt goes on and succeeds, so its end says nothing of the host."""
+    site = Site(VirtualClock(), 5.0, 65.0, tells_one_source=True, told="a")
+    sources = {"a": source("patient", 60), "b": source("crawl", 60)}
+    project = two_workers(tmp_path / "project", site, sources, slots=1)
+
+    assert len(site.pairs_before(5.0)) == 2
+    assert max(at for at in site.times("b") if at < 65) < 5 + KNOWN_WITHIN_S
+    throttled = [event.source for event in journal(project) if event.kind == "job.throttled"]
+    assert throttled == ["b"]
     project.close()

@@ -26,6 +26,7 @@ class Pacing:
         self._store = store
         self._calls = calls
         self._asked: list[_Asked] = []
+        self._closings: dict[str, float] = {}
         self._asking: asyncio.Task[None] | None = None
         self.trouble: Trouble | None = None
 
@@ -35,46 +36,57 @@ class Pacing:
         Nothing goes out that the store did not give a place. While it can't be asked, requests wait as
         long as they would for a place, and are then told to come back.
         """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Verdict] = loop.create_future()
+        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._asked.append((want, answer))
-        if self._asking is None or self._asking.done():
-            self._asking = loop.create_task(self._ask_all())
+        self._begin()
         try:
             async with asyncio.timeout(LONGEST_WAIT_S):
                 return await answer
         except TimeoutError:
             return Verdict(LONGEST_WAIT_S, "store")
 
-    def close(self) -> None:
+    def close(self, host: str, for_s: float) -> None:
+        """Tell all workers of all hosts that this one asked to be left alone."""
+        self._closings[host] = max(for_s, self._closings.get(host, 0.0))
+        self._begin()
+
+    def stop(self) -> None:
         if self._asking is not None:
             self._asking.cancel()
 
+    def _begin(self) -> None:
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.get_running_loop().create_task(self._ask_all())
+
     async def _ask_all(self) -> None:
-        while batch := self._take():
+        while (batch := self._waiting()) or self._closings:
+            closings, self._closings = self._closings, {}
+            self._asked = []
             try:
-                await self._ask_for(batch)
+                await self._ask_for(batch, closings)
             except StoreError as error:
                 self._asked = [*batch, *self._asked]
+                self._closings = closings | self._closings
                 await asyncio.sleep(self._wait_s(error))
 
-    def _take(self) -> list[_Asked]:
+    def _waiting(self) -> list[_Asked]:
         """Who waits for an answer; who was cancelled or gave up needs no place any more."""
-        asked, self._asked = self._asked, []
-        return [(want, answer) for want, answer in asked if not answer.done()]
+        return [(want, answer) for want, answer in self._asked if not answer.done()]
 
-    async def _ask_for(self, batch: list[_Asked]) -> None:
+    async def _ask_for(self, batch: list[_Asked], closings: dict[str, float]) -> None:
         wants = [want for want, _ in batch]
-        verdicts = await self._calls(lambda: self._reserve(wants))
+        verdicts = await self._calls(lambda: self._exchange(wants, closings))
         for (_, answer), verdict in zip(batch, verdicts, strict=True):
             if not answer.done():
                 answer.set_result(verdict)
 
-    def _reserve(self, wants: list[Want]) -> list[Verdict]:
-        """In the store's thread: one transaction."""
+    def _exchange(self, wants: list[Want], closings: dict[str, float]) -> list[Verdict]:
+        """In the store's thread."""
         if self.trouble is not None:
             self.trouble.mend()
-        return self._store.reserve_places(wants)
+        if closings:
+            self._store.close_hosts(closings)
+        return self._store.reserve_places(wants) if wants else []
 
     def _wait_s(self, error: StoreError) -> float:
         # What can't be waited for ends the worker: its next turn meets it too.

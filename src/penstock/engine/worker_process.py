@@ -153,7 +153,7 @@ def build_worker(
         await children.close()
         threads.close()
         keeper.close()
-        pacing.close()
+        pacing.stop()
         for thread in (calls, keeping, reading):
             thread.close()
         snapshots.close()

@@ -1,4 +1,4 @@
-"""The door: what every request with a rate asks before it goes out."""
+"""The door: what requests ask before they go out, and where they tell what others must know."""
 
 from __future__ import annotations
 
@@ -10,4 +10,10 @@ from penstock.gates.rates import Verdict, Want
 class Door(Protocol):
     """Knows what all workers of all hosts send; the caller waits, this only answers."""
 
-    async def ask(self, want: Want) -> Verdict: ...
+    async def ask(self, want: Want) -> Verdict:
+        """May this request go out, and when?"""
+        ...
+
+    def close(self, host: str, for_s: float) -> None:
+        """This host asked to be left alone: tell the others, soon."""
+        ...

@@ -146,6 +146,8 @@ class Fetcher:
         if raw.status in _CLOSING:
             delay_s = self._delay_s(raw.headers.get("retry-after", ""))
             self.close_host(target.host_key, self._clock.now() + delay_s)
+            # Here and not where the attempt ends: a step may catch the error, and go on.
+            self._door.close(target.host_key, delay_s)
             return HostClosed(target.host_key, delay_s, target.text, raw.status)
         is_permanent = raw.status < 500 and raw.status not in _TRANSIENT
         kind: Kind | None = "auth" if raw.status in _AUTH else None

@@ -1,15 +1,15 @@
-"""Pacing: the places in time that requests are given, one after another, over all workers of all hosts."""
+"""Pacing: when requests may go out, and where to none may, for all workers of all hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.gates.rates import Verdict, Want, give_places
 from penstock.store.database import Database, to_json
 
 
 class Pacing:
-    """The verb of the door that every request passes before it goes out."""
+    """The verbs of the door that every request passes before it goes out."""
 
     _db: Database
 
@@ -25,6 +25,13 @@ class Pacing:
             with self._db.writing():
                 self._db.do("add_paces", keys=keys)
         return verdicts
+
+    def close_hosts(self, closings: Mapping[str, float]) -> None:
+        """These hosts asked to be left alone for so many seconds; never shortens a closure."""
+        with self._db.writing() as now:
+            for host, for_s in sorted(closings.items()):
+                reason = f"{host} asked to wait {for_s:.0f} s"
+                self._db.do("close_host", host=host, until=now + for_s, reason=reason)
 
 
 def reserve(db: Database, wants: Sequence[Want], keys: str) -> list[Verdict] | None:
