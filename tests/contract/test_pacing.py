@@ -12,8 +12,9 @@ import pytest
 
 from penstock.gates.lanes import LaneLimits
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.store.postgres.store import PostgresStore
 from penstock.store.store import Capacity
-from penstock.testing import VirtualClock
+from penstock.testing import EPOCH, VirtualClock
 from tests.contract.scenes import World
 
 SHOP = "acme.com"
@@ -103,6 +104,17 @@ def test_a_place_counts_from_when_it_is_given_not_from_when_it_was_asked_for(wor
         assert waits(held_up.reserve_places([want])) == [(0, "")]
 
     assert reserve(world, want) == [(1, "")]
+
+
+def test_hosts_whose_clocks_are_hours_apart_share_one_rate(schema_database: str) -> None:
+    """Only the database's own clock counts, and nobody learns what it shows."""
+    want = Want(SHOP, 1 / 3600)
+    for hours, gate in ((0, ""), (5, "rate"), (-5, "rate")):
+        skewed = VirtualClock(EPOCH + hours * 3600)
+        with closing(PostgresStore(schema_database, skewed)) as store:
+            [verdict] = store.reserve_places([want])
+        assert verdict.gate == gate
+        assert not gate or 3000 < verdict.wait_s <= 3600
 
 
 def test_pages_of_a_source_without_a_place_soon_are_not_claimed(world: World) -> None:
