@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Flush
+from penstock.jobs.outcome import Effects, Flush, Settlement
 from penstock.store.store import Capacity, Kept
 from tests.contract.scenes import (
     Ends,
@@ -319,3 +319,21 @@ def test_snapshots_are_referred_to_in_the_turn_and_equal_content_lies_once(world
     found = world.store.snapshot_of(two.id, f"https://acme.com/{two.id}")
     assert found is not None
     assert (found.segment, found.headers) == ("s1", {"etag": "x"})
+
+
+@pytest.mark.parametrize(
+    "again", [done, quarantined, released], ids=["done", "quarantined", "released"]
+)
+@pytest.mark.parametrize("is_first", [True, False], ids=["before", "after"])
+def test_first_of_two_ends_in_one_turn_counts(
+    world: World, again: Callable[[Claimed], Settlement], is_first: bool
+) -> None:
+    run_id = world.start_with_pages(2)
+    job, _ = world.claim()
+    ends = [done(job), again(job)] if is_first else [again(job), done(job)]
+
+    turn = world.turn("w", *ends)
+
+    assert (turn.settled, turn.lost) == ([job.id], [job.id])
+    assert world.job(job.id).state is ends[0].state
+    assert world.run(run_id).running == 1

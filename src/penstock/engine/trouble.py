@@ -55,6 +55,9 @@ class Trouble:
         if self._must_reopen:
             self._store.reopen()
             self._must_reopen = False
+
+    def regain(self) -> None:
+        """In the store's thread, after a turn was written: what ended has its place, now the reserve."""
         if self.is_full:
             self.is_full = not self._store.reserve.hold()
             if not self.is_full:

@@ -217,7 +217,9 @@ class Worker:
     ) -> Turn:
         """In the store's thread: one transaction."""
         self._trouble.mend()
-        return self._store.turn(self.name, ends, capacity, self._limits, kept)
+        turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
+        self._trouble.regain()
+        return turn
 
     def _capacity(self) -> Capacity:
         if self._is_draining or self._trouble.is_full or self._keeper.is_late:

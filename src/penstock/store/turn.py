@@ -10,7 +10,7 @@ sources, so the two halves of a turn are two transactions there; nothing needs t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -148,11 +148,12 @@ def _owned(
     db: Database, ledger: Ledger, worker: str, ends: Sequence[End]
 ) -> tuple[dict[tuple[int, int], Owned], set[tuple[int, int]]]:
     """The jobs that are still this worker's, and which of them just ended well: those are ended here."""
-    flushed = {end.job_id for end in ends if isinstance(end, Flush)}
+    sent = Counter(end.job_id for end in ends)
     plain: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
     for end in ends:
-        is_plain = _is_plain(end) and end.job_id not in flushed
+        # What an attempt sends beside its end, or after it, is judged in the order in which it was sent.
+        is_plain = _is_plain(end) and sent[end.job_id] == 1
         (plain if is_plain else others).append((end.job_id, end.attempt))
     owned: dict[tuple[int, int], Owned] = {}
     if plain:
