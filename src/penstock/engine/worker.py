@@ -121,6 +121,7 @@ class Worker:
         self._is_buried = False
         self._trusted_until = float("inf")
         self._reviewed_at = 0.0
+        self._claim_at = 0.0
         self._is_in_doubt = False
 
     # Steering, from outside.
@@ -189,6 +190,7 @@ class Worker:
         else:
             self._trouble.is_over()
             self._clock.sync(turn.now)
+            self._claim_at = max(self._claim_at, self._clock.monotonic() + turn.rest_s)
             if self._is_in_doubt:
                 self._reviewed_at = float(
                     "-inf"
@@ -223,6 +225,8 @@ class Worker:
 
     def _capacity(self) -> Capacity:
         if self._is_draining or self._trouble.is_full or self._keeper.is_late:
+            return Capacity(0, admits=self._admits)
+        if self._clock.monotonic() < self._claim_at:
             return Capacity(0, admits=self._admits)
         free = self._settings.slots - len(self._works)
         return Capacity(max(0, free), self._cpu, self._memory_mb, self._admits)

@@ -55,7 +55,8 @@ class Kept:
 class Turn:
     """What one turn did: which ends were accepted, which came too late, what is to be started.
 
-    Times are the store's: `now` is when the turn was taken, by the only clock that counts.
+    Times are the store's: `now` is when the turn was taken, by the only clock that counts. For `rest_s`
+    the worker is to leave what there is to others.
     """
 
     settled: list[int] = field(default_factory=list)
@@ -67,6 +68,7 @@ class Turn:
     is_buried: bool = False
     now: float = 0.0
     closed_hosts: Mapping[str, float] = field(default_factory=dict)
+    rest_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

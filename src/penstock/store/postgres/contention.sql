@@ -73,6 +73,9 @@ FROM (
 ) AS t
 WHERE r.id = t.run_id;
 
+-- name: has_company
+SELECT 1 FROM penstock.worker WHERE id <> %(id)s LIMIT 1;
+
 -- name: fold_collections
 WITH gone AS (
   DELETE FROM penstock.collection WHERE id IN (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -36,6 +36,7 @@ from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_unfinished
 
 # A run's tallies are summed up when there are so many.
+ROUND_TRIPS = 5
 SUM_AFTER = 12
 # How many rows of a long answer are in memory at once.
 STREAM_ROWS = 100
@@ -83,6 +84,10 @@ class PostgresDatabase:
         self._locked_runs: set[int] = set()
         self._has_news = False
         self._is_writing = False
+        self.has_locked = (
+            False  # what others may be waiting for, since somebody has set this to False
+        )
+        self._round_trips_s: deque[float] = deque(maxlen=ROUND_TRIPS)
         self._patience_s: float | None = PATIENCE_S
         self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
         try:
@@ -201,7 +206,10 @@ class PostgresDatabase:
 
     def _begin(self) -> float:
         self._locked_runs.clear()
-        cursor = self._open().execute(BEGIN)
+        connection = self._open()
+        began = self._clock.monotonic()
+        cursor = connection.execute(BEGIN)
+        self._round_trips_s.append(self._clock.monotonic() - began)
         while cursor.nextset():
             pass
         row = cursor.fetchone()
@@ -270,6 +278,7 @@ class PostgresDatabase:
     # Locks, always in this order: sources by id, then runs by id.
 
     def lock_lanes(self, source_ids: Sequence[int]) -> None:
+        self.has_locked = True
         self.rows("lock_lanes", ids=list(source_ids))
 
     def lock_runs(self, run_ids: Sequence[int]) -> None:
@@ -309,6 +318,15 @@ class PostgresDatabase:
         rows = self.rows("claim_if_queued", now=now, worker=worker, ids=list(job_ids))
         begun = {row[0]: Claimed(*row) for row in rows}
         return [begun[job_id] for job_id in job_ids if job_id in begun]
+
+    @property
+    def round_trip_s(self) -> float:
+        """How long the way to the server and back takes: the shortest of late, and what can't be less."""
+        return min(self._round_trips_s, default=0.0)
+
+    def has_company(self, worker: str) -> bool:
+        """Whether anybody else works here."""
+        return self.value("has_company", id=worker) is not None
 
     # Queries.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.clock import Clock
@@ -13,6 +14,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.leading import Leading
 from penstock.store.pacing import Pacing
 from penstock.store.postgres.database import PostgresDatabase
+from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.reading import Reading
 from penstock.store.runs import Runs
 from penstock.store.store import Capacity, Keep, Kept, Turn
@@ -77,7 +79,12 @@ class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep):
         An end whose attempt no longer owns its job is dropped with all its effects and listed as lost.
         A worker that was buried settles nothing and is given nothing.
         """
-        return take_turn(self._db, self._memory, worker, ends, capacity, limits, kept)
+        db, memory = self._db, self._memory
+        if not is_called_for(db, worker):
+            return take_turn(db, memory, worker, ends, capacity, limits, kept)
+        began, db.has_locked = db.monotonic(), bool(ends)
+        turn = take_turn(db, memory, worker, ends, capacity, halved(limits), kept)
+        return replace(turn, rest_s=REST * (db.monotonic() - began) if db.has_locked else 0.0)
 
     def has_changed(self) -> bool:
         """Whether somebody has given a hint that there is work."""
