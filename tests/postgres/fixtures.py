@@ -71,14 +71,14 @@ def workspace(pytestconfig: pytest.Config) -> Workspace:
 def postgres(workspace: Workspace) -> Server:
     from tests.postgres.server import Server
 
-    return Server.shared(_an_installation(), workspace)
+    return Server.shared(an_installation(), workspace)
 
 
 @pytest.fixture
 def own_postgres(workspace: Workspace) -> Iterator[Server]:
     from tests.postgres.server import Server
 
-    server = Server.start(_an_installation(), workspace)
+    server = Server.start(an_installation(), workspace)
     yield server
     server.close()
 
@@ -94,7 +94,7 @@ def each_postgres(request: pytest.FixtureRequest, workspace: Workspace) -> Serve
     from tests.postgres.server import Server
 
     chosen: Installation | str = request.param
-    installation = chosen if isinstance(chosen, Installation) else _an_installation()
+    installation = chosen if isinstance(chosen, Installation) else an_installation()
     return Server.shared(installation, workspace)
 
 
@@ -110,7 +110,7 @@ def a_name() -> str:
     return f"{os.environ.get('PYTEST_XDIST_WORKER', 'test')}_{next(NUMBERS)}"
 
 
-def _an_installation() -> Installation:
+def an_installation() -> Installation:
     found = installations()
     return found[0] if found else missing("Postgres", HOW_TO_GET_POSTGRES)
 
