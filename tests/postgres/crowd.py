@@ -393,11 +393,16 @@ def in_threads(acts: Sequence[Callable[[], None]]) -> None:
         raise failures[0]
 
 
+def a_line(parties: int) -> threading.Barrier:
+    """Everybody crosses it in the same moment, again and again."""
+    return threading.Barrier(parties, timeout=60)
+
+
 @contextmanager
-def all_at_once(parties: int) -> Iterator[threading.Barrier]:
-    """A line that everybody crosses in the same moment; who fails lets the others go."""
-    barrier = threading.Barrier(parties, timeout=60)
+def letting_go(line: threading.Barrier) -> Iterator[None]:
+    """Who fails lets the others go."""
     try:
-        yield barrier
-    finally:
-        barrier.abort()
+        yield
+    except BaseException:
+        line.abort()
+        raise

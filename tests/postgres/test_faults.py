@@ -6,11 +6,12 @@ import random
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import psycopg
 import pytest
 
 from penstock.clock import SystemClock
@@ -320,3 +321,15 @@ def _add_columns(url: str, number: int) -> None:
     )
     for (table,) in tables:
         ask(url, f"ALTER TABLE penstock.{table} ADD COLUMN added_{number} integer")
+
+
+def test_transaction_whose_connection_is_lost_does_not_go_on_with_another(database: str) -> None:
+    """It would be written from its middle on, each statement by itself."""
+    with closing(PostgresStore(database, CLOCK)) as store:
+        with pytest.raises(StoreUnreachable), store._db.writing() as now:  # noqa: PT012
+            store._db.do("add_source", key="first", now=now)
+            with suppress(StoreError), store._db._translated():
+                raise psycopg.OperationalError("the server has gone away")
+            store._db.do("add_source", key="second", now=now)
+        assert store.ensure_sources([]) == {}
+        assert ask(database, "SELECT key FROM penstock.source") == []

@@ -24,11 +24,12 @@ from tests.postgres.crowd import (
     IDLE_S,
     Idlers,
     Seen,
-    all_at_once,
+    a_line,
     ask,
     finish,
     in_threads,
     let_loose,
+    letting_go,
     watch,
 )
 from tests.postgres.workspace import until
@@ -143,15 +144,15 @@ def two_workers(
         claimed = store.turn("left", [], Capacity(2 * rounds), {source_id: WIDE}).claimed
     ask(url, "UPDATE penstock.job SET worker = 'right' WHERE stage = 'right'")
     mine = {(job.run_id, job.stage): job for job in claimed}
-    with all_at_once(2) as line:
+    line = a_line(2)
 
-        def work(name: str) -> None:
-            with closing(PostgresStore(url, CLOCK)) as store:
-                for run_id in runs:
-                    line.wait()
-                    settle(store, run_id, mine[run_id, name])
+    def work(name: str) -> None:
+        with closing(PostgresStore(url, CLOCK)) as store, letting_go(line):
+            for run_id in runs:
+                line.wait()
+                settle(store, run_id, mine[run_id, name])
 
-        in_threads([lambda: work("left"), lambda: work("right")])
+    in_threads([lambda: work("left"), lambda: work("right")])
     return runs
 
 
@@ -198,7 +199,7 @@ def test_record_that_two_workers_save_first_in_the_same_moment_has_both_versions
     database: str,
 ) -> None:
     """Each brings a field of its own to keys that are new, in another order than the other."""
-    rounds, keys = 200, 5
+    rounds, keys = 300, 40
 
     def settle(store: PostgresStore, run_id: int, job: Any) -> None:
         order = range(keys) if job.stage == "left" else range(keys - 1, -1, -1)
@@ -210,7 +211,7 @@ def test_record_that_two_workers_save_first_in_the_same_moment_has_both_versions
     runs = two_workers(database, Plan(LEFT_AND_RIGHT), rounds, settle)
 
     with closing(PostgresStore(database, CLOCK)) as store:
-        records = store.records("product", limit=10_000)
+        records = store.records("product", limit=rounds * keys)
         assert len(records) == rounds * keys
         for record in records:
             run_id = int(record.key.partition("/")[0])
@@ -227,20 +228,20 @@ def test_run_that_eight_start_with_one_key_is_one_run(database: str) -> None:
         [source_id] = store.ensure_sources(["shop"]).values()
     answers: list[tuple[str, int, bool]] = []
     noting = threading.Lock()
-    with all_at_once(8) as line:
+    line = a_line(8)
 
-        def start() -> None:
-            with closing(PostgresStore(database, CLOCK)) as store:
-                for number in range(40):
-                    key = f"key-{number}"
-                    line.wait()
-                    told = store.start_run(
-                        source_id, RunKind.FULL, Plan(LEFT_AND_RIGHT), "v1", key=key, actor="test"
-                    )
-                    with noting:
-                        answers.append((key, *told))
+    def start() -> None:
+        with closing(PostgresStore(database, CLOCK)) as store, letting_go(line):
+            for number in range(40):
+                key = f"key-{number}"
+                line.wait()
+                told = store.start_run(
+                    source_id, RunKind.FULL, Plan(LEFT_AND_RIGHT), "v1", key=key, actor="test"
+                )
+                with noting:
+                    answers.append((key, *told))
 
-        in_threads([start] * 8)
+    in_threads([start] * 8)
     assert len({(key, run_id) for key, run_id, _ in answers}) == 40
     assert sum(is_new for _, _, is_new in answers) == 40
     [(jobs,)] = ask(database, "SELECT count(*) FROM penstock.job")
