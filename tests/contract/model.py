@@ -53,6 +53,8 @@ class Model:
     runs: dict[int, RunState] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
     records: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # What the present turn has changed: a record's versions are what was committed.
+    changed: set[str] = field(default_factory=set)
     workers: set[str] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
     cooling: dict[int, float] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class Model:
 
     def judge(self, worker: str, ends: list[Ends]) -> tuple[list[Ends], list[Ends]]:
         """Which of these ends count, and which come too late; an attempt ends once."""
+        self.changed.clear()
         owned: list[Ends] = []
         lost: list[Ends] = []
         over: set[tuple[int, int]] = set()
@@ -113,7 +116,8 @@ class Model:
         for save in effects.saves:
             data, version = self.records.get(save.key, (None, 0))
             if data != int(save.data):
-                self.records[save.key] = (int(save.data), version + 1)
+                self.records[save.key] = (int(save.data), version + (save.key not in self.changed))
+                self.changed.add(save.key)
 
     def wake(self) -> None:
         for job in self.jobs.values():
