@@ -254,7 +254,9 @@ class Worker:
         """Until something finished, something is due, or another process changed something."""
         deadline = self._clock.monotonic() + POLL_S
         if turn is not None and turn.next_due_at is not None and not self._is_draining:
-            deadline = min(deadline, self._clock.monotonic() + turn.next_due_at - turn.now)
+            # What is due and was not woken is in somebody's hands: it is looked at again, not without pause.
+            due_in_s = max(turn.next_due_at - turn.now, WATCH_S)
+            deadline = min(deadline, self._clock.monotonic() + due_in_s)
         if grace_ends is not None:
             deadline = min(deadline, max(grace_ends, self._clock.monotonic() + WATCH_S))
         step_s = WATCH_S if self._has_changed is not None else POLL_S
