@@ -27,6 +27,7 @@ from penstock.store.postgres.store import PostgresStore
 from penstock.store.store import Capacity
 from tests.postgres.crowd import ask
 from tests.postgres.fixtures import a_name
+from tests.postgres.pgbouncer import PgBouncer
 from tests.postgres.proxy import Fault, Proxy
 from tests.postgres.server import Server
 from tests.postgres.working import Working
@@ -92,6 +93,22 @@ def test_commits_whose_answers_are_lost_at_random_are_written_once(
         print(f"{lost.happened} of {lost.seen} answers to COMMIT were lost")
         assert lost.happened >= 5
         working.assert_everything_once(run_id)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_commits_whose_answers_are_lost_before_a_pooler_are_written_once(
+    working: Working, pgbouncer: PgBouncer
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    run_id = working.start_run()
+    with Proxy(pgbouncer.port) as proxy:
+        lost = working.work_until_done(
+            proxy.through(working.url),
+            lambda: proxy.fail_at_random(Fault.CUT_AFTER, 0.15, seed, at=COMMIT),
+        )
+        assert lost.happened >= 3
+    working.assert_everything_once(run_id)
 
 
 @pytest.mark.usefixtures("hasty")
