@@ -17,7 +17,7 @@ from types import TracebackType
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nearest
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.run import RunKind
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline

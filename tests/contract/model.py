@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunState

@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 
 from penstock.clock import Clock, SystemClock
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Effects, Flush, Mark, Merge, Note, Raised, Save, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind

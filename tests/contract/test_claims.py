@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import AGEING_S
 from penstock.jobs.run import Plan, PlannedStage
 from penstock.store.store import Capacity

@@ -153,7 +153,7 @@ def test_damaged_item_reaches_the_attempt_and_fails_there(world: World, damage: 
     assert job.item in ("", "{")
     world.turn("w", quarantined(job, "could not be decoded"))
     world.tamper(
-        "INSERT INTO job_item SELECT id, NULL, 'null' FROM job WHERE true ON CONFLICT DO NOTHING"
+        "INSERT INTO job_item SELECT id, NULL, 'null', NULL FROM job WHERE true ON CONFLICT DO NOTHING"
     )
 
 

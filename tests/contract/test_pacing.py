@@ -10,7 +10,7 @@ from threading import Lock
 
 import pytest
 
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.store import Capacity
@@ -197,4 +197,4 @@ def test_rate_holds_over_all_connections_while_time_passes(world: World, connect
 
     assert len(sent_at) > 50
     for count, at in enumerate(sent_at):
-        assert count <= (at - began) * want.rate_per_s + 1e-3
+        assert count <= (at - began) * (want.rate_per_s or 0.0) + 1e-3

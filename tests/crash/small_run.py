@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import Clock
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.project import Project
 from penstock.settings import load_settings

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Effects, Save, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind

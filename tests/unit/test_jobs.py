@@ -140,7 +140,7 @@ def test_long_keys_that_begin_alike_stay_apart() -> None:
 def test_effects_are_handed_over_once() -> None:
     effects = Effects(
         [NewJob("s", "k", b"1")], [Save("c", "k", b"1", None, "keep")], [Mark("p", b"1")],
-        [Raised("x", b"1")], [Note("n")], 2,
+        [Raised("x", b"1")], [Note("n")], rejected=2,
     )  # fmt: skip
 
     taken = effects.take()

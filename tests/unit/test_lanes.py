@@ -9,18 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.gates.lanes import (
-    Allowance,
-    Budget,
-    Closed,
-    Head,
-    Lane,
-    LaneLimits,
-    Sharing,
-    decide,
-    limits_for,
-)
+from penstock.gates.decide import decide
+from penstock.gates.lane import Allowance, Closed, Head, Lane, LaneLimits, limits_for
 from penstock.gates.rates import LONGEST_WAIT_S
+from penstock.gates.sharing import Room, Sharing
 from penstock.jobs.job import Unit
 
 NOW = 1000.0
@@ -42,7 +34,7 @@ def a_lane(source_id: int, *heads: Head, weight: float = 1.0, concurrency: int =
 def shares(sharing: Sharing, lanes: Iterable[Lane], slots: int) -> Counter[int]:
     """How many slots each run got; in these tests a run's number is its source's."""
     taken: Counter[int] = Counter()
-    for grant in sharing.share(lanes, Budget(slots, PLENTY, PLENTY), NOW):
+    for grant in sharing.share(lanes, Room(slots, PLENTY, PLENTY), NOW):
         taken[grant.run_id] += grant.count
     return taken
 
@@ -76,6 +68,9 @@ def test_next_place_that_can_not_be_true_lets_one_job_through_to_set_it_right() 
     assert decide(a_paced_lane(3600.0, "page"), NOW) == Allowance(1, 64)
 
 
+PAGES = (Head(1, "extract", "page", 9),)
+
+
 def test_lane_with_room_is_told_how_much() -> None:
     lane = Lane(1, (), LaneLimits(4, 64), running=1, running_candidates=60)
 
@@ -83,9 +78,9 @@ def test_lane_with_room_is_told_how_much() -> None:
 
 
 def test_gates_are_named_with_the_time_they_open() -> None:
-    assert decide(Lane(1, (), is_paused=True), NOW) == Closed("paused")
-    assert decide(Lane(1, (), cooldown_until=NOW + 5), NOW) == Closed("cooldown", NOW + 5)
-    assert decide(Lane(1, (), LaneLimits(2, 2), running=2, running_candidates=2), NOW) == Closed(
+    assert decide(Lane(1, PAGES, is_paused=True), NOW) == Closed("paused")
+    assert decide(Lane(1, PAGES, cooldown_until=NOW + 5), NOW) == Closed("cooldown", NOW + 5)
+    assert decide(Lane(1, PAGES, LaneLimits(2, 2), running=2, running_candidates=2), NOW) == Closed(
         "slots"
     )
 
@@ -177,7 +172,7 @@ def test_lane_that_left_while_it_was_served_is_not_waited_for() -> None:
 def test_first_in_rank_is_served_first_within_a_lane() -> None:
     late, early = a_head(5, rank=9.0, stage="late"), a_head(5, rank=1.0, stage="early")
 
-    grants = Sharing().share([a_lane(1, late, early)], Budget(7, PLENTY, PLENTY), NOW)
+    grants = Sharing().share([a_lane(1, late, early)], Room(7, PLENTY, PLENTY), NOW)
 
     assert {(grant.stage, grant.count) for grant in grants} == {("early", 5), ("late", 2)}
 
@@ -190,7 +185,7 @@ def test_pages_and_candidates_have_limits_of_their_own() -> None:
     )
     lane = Lane(1, heads, LaneLimits(concurrency=3, candidates=2))
 
-    grants = Sharing().share([lane], Budget(100, PLENTY, PLENTY), NOW)
+    grants = Sharing().share([lane], Room(100, PLENTY, PLENTY), NOW)
 
     assert sum(grant.count for grant in grants if grant.stage in "pr") == 3
     assert sum(grant.count for grant in grants if grant.stage == "c") == 2
@@ -200,7 +195,7 @@ def test_stage_that_does_not_fit_leaves_room_for_others() -> None:
     heavy = a_lane(1, a_head(5, run_id=1, cpu=4.0))
     light = a_lane(2, a_head(5, run_id=2, cpu=1.0))
 
-    grants = Sharing().share([heavy, light], Budget(10, 3.0, PLENTY), NOW)
+    grants = Sharing().share([heavy, light], Room(10, 3.0, PLENTY), NOW)
 
     assert [(grant.run_id, grant.count) for grant in grants] == [(2, 3)]
 
@@ -217,11 +212,11 @@ def test_stage_that_does_not_fit_leaves_room_for_others() -> None:
     ],
 )
 def test_budget_says_how_many_fit(cpu: float, memory_mb: float, fits: int) -> None:
-    assert Budget(50, 3.0, 1000.0).fits(a_head(cpu=cpu, memory_mb=memory_mb)) == fits
+    assert Room(50, 3.0, 1000.0).fits(a_head(cpu=cpu, memory_mb=memory_mb)) == fits
 
 
 def test_endless_budget_is_bounded_by_its_slots() -> None:
-    assert Budget(7, PLENTY, PLENTY).fits(a_head(cpu=1.0, memory_mb=5.0)) == 7
+    assert Room(7, PLENTY, PLENTY).fits(a_head(cpu=1.0, memory_mb=5.0)) == 7
 
 
 lanes_of_any_kind = st.lists(
@@ -249,7 +244,7 @@ def test_sharing_never_gives_more_than_there_is_and_leaves_nothing_that_fits(
         head = a_head(depth, unit, cpu=head_cpu, memory_mb=head_mb, run_id=number)
         limits = LaneLimits(limit, limit, weight)
         lanes.append(Lane(number, (head,), limits, running=running, running_candidates=running))
-    sharing, budget = Sharing(), Budget(slots, cpu, memory_mb)
+    sharing, budget = Sharing(), Room(slots, cpu, memory_mb)
 
     grants = sharing.share(lanes, budget, NOW)
 

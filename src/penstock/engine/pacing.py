@@ -13,7 +13,7 @@ from contextlib import suppress
 from penstock.engine.calls import Calls
 from penstock.engine.trouble import RETRY_S, Trouble
 from penstock.errors import StoreError
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want
 from penstock.store.store import Store
 
 _Asked = tuple[Want, asyncio.Future[Verdict]]
@@ -36,6 +36,8 @@ class Pacing:
         Nothing goes out that the store did not give a place. While it can't be asked, requests wait as
         long as they would for a place, and are then told to come back.
         """
+        if not self._is_bounded(want):
+            return Verdict(0.0)
         answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._asked.append((want, answer))
         self._begin()
@@ -44,6 +46,13 @@ class Pacing:
                 return await answer
         except TimeoutError:
             return Verdict(LONGEST_WAIT_S, "store")
+
+    def told(self, want: Want, sent: Sent) -> None:
+        """What became of a request, for whoever counts."""
+
+    def _is_bounded(self, want: Want) -> bool:
+        """Whether anything of this request is for the store to decide."""
+        return bool(want.rate_per_s)
 
     def close(self, host: str, for_s: float) -> None:
         """Tell all workers of all hosts that this one asked to be left alone."""

@@ -27,8 +27,8 @@ from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError, StoreUnreachable
-from penstock.gates.lanes import LaneLimits
-from penstock.jobs.job import Claimed, JobState
+from penstock.gates.lane import LaneLimits
+from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.pipeline.attempt import RunView, SourceView
@@ -47,6 +47,7 @@ DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_RUN_TIMEOUT_S = 3600.0
 MAX_LOST_THREADS = 8
 SECOND_LOOK_S = 0.1
+KNOWN_RUNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class Worker:
         self._works: dict[tuple[int, int], tuple[Work, RetryClass]] = {}
         self._deadlines: dict[tuple[int, int], float] = {}
         self._posts: dict[tuple[int, str], _Post | None] = {}
+        self._runs: dict[int, RunView] = {}
         self._ends: list[Settlement | Flush] = []
         self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
         self._flush_counts: dict[tuple[int, int], int] = {}
@@ -221,7 +223,19 @@ class Worker:
         self._trouble.mend()
         turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
         self._trouble.regain()
+        self._learn({job.run_id for job in turn.claimed})
         return turn
+
+    def _learn(self, run_ids: set[int]) -> None:
+        """What the steps of these runs must know of them; it never changes."""
+        unknown = sorted(run_ids - self._runs.keys())
+        if unknown:
+            if len(self._runs) > KNOWN_RUNS:
+                self._runs = {run_id: self._runs[run_id] for run_id in run_ids & self._runs.keys()}
+            for facts in self._store.run_facts(unknown).values():
+                self._runs[facts.id] = RunView(
+                    facts.id, facts.kind, facts.options, facts.of_run_id, facts.pipeline_version
+                )
 
     def _capacity(self) -> Capacity:
         if self._is_draining or self._trouble.is_full or self._keeper.is_late:
@@ -281,9 +295,8 @@ class Worker:
             if post is None:
                 self._refuse(job)
                 continue
-            work = Work(
-                job, post.stage, post.graph, post.source, RunView(job.run_id), post.timeout_s
-            )
+            run = self._runs[job.run_id]
+            work = Work(job, post.stage, post.graph, post.source, run, post.timeout_s)
             self._works[job.id, job.attempt] = (work, post.retry)
             self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
@@ -304,16 +317,24 @@ class Worker:
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
         work, retry = self._works.pop((job.id, job.attempt))
-        del self._deadlines[job.id, job.attempt]
+        began = self._deadlines.pop((job.id, job.attempt)) - work.timeout_s
         self._flush_counts.pop((job.id, job.attempt), None)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
-        self._end(job, self._keeper.excuse(job, outcome), retry)
+        took_s = self._clock.monotonic() - began
+        self._end(job, self._keeper.excuse(job, outcome), retry, work.stage.unit, took_s)
 
-    def _end(self, job: Claimed, outcome: Outcome, retry: RetryClass) -> None:
+    def _end(
+        self,
+        job: Claimed,
+        outcome: Outcome,
+        retry: RetryClass,
+        unit: Unit | None = None,
+        took_s: float = 0.0,
+    ) -> None:
         if self._secrets:
             outcome = redacted(outcome, self._secrets)
-        self._ends.append(settle(job, outcome, retry, self._rng))
+        self._ends.append(settle(job, outcome, retry, self._rng, unit, took_s))
         self._news.set()
 
     async def _review(self) -> None:
@@ -369,7 +390,9 @@ class Worker:
         source = self._assignments[job.source_id].settings
         if options.pop("conditional", False):
             return await self._fetch_if_changed(job, url, source, options)
-        response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
+        response = await self._fetcher.fetch(
+            url, source.fetch, source=source.key, run_id=job.run_id, **options
+        )
         return await self._kept(job, response)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:
@@ -386,7 +409,9 @@ class Worker:
         if last is not None:
             options["etag"] = last.headers.get("etag")
             options["last_modified"] = last.headers.get("last-modified")
-        response = await self._fetcher.fetch(url, source.fetch, source=source.key, **options)
+        response = await self._fetcher.fetch(
+            url, source.fetch, source=source.key, run_id=job.run_id, **options
+        )
         if last is None or not response.not_modified:
             return await self._kept(job, response)
         return await self._keeper.read(job, last, not_modified=True)

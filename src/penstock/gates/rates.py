@@ -16,10 +16,21 @@ LONGEST_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A request that is about to go out: whose rate it counts against, and that rate."""
+    """A request that is about to go out: whose rate it counts against, that rate, where to and for whom."""
 
     key: str
-    rate_per_s: float
+    rate_per_s: float | None
+    host: str = ""
+    run_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of a request that went out. A host that answers is well, whatever it answers below 500."""
+
+    is_well: bool
+    bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,9 @@ def give_places(wants: Sequence[Want], next_at: Mapping[str, float], now: float)
     verdicts: list[Verdict] = []
     free_at = dict(next_at)
     for want in wants:
+        if not want.rate_per_s:
+            verdicts.append(Verdict(0.0))
+            continue
         interval_s = 1.0 / want.rate_per_s
         last_at = now + LONGEST_WAIT_S + interval_s
         at = min(max(now, free_at.get(want.key, now)), last_at)

@@ -31,12 +31,16 @@ class JobState(StrEnum):
 
 
 class NewJob(msgspec.Struct, frozen=True):
-    """A job to enqueue. `item` is JSON; `key` makes it idempotent within its run and stage."""
+    """A job to enqueue. `item` is JSON; `key` makes it idempotent within its run and stage.
+
+    `snapshot` is the page that the item came from.
+    """
 
     stage: str
     key: str
     item: bytes
     priority: int = DEFAULT_PRIORITY
+    snapshot: int | None = None
 
 
 class Claimed(msgspec.Struct, array_like=True, frozen=True):
@@ -53,6 +57,7 @@ class Claimed(msgspec.Struct, array_like=True, frozen=True):
     deaths: int
     is_resumed: bool
     item: str
+    snapshot: int | None = None
 
 
 def canonical_key(item: Any) -> str:

@@ -7,9 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from penstock.jobs.job import JobState, NewJob
+from penstock.jobs.job import JobState, NewJob, Unit
 
 Merge = Literal["replace", "keep", "merge"]
+# Skips that are counted apart: the page is as it was, or we are not allowed to look at it.
+SkipWhy = Literal["", "unchanged", "disallowed"]
 
 
 class Save(msgspec.Struct, frozen=True):
@@ -43,6 +45,37 @@ class Note(msgspec.Struct, frozen=True):
     text: str
 
 
+class Rejection(msgspec.Struct, frozen=True):
+    """Something that was judged and is not wanted; it is kept, with the item it was made from."""
+
+    code: str
+    reason: str
+    score: float | None = None
+
+
+class Announced(msgspec.Struct, frozen=True):
+    """What a site says of a page without its being fetched: when it was changed last."""
+
+    url: str
+    changed: str
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    """A page that this attempt fetched; it is done with when the attempt succeeds."""
+
+    url: str
+    hash: str
+    snapshot: int | None = None
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """A stretch of time of one partition that is ingested when the attempt succeeds."""
+
+    partition: str
+    start_at: float
+    end_at: float
+
+
 @dataclass(slots=True)
 class Effects:
     """Everything an attempt buffers until the transaction that settles it."""
@@ -52,25 +85,62 @@ class Effects:
     marks: list[Mark] = field(default_factory=list)
     signals: list[Raised] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    rejections: list[Rejection] = field(default_factory=list)
+    announced: list[Announced] = field(default_factory=list)
+    extracted: list[Extracted] = field(default_factory=list)
+    covered: list[Covered] = field(default_factory=list)
+    # What it cost, by measure: requests, bytes, seconds, money.
+    spent: dict[str, float] = field(default_factory=dict)
     rejected: int = 0
 
     def __bool__(self) -> bool:
         return bool(
-            self.children or self.saves or self.marks or self.signals or self.notes or self.rejected
+            self.children
+            or self.saves
+            or self.marks
+            or self.signals
+            or self.notes
+            or self.rejections
+            or self.announced
+            or self.extracted
+            or self.covered
+            or self.spent
+            or self.rejected
         )
 
     @property
     def size(self) -> int:
-        return len(self.children) + len(self.saves) + len(self.marks) + len(self.notes)
+        return (
+            len(self.children)
+            + len(self.saves)
+            + len(self.marks)
+            + len(self.notes)
+            + len(self.rejections)
+            + len(self.announced)
+        )
 
     def take(self) -> Effects:
         """Hand over what is buffered and start afresh."""
-        taken = Effects(
-            self.children, self.saves, self.marks, self.signals, self.notes, self.rejected
-        )
-        self.children, self.saves, self.marks = [], [], []
-        self.signals, self.notes, self.rejected = [], [], 0
+        taken, fresh = Effects(), Effects()
+        for name in self.__slots__:
+            setattr(taken, name, getattr(self, name))
+            setattr(self, name, getattr(fresh, name))
         return taken
+
+    def pour(self, others: Effects) -> None:
+        """Take in what others brought."""
+        self.children += others.children
+        self.saves += others.saves
+        self.marks += others.marks
+        self.signals += others.signals
+        self.notes += others.notes
+        self.rejections += others.rejections
+        self.announced += others.announced
+        self.extracted += others.extracted
+        self.covered += others.covered
+        for measure, amount in others.spent.items():
+            self.spent[measure] = self.spent.get(measure, 0.0) + amount
+        self.rejected += others.rejected
 
 
 class Succeeded(msgspec.Struct, frozen=True):
@@ -84,6 +154,9 @@ class Failed(msgspec.Struct, frozen=True):
     traceback: str = ""
     is_permanent: bool = False
     kind: str = "unknown"
+    # What repeated failures have in common: a place in the code, a selector, a host.
+    cause: str = ""
+    host: str = ""
 
 
 class Throttled(msgspec.Struct, frozen=True):
@@ -105,6 +178,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
     reason: str
     is_rejection: bool = False
+    why: SkipWhy = ""
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -130,6 +204,13 @@ class Settlement(msgspec.Struct, frozen=True):
     traceback: str = ""
     closes_host: str = ""
     closes_for_s: float = 0.0
+    # For accounts, breakers and quarantine; empty where nobody told.
+    unit: Unit | None = None
+    skip: SkipWhy = ""
+    cause: str = ""
+    host: str = ""
+    took_s: float = 0.0
+    useful_for_s: float | None = None
     effects: Effects = msgspec.field(default_factory=Effects)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from penstock.jobs.job import Claimed, JobState
+from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import (
     Cancelled,
     Effects,
@@ -52,17 +52,24 @@ RETRY_CLASSES: dict[str, RetryClass] = {
 DEFAULT_RETRY = "fast"
 
 
-def settle(job: Claimed, outcome: Outcome, retry: RetryClass, rng: random.Random) -> Settlement:
+def settle(
+    job: Claimed,
+    outcome: Outcome,
+    retry: RetryClass,
+    rng: random.Random,
+    unit: Unit | None = None,
+    took_s: float = 0.0,
+) -> Settlement:
     """Where this outcome takes the job: its next state, its delay, and whether a try was spent."""
+    base = Settlement(job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s)
     if isinstance(outcome, Succeeded):
-        return Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=outcome.effects)
-    base = Settlement(job.id, job.attempt, JobState.SUCCEEDED)
+        return replace(base, effects=outcome.effects) if outcome.effects else base
     match outcome:
         case Skipped(reason, is_rejection=True):
             # Judged and not wanted: the job did its work, exactly as when a step returns None.
             return replace(base, effects=Effects(rejected=1, notes=[Note(f"rejected: {reason}")]))
         case Skipped(reason):
-            return replace(base, state=JobState.SKIPPED, reason=reason)
+            return replace(base, state=JobState.SKIPPED, reason=reason, skip=outcome.why)
         case Cancelled(reason):
             return replace(base, state=JobState.QUEUED, reason=reason)
         case Snoozed(delay_s, reason):
@@ -85,6 +92,8 @@ def _settle_failed(
         reason=failed.kind,
         error=failed.error,
         traceback=failed.traceback,
+        cause=failed.cause,
+        host=failed.host,
     )
     if failed.is_permanent or failures >= retry.tries:
         return ended

@@ -31,6 +31,42 @@ class RunKind(StrEnum):
     STREAM = "stream"
 
 
+# Runs of these kinds wait behind the source's live work, and never move its checkpoints.
+BACKGROUND_KINDS = (RunKind.BACKFILL, RunKind.REPLAY)
+
+
+class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run was asked for beyond its kind; each field belongs to the kinds that its comment names."""
+
+    # backfill: the stretch of time and what it is cut into; `is_missing_only` fills gaps.
+    start_at: float | None = None
+    end_at: float | None = None
+    window_s: float | None = None
+    partitions: tuple[str, ...] = ()
+    is_missing_only: bool = False
+    # backfill: the run that has ingested this range before.
+    reconciles: int | None = None
+    # replay: what it saves is staged, to be looked at, and applied or dropped by a person.
+    is_staged: bool = False
+    # replay of several runs: everything the source fetched since then.
+    since_at: float | None = None
+    # Any kind: what this run has done already need not be done again.
+    continues: int | None = None
+
+
+NO_OPTIONS = RunOptions()
+
+
+class RunFacts(msgspec.Struct, frozen=True):
+    """What a worker must know of a run to perform its jobs."""
+
+    id: int
+    kind: RunKind
+    options: RunOptions = NO_OPTIONS
+    of_run_id: int | None = None
+    pipeline_version: str = ""
+
+
 ACTIVE_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
 ENDED_RUN_STATES = (
     RunState.COMPLETED,
@@ -89,6 +125,7 @@ class Advance:
 
     start: tuple[str, ...] = ()
     ends_as: RunState | None = None
+    reason: str = ""
 
 
 def advance(plan: Plan, counts: Mapping[str, StageCount]) -> Advance:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from penstock.errors import PipelineError
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
 from penstock.jobs.outcome import AttemptLost, Effects, Reject, Skip
+from penstock.jobs.run import NO_OPTIONS, RunOptions
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
@@ -39,6 +40,9 @@ class RunView:
 
     id: int
     kind: str = "full"
+    options: RunOptions = NO_OPTIONS
+    of_run_id: int | None = None
+    pipeline_version: str = ""
 
 
 class Services(Protocol):
@@ -105,7 +109,8 @@ class Attempt:
         self.is_fenced = False
         self.rejects = 0
         self.dropped: Skip | Reject | None = None
-        self.snapshot: int | None = None
+        # The page that what is saved came from: the one fetched last, or the one the item came from.
+        self.snapshot: int | None = job.snapshot
         self.trouble: BaseException | None = None
         self.outflow: Outflow | None = None
         # How plain steps reach a thread, and how they reach the loop from there. None: they run

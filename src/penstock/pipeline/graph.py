@@ -41,13 +41,13 @@ class Feed:
     key_of: KeyOf
     priority: int | None
 
-    def job(self, item: Any, default_priority: int) -> NewJob:
+    def job(self, item: Any, default_priority: int, snapshot: int | None = None) -> NewJob:
         try:
             encoded = _encode(item)
         except (TypeError, ValueError, RecursionError) as error:
             raise DataError(f"step {self.giver!r} gave an item that is not JSON: {error}") from None
         priority = default_priority if self.priority is None else self.priority
-        return NewJob(self.stage, self.key_of(item), encoded, priority)
+        return NewJob(self.stage, self.key_of(item), encoded, priority, snapshot)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -60,7 +60,7 @@ class Outflow:
             return
         with self._swap:
             is_first = not self._outbox
-            _pour(buffered.take(), self._outbox)
+            self._outbox.pour(buffered.take())
         if is_first:
             self._start_clock()
 
@@ -93,7 +93,7 @@ class Outflow:
         await self._written()
         async with self._turn:
             self.seal()
-            _pour(self._take(), self._attempt.effects)
+            self._attempt.effects.pour(self._take())
         self.stop_clock()
 
     def stop(self) -> None:
@@ -142,12 +142,3 @@ class Outflow:
     def _take(self) -> Effects:
         with self._swap:
             return self._outbox.take()
-
-
-def _pour(taken: Effects, into: Effects) -> None:
-    into.children.extend(taken.children)
-    into.saves.extend(taken.saves)
-    into.marks.extend(taken.marks)
-    into.signals.extend(taken.signals)
-    into.notes.extend(taken.notes)
-    into.rejected += taken.rejected

@@ -61,7 +61,7 @@ def _pass_on_plain(node: Node, output: Any, attempt: Attempt) -> None:
     if output is None:
         return
     for feed in node.feeds:
-        attempt.enqueue(feed.job(output, attempt.source.priority))
+        attempt.enqueue(feed.job(output, attempt.source.priority, attempt.snapshot))
     for successor, item in _handed_over(node, output):
         try:
             if successor.is_async:
@@ -113,7 +113,7 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
     if output is None:
         return
     for feed in node.feeds:
-        attempt.enqueue(feed.job(output, attempt.source.priority))
+        attempt.enqueue(feed.job(output, attempt.source.priority, attempt.snapshot))
     for successor, item in _handed_over(node, output):
         try:
             await walk_async(successor, item, attempt)

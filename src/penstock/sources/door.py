@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.gates.rates import Verdict, Want
+from penstock.gates.rates import Sent, Verdict, Want
 
 
 class Door(Protocol):
@@ -12,6 +12,10 @@ class Door(Protocol):
 
     async def ask(self, want: Want) -> Verdict:
         """May this request go out, and when?"""
+        ...
+
+    def told(self, want: Want, sent: Sent) -> None:
+        """This became of a request that was let through."""
         ...
 
     def close(self, host: str, for_s: float) -> None:

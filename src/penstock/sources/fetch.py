@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
-from penstock.gates.rates import Want
+from penstock.gates.rates import Sent, Want
 from penstock.sources import encoding
 from penstock.sources.addresses import Target, host_key, look_at
 from penstock.sources.door import Door
@@ -76,6 +76,7 @@ class Fetcher:
         etag: str | None = None,
         last_modified: str | None = None,
         source: str = "",
+        run_id: int = 0,
     ) -> Response:
         """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
 
@@ -84,7 +85,7 @@ class Fetcher:
         conditions = _conditions(etag, last_modified)
         hop = Hop(method.upper(), look_at(url), _headers(policy, headers, conditions), body)
         for _ in range(policy.max_redirects + 1):
-            raw = await self._send(hop, policy, source)
+            raw = await self._send(hop, policy, source, run_id)
             if raw.status not in REDIRECTS:
                 return self._answer(url, hop, raw, bool(conditions))
             hop = follow(hop, raw.status, raw.headers.get("location", ""))
@@ -107,22 +108,30 @@ class Fetcher:
         await self._robots.close()
         await self._network.close()
 
-    async def _send(self, hop: Hop, policy: FetchPolicy, source: str) -> RawResponse:
+    async def _send(self, hop: Hop, policy: FetchPolicy, source: str, run_id: int) -> RawResponse:
         target = hop.target
         self._check_open(target)
         if policy.robots and not await self._robots.is_allowed(target, policy):
             raise Disallowed("robots.txt disallows it", target.text)
-        if policy.rate_per_s:
-            await self._wait_for_place(target, policy.rate_per_s, source)
-        self._check_open(target)
-        return await self._network.send(_request(hop, policy))
+        want = Want(source or target.host_key, policy.rate_per_s, target.host_key, run_id)
+        await self._wait_for_place(target, want)
+        began = self._clock.monotonic()
+        try:
+            self._check_open(target)
+            raw = await self._network.send(_request(hop, policy))
+        except BaseException:
+            self._door.told(want, Sent(False, 0, self._clock.monotonic() - began))
+            raise
+        is_well = raw.status < 500
+        self._door.told(want, Sent(is_well, len(raw.body), self._clock.monotonic() - began))
+        return raw
 
     def _check_open(self, target: Target) -> None:
         if self._closed and (until := self.closed_until(target.host_key)):
             raise HostClosed(target.host_key, until - self._clock.now(), target.text)
 
-    async def _wait_for_place(self, target: Target, rate_per_s: float, source: str) -> None:
-        verdict = await self._door.ask(Want(source or target.host_key, rate_per_s))
+    async def _wait_for_place(self, target: Target, want: Want) -> None:
+        verdict = await self._door.ask(want)
         if verdict.gate:
             raise Paced(target.host_key, verdict.wait_s, target.text)
         if verdict.wait_s > 0.0:

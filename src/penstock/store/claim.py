@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from penstock.gates.lanes import (
-    Budget,
+from penstock.gates.decide import decide
+from penstock.gates.lane import (
+    BreakerFacts,
     Closed,
-    Grant,
     Head,
     Lane,
     LaneLimits,
-    confirm,
-    decide,
+    Place,
     limits_for,
+    place_of,
 )
+from penstock.gates.sharing import Grant, Room, confirm
 from penstock.jobs.job import Claimed, JobState
+from penstock.jobs.run import RunKind
 from penstock.store.database import Database, to_json
 from penstock.store.floors import BEGINNING, Floors
 from penstock.store.ledger import Ledger
@@ -48,8 +50,8 @@ def claim(
     if not lanes:
         return []
     now = ledger.now
-    budget = Budget(capacity.slots, capacity.cpu, capacity.memory_mb)
-    grants = memory.sharing.share(lanes, budget, now)
+    room = Room(capacity.slots, capacity.cpu, capacity.memory_mb)
+    grants = memory.sharing.share(lanes, room, now)
     if db.is_shared and grants:
         grants = _confirmed(db, memory, lanes, grants, limits, capacity.admits, now)
     picked = _pick(db, memory.floors, worker, grants, capacity.admits)
@@ -90,44 +92,73 @@ def ready_lanes(
     sources: Sequence[int] | None = None,
 ) -> list[Lane]:
     """Every source that has queued jobs in a run that is not paused, with what is running of it."""
-    running: dict[tuple[int, bool], int] = defaultdict(int)
+    running: dict[tuple[int, Place], int] = defaultdict(int)
     heads: dict[int, list[Head]] = defaultdict(list)
-    facts: dict[int, tuple[bool, float]] = {}
-    next_place_at: dict[int, float] = {}
+    facts: dict[int, _Facts] = {}
     where = {"sources": None if sources is None else to_json(sources)}
     if admits == "suspect":
         rows = db.json("suspect_heads", **where)
     else:
         rows = db.json("ready_heads", floors=to_json(floors.all()), **where)
-    for row in rows:
-        source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, is_paused, cooldown, pace = row
-        heads[source_id].append(Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb))
-        facts[source_id] = (bool(is_paused), cooldown)
-        next_place_at[source_id] = pace or 0.0
+    for source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, kind, *about in rows:
+        head = Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb, RunKind(kind))
+        heads[source_id].append(head)
+        if source_id not in facts:
+            facts[source_id] = _facts(*about)
     if not heads:
         return []
-    for source_id, unit, count in db.json("running_counts", **where):
-        running[source_id, unit == "candidate"] += count
+    for source_id, unit, kind, count in db.json("running_counts", **where):
+        running[source_id, place_of(unit, RunKind(kind))] += count
     if admits == "sound":
         # A place in the lane is left for the ward: a busy lane would otherwise never let a suspect start.
-        for source_id, is_candidate in _kinds_of_suspects(db):
-            running[source_id, is_candidate] += 1
+        for source_id, place in _places_of_suspects(db):
+            running[source_id, place] += 1
     return [
         Lane(
             source_id,
             tuple(found),
             limits_for(source_id, limits),
-            *facts[source_id],
-            running[source_id, False],
-            running[source_id, True],
-            next_place_at[source_id],
+            running=running[source_id, "page"] + running[source_id, "background"],
+            running_candidates=running[source_id, "candidate"],
+            running_background=running[source_id, "background"],
+            **facts[source_id],
         )
         for source_id, found in heads.items()
     ]
 
 
-def _kinds_of_suspects(db: Database) -> set[tuple[int, bool]]:
-    return {(row[0], row[3] == "candidate") for row in db.json("suspect_heads", sources=None)}
+class _Facts(TypedDict):
+    """What holds back a whole lane."""
+
+    is_paused: bool
+    cooldown_until: float
+    next_place_at: float
+    is_held: bool
+    breaker: BreakerFacts | None
+    level: float | None
+
+
+def _facts(
+    is_paused: int,
+    cooldown_until: float,
+    next_place_at: float | None,
+    is_held: int,
+    breaker: tuple[str, float, int] | None,
+    level: float | None,
+) -> _Facts:
+    return {
+        "is_paused": bool(is_paused),
+        "cooldown_until": cooldown_until,
+        "next_place_at": next_place_at or 0.0,
+        "is_held": bool(is_held),
+        "breaker": None if breaker is None else BreakerFacts(*breaker),
+        "level": level,
+    }
+
+
+def _places_of_suspects(db: Database) -> set[tuple[int, Place]]:
+    rows = db.json("suspect_heads", sources=None)
+    return {(row[0], place_of(row[3], RunKind(row[8]))) for row in rows}
 
 
 def opening(lane: Lane, now: float) -> float | None:

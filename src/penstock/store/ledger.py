@@ -12,7 +12,25 @@ from penstock.store.database import Database, to_json
 
 _STATES = tuple(JobState)
 _PLACE = {state: index for index, state in enumerate(_STATES)}
-_COUNTS = ("inserted", "updated", "unchanged", "rejected", "retried", "throttled")
+_COUNTS = (
+    "inserted",
+    "updated",
+    "unchanged",
+    "rejected",
+    "retried",
+    "throttled",
+    "candidates_accepted",
+    "candidates_rejected",
+    "candidates_duplicate",
+    "candidates_passed",
+    "candidates_dropped",
+    "pages_unchanged",
+    "disallowed",
+    "requests",
+    "bytes",
+    "seconds",
+    "money",
+)
 
 
 class StageFacts(msgspec.Struct, frozen=True):
@@ -30,7 +48,9 @@ class Ledger:
         self.now = now
         self._db = db
         self._stage_deltas: dict[tuple[int, str], list[int]] = {}
-        self._run_deltas: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_COUNTS, 0))
+        self._run_deltas: dict[int, dict[str, float]] = defaultdict(
+            lambda: dict.fromkeys(_COUNTS, 0)
+        )
         self._touched: set[tuple[int, str]] = set()
         self._events: list[tuple[object, ...]] = []
         self._stages: dict[int, dict[str, StageFacts]] = {}
@@ -49,7 +69,7 @@ class Ledger:
     def added(self, run_id: int, stage: str) -> None:
         self._delta(run_id, stage)[_PLACE[JobState.QUEUED]] += 1
 
-    def count(self, run_id: int, name: str, by: int) -> None:
+    def count(self, run_id: int, name: str, by: float) -> None:
         self._run_deltas[run_id][name] += by
 
     def journal(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob, bounded_key
-from penstock.jobs.run import Plan, RunKind, RunState
+from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
@@ -43,6 +43,9 @@ class Runs:
         key: str,
         actor: str,
         reason: str = "",
+        options: RunOptions = NO_OPTIONS,
+        of_run_id: int | None = None,
+        is_draft: bool = False,
     ) -> tuple[int, bool]:
         """Start a run, or answer with the one that this key has started already.
 
@@ -52,7 +55,7 @@ class Runs:
             known = self._db.value("known_run", source_id=source_id, key=key)
             if known is None:
                 about = (source_id, kind, plan, pipeline_version, key, actor, reason)
-                run_id = self._add_run(now, *about)
+                run_id = self._add_run(now, *about, options, of_run_id, is_draft)
                 if run_id is not None:
                     return run_id, True
                 # Somebody else was faster by a moment, and has committed by now.
@@ -69,11 +72,18 @@ class Runs:
         key: str,
         actor: str,
         reason: str,
+        options: RunOptions = NO_OPTIONS,
+        of_run_id: int | None = None,
+        is_draft: bool = False,
     ) -> int | None:
+        state = RunState.DRAFT if is_draft else RunState.QUEUED
         run_id: int | None = self._db.value(
             "add_run",
             source_id=source_id,
             kind=kind,
+            state=state,
+            options=to_json(options),
+            of_run_id=of_run_id,
             key=key,
             plan=to_json(plan),
             pipeline_version=pipeline_version,
@@ -85,7 +95,7 @@ class Runs:
             return None
         self._db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
         ledger = Ledger(self._db, now)
-        ledger.journal("run.queued", source_id, run_id, actor=actor, detail=reason)
+        ledger.journal(f"run.{state}", source_id, run_id, actor=actor, detail=reason)
         roots = [
             (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
             for stage in plan.stages
@@ -94,6 +104,11 @@ class Runs:
         add_jobs(self._db, ledger, run_id, source_id, roots)
         ledger.write()
         return run_id
+
+    def run_facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]:
+        """What workers need to know of these runs."""
+        found = self._db.decoded("run_facts", list[RunFacts], ids=to_json(sorted(run_ids)))
+        return {facts.id: facts for facts in found}
 
     def fire_tick(
         self, source_id: int, tick: Tick, kind: RunKind, plan: Plan, pipeline_version: str

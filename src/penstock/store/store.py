@@ -14,11 +14,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Verdict, Want
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
-from penstock.jobs.run import Plan, RunKind, RunState
+from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.
 Admits = Literal["all", "sound", "suspect"]
@@ -125,6 +125,20 @@ class RunRow(msgspec.Struct, frozen=True):
     skipped: int = 0
     quarantined: int = 0
     cancelled: int = 0
+    options: RunOptions = NO_OPTIONS
+    of_run_id: int | None = None
+    end_reason: str = ""
+    candidates_accepted: int = 0
+    candidates_rejected: int = 0
+    candidates_duplicate: int = 0
+    candidates_passed: int = 0
+    candidates_dropped: int = 0
+    pages_unchanged: int = 0
+    disallowed: int = 0
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    money: float = 0.0
 
     @property
     def is_ended(self) -> bool:
@@ -314,7 +328,12 @@ class Store(Protocol):
         key: str,
         actor: str,
         reason: str = "",
+        options: RunOptions = NO_OPTIONS,
+        of_run_id: int | None = None,
+        is_draft: bool = False,
     ) -> tuple[int, bool]: ...
+
+    def run_facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]: ...
 
     def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]: ...
 

@@ -31,12 +31,21 @@ class Table:
     @property
     def has_ids(self) -> bool:
         """Whether the database itself makes its ids; those of snapshots are made by workers."""
-        return self.name in ("source", "run", "job", "event", "record", "signal")
+        return self.name in (
+            "source",
+            "run",
+            "job",
+            "event",
+            "record",
+            "signal",
+            "reject",
+            "checkpoint_move",
+        )
 
 
 def _table(name: str, key: str, rest: str) -> Table:
     columns = tuple(_column(text) for text in f"{key} {rest}".split())
-    return Table(name, tuple(key.split()), columns)
+    return Table(name, tuple(column.name for column in columns[: len(key.split())]), columns)
 
 
 def _column(text: str) -> Column:
@@ -49,14 +58,16 @@ TABLES = (
         "source",
         "id",
         """key paused_at:real pause_reason cooldown_until:real cooldown_reason schedule next_run_at:real
-        created_at:real""",
+        created_at:real degraded_at:real degraded_reason bad_runs good_probes level:real""",
     ),
     _table(
         "run",
         "id",
         """source_id kind state key plan pipeline_version actor reason created_at:real started_at:real
         finished_at:real swept_at:real first_event_id inserted updated unchanged rejected retried
-        throttled""",
+        throttled options of_run_id end_reason candidates_accepted candidates_rejected
+        candidates_duplicate candidates_passed candidates_dropped pages_unchanged disallowed requests
+        bytes seconds:real money:real""",
     ),
     _table(
         "run_stage",
@@ -68,30 +79,73 @@ TABLES = (
         "job",
         "id",
         """run_id source_id stage unit key state rank:real attempt tries throttles deaths is_resumed:flag
-        worker at:real due_at:real flushes""",
+        worker at:real due_at:real flushes returns_to returns_due_at:real""",
     ),
-    _table("job_item", "job_id", "parent_id item"),
-    _table("job_failure", "job_id", "attempt kind error traceback at:real"),
+    _table("job_item", "job_id", "parent_id item snapshot_id"),
+    _table(
+        "job_failure",
+        "job_id",
+        """attempt kind error traceback at:real cause quarantines first_at:real escalated_at:real
+        notes""",
+    ),
+    _table(
+        "cause",
+        "source_id cause",
+        "pipeline_version failures first_at:real last_at:real escalated_at:real",
+    ),
+    _table(
+        "reject",
+        "id",
+        """source_id run_id job_id stage key code reason score:real item snapshot_id at:real
+        redriven_run_id""",
+    ),
+    _table(
+        "staged",
+        "run_id collection key",
+        "data score:real merge source_id snapshot_id at:real",
+    ),
     _table(
         "record",
         "id",
         """collection key version data score:real source_id run_id snapshot_id pipeline_version
-        updated_at:real""",
+        updated_at:real is_removed:flag""",
     ),
     _table(
         "record_version",
         "record_id version",
         """data score:real source_id run_id snapshot_id pipeline_version updated_at:real
-        superseded_at:real""",
+        superseded_at:real is_removed:flag""",
     ),
     _table("collection", "name", "records"),
-    _table("checkpoint", "source_id partition", "cursor run_id at:real"),
+    _table(
+        "page",
+        "source_id url",
+        """announced done_announced done_hash done_snapshot_id done_version done_run_id at:real""",
+    ),
+    _table("checkpoint", "source_id partition", "cursor run_id at:real last_offset"),
+    _table(
+        "checkpoint_move", "id", "source_id partition cursor last_offset run_id at:real actor act"
+    ),
+    _table("run_cursor", "run_id partition", "cursor last_offset at:real"),
+    _table("coverage", "source_id partition start_at:real end_at:real", "run_id at:real"),
     _table("signal", "id", "name data source_id run_id at:real"),
     _table("payload", "hash", "segment offset length"),
     _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real"),
     _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),
     _table("host", "host", "closed_until:real reason"),
     _table("pace", "key", "next_at:real"),
+    _table("hold", "scope", "at:real actor reason"),
+    _table(
+        "breaker",
+        "key",
+        "state since:real opens_at:real trips ramp buckets reason",
+    ),
+    _table(
+        "budget",
+        "scope measure period",
+        "period_at:real resets_at:real used:real bound:real warned",
+    ),
+    _table("holding", "key worker", "amount:real"),
     _table("leader", "name", "holder term expires_at:real"),
     _table(
         "worker",

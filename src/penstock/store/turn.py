@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from penstock.gates.lanes import LaneLimits, Sharing
+from penstock.gates.lane import LaneLimits
+from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Flush, Save, Settlement
 from penstock.jobs.run import Plan, RunState, StageCount, advance
@@ -33,7 +34,7 @@ INSERT_LIMIT = 5000
 
 End = Settlement | Flush
 _Row = tuple[int, int, int, str, str, str, float]
-_Item = tuple[int, int | None, str]
+_Item = tuple[int, int | None, str, int | None]
 
 
 class _Advancing(msgspec.Struct):
@@ -315,7 +316,7 @@ def add_jobs(
         unit = stages[job.stage].unit
         rank = ledger.now + job.priority * AGEING_S
         row: _Row = (job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank)
-        made.append((row, (job_id, parent_id, job.item.decode())))
+        made.append((row, (job_id, parent_id, job.item.decode(), job.snapshot)))
     if db.is_shared and len(made) > INSERT_LIMIT:
         made.sort(key=lambda pair: (pair[0][3], pair[0][5]))  # within a part, the statement does it
     new: set[int] = set()
@@ -372,8 +373,8 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
         elif step.ends_as is not None:
             # A run that was never begun and has nothing left had all its jobs cancelled.
             ends_as = RunState.CANCELLED if run.state is RunState.QUEUED else step.ends_as
-            db.do("end_run_if_active", id=run_id, state=ends_as, now=now)
-            ledger.journal(f"run.{ends_as}", run.source_id, run_id)
+            db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=step.reason, now=now)
+            ledger.journal(f"run.{ends_as}", run.source_id, run_id, detail=step.reason)
             ended.append(run_id)
     return ended
 

@@ -22,16 +22,23 @@ WITH place AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT ctid FROM penstock.tally WHERE run_id = p.run_id AND id > p.floor OFFSET 0) AS t
   ))
   RETURNING run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
-    inserted, updated, unchanged, rejected, retried, throttled
+    inserted, updated, unchanged, rejected, retried, throttled,
+    candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
+    pages_unchanged, disallowed, requests, bytes, seconds, money
 )
 INSERT INTO penstock.tally (
   run_id, stage, floor, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
-  inserted, updated, unchanged, rejected, retried, throttled
+  inserted, updated, unchanged, rejected, retried, throttled,
+  candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
+  pages_unchanged, disallowed, requests, bytes, seconds, money
 )
 SELECT g.run_id, g.stage, p.next_floor,
   sum(g.queued), sum(g.running), sum(g.waiting), sum(g.held),
   sum(g.succeeded), sum(g.skipped), sum(g.quarantined), sum(g.cancelled),
-  sum(g.inserted), sum(g.updated), sum(g.unchanged), sum(g.rejected), sum(g.retried), sum(g.throttled)
+  sum(g.inserted), sum(g.updated), sum(g.unchanged), sum(g.rejected), sum(g.retried), sum(g.throttled),
+  sum(g.candidates_accepted), sum(g.candidates_rejected), sum(g.candidates_duplicate),
+  sum(g.candidates_passed), sum(g.candidates_dropped), sum(g.pages_unchanged), sum(g.disallowed),
+  sum(g.requests), sum(g.bytes), sum(g.seconds), sum(g.money)
 FROM gone AS g JOIN place AS p ON p.run_id = g.run_id
 GROUP BY g.run_id, g.stage, p.next_floor;
 
@@ -50,7 +57,9 @@ WHERE r.finished_at IS NOT NULL LIMIT %(limit)s;
 WITH gone AS (
   DELETE FROM penstock.tally AS t WHERE t.run_id = ANY (%(ids)s::bigint[])
   RETURNING run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
-    inserted, updated, unchanged, rejected, retried, throttled
+    inserted, updated, unchanged, rejected, retried, throttled,
+    candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
+    pages_unchanged, disallowed, requests, bytes, seconds, money
 ), stages AS (
   UPDATE penstock.run_stage AS g
   SET queued = g.queued + t.queued, running = g.running + t.running, waiting = g.waiting + t.waiting,
@@ -65,10 +74,32 @@ WITH gone AS (
 )
 UPDATE penstock.run AS r
 SET inserted = r.inserted + t.inserted, updated = r.updated + t.updated, unchanged = r.unchanged + t.unchanged,
-  rejected = r.rejected + t.rejected, retried = r.retried + t.retried, throttled = r.throttled + t.throttled
+  rejected = r.rejected + t.rejected, retried = r.retried + t.retried, throttled = r.throttled + t.throttled,
+  candidates_accepted = r.candidates_accepted + t.candidates_accepted,
+  candidates_rejected = r.candidates_rejected + t.candidates_rejected,
+  candidates_duplicate = r.candidates_duplicate + t.candidates_duplicate,
+  candidates_passed = r.candidates_passed + t.candidates_passed,
+  candidates_dropped = r.candidates_dropped + t.candidates_dropped,
+  pages_unchanged = r.pages_unchanged + t.pages_unchanged,
+  disallowed = r.disallowed + t.disallowed,
+  requests = r.requests + t.requests,
+  bytes = r.bytes + t.bytes,
+  seconds = r.seconds + t.seconds,
+  money = r.money + t.money
 FROM (
   SELECT run_id, sum(inserted) AS inserted, sum(updated) AS updated, sum(unchanged) AS unchanged,
-    sum(rejected) AS rejected, sum(retried) AS retried, sum(throttled) AS throttled
+    sum(rejected) AS rejected, sum(retried) AS retried, sum(throttled) AS throttled,
+    sum(candidates_accepted) AS candidates_accepted,
+    sum(candidates_rejected) AS candidates_rejected,
+    sum(candidates_duplicate) AS candidates_duplicate,
+    sum(candidates_passed) AS candidates_passed,
+    sum(candidates_dropped) AS candidates_dropped,
+    sum(pages_unchanged) AS pages_unchanged,
+    sum(disallowed) AS disallowed,
+    sum(requests) AS requests,
+    sum(bytes) AS bytes,
+    sum(seconds) AS seconds,
+    sum(money) AS money
   FROM gone GROUP BY run_id
 ) AS t
 WHERE r.id = t.run_id;

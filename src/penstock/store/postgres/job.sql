@@ -60,8 +60,8 @@ ORDER BY j ->> 3, j ->> 5, (j ->> 0)::bigint
 ON CONFLICT (run_id, stage, key) DO NOTHING;
 
 -- name: add_items
-INSERT INTO penstock.job_item (job_id, parent_id, item)
-SELECT (i ->> 0)::bigint, (i ->> 1)::bigint, i ->> 2
+INSERT INTO penstock.job_item (job_id, parent_id, item, snapshot_id)
+SELECT (i ->> 0)::bigint, (i ->> 1)::bigint, i ->> 2, (i ->> 3)::bigint
 FROM jsonb_array_elements(%(items)s::jsonb) AS i;
 
 -- name: present_jobs
@@ -95,8 +95,11 @@ WITH f AS MATERIALIZED (
 )
 SELECT coalesce(json_agg(json_build_array(
   r.source_id, r.id, g.stage, g.unit, g.queued, h.rank,
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
-  (SELECT next_at FROM penstock.pace WHERE pace.key = s.key))), '[]')::text
+  g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
+  EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
+  (SELECT json_build_array(state, opens_at, ramp) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
+  s.level)), '[]')::text
 FROM penstock.run AS r
 JOIN penstock.source AS s ON s.id = r.source_id
 JOIN penstock.stage_count AS g ON g.run_id = r.id
@@ -114,8 +117,11 @@ WHERE r.state IN ('queued', 'running') AND g.queued > 0
 -- As ready_heads, for jobs under which two workers died already, and only those.
 SELECT coalesce(json_agg(json_build_array(
   r.source_id, g.run_id, g.stage, g.unit, j.depth, j.rank,
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
-  (SELECT next_at FROM penstock.pace WHERE pace.key = s.key))), '[]')::text
+  g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
+  EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
+  (SELECT json_build_array(state, opens_at, ramp) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
+  s.level)), '[]')::text
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM penstock.job
   WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage
@@ -132,17 +138,17 @@ SELECT 1 FROM penstock.job WHERE state = 'queued' AND deaths >= 2 LIMIT 1;
 -- name: running_counts
 -- From the counters: a count is moved by the transaction that moves its row, and by none that dies.
 -- What is running would have to be found among all that was running since the oldest snapshot.
-SELECT coalesce(json_agg(json_build_array(c.source_id, c.unit, c.n)), '[]')::text FROM (
-  SELECT r.source_id, g.unit, sum(g.running)::bigint AS n
+SELECT coalesce(json_agg(json_build_array(c.source_id, c.unit, c.kind, c.n)), '[]')::text FROM (
+  SELECT r.source_id, g.unit, r.kind, sum(g.running)::bigint AS n
   FROM (
-    SELECT id, source_id FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+    SELECT id, source_id, kind FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
     UNION ALL
-    SELECT id, source_id FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
+    SELECT id, source_id, kind FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
   ) AS r
   JOIN penstock.stage_count AS g ON g.run_id = r.id
   WHERE g.running > 0
     AND (%(sources)s::jsonb IS NULL OR r.source_id IN (SELECT x::bigint FROM jsonb_array_elements(%(sources)s::jsonb) AS x))
-  GROUP BY r.source_id, g.unit
+  GROUP BY r.source_id, g.unit, r.kind
 ) AS c;
 
 -- name: ward_count
@@ -195,8 +201,9 @@ WITH begun AS (
   SELECT %(now)s, 'job.started', source_id, run_id, id, attempt, %(worker)s FROM begun
 )
 SELECT b.id, b.run_id, b.source_id, b.stage, b.key, b.attempt, b.tries, b.throttles, b.deaths, b.is_resumed,
-  coalesce((SELECT item FROM penstock.job_item WHERE job_id = b.id), '')
-FROM begun AS b;
+  coalesce(i.item, ''), i.snapshot_id
+FROM begun AS b
+LEFT JOIN LATERAL (SELECT item, snapshot_id FROM penstock.job_item WHERE job_id = b.id OFFSET 0) AS i ON true;
 
 -- name: note_failures
 INSERT INTO penstock.job_failure (job_id, attempt, kind, error, traceback, at)
@@ -303,6 +310,7 @@ SELECT 1 FROM penstock.run AS r
 JOIN penstock.source AS s ON s.id = r.source_id
 JOIN penstock.stage_count AS g ON g.run_id = r.id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
+  AND NOT EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key))
 LIMIT 1;
 
 -- name: job_detail

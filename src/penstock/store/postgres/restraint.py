@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 
 FAR_S = 0.02
 # So many times as long as its turn took.

@@ -2,8 +2,9 @@
 SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND key = %(key)s;
 
 -- name: add_run
-INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, actor, reason, created_at, first_event_id)
-VALUES (%(source_id)s, %(kind)s, 'queued', %(key)s, %(plan)s, %(pipeline_version)s, %(actor)s, %(reason)s, %(now)s,
+INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, first_event_id)
+VALUES (%(source_id)s, %(kind)s, %(state)s, %(key)s, %(plan)s, %(pipeline_version)s, %(options)s, %(of_run_id)s, %(actor)s,
+  %(reason)s, %(now)s,
   (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.event_id_seq))
 ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id;
@@ -26,9 +27,17 @@ SELECT (d ->> 0)::bigint, d ->> 1, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 
 FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
 
 -- name: count_runs
-INSERT INTO penstock.tally (run_id, inserted, updated, unchanged, rejected, retried, throttled)
-SELECT (d ->> 0)::bigint, (d ->> 1)::bigint, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 4)::bigint,
-  (d ->> 5)::bigint, (d ->> 6)::bigint
+INSERT INTO penstock.tally (
+  run_id,
+  inserted, updated, unchanged, rejected, retried, throttled,
+  candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped, pages_unchanged,
+  disallowed, requests, bytes, seconds, money
+)
+SELECT (d ->> 0)::bigint,
+  (d ->> 1)::bigint, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 4)::bigint, (d ->> 5)::bigint,
+  (d ->> 6)::bigint, (d ->> 7)::bigint, (d ->> 8)::bigint, (d ->> 9)::bigint, (d ->> 10)::bigint,
+  (d ->> 11)::bigint, (d ->> 12)::bigint, (d ->> 13)::bigint, (d ->> 14)::bigint, (d ->> 15)::bigint,
+  (d ->> 16)::double precision, (d ->> 17)::double precision
 FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
 
 -- name: runs_with_a_closed_stage
@@ -56,7 +65,7 @@ WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state = 'queued'
 RETURNING id, source_id;
 
 -- name: end_run_if_active
-UPDATE penstock.run SET state = %(state)s, finished_at = %(now)s, started_at = coalesce(started_at, %(now)s)
+UPDATE penstock.run SET state = %(state)s, end_reason = %(end_reason)s, finished_at = %(now)s, started_at = coalesce(started_at, %(now)s)
 WHERE id = %(id)s AND state IN ('queued', 'running', 'paused');
 
 -- name: pause_run_if_active
@@ -73,9 +82,14 @@ WHERE id = %(id)s AND state IN ('draft', 'queued', 'running', 'paused')
 RETURNING source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE penstock.run SET state = 'running', finished_at = NULL
+UPDATE penstock.run SET state = 'running', finished_at = NULL, end_reason = ''
 WHERE id = %(id)s AND state IN ('partial', 'failed')
 RETURNING source_id;
+
+-- name: run_facts
+SELECT coalesce(json_agg(json_build_object(
+  'id', id, 'kind', kind, 'options', options::json, 'of_run_id', of_run_id, 'pipeline_version', pipeline_version)), '[]')::text
+FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: run_state
 SELECT state, source_id FROM penstock.run WHERE id = %(id)s;
@@ -91,13 +105,22 @@ SELECT coalesce(json_agg(json_build_object(
   'created_at', r.created_at, 'started_at', r.started_at, 'finished_at', r.finished_at,
   'inserted', r.inserted + t.inserted, 'updated', r.updated + t.updated, 'unchanged', r.unchanged + t.unchanged,
   'rejected', r.rejected + t.rejected, 'retried', r.retried + t.retried, 'throttled', r.throttled + t.throttled,
+  'options', r.options::json, 'of_run_id', r.of_run_id, 'end_reason', r.end_reason,
+  'candidates_accepted', r.candidates_accepted + t.candidates_accepted, 'candidates_rejected', r.candidates_rejected + t.candidates_rejected,
+  'candidates_duplicate', r.candidates_duplicate + t.candidates_duplicate, 'candidates_passed', r.candidates_passed + t.candidates_passed,
+  'candidates_dropped', r.candidates_dropped + t.candidates_dropped, 'pages_unchanged', r.pages_unchanged + t.pages_unchanged,
+  'disallowed', r.disallowed + t.disallowed, 'requests', r.requests + t.requests,
+  'bytes', r.bytes + t.bytes, 'seconds', r.seconds + t.seconds,
+  'money', r.money + t.money,
   'pages', g.pages, 'pages_done', g.pages_done, 'candidates', g.candidates,
   'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
   'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
 ) ORDER BY r.id DESC), '[]')::text
 FROM (
   SELECT id, source_id, kind, state, actor, reason, pipeline_version, created_at, started_at, finished_at,
-    inserted, updated, unchanged, rejected, retried, throttled
+    inserted, updated, unchanged, rejected, retried, throttled, options, of_run_id, end_reason,
+    candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
+    pages_unchanged, disallowed, requests, bytes, seconds, money
   FROM penstock.run
   WHERE (%(id)s::bigint IS NULL OR id = %(id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
@@ -108,7 +131,18 @@ JOIN penstock.source AS s ON s.id = r.source_id
 CROSS JOIN LATERAL (
   SELECT coalesce(sum(inserted), 0)::bigint AS inserted, coalesce(sum(updated), 0)::bigint AS updated,
     coalesce(sum(unchanged), 0)::bigint AS unchanged, coalesce(sum(rejected), 0)::bigint AS rejected,
-    coalesce(sum(retried), 0)::bigint AS retried, coalesce(sum(throttled), 0)::bigint AS throttled
+    coalesce(sum(retried), 0)::bigint AS retried, coalesce(sum(throttled), 0)::bigint AS throttled,
+    coalesce(sum(candidates_accepted), 0)::bigint AS candidates_accepted,
+    coalesce(sum(candidates_rejected), 0)::bigint AS candidates_rejected,
+    coalesce(sum(candidates_duplicate), 0)::bigint AS candidates_duplicate,
+    coalesce(sum(candidates_passed), 0)::bigint AS candidates_passed,
+    coalesce(sum(candidates_dropped), 0)::bigint AS candidates_dropped,
+    coalesce(sum(pages_unchanged), 0)::bigint AS pages_unchanged,
+    coalesce(sum(disallowed), 0)::bigint AS disallowed,
+    coalesce(sum(requests), 0)::bigint AS requests,
+    coalesce(sum(bytes), 0)::bigint AS bytes,
+    coalesce(sum(seconds), 0)::double precision AS seconds,
+    coalesce(sum(money), 0)::double precision AS money
   FROM penstock.tally AS l
   WHERE l.run_id = r.id AND l.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
 ) AS t

@@ -41,8 +41,8 @@ FROM json_each(:jobs) WHERE true
 ON CONFLICT (run_id, stage, key) DO NOTHING;
 
 -- name: add_items
-INSERT INTO job_item (job_id, parent_id, item)
-SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:items);
+INSERT INTO job_item (job_id, parent_id, item, snapshot_id)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:items);
 
 -- name: present_jobs
 -- Ids were handed out in this transaction: a job that has one of them was inserted by it.
@@ -69,8 +69,11 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'waiting';
 SELECT json_group_array(json_array(
   r.source_id, g.run_id, g.stage, g.unit, g.queued,
   (SELECT rank FROM job WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY rank LIMIT 1),
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
-  (SELECT next_at FROM pace WHERE pace.key = s.key)))
+  g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM pace WHERE pace.key = s.key),
+  EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key)),
+  json((SELECT json_array(state, opens_at, ramp) FROM breaker WHERE breaker.key = 'source:' || s.key)),
+  s.level))
 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
@@ -80,8 +83,11 @@ WHERE g.queued > 0 AND r.state IN ('queued', 'running');
 -- As ready_heads, for jobs under which two workers died already, and only those.
 SELECT json_group_array(json_array(
   r.source_id, g.run_id, g.stage, g.unit, j.depth, j.rank,
-  g.cpu, g.memory_mb, s.paused_at IS NOT NULL, s.cooldown_until,
-  (SELECT next_at FROM pace WHERE pace.key = s.key)))
+  g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
+  (SELECT next_at FROM pace WHERE pace.key = s.key),
+  EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key)),
+  json((SELECT json_array(state, opens_at, ramp) FROM breaker WHERE breaker.key = 'source:' || s.key)),
+  s.level))
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM job INDEXED BY job_suspect
   WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage
@@ -95,8 +101,12 @@ WHERE r.state IN ('queued', 'running');
 SELECT 1 FROM job INDEXED BY job_suspect WHERE state = 'queued' AND deaths >= 2 LIMIT 1;
 
 -- name: running_counts
-SELECT json_group_array(json_array(source_id, unit, n))
-FROM (SELECT source_id, unit, count(*) AS n FROM job WHERE state = 'running' GROUP BY source_id, unit);
+SELECT json_group_array(json_array(c.source_id, c.unit, run.kind, c.n))
+FROM (
+  SELECT source_id, unit, run_id, count(*) AS n FROM job INDEXED BY job_running
+  WHERE state = 'running' GROUP BY source_id, unit, run_id
+) AS c
+CROSS JOIN run ON run.id = c.run_id;
 
 -- name: ward_count
 -- Jobs whose worker died under them twice already; at most one of them runs in a worker at a time.
@@ -135,7 +145,7 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
 -- A job without its item is claimed all the same: its attempt fails, instead of every turn that meets it.
 SELECT json_group_array(json_array(
   job.id, job.run_id, job.source_id, job.stage, job.key, job.attempt, job.tries, job.throttles, job.deaths,
-  json(iif(job.is_resumed, 'true', 'false')), coalesce(i.item, '')))
+  json(iif(job.is_resumed, 'true', 'false')), coalesce(i.item, ''), i.snapshot_id))
 FROM json_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 LEFT JOIN job_item AS i ON i.job_id = job.id;
@@ -231,6 +241,7 @@ SELECT 1 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
+  AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key))
 LIMIT 1;
 
 -- name: job_detail

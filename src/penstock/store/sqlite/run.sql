@@ -2,8 +2,8 @@
 SELECT id FROM run WHERE source_id = :source_id AND key = :key;
 
 -- name: add_run
-INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, actor, reason, created_at, first_event_id)
-VALUES (:source_id, :kind, 'queued', :key, :plan, :pipeline_version, :actor, :reason, :now,
+INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, first_event_id)
+VALUES (:source_id, :kind, :state, :key, :plan, :pipeline_version, :options, :of_run_id, :actor, :reason, :now,
   coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
 ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id;
@@ -30,7 +30,13 @@ WHERE run_stage.run_id = d.value ->> 0 AND run_stage.stage = d.value ->> 1;
 UPDATE run
 SET inserted = inserted + (d.value ->> 1), updated = updated + (d.value ->> 2),
   unchanged = unchanged + (d.value ->> 3), rejected = rejected + (d.value ->> 4),
-  retried = retried + (d.value ->> 5), throttled = throttled + (d.value ->> 6)
+  retried = retried + (d.value ->> 5), throttled = throttled + (d.value ->> 6),
+  candidates_accepted = candidates_accepted + (d.value ->> 7), candidates_rejected = candidates_rejected + (d.value ->> 8),
+  candidates_duplicate = candidates_duplicate + (d.value ->> 9), candidates_passed = candidates_passed + (d.value ->> 10),
+  candidates_dropped = candidates_dropped + (d.value ->> 11), pages_unchanged = pages_unchanged + (d.value ->> 12),
+  disallowed = disallowed + (d.value ->> 13), requests = requests + (d.value ->> 14),
+  bytes = bytes + (d.value ->> 15), seconds = seconds + (d.value ->> 16),
+  money = money + (d.value ->> 17)
 FROM json_each(:deltas) AS d
 WHERE run.id = d.value ->> 0;
 
@@ -56,7 +62,7 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued'
 RETURNING id, source_id;
 
 -- name: end_run_if_active
-UPDATE run SET state = :state, finished_at = :now, started_at = coalesce(started_at, :now)
+UPDATE run SET state = :state, end_reason = :end_reason, finished_at = :now, started_at = coalesce(started_at, :now)
 WHERE id = :id AND state IN ('queued', 'running', 'paused');
 
 -- name: pause_run_if_active
@@ -73,9 +79,14 @@ WHERE id = :id AND state IN ('draft', 'queued', 'running', 'paused')
 RETURNING source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE run SET state = 'running', finished_at = NULL
+UPDATE run SET state = 'running', finished_at = NULL, end_reason = ''
 WHERE id = :id AND state IN ('partial', 'failed')
 RETURNING source_id;
+
+-- name: run_facts
+SELECT json_group_array(json_object(
+  'id', id, 'kind', kind, 'options', json(options), 'of_run_id', of_run_id, 'pipeline_version', pipeline_version))
+FROM run WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: run_state
 SELECT state, source_id FROM run WHERE id = :id;
@@ -90,6 +101,11 @@ SELECT json_group_array(json_object(
   'created_at', r.created_at, 'started_at', r.started_at, 'finished_at', r.finished_at,
   'inserted', r.inserted, 'updated', r.updated, 'unchanged', r.unchanged, 'rejected', r.rejected,
   'retried', r.retried, 'throttled', r.throttled,
+  'options', json(r.options), 'of_run_id', r.of_run_id, 'end_reason', r.end_reason,
+  'candidates_accepted', r.candidates_accepted, 'candidates_rejected', r.candidates_rejected,
+  'candidates_duplicate', r.candidates_duplicate, 'candidates_passed', r.candidates_passed,
+  'candidates_dropped', r.candidates_dropped, 'pages_unchanged', r.pages_unchanged, 'disallowed', r.disallowed,
+  'requests', r.requests, 'bytes', r.bytes, 'seconds', r.seconds, 'money', r.money,
   'pages', r.pages, 'pages_done', r.pages_done, 'candidates', r.candidates,
   'queued', r.queued, 'running', r.running, 'waiting', r.waiting, 'held', r.held,
   'succeeded', r.succeeded, 'skipped', r.skipped, 'quarantined', r.quarantined, 'cancelled', r.cancelled

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from penstock.clock import Clock
-from penstock.gates.lanes import LaneLimits
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.leading import Leading
 from penstock.store.pacing import Pacing

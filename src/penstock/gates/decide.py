@@ -1,0 +1,127 @@
+"""The decision: which gates stand between a lane and its next job, and which of them are closed.
+
+The claim asks `decide`, the explanation asks `gates_before`; both go through the same gates in the same
+order, so the one can't say what the other does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.gates.lane import PLACES, UNLIMITED, Allowance, Closed, Lane, Place
+from penstock.gates.rates import LONGEST_WAIT_S, places_soon
+
+Gate = Callable[[Lane, Place, float], Closed | None]
+
+
+def decide(lane: Lane, now: float) -> Allowance | Closed:
+    """What this lane may start now, or the gate that holds all of it back."""
+    closed: dict[Place, Closed] = {}
+    for place in {head.place for head in lane.heads}:
+        gate = first_closed(lane, place, now)
+        if gate is not None:
+            closed[place] = gate
+    if closed and all(head.place in closed for head in lane.heads):
+        return min(closed.values(), key=_opening)
+    free = {place: 0 if place in closed else places_free(lane, place, now) for place in PLACES}
+    has_background = any(head.place == "background" for head in lane.heads)
+    background = free["background"] if has_background else 0
+    return Allowance(max(free["page"], background), free["candidate"], background)
+
+
+def first_closed(lane: Lane, place: Place, now: float) -> Closed | None:
+    """The gate that holds back the jobs of this lane that take such a place; None if they may start."""
+    for gate in GATES.values():
+        closed = gate(lane, place, now)
+        if closed is not None:
+            return closed
+    return None
+
+
+def gates_before(lane: Lane, place: Place, now: float) -> list[tuple[str, Closed | None]]:
+    """Every gate before such a job, in order, each with None where it is open."""
+    return [(name, gate(lane, place, now)) for name, gate in GATES.items()]
+
+
+def places_free(lane: Lane, place: Place, now: float) -> int:
+    """How many more such jobs have a place, as far as limits and rates go."""
+    if place == "candidate":
+        return max(0, lane.limits.candidates - lane.running_candidates)
+    pages = max(0, concurrency_of(lane) - lane.running)
+    if place == "background":
+        pages = min(pages, max(0, background_of(lane) - lane.running_background))
+    return min(pages, _places_soon(lane, now))
+
+
+def concurrency_of(lane: Lane) -> int:
+    """How many jobs may touch the source at once, at present."""
+    allowed = lane.limits.concurrency
+    if lane.level is not None:
+        allowed = min(allowed, max(1, int(lane.level)))
+    if lane.breaker is not None and lane.breaker.state == "half-open":
+        allowed = min(allowed, max(1, lane.breaker.ramp))
+    return allowed
+
+
+def background_of(lane: Lane) -> int:
+    """How many of them may be a backfill's: never none, or it would never end."""
+    return max(1, int(lane.limits.concurrency * lane.limits.background))
+
+
+def _held(lane: Lane, place: Place, now: float) -> Closed | None:
+    return Closed("held") if lane.is_held else None
+
+
+def _paused(lane: Lane, place: Place, now: float) -> Closed | None:
+    return Closed("paused") if lane.is_paused else None
+
+
+def _cooldown(lane: Lane, place: Place, now: float) -> Closed | None:
+    return Closed("cooldown", lane.cooldown_until) if lane.cooldown_until > now else None
+
+
+def _breaker(lane: Lane, place: Place, now: float) -> Closed | None:
+    breaker = lane.breaker
+    if place == "candidate" or breaker is None or breaker.state != "open":
+        return None
+    return Closed("breaker", breaker.opens_at)
+
+
+def _slots(lane: Lane, place: Place, now: float) -> Closed | None:
+    if place == "candidate":
+        return None if lane.running_candidates < lane.limits.candidates else Closed("slots")
+    if lane.running >= concurrency_of(lane):
+        return Closed("slots")
+    if place == "background" and lane.running_background >= background_of(lane):
+        return Closed("slots")
+    return None
+
+
+def _rate(lane: Lane, place: Place, now: float) -> Closed | None:
+    if place == "candidate" or _places_soon(lane, now):
+        return None
+    return Closed("rate", lane.next_place_at - LONGEST_WAIT_S)
+
+
+# In the order in which they are asked, and told.
+GATES: dict[str, Gate] = {
+    "held": _held,
+    "paused": _paused,
+    "breaker": _breaker,
+    "cooldown": _cooldown,
+    "slots": _slots,
+    "rate": _rate,
+}
+
+
+def _opening(closed: Closed) -> float:
+    return float("inf") if closed.opens_at is None else closed.opens_at
+
+
+def _places_soon(lane: Lane, now: float) -> int:
+    """How many jobs may start that are likely to send a request.
+
+    A guess, for a job may send none or many: it only spares those the start that would be sent back.
+    """
+    rate_per_s = lane.limits.rate_per_s
+    return UNLIMITED if not rate_per_s else places_soon(lane.next_place_at, rate_per_s, now)

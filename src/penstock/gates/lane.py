@@ -1,0 +1,109 @@
+"""A lane is a source's queue: what waits in it, what of it runs, and what holds it back, at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.jobs.job import Unit
+from penstock.jobs.run import RunKind
+
+UNLIMITED = 1 << 30
+
+# What a job takes up while it runs: a place at the source, one of the few that backfills have there, or
+# none of them, because it only works on what was fetched already.
+Place = Literal["page", "background", "candidate"]
+PLACES: tuple[Place, ...] = ("page", "background", "candidate")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimits:
+    """What the configuration allows a source: jobs that touch it at once, post-processing at once.
+
+    `background` is the share of its concurrency that backfills may have.
+    """
+
+    concurrency: int = 4
+    candidates: int = 64
+    weight: float = 1.0
+    rate_per_s: float | None = None
+    background: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The queued jobs of one stage of one run; `rank` is that of the first."""
+
+    run_id: int
+    stage: str
+    unit: Unit
+    depth: int
+    rank: float = 0.0
+    cpu: float = 0.0
+    memory_mb: float = 0.0
+    kind: RunKind = RunKind.FULL
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.unit, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerFacts:
+    """A source's breaker that is not closed: when it may be tried, and by how many jobs at once."""
+
+    state: str
+    opens_at: float
+    ramp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A source with work that could start, as it is at this moment.
+
+    `level` is how many jobs at once the source bears at present, where that is known to be less than
+    what the configuration allows.
+    """
+
+    source_id: int
+    heads: tuple[Head, ...]
+    limits: LaneLimits = LaneLimits()
+    is_paused: bool = False
+    cooldown_until: float = 0.0
+    running: int = 0
+    running_candidates: int = 0
+    next_place_at: float = 0.0
+    running_background: int = 0
+    is_held: bool = False
+    breaker: BreakerFacts | None = None
+    level: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A gate that holds a lane back; `opens_at` is None when a person or a finished job opens it."""
+
+    gate: str
+    opens_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many jobs of each kind a lane may start now; background ones count as pages, too."""
+
+    pages: int
+    candidates: int
+    background: int = 0
+
+
+def place_of(unit: Unit, kind: RunKind) -> Place:
+    """What a job takes up: a replay is served from snapshots, and never touches the source."""
+    if unit == "candidate" or kind is RunKind.REPLAY:
+        return "candidate"
+    return "background" if kind is RunKind.BACKFILL else "page"
+
+
+def limits_for(source_id: int, limits: Mapping[int, LaneLimits]) -> LaneLimits:
+    """A source that is no longer configured still finishes its work, at the default limits."""
+    return limits.get(source_id, LaneLimits())
