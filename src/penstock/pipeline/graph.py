@@ -17,7 +17,7 @@ import msgspec
 
 from penstock.errors import PipelineError, nearest
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
-from penstock.jobs.run import Plan, PlannedStage
+from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.pipeline.step import (
     DataError,
     Declaration,
@@ -82,6 +82,7 @@ class Stage:
     priority: int | None
     cpu: float
     memory_mb: float
+    is_stream: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,16 +100,35 @@ class Graph:
     def stage(self, name: str) -> Stage | None:
         return self._by_name.get(name)
 
-    def plan(self, priority: int = DEFAULT_PRIORITY) -> Plan:
-        """The stages as a run remembers them; `priority` is for those that have none of their own."""
-        return Plan(tuple(_planned(stage, priority) for stage in self.stages))
+    def plan(self, priority: int = DEFAULT_PRIORITY, kind: RunKind = RunKind.FULL) -> Plan:
+        """The stages as a run remembers them; `priority` is for those that have none of their own.
+
+        A stream's run begins with the streams of the pipeline, every other with all other steps that
+        begin one; what no step of the kind leads to is left out.
+        """
+        stages = self._begun_by(kind is RunKind.STREAM)
+        if not stages:
+            what = "stream" if kind is RunKind.STREAM else "step that begins a run and ends"
+            raise PipelineError(f"pipeline {self.name!r} has no {what}")
+        kept = {stage.name for stage in stages}
+        return Plan(tuple(_planned(stage, priority, kept) for stage in stages))
+
+    def _begun_by(self, is_stream: bool) -> list[Stage]:
+        """The stages that streams lead to, or all the others do."""
+        reached: dict[str, Stage] = {}
+        for stage in self.stages:
+            if any(name in reached for name in stage.after) or (
+                not stage.after and stage.is_stream == is_stream
+            ):
+                reached[stage.name] = stage
+        return list(reached.values())
 
 
-def _planned(stage: Stage, priority: int) -> PlannedStage:
+def _planned(stage: Stage, priority: int, kept: set[str]) -> PlannedStage:
     return PlannedStage(
         name=stage.name,
         unit=stage.unit,
-        after=stage.after,
+        after=tuple(name for name in stage.after if name in kept),
         is_gather=stage.is_gather,
         is_required=stage.unit == "run",
         priority=priority if stage.priority is None else stage.priority,
@@ -211,6 +231,7 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str]) -> Stage:
         priority=first.priority,
         cpu=first.cpu,
         memory_mb=first.memory_mb,
+        is_stream=first.is_stream,
     )
 
 
@@ -245,7 +266,7 @@ def _fingerprint(ordered: list[Step]) -> str:
 def _configuration(step: Step) -> tuple[object, ...]:
     key = step.key if isinstance(step.key, str) or step.key is None else "function"
     wants = (step.retry, step.timeout_s, step.priority, step.cpu, step.memory_mb, step.isolation)
-    return (step.name, step.unit, step.after, key, step.is_gather, *wants)
+    return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants)
 
 
 def _code_text(function: Callable[..., Any]) -> bytes:

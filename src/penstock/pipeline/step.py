@@ -18,7 +18,9 @@ Isolation: TypeAlias = Literal["inline", "thread", "process"]
 Invoke: TypeAlias = Callable[[Any, Any], Any]
 KeyOf: TypeAlias = Callable[[Any], str]
 
-UNITS: tuple[str, ...] = get_args(Unit)
+# A stream is a run-level step that does not end by itself.
+STREAM = "stream"
+UNITS: tuple[str, ...] = (*get_args(Unit), STREAM)
 ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 RESOURCES = ("cpu", "memory_mb")
 
@@ -64,6 +66,7 @@ class Step:
     takes_ctx: bool
     is_async: bool
     invoke: Invoke
+    is_stream: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -96,6 +99,7 @@ def check_step(declared: Declaration) -> Step:
         takes_ctx=takes_ctx,
         is_async=is_async,
         invoke=invoke,
+        is_stream=declared.unit == STREAM,
     )
     _check_place(step)
     return step
@@ -115,6 +119,10 @@ def _stands_alone(declared: Declaration) -> bool:
 
 
 def _check_place(step: Step) -> None:
+    if step.is_stream and not step.is_root:
+        raise PipelineError(f"step {step.name!r} is a stream: it begins a run, so it has no after=")
+    if step.is_stream and step.isolation == "process":
+        raise PipelineError(f"step {step.name!r} is a stream, which can't run in a child process")
     if step.is_gather and step.is_root:
         raise PipelineError(f"step {step.name!r} gathers, so it needs after=…")
     if step.takes_item and step.is_gather:
@@ -144,7 +152,8 @@ def _after(name: str, after: Any) -> tuple[str, ...]:
 def _unit(name: str, declared: Declaration, has_predecessor: bool) -> Unit:
     if declared.unit is None:
         return "page" if has_predecessor and not declared.gather else "run"
-    return cast(Unit, _one_of(name, "unit", declared.unit, UNITS))
+    known = _one_of(name, "unit", declared.unit, UNITS)
+    return "run" if known == STREAM else cast(Unit, known)
 
 
 def _retry(name: str, retry: Any) -> str | None:
