@@ -217,13 +217,15 @@ class Settlement(msgspec.Struct, frozen=True):
 class Flush(msgspec.Struct, frozen=True):
     """A part of a long attempt's effects, written under its fence while it goes on.
 
-    Numbered from 1 within the attempt, so that one that is sent twice is written once.
+    Numbered from 1 within the attempt, so that one that is sent twice is written once. `is_progress`:
+    a stream has come further, so what it has failed and died of before does not count any more.
     """
 
     job_id: int
     attempt: int
     effects: Effects
     number: int = 0
+    is_progress: bool = False
 
 
 class Skip(Exception):

@@ -52,6 +52,7 @@ class Accepted(msgspec.Struct):
     settled: list[int]
     lost: list[int]
     flushes: dict[int, int]
+    renewed: set[int]
 
 
 _decode_advancing = msgspec.json.Decoder(_Advancing).decode
@@ -118,7 +119,7 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
     because the answer to the first was not heard, is written already. One that wants children of a
     stage that its run does not have is quarantined instead.
     """
-    accepted = Accepted([], [], [], [], {})
+    accepted = Accepted([], [], [], [], {}, set())
     owned, ended = _owned(db, ledger, worker, ends)
     for end in ends:
         fence = (end.job_id, end.attempt)
@@ -131,6 +132,8 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
                 accepted.settled.append(end.job_id)
                 continue
             accepted.flushes[job.id] = end.number
+            if end.is_progress:
+                accepted.renewed.add(job.id)
         unknown = _unknown_stage(ledger, job, end) if end.effects.children else None
         written = end if unknown is None else _refusal(end, unknown)
         accepted.ends.append((written, job))
@@ -192,7 +195,8 @@ def _refusal(end: End, stage: str) -> Settlement:
 def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None:
     """Write the ends of attempts that own their jobs, with all their effects."""
     if accepted.flushes:
-        db.do("note_flushes", flushes=to_json(list(accepted.flushes.items())))
+        flushes = [(*each, each[0] in accepted.renewed) for each in accepted.flushes.items()]
+        db.do("note_flushes", flushes=to_json(flushes))
     succeeded: list[tuple[int, int]] = []
     others: list[tuple[Settlement, Owned]] = []
     for end, job in accepted.unsettled:

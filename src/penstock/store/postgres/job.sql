@@ -22,8 +22,13 @@ FROM penstock.job
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'running' AND worker = %(worker)s;
 
 -- name: note_flushes
-WITH f AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v -> 1) AS by_id FROM jsonb_array_elements(%(flushes)s::jsonb) AS v)
-UPDATE penstock.job SET flushes = ((SELECT by_id FROM f) ->> id::text)::integer
+WITH f AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v) AS by_id FROM jsonb_array_elements(%(flushes)s::jsonb) AS v)
+UPDATE penstock.job
+SET (flushes, tries, deaths) = (
+  SELECT (own ->> 1)::integer, CASE WHEN (own ->> 2)::boolean THEN 0 ELSE job.tries END,
+    CASE WHEN (own ->> 2)::boolean THEN 0 ELSE job.deaths END
+  FROM (SELECT (SELECT by_id FROM f) -> job.id::text AS own OFFSET 0) AS x
+)
 WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM f)) AS k));
 
 -- name: succeed_if_running

@@ -18,6 +18,7 @@ from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.reading import Reading
 from penstock.store.runs import Runs
 from penstock.store.store import Capacity, Keep, Kept, Turn
+from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
 from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers
@@ -36,7 +37,7 @@ class NoReserve:
         return None
 
 
-class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep):
+class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, Streams):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
 
     _db: PostgresDatabase

@@ -14,7 +14,9 @@ CROSS JOIN job NOT INDEXED ON job.id = c.value
 WHERE job.state = 'running' AND job.worker = :worker;
 
 -- name: note_flushes
-UPDATE job NOT INDEXED SET flushes = f.value ->> 1 FROM json_each(:flushes) AS f WHERE job.id = f.value ->> 0;
+UPDATE job NOT INDEXED
+SET flushes = f.value ->> 1, tries = iif(f.value ->> 2, 0, tries), deaths = iif(f.value ->> 2, 0, deaths)
+FROM json_each(:flushes) AS f WHERE job.id = f.value ->> 0;
 
 -- name: succeed_if_running
 UPDATE job NOT INDEXED SET state = 'succeeded', worker = NULL, at = :now

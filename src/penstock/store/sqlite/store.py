@@ -17,12 +17,13 @@ from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.filesystem import Reserve
 from penstock.store.store import Capacity, Kept, Turn
+from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
 from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers
 
 
-class SqliteStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep):
+class SqliteStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep, Streams):
     """Penstock in one file."""
 
     _db: SqliteDatabase
