@@ -19,6 +19,7 @@ from penstock.settings import (
     Retention,
     Settings,
     SourceSettings,
+    StreamSettings,
     WorkerSettings,
 )
 
@@ -74,6 +75,7 @@ def documented_keys(prefix: str) -> set[str]:
         ("worker.", WorkerSettings, set()),
         ("retention.", Retention, set()),
         ("sources.KEY.limits.", Limits, set()),
+        ("sources.KEY.stream.", StreamSettings, set()),
         ("sources.KEY.fetch.", FetchPolicy, {"connections", "rate_per_s"}),
     ],
 )

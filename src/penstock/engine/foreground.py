@@ -144,8 +144,8 @@ def workers_of(settings: Settings) -> int:
 
 
 def nothing_left(store: Store) -> bool:
-    """Nothing queued that may start, nothing running, nothing due soon."""
+    """Nothing queued that may start, nothing running that will end, nothing due soon."""
     seen = store.overview()
-    if seen.running or store.has_startable(PATIENCE_S):
+    if seen.running > store.running_streams() or store.has_startable(PATIENCE_S):
         return False
     return seen.next_due_at is None or seen.next_due_at > store.now() + PATIENCE_S

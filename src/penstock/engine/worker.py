@@ -25,6 +25,7 @@ from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
+from penstock.engine.streams import Streams
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
@@ -33,6 +34,7 @@ from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, 
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
+from penstock.pipeline.verdict import outcome_of
 from penstock.settings import SourceSettings, WorkerSettings
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
@@ -47,6 +49,7 @@ DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_RUN_TIMEOUT_S = 3600.0
 MAX_LOST_THREADS = 8
 SECOND_LOOK_S = 0.1
+ENDLESS_S = 10 * 365 * 86_400.0
 KNOWN_RUNS = 10_000
 
 
@@ -107,6 +110,8 @@ class Worker:
         self._admits = admits
         self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell, rng)
         self._performer = performer(self)
+        self._streams = Streams(name, store, self._ask, self._fill_gap)
+        self._openings: set[asyncio.Task[None] | None] = set()
         self._news = asyncio.Event()
         keeper.on_kept = self._news.set
         self._works: dict[tuple[int, int], tuple[Work, RetryClass]] = {}
@@ -159,6 +164,8 @@ class Worker:
                 self._begin(turn.claimed)
             if self.must_be_recycled:
                 self._is_draining = True
+            if self._is_draining:
+                self._stop_streams()  # they would not end by themselves
             if self._is_draining and not self._has_business():
                 break
             if self._is_draining and grace_ends is None:
@@ -301,7 +308,27 @@ class Worker:
             self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
             self._memory_mb -= post.stage.memory_mb
+            if post.stage.is_stream:
+                self._openings.add(asyncio.ensure_future(self._open_stream(work)))
+            else:
+                self._performer.start(work, self._done)
+
+    async def _open_stream(self, work: Work) -> None:
+        """What a stream missed is seen to before it goes on."""
+        try:
+            gap_s = self._assignments[work.job.source_id].settings.stream.gap_s
+            await self._streams.open(work.job, gap_s)
+        except (StoreError, AttemptLost) as error:
+            self._done(work.job, outcome_of(error))
+        else:
             self._performer.start(work, self._done)
+        finally:
+            self._openings.discard(asyncio.current_task())
+
+    def _stop_streams(self) -> None:
+        for (job_id, _), (work, _) in list(self._works.items()):
+            if work.stage.is_stream:
+                self._performer.cancel(job_id, "released by a drain")
 
     def _post(self, job: Claimed) -> _Post | None:
         where = (job.source_id, job.stage)
@@ -319,6 +346,7 @@ class Worker:
         work, retry = self._works.pop((job.id, job.attempt))
         began = self._deadlines.pop((job.id, job.attempt)) - work.timeout_s
         self._flush_counts.pop((job.id, job.attempt), None)
+        self._streams.close(job)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
         took_s = self._clock.monotonic() - began
@@ -427,7 +455,8 @@ class Worker:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
-        flush = Flush(job.id, job.attempt, effects, number)
+        is_stream = where in self._works and self._works[where][0].stage.is_stream
+        flush = Flush(job.id, job.attempt, effects, number, is_stream and bool(effects))
         self._flushes.append((flush, written))
         self._ends.append(flush)
         self._news.set()
@@ -441,6 +470,9 @@ class Worker:
 
     async def cursors(self, source_id: int) -> dict[str, Any]:
         return await self._ask(lambda: self._store.checkpoints(source_id))
+
+    def _fill_gap(self, job: Claimed, start_at: float, end_at: float) -> None:
+        """In the store's thread: have what was missed fetched, by a run that is linked to the stream's."""
 
     async def _ask(self, verb: Callable[[], Answer]) -> Answer:
         """What a step wants to know. A database that is away is waited for: it is not the step's fault."""
@@ -459,6 +491,8 @@ def _post(assignment: Assignment, stage: Stage) -> _Post:
     own_s, fallback_s = settings.timeout_s, DEFAULT_TIMEOUT_S
     if stage.unit == "run":
         own_s, fallback_s = None, DEFAULT_RUN_TIMEOUT_S
+    if stage.is_stream:
+        fallback_s = ENDLESS_S
     timeout_s = stage.timeout_s or own_s or fallback_s
     source = SourceView(
         settings.key, settings.params, timeout_s, settings.priority, settings.pipeline

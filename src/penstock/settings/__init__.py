@@ -22,6 +22,7 @@ from penstock.settings.values import (
     ScheduleSettings,
     Settings,
     SourceSettings,
+    StreamSettings,
     WorkerSettings,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "ScheduleSettings",
     "Settings",
     "SourceSettings",
+    "StreamSettings",
     "WorkerSettings",
     "find_project",
     "load_settings",

@@ -19,6 +19,7 @@ from penstock.settings.values import (
     Limits,
     ScheduleSettings,
     SourceSettings,
+    StreamSettings,
 )
 
 SOURCE_KEYS = (
@@ -30,9 +31,11 @@ SOURCE_KEYS = (
     "priority",
     "weight",
     "limits",
+    "stream",
     "fetch",
 )
 SCHEDULE_KEYS = ("every", "cron", "timezone")
+STREAM_KEYS = ("gap",)
 LIMIT_KEYS = ("concurrency", "candidates", "rate")
 FETCH_KEYS = (
     "allow_private",
@@ -61,6 +64,7 @@ def read_source(key: str, entry: Entry) -> SourceSettings:
         priority=section.whole("priority", 5, low=0, high=100),
         weight=section.number("weight", 1.0, low=0.01, high=1000),
         limits=limits,
+        stream=_stream(section.section("stream", STREAM_KEYS)),
         fetch=_fetch(section.section("fetch", FETCH_KEYS), limits),
     )
 
@@ -106,6 +110,11 @@ def _every(timing: Section) -> ScheduleSettings:
     if timing.get("timezone") is not None:
         raise timing.error("timezone", "belongs to cron; every counts seconds, in any time zone")
     return ScheduleSettings("every", every_s=timing.duration("every", 0.0, parse_duration, low=1.0))
+
+
+def _stream(section: Section) -> StreamSettings:
+    usual = StreamSettings()
+    return StreamSettings(section.duration("gap", usual.gap_s, parse_duration, low=1.0))
 
 
 def _limits(section: Section) -> Limits:

@@ -93,6 +93,13 @@ class FetchPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """When a stream was away for longer than `gap_s`, what it missed is filled by a backfill."""
+
+    gap_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One source as configured. `timeout_s` is None when the file doesn't say."""
 
@@ -105,6 +112,7 @@ class SourceSettings:
     priority: int = 5
     weight: float = 1.0
     limits: Limits = Limits()
+    stream: StreamSettings = StreamSettings()
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
 
 

@@ -1,0 +1,59 @@
+"""Streams: attempts that don't end by themselves.
+
+Each beats while it runs, so that the next one knows since when nobody listened. What was missed for
+longer than the source's gap is filled by a backfill of its own, linked to the stream's run; the stream
+itself goes on at once with what comes now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from penstock.engine.calls import Answer
+from penstock.errors import StoreError
+from penstock.jobs.job import Claimed
+from penstock.store.store import Store
+
+Ask = Callable[[Callable[[], Answer]], Awaitable[Answer]]
+FillGap = Callable[[Claimed, float, float], None]
+
+LONGEST_BEAT_S = 5.0
+
+
+class Streams:
+    """The streams of one worker. `fill` starts what fills a gap, in the store's thread."""
+
+    def __init__(self, worker: str, store: Store, calls: Ask[object], fill: FillGap) -> None:
+        self._worker = worker
+        self._store = store
+        self._calls = calls
+        self._fill = fill
+        self._beats: dict[tuple[int, int], asyncio.Task[None]] = {}
+
+    async def open(self, job: Claimed, gap_s: float) -> None:
+        """Fill what was missed since a stream of this source was last alive, then begin to beat."""
+        await self._calls(lambda: self._look_back(job, gap_s))
+        beating = self._beat(job, min(LONGEST_BEAT_S, gap_s / 4))
+        self._beats[job.id, job.attempt] = asyncio.get_running_loop().create_task(beating)
+
+    def close(self, job: Claimed) -> None:
+        beats = self._beats.pop((job.id, job.attempt), None)
+        if beats is not None:
+            beats.cancel()
+
+    def _look_back(self, job: Claimed, gap_s: float) -> None:
+        """In the store's thread."""
+        alive_at, now = self._store.stream_alive_at(job.source_id), self._store.now()
+        if alive_at is not None and now - alive_at > gap_s:
+            self._fill(job, alive_at, now)
+        self._store.beat_stream(self._worker, job.id, job.attempt)
+
+    async def _beat(self, job: Claimed, every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            with suppress(StoreError):  # a beat that was missed only makes the next gap seem longer
+                beat = (self._worker, job.id, job.attempt)
+                if not await self._calls(lambda: self._store.beat_stream(*beat)):  # noqa: B023
+                    return
