@@ -39,7 +39,6 @@ class Table:
             "record",
             "signal",
             "reject",
-            "checkpoint_move",
         )
 
 
@@ -122,9 +121,11 @@ TABLES = (
         "source_id url",
         """announced done_announced done_hash done_snapshot_id done_version done_run_id at:real""",
     ),
-    _table("checkpoint", "source_id partition", "cursor run_id at:real last_offset"),
+    _table("checkpoint", "source_id partition", "cursor run_id at:real last_offset moves"),
     _table(
-        "checkpoint_move", "id", "source_id partition cursor last_offset run_id at:real actor act"
+        "checkpoint_move",
+        "source_id partition number",
+        "cursor last_offset run_id at:real actor act reason",
     ),
     _table("run_cursor", "run_id partition", "cursor last_offset at:real"),
     _table("coverage", "source_id partition start_at:real end_at:real", "run_id at:real"),

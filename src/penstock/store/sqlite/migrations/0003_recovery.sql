@@ -119,20 +119,24 @@ CREATE TABLE page (
 ) STRICT, WITHOUT ROWID;
 
 ALTER TABLE checkpoint ADD COLUMN last_offset TEXT NOT NULL DEFAULT 'null';
+ALTER TABLE checkpoint ADD COLUMN moves INTEGER NOT NULL DEFAULT 0;
 
+-- What became of a checkpoint, numbered from 1: the newest moves of each, so that a stream can't fill the disk.
 CREATE TABLE checkpoint_move (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
   source_id INTEGER NOT NULL,
   partition TEXT NOT NULL,
+  number INTEGER NOT NULL,
   cursor TEXT NOT NULL,
   last_offset TEXT NOT NULL,
   run_id INTEGER NOT NULL,
   at REAL NOT NULL,
   actor TEXT NOT NULL,
-  act TEXT NOT NULL
-) STRICT;
+  act TEXT NOT NULL CHECK (act IN ('moved', 'refused', 'rewound')),
+  reason TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (source_id, partition, number)
+) STRICT, WITHOUT ROWID;
 
-CREATE INDEX checkpoint_move_of ON checkpoint_move (source_id, partition, id);
+CREATE INDEX checkpoint_move_at ON checkpoint_move (at);
 
 -- The cursors of a run that must not move those of its source: a backfill's.
 CREATE TABLE run_cursor (
