@@ -32,7 +32,7 @@ from penstock.store.opening import open_schema, open_store
 from penstock.store.schema import Schema
 from penstock.store.store import JobRow, RunRow, Store
 
-KINDS = (RunKind.FULL.value,)
+KINDS = (RunKind.FULL.value, RunKind.STREAM.value)
 
 
 class Project:
@@ -135,7 +135,7 @@ class Project:
         run_id, _ = self.store.start_run(
             self.source_ids[source.key],
             RunKind(kind),
-            graph.plan(source.priority),
+            graph.plan(source.priority, RunKind(kind)),
             graph.version,
             key=f"manual:{uuid.uuid4().hex}",
             actor=actor or default_actor(),

@@ -151,14 +151,16 @@ class Simulation:
         self._loop.close()
         self._snapshots.close()
 
-    def run(self) -> None:
-        """Work until every run has ended."""
-        self._loop.run_until_complete(self.work())
+    def run(self, for_s: float | None = None) -> None:
+        """Work until every run has ended, or for so many virtual seconds and then drain."""
+        self._loop.run_until_complete(self.work(for_s))
 
-    async def work(self) -> None:
+    async def work(self, for_s: float | None = None) -> None:
         """The same as a coroutine, to be run beside others."""
         worker = self._worker()
         beating = asyncio.create_task(self._beat())
+        if for_s is not None:
+            asyncio.get_running_loop().call_later(for_s, worker.drain)
         try:
             await worker.work(until=lambda: not self._store.overview().active_runs)
         finally:
