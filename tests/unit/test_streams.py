@@ -1,0 +1,268 @@
+"""Streams on virtual time: offset and records together, on from the latest, and nothing missed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.foreground import nothing_left
+from penstock.errors import PipelineError
+from penstock.jobs.job import JobState
+from penstock.jobs.run import RunKind
+from penstock.pipeline.pipeline import Pipeline
+from penstock.project import Project
+from penstock.sources.network import RawResponse, Request
+from penstock.store.store import Capacity, JobFilter, JobRow
+from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
+
+MODULE = "streamed_pipelines"
+PIPELINES = """
+import asyncio
+
+from penstock import Pipeline
+
+ticker = Pipeline("ticker")
+trouble = []
+
+
+@ticker.step(unit="stream")
+async def listen(ctx):
+    latest = await ctx.cursor("ticks") or 0
+    while True:
+        await asyncio.sleep(1.0)
+        latest += 1
+        if latest in trouble:
+            trouble.remove(latest)
+            raise ConnectionError("the line went dead")
+        ctx.save("tick", key=latest, data={"n": latest})
+        ctx.checkpoint(latest, "ticks")
+        yield {"n": latest}
+
+
+@ticker.step(after="listen", unit="candidate", key="n")
+def double(tick, ctx):
+    ctx.save("double", key=tick["n"], data={"n": 2 * tick["n"]})
+
+
+ending = Pipeline("ending")
+
+
+@ending.step(unit="stream")
+async def read(ctx):
+    for number in range(3):
+        ctx.save("tick", key=number, data={})
+    await ctx.commit()
+
+
+@ending.step(unit="run")
+def everything(ctx):
+    ctx.save("whole", key="all", data={})
+"""
+
+
+@pytest.fixture(autouse=True)
+def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / f"{MODULE}.py").write_text(PIPELINES)
+    monkeypatch.syspath_prepend(folder)
+    yield
+    sys.modules.pop(MODULE, None)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+def a_project(tmp_path: Path, clock: VirtualClock, pipeline: str = "ticker") -> Project:
+    (tmp_path / "penstock.yaml").write_text(
+        f"sources:\n  ticks:\n    pipeline: {MODULE}:{pipeline}\n    retry: fast\n"
+    )
+    project = Project.load(tmp_path)
+    project.clock = clock
+    return project
+
+
+async def nowhere(request: Request) -> RawResponse:
+    raise AssertionError(f"nothing is fetched here: {request.url}")
+
+
+def listened(project: Project, clock: VirtualClock, for_s: float, seed: int) -> None:
+    with Simulation(project, ScriptedNetwork(nowhere), seed=seed, clock=clock) as simulation:
+        simulation.run(for_s)
+
+
+def stream_of(project: Project, kind: RunKind = RunKind.STREAM) -> int:
+    return project.start_run("ticks", kind.value).id
+
+
+def the_job(project: Project) -> JobRow:
+    [job] = [job for job in project.store.jobs(JobFilter(limit=10_000)) if job.unit == "run"]
+    return job
+
+
+def ticks(project: Project) -> list[int]:
+    return sorted(int(row.key) for row in project.store.records("tick", limit=10_000))
+
+
+def cursor(project: Project) -> object:
+    return project.store.checkpoints(project.source_ids["ticks"]).get("ticks")
+
+
+def test_stream_commits_its_offset_with_its_records(tmp_path: Path, clock: VirtualClock) -> None:
+    project = a_project(tmp_path, clock)
+    run_id = stream_of(project)
+
+    listened(project, clock, 30.5, seed=1)
+
+    assert len(ticks(project)) >= 28
+    assert ticks(project) == list(range(1, 1 + len(ticks(project))))
+    assert cursor(project) == ticks(project)[-1]
+    assert project.require_run(run_id).state == "running"
+    doubled = {int(row.key) for row in project.store.records("double", limit=10_000)}
+    assert doubled and doubled <= set(ticks(project))
+
+
+def test_stream_that_is_drained_stops_at_once_and_spends_nothing(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    project = a_project(tmp_path, clock)
+    stream_of(project)
+    began = clock.now()
+
+    listened(project, clock, 30.5, seed=1)
+
+    assert clock.now() - began < 32.0
+    job = the_job(project)
+    assert (job.state, job.tries, job.deaths) == (JobState.QUEUED, 0, 0)
+
+
+def test_stream_goes_on_from_the_latest_after_a_restart(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    project = a_project(tmp_path, clock)
+    run_id = stream_of(project)
+
+    for seed in range(5):
+        listened(project, clock, 20.5, seed)
+    seen = ticks(project)
+
+    assert len(seen) >= 90
+    assert seen == list(range(1, 1 + len(seen)))
+    assert project.require_run(run_id).updated == 0
+    assert cursor(project) == seen[-1]
+
+
+def test_stream_that_breaks_is_tried_again_and_progress_makes_up_for_it(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    project = a_project(tmp_path, clock)
+    stream_of(project)
+    sys.modules[MODULE].trouble[:] = [10 * number for number in range(1, 13)]
+
+    listened(project, clock, 300.0, seed=3)
+
+    assert not sys.modules[MODULE].trouble
+    assert the_job(project).state is JobState.QUEUED
+    assert ticks(project) == list(range(1, 1 + len(ticks(project))))
+    assert sum(event.kind == "job.retried" for event in journal(project)) == 12
+
+
+def test_stream_that_never_comes_further_ends_in_quarantine(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    project = a_project(tmp_path, clock)
+    run_id = stream_of(project)
+    sys.modules[MODULE].trouble[:] = [1] * 50
+
+    listened(project, clock, 3600.0, seed=3)
+
+    assert the_job(project).state is JobState.QUARANTINED
+    assert project.require_run(run_id).state == "failed"
+
+
+def test_stream_whose_workers_die_is_no_poison_while_it_comes_further(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    project = a_project(tmp_path, clock)
+    stream_of(project)
+    store = project.store
+
+    for seed in range(6):
+        listened(project, clock, 10.5, seed)
+        name = f"dies-{seed}"
+        store.register(name, "here", 1, "1")
+        [claimed] = [
+            job
+            for job in store.turn(name, [], Capacity(100), project.limits()).claimed
+            if job.stage == "listen"
+        ]
+        assert claimed.deaths <= 1
+        store.bury(name, "killed")
+
+    assert the_job(project).state is JobState.QUEUED
+
+
+def test_stream_that_ends_by_itself_completes_its_run(tmp_path: Path, clock: VirtualClock) -> None:
+    project = a_project(tmp_path, clock, "ending")
+    run_id = stream_of(project)
+
+    listened(project, clock, 5.0, seed=1)
+
+    assert project.require_run(run_id).state == "completed"
+    assert ticks(project) == [0, 1, 2]
+    assert not project.store.records("whole")
+
+
+def test_other_kinds_leave_streams_out(tmp_path: Path, clock: VirtualClock) -> None:
+    project = a_project(tmp_path, clock, "ending")
+    run_id = stream_of(project, RunKind.FULL)
+
+    listened(project, clock, 5.0, seed=1)
+
+    assert project.require_run(run_id).state == "completed"
+    assert [row.key for row in project.store.records("whole")] == ["all"]
+    assert ticks(project) == []
+
+
+def test_pipeline_that_only_streams_has_no_full_run(tmp_path: Path, clock: VirtualClock) -> None:
+    project = a_project(tmp_path, clock)
+
+    with pytest.raises(PipelineError, match="no step that begins a run and ends"):
+        stream_of(project, RunKind.FULL)
+
+
+def test_nobody_waits_for_a_stream_to_end(tmp_path: Path, clock: VirtualClock) -> None:
+    project = a_project(tmp_path, clock)
+    stream_of(project)
+    store = project.store
+    store.register("w", "here", 1, "1")
+    assert not nothing_left(store)
+    store.turn("w", [], Capacity(10), project.limits())
+    assert nothing_left(store)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"after": "first"}, "begins a run"),
+        ({"isolation": "process"}, "child process"),
+    ],
+)
+def test_stream_in_the_wrong_place_is_refused(options: dict[str, str], complaint: str) -> None:
+    pipeline = Pipeline("wrong")
+
+    @pipeline.step(unit="run")
+    def first(ctx):  # type: ignore[no-untyped-def]
+        yield {}
+
+    @pipeline.step(unit="stream", **options)  # type: ignore[arg-type]
+    def second(ctx):  # type: ignore[no-untyped-def]
+        yield {}
+
+    with pytest.raises(PipelineError, match=complaint):
+        pipeline.compile()
