@@ -82,7 +82,7 @@ class Keeper:
         with self._waiting(job):
             capture = await self._read(place)
         return Response(
-            row.url,
+            row.final_url or row.url,
             row.url,
             row.status,
             row.headers,
@@ -114,7 +114,7 @@ class Keeper:
     def excuse(self, job: Claimed, outcome: Outcome) -> Outcome:
         """What an attempt came to. To run out of time while waiting for the snapshots is no failure."""
         since = self._waits.pop((job.id, job.attempt), None)
-        is_timeout = isinstance(outcome, Failed) and outcome.kind == "timeout"
+        is_timeout = isinstance(outcome, Failed) and outcome.is_timeout
         if is_timeout and since is not None and self._has_passed(since):
             return Snoozed(LATE_S, "its page could not be stored or read")
         return outcome
@@ -213,4 +213,5 @@ def _kept(fetched: _Fetched, place: Place) -> Kept:
         place.segment,
         place.offset,
         place.length,
+        response.url if response.url != response.requested_url else "",
     )

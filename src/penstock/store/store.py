@@ -49,6 +49,8 @@ class Kept:
     segment: str
     offset: int
     length: int
+    # Where the redirects ended; '' is the url itself.
+    final_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,15 @@ class SourceRow(msgspec.Struct, frozen=True):
     running: int = 0
     waiting: int = 0
     quarantined: int = 0
+
+
+class HoldRow(msgspec.Struct, frozen=True):
+    """Maintenance: nothing of this scope starts. '' is the whole project, else a source's key."""
+
+    scope: str
+    at: float
+    actor: str
+    reason: str
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -235,6 +246,7 @@ class SnapshotRow(msgspec.Struct, frozen=True):
     segment: str
     offset: int
     length: int
+    final_url: str = ""
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -336,6 +348,22 @@ class Store(Protocol):
     def run_facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]: ...
 
     def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]: ...
+
+    def start_draft(self, run_id: int, actor: str, reason: str) -> bool: ...
+
+    def continue_run(
+        self, run_id: int, plan: Plan, pipeline_version: str, actor: str, reason: str
+    ) -> tuple[int, bool]: ...
+
+    def hold(self, scope: str, actor: str, reason: str) -> bool: ...
+
+    def unhold(self, scope: str, actor: str, reason: str) -> bool: ...
+
+    def holds(self) -> list[HoldRow]: ...
+
+    def hold_job(self, job_id: int, actor: str, reason: str) -> bool: ...
+
+    def unhold_job(self, job_id: int, actor: str, reason: str) -> bool: ...
 
     def pause_source(self, source_id: int, actor: str, reason: str) -> bool: ...
 

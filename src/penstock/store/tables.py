@@ -57,8 +57,9 @@ TABLES = (
         "source",
         "id",
         """key paused_at:real pause_reason cooldown_until:real cooldown_reason schedule next_run_at:real
-        created_at:real degraded_at:real degraded_reason bad_runs good_probes level:real""",
+        created_at:real level:real""",
     ),
+    _table("health", "source_id", "bad_runs good_probes degraded_at:real degraded_reason"),
     _table(
         "run",
         "id",
@@ -119,7 +120,8 @@ TABLES = (
     _table(
         "page",
         "source_id url",
-        """announced done_announced done_hash done_snapshot_id done_version done_run_id at:real""",
+        """announced announced_run_id done_announced done_hash done_snapshot_id done_version done_run_id
+        done_at:real done_parts at:real""",
     ),
     _table("checkpoint", "source_id partition", "cursor run_id at:real last_offset moves"),
     _table(
@@ -131,7 +133,7 @@ TABLES = (
     _table("coverage", "source_id partition start_at:real end_at:real", "run_id at:real"),
     _table("signal", "id", "name data source_id run_id at:real"),
     _table("payload", "hash", "segment offset length"),
-    _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real"),
+    _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real final_url"),
     _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),
     _table("host", "host", "closed_until:real reason"),
     _table("pace", "key", "next_at:real"),

@@ -329,7 +329,32 @@ def add_jobs(
     for (job_id, _, _, stage, *_), _ in made:
         if job_id in new:
             ledger.added(run_id, stage)
+    if any(facts.continues for facts in stages.values()):
+        _skip_what_is_done(db, ledger, [row for row, _ in made if row[0] in new])
     return new
+
+
+def _skip_what_is_done(db: Database, ledger: Ledger, rows: Sequence[_Row]) -> None:
+    """Of new jobs of a run that continues another, end those that were done there."""
+    by_run: dict[int, list[_Row]] = defaultdict(list)
+    for row in rows:
+        continues = ledger.stages(row[1])[row[3]].continues
+        if continues is not None:
+            by_run[continues].append(row)
+    for continues, asked in by_run.items():
+        keys = to_json([(job_id, stage, key) for job_id, _, _, stage, _, key, _ in asked])
+        done_in = dict(db.json("done_before", continues=continues, keys=keys))
+        if not done_in:
+            continue
+        db.do("skip_if_queued", ids=to_json(sorted(done_in)), now=ledger.now)
+        notes = []
+        for job_id, run_id, source_id, stage, *_ in asked:
+            if job_id in done_in:
+                why = f"done in run {done_in[job_id]}"
+                ledger.moved(run_id, stage, JobState.QUEUED, JobState.SKIPPED)
+                ledger.journal("job.skipped", source_id, run_id, job_id, 0, "penstock", why)
+                notes.append((job_id, 0, "skipped", why, ""))
+        db.do("note_failures", now=ledger.now, failures=to_json(notes))
 
 
 def _insert(db: Database, now: float, made: Sequence[tuple[_Row, _Item]]) -> set[int]:
@@ -409,6 +434,7 @@ def keep_snapshots(db: Database, worker: str, kept: Sequence[Kept]) -> list[int]
                 k.status,
                 to_json(dict(k.headers)),
                 k.fetched_at,
+                k.final_url,
             )
             for k in mine
         ]

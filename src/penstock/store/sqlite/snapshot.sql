@@ -5,19 +5,20 @@ ON CONFLICT (hash) DO NOTHING;
 
 -- name: add_snapshots
 -- A turn whose commit was in doubt is taken again: its snapshots may be there.
-INSERT INTO snapshot (id, job_id, run_id, url, hash, status, headers, fetched_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
+INSERT INTO snapshot (id, job_id, run_id, url, hash, status, headers, fetched_at, final_url)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+  value ->> 8
 FROM json_each(:snapshots) WHERE true
 ON CONFLICT (id) DO NOTHING;
 
 -- name: snapshot_of_job
-SELECT json_object('id', s.id, 'url', s.url, 'status', s.status, 'headers', json(s.headers), 'fetched_at', s.fetched_at,
+SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', json(s.headers), 'fetched_at', s.fetched_at,
   'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
 FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
 WHERE s.job_id = :job_id AND s.url = :url ORDER BY s.id DESC LIMIT 1;
 
 -- name: last_snapshot
-SELECT json_object('id', s.id, 'url', s.url, 'status', s.status, 'headers', json(s.headers), 'fetched_at', s.fetched_at,
+SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', json(s.headers), 'fetched_at', s.fetched_at,
   'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
 FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
 WHERE s.url = :url ORDER BY s.id DESC LIMIT 1;

@@ -10,11 +10,16 @@ CREATE TABLE penstock.hold (
   reason text NOT NULL DEFAULT ''
 );
 
--- A degraded source runs probes only, until enough of them went well.
-ALTER TABLE penstock.source ADD COLUMN degraded_at double precision;
-ALTER TABLE penstock.source ADD COLUMN degraded_reason text NOT NULL DEFAULT '';
-ALTER TABLE penstock.source ADD COLUMN bad_runs bigint NOT NULL DEFAULT 0;
-ALTER TABLE penstock.source ADD COLUMN good_probes bigint NOT NULL DEFAULT 0;
+-- How a source's last runs ended. A degraded one runs probes only, until enough of them went well.
+-- Beside the source and not in it: it is written under the lock of a run, and a source is locked before its runs.
+CREATE TABLE penstock.health (
+  source_id bigint PRIMARY KEY,
+  bad_runs bigint NOT NULL DEFAULT 0,
+  good_probes bigint NOT NULL DEFAULT 0,
+  degraded_at double precision,
+  degraded_reason text NOT NULL DEFAULT ''
+);
+
 -- How many jobs at once the source bears at present; NULL is what the configuration allows.
 ALTER TABLE penstock.source ADD COLUMN level double precision;
 
@@ -114,19 +119,26 @@ ALTER TABLE penstock.record_version ADD COLUMN is_removed boolean NOT NULL DEFAU
 
 CREATE INDEX record_snapshot ON penstock.record (snapshot_id) WHERE snapshot_id IS NOT NULL;
 
--- What is known of a page of a source: what its sitemap announced last, and what it was when it was last extracted.
+-- What is known of a page of a source: what its sitemap announced last, and in which run; and what it was when it
+-- was last extracted: when that was fetched, and of how many pages it was one that were extracted together.
 CREATE TABLE penstock.page (
   source_id bigint NOT NULL,
   url text COLLATE "C" NOT NULL,
   announced text NOT NULL DEFAULT '',
+  announced_run_id bigint,
   done_announced text NOT NULL DEFAULT '',
   done_hash text,
   done_snapshot_id bigint,
   done_version text,
   done_run_id bigint,
+  done_at double precision,
+  done_parts bigint NOT NULL DEFAULT 1,
   at double precision NOT NULL,
   PRIMARY KEY (source_id, url)
 );
+
+-- Where the redirects ended; '' is where it was asked for.
+ALTER TABLE penstock.snapshot ADD COLUMN final_url text NOT NULL DEFAULT '';
 
 ALTER TABLE penstock.checkpoint ADD COLUMN last_offset text NOT NULL DEFAULT 'null';
 ALTER TABLE penstock.checkpoint ADD COLUMN moves bigint NOT NULL DEFAULT 0;

@@ -8,11 +8,16 @@ CREATE TABLE hold (
   reason TEXT NOT NULL DEFAULT ''
 ) STRICT, WITHOUT ROWID;
 
--- A degraded source runs probes only, until enough of them went well.
-ALTER TABLE source ADD COLUMN degraded_at REAL;
-ALTER TABLE source ADD COLUMN degraded_reason TEXT NOT NULL DEFAULT '';
-ALTER TABLE source ADD COLUMN bad_runs INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE source ADD COLUMN good_probes INTEGER NOT NULL DEFAULT 0;
+-- How a source's last runs ended. A degraded one runs probes only, until enough of them went well.
+-- Beside the source and not in it: it is written under the lock of a run, and a source is locked before its runs.
+CREATE TABLE health (
+  source_id INTEGER PRIMARY KEY,
+  bad_runs INTEGER NOT NULL DEFAULT 0,
+  good_probes INTEGER NOT NULL DEFAULT 0,
+  degraded_at REAL,
+  degraded_reason TEXT NOT NULL DEFAULT ''
+) STRICT;
+
 -- How many jobs at once the source bears at present; NULL is what the configuration allows.
 ALTER TABLE source ADD COLUMN level REAL;
 
@@ -104,19 +109,26 @@ ALTER TABLE record_version ADD COLUMN is_removed INTEGER NOT NULL DEFAULT 0;
 
 CREATE INDEX record_snapshot ON record (snapshot_id) WHERE snapshot_id IS NOT NULL;
 
--- What is known of a page of a source: what its sitemap announced last, and what it was when it was last extracted.
+-- What is known of a page of a source: what its sitemap announced last, and in which run; and what it was when it
+-- was last extracted: when that was fetched, and of how many pages it was one that were extracted together.
 CREATE TABLE page (
   source_id INTEGER NOT NULL,
   url TEXT NOT NULL,
   announced TEXT NOT NULL DEFAULT '',
+  announced_run_id INTEGER,
   done_announced TEXT NOT NULL DEFAULT '',
   done_hash TEXT,
   done_snapshot_id INTEGER,
   done_version TEXT,
   done_run_id INTEGER,
+  done_at REAL,
+  done_parts INTEGER NOT NULL DEFAULT 1,
   at REAL NOT NULL,
   PRIMARY KEY (source_id, url)
 ) STRICT, WITHOUT ROWID;
+
+-- Where the redirects ended; '' is where it was asked for.
+ALTER TABLE snapshot ADD COLUMN final_url TEXT NOT NULL DEFAULT '';
 
 ALTER TABLE checkpoint ADD COLUMN last_offset TEXT NOT NULL DEFAULT 'null';
 ALTER TABLE checkpoint ADD COLUMN moves INTEGER NOT NULL DEFAULT 0;
