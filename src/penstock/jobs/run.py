@@ -50,8 +50,13 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     is_staged: bool = False
     # replay of several runs: everything the source fetched since then.
     since_at: float | None = None
-    # Any kind: what this run has done already need not be done again.
+    # replay: only the pages that were quarantined.
+    is_quarantined_only: bool = False
+    # replay: it brings back what the records were before another run; it has no pages.
+    is_undo: bool = False
+    # Any kind: what this run has done already, in these stages, need not be done again.
     continues: int | None = None
+    continued_stages: tuple[str, ...] = ()
 
 
 NO_OPTIONS = RunOptions()
@@ -117,6 +122,21 @@ class StageCount(msgspec.Struct, frozen=True):
     @property
     def total(self) -> int:
         return self.open + self.succeeded + self.skipped + self.quarantined + self.cancelled
+
+
+def continued_stages(plan: Plan, kind: RunKind) -> tuple[str, ...]:
+    """The stages of which a run that continues another has nothing to do again.
+
+    Not those that gather, nor what comes after them: there is more to gather now. Nor any of a replay,
+    whose results are one whole, and which costs no request.
+    """
+    if kind is RunKind.REPLAY:
+        return ()
+    found: list[str] = []
+    for stage in plan.stages:
+        if not stage.is_gather and all(name in found for name in stage.after):
+            found.append(stage.name)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

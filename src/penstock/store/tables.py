@@ -67,7 +67,7 @@ TABLES = (
         finished_at:real swept_at:real first_event_id inserted updated unchanged rejected retried
         throttled options of_run_id end_reason candidates_accepted candidates_rejected
         candidates_duplicate candidates_passed candidates_dropped pages_unchanged disallowed requests
-        bytes seconds:real money:real""",
+        bytes seconds:real money:real is_accounted:flag pages_added candidates_added""",
     ),
     _table(
         "run_stage",
@@ -102,7 +102,7 @@ TABLES = (
     _table(
         "staged",
         "run_id collection key",
-        "data score:real merge source_id snapshot_id at:real",
+        "data score:real merge source_id snapshot_id base_version at:real",
     ),
     _table(
         "record",

@@ -27,6 +27,8 @@ ALTER TABLE penstock.source ADD COLUMN level double precision;
 ALTER TABLE penstock.run ADD COLUMN options text NOT NULL DEFAULT '{}';
 ALTER TABLE penstock.run ADD COLUMN of_run_id bigint;
 ALTER TABLE penstock.run ADD COLUMN end_reason text NOT NULL DEFAULT '';
+-- Whether the run's sums are kept: not for one that older code has begun, or may have had a hand in.
+ALTER TABLE penstock.run ADD COLUMN is_accounted boolean NOT NULL DEFAULT false;
 ALTER TABLE penstock.run ADD COLUMN candidates_accepted bigint NOT NULL DEFAULT 0;
 ALTER TABLE penstock.run ADD COLUMN candidates_rejected bigint NOT NULL DEFAULT 0;
 ALTER TABLE penstock.run ADD COLUMN candidates_duplicate bigint NOT NULL DEFAULT 0;
@@ -38,6 +40,9 @@ ALTER TABLE penstock.run ADD COLUMN requests bigint NOT NULL DEFAULT 0;
 ALTER TABLE penstock.run ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
 ALTER TABLE penstock.run ADD COLUMN seconds double precision NOT NULL DEFAULT 0;
 ALTER TABLE penstock.run ADD COLUMN money double precision NOT NULL DEFAULT 0;
+-- How many jobs were ever enqueued, counted apart from the states that they are in: the left side of the sums.
+ALTER TABLE penstock.run ADD COLUMN pages_added bigint NOT NULL DEFAULT 0;
+ALTER TABLE penstock.run ADD COLUMN candidates_added bigint NOT NULL DEFAULT 0;
 
 ALTER TABLE penstock.tally ADD COLUMN candidates_accepted bigint NOT NULL DEFAULT 0;
 ALTER TABLE penstock.tally ADD COLUMN candidates_rejected bigint NOT NULL DEFAULT 0;
@@ -50,6 +55,8 @@ ALTER TABLE penstock.tally ADD COLUMN requests bigint NOT NULL DEFAULT 0;
 ALTER TABLE penstock.tally ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
 ALTER TABLE penstock.tally ADD COLUMN seconds double precision NOT NULL DEFAULT 0;
 ALTER TABLE penstock.tally ADD COLUMN money double precision NOT NULL DEFAULT 0;
+ALTER TABLE penstock.tally ADD COLUMN pages_added bigint NOT NULL DEFAULT 0;
+ALTER TABLE penstock.tally ADD COLUMN candidates_added bigint NOT NULL DEFAULT 0;
 
 CREATE INDEX run_of ON penstock.run (of_run_id) WHERE of_run_id IS NOT NULL;
 
@@ -100,18 +107,23 @@ CREATE INDEX reject_source ON penstock.reject (source_id, id);
 CREATE INDEX reject_run ON penstock.reject (run_id);
 
 -- What a replay would save; applied or dropped by a person.
+-- Without data it is as the record was: NULL with 'remove' takes it away, with anything else leaves it.
 CREATE TABLE penstock.staged (
   run_id bigint NOT NULL,
   collection text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
-  data text NOT NULL,
+  data text,
   score double precision,
-  merge text NOT NULL,
+  merge text NOT NULL CHECK (merge IN ('replace', 'keep', 'merge', 'remove')),
   source_id bigint NOT NULL,
   snapshot_id bigint,
+  -- The version that the record had when this was staged; 0 where there was none.
+  base_version bigint NOT NULL,
   at double precision NOT NULL,
   PRIMARY KEY (run_id, collection, key)
 );
+
+CREATE INDEX staged_snapshot ON penstock.staged (snapshot_id) WHERE snapshot_id IS NOT NULL;
 
 -- A record that a replay or an undo took away keeps its row and its versions.
 ALTER TABLE penstock.record ADD COLUMN is_removed boolean NOT NULL DEFAULT false;

@@ -25,6 +25,8 @@ ALTER TABLE source ADD COLUMN level REAL;
 ALTER TABLE run ADD COLUMN options TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE run ADD COLUMN of_run_id INTEGER;
 ALTER TABLE run ADD COLUMN end_reason TEXT NOT NULL DEFAULT '';
+-- Whether the run's sums are kept: not for one that older code has begun, or may have had a hand in.
+ALTER TABLE run ADD COLUMN is_accounted INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN candidates_accepted INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN candidates_rejected INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN candidates_duplicate INTEGER NOT NULL DEFAULT 0;
@@ -36,6 +38,9 @@ ALTER TABLE run ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN seconds REAL NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN money REAL NOT NULL DEFAULT 0;
+-- How many jobs were ever enqueued, counted apart from the states that they are in: the left side of the sums.
+ALTER TABLE run ADD COLUMN pages_added INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN candidates_added INTEGER NOT NULL DEFAULT 0;
 
 CREATE INDEX run_of ON run (of_run_id) WHERE of_run_id IS NOT NULL;
 
@@ -90,18 +95,23 @@ CREATE INDEX reject_source ON reject (source_id, id);
 CREATE INDEX reject_run ON reject (run_id);
 
 -- What a replay would save; applied or dropped by a person.
+-- Without data it is as the record was: NULL with 'remove' takes it away, with anything else leaves it.
 CREATE TABLE staged (
   run_id INTEGER NOT NULL,
   collection TEXT NOT NULL,
   key TEXT NOT NULL,
-  data TEXT NOT NULL,
+  data TEXT,
   score REAL,
-  merge TEXT NOT NULL,
+  merge TEXT NOT NULL CHECK (merge IN ('replace', 'keep', 'merge', 'remove')),
   source_id INTEGER NOT NULL,
   snapshot_id INTEGER,
+  -- The version that the record had when this was staged; 0 where there was none.
+  base_version INTEGER NOT NULL,
   at REAL NOT NULL,
   PRIMARY KEY (run_id, collection, key)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX staged_snapshot ON staged (snapshot_id) WHERE snapshot_id IS NOT NULL;
 
 -- A record that a replay or an undo took away keeps its row and its versions.
 ALTER TABLE record ADD COLUMN is_removed INTEGER NOT NULL DEFAULT 0;
