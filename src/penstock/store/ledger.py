@@ -12,7 +12,7 @@ from penstock.store.database import Database, to_json
 
 _STATES = tuple(JobState)
 _PLACE = {state: index for index, state in enumerate(_STATES)}
-_COUNTS = (
+COUNTS = (
     "inserted",
     "updated",
     "unchanged",
@@ -30,12 +30,17 @@ _COUNTS = (
     "bytes",
     "seconds",
     "money",
+    "pages_added",
+    "candidates_added",
 )
 
 
 class StageFacts(msgspec.Struct, frozen=True):
+    """`continues` is the run in which this stage's jobs may have been done already."""
+
     unit: Unit
     priority: int
+    continues: int | None = None
 
 
 _decode_stages = msgspec.json.Decoder(dict[str, StageFacts]).decode
@@ -49,7 +54,7 @@ class Ledger:
         self._db = db
         self._stage_deltas: dict[tuple[int, str], list[int]] = {}
         self._run_deltas: dict[int, dict[str, float]] = defaultdict(
-            lambda: dict.fromkeys(_COUNTS, 0)
+            lambda: dict.fromkeys(COUNTS, 0)
         )
         self._touched: set[tuple[int, str]] = set()
         self._events: list[tuple[object, ...]] = []
@@ -66,8 +71,16 @@ class Ledger:
         delta[_PLACE[leaves]] -= 1
         delta[_PLACE[enters]] += 1
 
-    def added(self, run_id: int, stage: str) -> None:
+    def added(self, run_id: int, stage: str, unit: str) -> None:
         self._delta(run_id, stage)[_PLACE[JobState.QUEUED]] += 1
+        if unit == "page":
+            self._run_deltas[run_id]["pages_added"] += 1
+        elif unit == "candidate":
+            self._run_deltas[run_id]["candidates_added"] += 1
+
+    def touch(self, run_id: int) -> None:
+        """Have a look at how this run goes on, although none of its jobs was moved."""
+        self._touched.update((run_id, stage) for stage in self.stages(run_id))
 
     def count(self, run_id: int, name: str, by: float) -> None:
         self._run_deltas[run_id][name] += by
@@ -84,11 +97,13 @@ class Ledger:
     ) -> None:
         self._events.append((kind, source_id, run_id, job_id, attempt, actor, detail))
 
-    def journal_jobs(self, kind: str, job_ids: Sequence[int], actor: str) -> None:
+    def journal_jobs(
+        self, kind: str, job_ids: Sequence[int], actor: str, detail: str = ""
+    ) -> None:
         """One line for each of these jobs, taken from their rows as they are now."""
         self.write_events()  # lines stand in the order in which things happened
-        ids = to_json(job_ids)
-        self._db.do("add_job_events", now=self.now, kind=kind, actor=actor, ids=ids)
+        noted = {"kind": kind, "actor": actor, "detail": detail, "ids": to_json(job_ids)}
+        self._db.do("add_job_events", now=self.now, **noted)
 
     def write(self) -> None:
         self.write_counts()

@@ -150,6 +150,9 @@ class RunRow(msgspec.Struct, frozen=True):
     bytes: int = 0
     seconds: float = 0.0
     money: float = 0.0
+    is_accounted: bool = False
+    pages_added: int = 0
+    candidates_added: int = 0
 
     @property
     def is_ended(self) -> bool:
@@ -213,6 +216,7 @@ class RecordRow(msgspec.Struct, frozen=True):
     updated_at: float
     snapshot_id: int | None = None
     pipeline_version: str = ""
+    is_removed: bool = False
 
 
 class WorkerRow(msgspec.Struct, frozen=True):
@@ -488,6 +492,29 @@ class Store(Protocol):
     def places(self, hashes: Sequence[str]) -> dict[str, tuple[str, int, int]]: ...
 
     def closed_hosts(self) -> dict[str, float]: ...
+
+    # Checkpoints.
+
+    def checkpoint_rows(self, source_id: int) -> list[CheckpointRow]: ...
+
+    def checkpoint_history(
+        self, source_id: int, partition: str, limit: int = 1000
+    ) -> list[CheckpointMove]: ...
+
+    def run_cursors(self, run_id: int) -> dict[str, Any]: ...
+
+    def units_since(self, source_id: int, partition: str, since: float) -> int: ...
+
+    def rewind_checkpoint(
+        self,
+        source_id: int,
+        partition: str,
+        target: CheckpointMove,
+        *,
+        actor: str,
+        reason: str,
+        is_forced: bool = False,
+    ) -> None: ...
 
     # Streams.
 

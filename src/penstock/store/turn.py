@@ -19,13 +19,15 @@ import msgspec
 from penstock.gates.lane import LaneLimits
 from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
-from penstock.jobs.outcome import Flush, Save, Settlement
+from penstock.jobs.outcome import Flush, Mark, Save, Settlement
 from penstock.jobs.run import Plan, RunState, StageCount, advance
+from penstock.jobs.transitions import RUN_MOVES
+from penstock.store.checkpoints import move_checkpoints
 from penstock.store.claim import claim, opening, ready_lanes, soonest
-from penstock.store.database import Database, Owned, bounded_text, to_json
+from penstock.store.database import Database, Owned, to_json
 from penstock.store.floors import Floors
 from penstock.store.ledger import Ledger
-from penstock.store.records import NAME_BYTES, save_records
+from penstock.store.records import save_records
 from penstock.store.store import Capacity, Kept, Turn
 
 WAKE_LIMIT = 1000
@@ -264,7 +266,7 @@ def add_effects(
     """Children, records, checkpoints, signals and notes of accepted attempts."""
     children: list[tuple[Owned, NewJob]] = []
     saves: list[tuple[int, int, Save]] = []
-    marks: list[tuple[object, ...]] = []
+    marks: list[tuple[Owned, Mark]] = []
     signals: list[tuple[object, ...]] = []
     for end, job in accepted:
         effects = end.effects
@@ -272,10 +274,7 @@ def add_effects(
             continue
         children.extend((job, child) for child in effects.children)
         saves.extend((job.source_id, job.run_id, save) for save in effects.saves)
-        marks.extend(
-            (job.source_id, bounded_text(m.partition, NAME_BYTES), m.cursor.decode(), job.run_id)
-            for m in effects.marks
-        )
+        marks.extend((job, mark) for mark in effects.marks)
         signals.extend(
             (s.name, s.data.decode(), job.source_id, job.run_id) for s in effects.signals
         )
@@ -290,7 +289,7 @@ def add_effects(
     if saves:
         save_records(db, ledger, saves)
     if marks:
-        db.do("mark_checkpoints", now=ledger.now, marks=to_json(marks))
+        move_checkpoints(db, ledger, actor, marks)
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
 
@@ -326,9 +325,9 @@ def add_jobs(
     new: set[int] = set()
     for first in range(0, len(made), INSERT_LIMIT):
         new |= _insert(db, ledger.now, made[first : first + INSERT_LIMIT])
-    for (job_id, _, _, stage, *_), _ in made:
+    for (job_id, _, _, stage, unit, *_), _ in made:
         if job_id in new:
-            ledger.added(run_id, stage)
+            ledger.added(run_id, stage, unit)
     if any(facts.continues for facts in stages.values()):
         _skip_what_is_done(db, ledger, [row for row, _ in made if row[0] in new])
     return new
@@ -381,7 +380,7 @@ def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float 
     for job_id, run_id, stage, rank in found:
         ledger.moved(run_id, stage, JobState.WAITING, JobState.QUEUED)
         floors.lower_to(run_id, stage, (rank, job_id))
-    ledger.journal_jobs("job.woken", ids, "")
+    ledger.journal_jobs("job.woken", ids, "clock", "due")
     next_due: float | None = db.value("next_due", after=after)
     return next_due
 
@@ -403,7 +402,8 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             # A run that was never begun and has nothing left had all its jobs cancelled.
             ends_as = RunState.CANCELLED if run.state is RunState.QUEUED else step.ends_as
             db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=step.reason, now=now)
-            ledger.journal(f"run.{ends_as}", run.source_id, run_id, detail=step.reason)
+            why = step.reason or RUN_MOVES.get((run.state, ends_as), "")
+            ledger.journal(f"run.{ends_as}", run.source_id, run_id, actor="penstock", detail=why)
             ended.append(run_id)
     return ended
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from penstock.store.copying import Row
+from penstock.store.ledger import COUNTS
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.tables import TABLES, Column, Table
 
@@ -16,7 +17,7 @@ RELATIONS = {
     "collection": """
         (SELECT name, sum(records)::bigint AS records FROM penstock.collection GROUP BY name) AS c""",
 }
-TALLIED = ("inserted", "updated", "unchanged", "rejected", "retried", "throttled")
+TALLIED = COUNTS
 # What only this database has, and a copy begins without.
 OWN_TABLES = ("tally", "copy")
 

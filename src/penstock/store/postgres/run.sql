@@ -2,9 +2,10 @@
 SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND key = %(key)s;
 
 -- name: add_run
-INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, first_event_id)
+-- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
+INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, is_accounted, first_event_id)
 VALUES (%(source_id)s, %(kind)s, %(state)s, %(key)s, %(plan)s, %(pipeline_version)s, %(options)s, %(of_run_id)s, %(actor)s,
-  %(reason)s, %(now)s,
+  %(reason)s, %(now)s, NOT EXISTS (SELECT 1 FROM penstock.worker WHERE schema < 3),
   (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.event_id_seq))
 ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id;
@@ -16,8 +17,9 @@ FROM jsonb_to_recordset(%(stages)s::jsonb)
   AS s(name text, unit text, priority bigint, cpu double precision, memory_mb double precision);
 
 -- name: stages
-SELECT coalesce(json_object_agg(stage, json_build_object('unit', unit, 'priority', priority)), '{}')::text
-FROM penstock.run_stage WHERE run_id = %(run_id)s;
+SELECT coalesce(json_object_agg(g.stage, json_build_object('unit', g.unit, 'priority', g.priority, 'continues',
+  CASE WHEN strpos(r.options, '"continues":') > 0 AND r.options::jsonb -> 'continued_stages' ? g.stage THEN (r.options::jsonb ->> 'continues')::bigint END)), '{}')::text
+FROM penstock.run AS r JOIN penstock.run_stage AS g ON g.run_id = r.id WHERE r.id = %(run_id)s;
 
 -- name: count_stages
 -- What the transaction moved, as a line of its own.
@@ -31,13 +33,13 @@ INSERT INTO penstock.tally (
   run_id,
   inserted, updated, unchanged, rejected, retried, throttled,
   candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped, pages_unchanged,
-  disallowed, requests, bytes, seconds, money
+  disallowed, requests, bytes, seconds, money, pages_added, candidates_added
 )
 SELECT (d ->> 0)::bigint,
   (d ->> 1)::bigint, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 4)::bigint, (d ->> 5)::bigint,
   (d ->> 6)::bigint, (d ->> 7)::bigint, (d ->> 8)::bigint, (d ->> 9)::bigint, (d ->> 10)::bigint,
   (d ->> 11)::bigint, (d ->> 12)::bigint, (d ->> 13)::bigint, (d ->> 14)::bigint, (d ->> 15)::bigint,
-  (d ->> 16)::double precision, (d ->> 17)::double precision
+  (d ->> 16)::double precision, (d ->> 17)::double precision, (d ->> 18)::bigint, (d ->> 19)::bigint
 FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
 
 -- name: runs_with_a_closed_stage
@@ -111,7 +113,8 @@ SELECT coalesce(json_agg(json_build_object(
   'candidates_dropped', r.candidates_dropped + t.candidates_dropped, 'pages_unchanged', r.pages_unchanged + t.pages_unchanged,
   'disallowed', r.disallowed + t.disallowed, 'requests', r.requests + t.requests,
   'bytes', r.bytes + t.bytes, 'seconds', r.seconds + t.seconds,
-  'money', r.money + t.money,
+  'money', r.money + t.money, 'is_accounted', r.is_accounted,
+  'pages_added', r.pages_added + t.pages_added, 'candidates_added', r.candidates_added + t.candidates_added,
   'pages', g.pages, 'pages_done', g.pages_done, 'candidates', g.candidates,
   'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
   'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
@@ -120,7 +123,7 @@ FROM (
   SELECT id, source_id, kind, state, actor, reason, pipeline_version, created_at, started_at, finished_at,
     inserted, updated, unchanged, rejected, retried, throttled, options, of_run_id, end_reason,
     candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
-    pages_unchanged, disallowed, requests, bytes, seconds, money
+    pages_unchanged, disallowed, requests, bytes, seconds, money, is_accounted, pages_added, candidates_added
   FROM penstock.run
   WHERE (%(id)s::bigint IS NULL OR id = %(id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
@@ -142,7 +145,9 @@ CROSS JOIN LATERAL (
     coalesce(sum(requests), 0)::bigint AS requests,
     coalesce(sum(bytes), 0)::bigint AS bytes,
     coalesce(sum(seconds), 0)::double precision AS seconds,
-    coalesce(sum(money), 0)::double precision AS money
+    coalesce(sum(money), 0)::double precision AS money,
+    coalesce(sum(pages_added), 0)::bigint AS pages_added,
+    coalesce(sum(candidates_added), 0)::bigint AS candidates_added
   FROM penstock.tally AS l
   WHERE l.run_id = r.id AND l.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
 ) AS t

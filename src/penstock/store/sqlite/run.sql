@@ -2,8 +2,10 @@
 SELECT id FROM run WHERE source_id = :source_id AND key = :key;
 
 -- name: add_run
-INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, first_event_id)
+-- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
+INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, is_accounted, first_event_id)
 VALUES (:source_id, :kind, :state, :key, :plan, :pipeline_version, :options, :of_run_id, :actor, :reason, :now,
+  NOT EXISTS (SELECT 1 FROM worker WHERE schema < 3),
   coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
 ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id;
@@ -14,7 +16,10 @@ SELECT :run_id, value ->> 'name', value ->> 'unit', value ->> 'priority', value 
 FROM json_each(:stages);
 
 -- name: stages
-SELECT json_group_object(stage, json_object('unit', unit, 'priority', priority)) FROM run_stage WHERE run_id = :run_id;
+SELECT json_group_object(g.stage, json_object('unit', g.unit, 'priority', g.priority, 'continues',
+  CASE WHEN instr(r.options, '"continues":') > 0 AND g.stage IN (SELECT value FROM json_each(r.options, '$.continued_stages'))
+    THEN r.options ->> 'continues' END))
+FROM run AS r JOIN run_stage AS g ON g.run_id = r.id WHERE r.id = :run_id;
 
 -- name: count_stages
 -- Moves the counters by what the transaction moved the rows by; a counter below zero fails its CHECK and the whole transaction.
@@ -36,7 +41,8 @@ SET inserted = inserted + (d.value ->> 1), updated = updated + (d.value ->> 2),
   candidates_dropped = candidates_dropped + (d.value ->> 11), pages_unchanged = pages_unchanged + (d.value ->> 12),
   disallowed = disallowed + (d.value ->> 13), requests = requests + (d.value ->> 14),
   bytes = bytes + (d.value ->> 15), seconds = seconds + (d.value ->> 16),
-  money = money + (d.value ->> 17)
+  money = money + (d.value ->> 17), pages_added = pages_added + (d.value ->> 18),
+  candidates_added = candidates_added + (d.value ->> 19)
 FROM json_each(:deltas) AS d
 WHERE run.id = d.value ->> 0;
 
@@ -106,6 +112,7 @@ SELECT json_group_array(json_object(
   'candidates_duplicate', r.candidates_duplicate, 'candidates_passed', r.candidates_passed,
   'candidates_dropped', r.candidates_dropped, 'pages_unchanged', r.pages_unchanged, 'disallowed', r.disallowed,
   'requests', r.requests, 'bytes', r.bytes, 'seconds', r.seconds, 'money', r.money,
+  'is_accounted', json(iif(r.is_accounted, 'true', 'false')), 'pages_added', r.pages_added, 'candidates_added', r.candidates_added,
   'pages', r.pages, 'pages_done', r.pages_done, 'candidates', r.candidates,
   'queued', r.queued, 'running', r.running, 'waiting', r.waiting, 'held', r.held,
   'succeeded', r.succeeded, 'skipped', r.skipped, 'quarantined', r.quarantined, 'cancelled', r.cancelled
