@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,18 +20,27 @@ KEY_BYTES = 2000
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class _Present(msgspec.Struct):
-    """A record as this transaction has it so far; `id` is None until it is inserted."""
+class Present(msgspec.Struct):
+    """A record as this transaction has it so far; `id` is None until it is inserted.
+
+    `adds` is what it changes its collection's number of records by. A version that has no
+    `pipeline_version` of its own has that of its run.
+    """
 
     id: int | None
     version: int
     data: str
     score: float | None
-    is_new: bool = False
+    is_removed: bool = False
     is_changed: bool = False
+    adds: int = 0
     source_id: int = 0
     run_id: int = 0
     snapshot_id: int | None = None
+    pipeline_version: str | None = None
+
+
+Where = tuple[str, str]
 
 
 def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, Save]]) -> None:
@@ -40,53 +49,59 @@ def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, S
     Several saves of one key in one transaction leave one version: what was never committed is no version.
     """
     while True:
-        present = _present(db, saves)
+        present = read_present(db, {_where(save): None for _, _, save in saves})
         verdicts = [
             (run_id, _apply(present, source_id, run_id, save)) for source_id, run_id, save in saves
         ]
         with suppress(Overtaken), db.nested():
-            _write(db, ledger, present)
+            write_records(db, ledger, present)
             break
     for run_id, verdict in verdicts:
         ledger.count(run_id, verdict, 1)
 
 
-def _present(
-    db: Database, saves: Sequence[tuple[int, int, Save]]
-) -> dict[tuple[str, str], _Present]:
-    keys = {_where(save): None for _, _, save in saves}
+def read_present(db: Database, keys: Iterable[Where]) -> dict[Where, Present]:
+    """These records as they are, locked where others may write; those that are not there are missing."""
     found = db.json("present", keys=to_json(list(keys)))
     return {
-        (collection, key): _Present(record_id, version, data, score)
-        for collection, key, record_id, version, data, score in found
+        (collection, key): Present(record_id, version, data, score, bool(is_removed))
+        for collection, key, record_id, version, data, score, is_removed in found
     }
 
 
-def _where(save: Save) -> tuple[str, str]:
+def _where(save: Save) -> Where:
     return bounded_text(save.collection, NAME_BYTES), bounded_text(save.key, KEY_BYTES)
 
 
-def _apply(
-    present: dict[tuple[str, str], _Present], source_id: int, run_id: int, save: Save
-) -> str:
+def _apply(present: dict[Where, Present], source_id: int, run_id: int, save: Save) -> str:
     where = _where(save)
     old = present.get(where)
-    data = save.data.decode()
+    data, score = save.data.decode(), save.score
     if old is None:
-        present[where] = _Present(
-            None, 1, data, save.score, True, True, source_id, run_id, save.snapshot
-        )
-        return "inserted"
-    if save.merge == "keep":
+        old = present[where] = Present(None, 0, data, score)
+        verdict = "inserted"
+    elif old.is_removed:
+        verdict = "inserted"  # what was taken away comes back as if it were new
+    elif save.merge == "keep":
         return "unchanged"
-    if save.merge == "merge":
-        data = _merged(old.data, data)
-    score = old.score if save.merge == "merge" and save.score is None else save.score
-    if data == old.data and score == old.score:
-        return "unchanged"
-    old.data, old.score, old.is_changed = data, score, True
+    else:
+        data, score = combined(save, old.data, old.score)
+        if data == old.data and score == old.score:
+            return "unchanged"
+        verdict = "updated"
+    old.data, old.score, old.is_removed, old.is_changed = data, score, False, True
     old.source_id, old.run_id, old.snapshot_id = source_id, run_id, save.snapshot
-    return "updated"
+    old.adds += verdict == "inserted"
+    return verdict
+
+
+def combined(save: Save, data: str, score: float | None) -> tuple[str, float | None]:
+    """What a record with this data and score becomes by being saved again."""
+    if save.merge == "keep":
+        return data, score
+    if save.merge == "replace":
+        return save.data.decode(), save.score
+    return _merged(data, save.data.decode()), score if save.score is None else save.score
 
 
 def _merged(old: str, new: str) -> str:
@@ -98,7 +113,11 @@ def _merged(old: str, new: str) -> str:
     return _encode({**before, **after}).decode()
 
 
-def _write(db: Database, ledger: Ledger, present: dict[tuple[str, str], _Present]) -> None:
+def write_records(db: Database, ledger: Ledger, present: dict[Where, Present]) -> None:
+    """Write what is changed as a new version of each; what was before becomes an earlier one.
+
+    Raises Overtaken where somebody else has inserted a record meanwhile.
+    """
     changed = {where: record for where, record in present.items() if record.is_changed}
     if not changed:
         return
@@ -107,16 +126,19 @@ def _write(db: Database, ledger: Ledger, present: dict[tuple[str, str], _Present
     inserts, updates = [], []
     added: dict[str, int] = defaultdict(int)
     for (collection, key), r in changed.items():
-        tail = (r.data, r.score, r.source_id, r.run_id, r.snapshot_id, versions[str(r.run_id)])
-        if r.is_new:
+        pipeline_version = r.pipeline_version or versions[str(r.run_id)]
+        tail = (r.data, r.score, r.source_id, r.run_id, r.snapshot_id, pipeline_version)
+        added[collection] += r.adds
+        if r.id is None:
             inserts.append((collection, key, *tail))
-            added[collection] += 1
         else:
-            updates.append((r.id, r.version + 1, *tail))
-    if inserts:
-        if db.do("insert_records", now=ledger.now, inserts=to_json(inserts)) != len(inserts):
-            raise Overtaken
-        db.do("count_collections", deltas=to_json(sorted(added.items())))
+            updates.append((r.id, r.version + 1, *tail, r.is_removed))
+    if inserts and db.do("insert_records", now=ledger.now, inserts=to_json(inserts)) != len(
+        inserts
+    ):
+        raise Overtaken
     if updates:
         db.do("keep_versions", now=ledger.now, ids=to_json([row[0] for row in updates]))
         db.do("update_records", now=ledger.now, updates=to_json(updates))
+    if deltas := sorted((name, number) for name, number in added.items() if number):
+        db.do("count_collections", deltas=to_json(deltas))

@@ -1,29 +1,29 @@
 -- name: present
 -- Locked in the order of their keys: two who save the same records wait for each other in one direction only.
-SELECT coalesce(json_agg(json_build_array(p.collection, p.key, p.id, p.version, p.data, p.score)), '[]')::text
+SELECT coalesce(json_agg(json_build_array(p.collection, p.key, p.id, p.version, p.data, p.score, p.is_removed)), '[]')::text
 FROM (
-  SELECT r.collection, r.key, r.id, r.version, r.data, r.score
+  SELECT r.collection, r.key, r.id, r.version, r.data, r.score, r.is_removed
   FROM (
     SELECT v ->> 0 AS collection, v ->> 1 AS key FROM jsonb_array_elements(%(keys)s::jsonb) AS v
     ORDER BY (v ->> 0) COLLATE "C", (v ->> 1) COLLATE "C"
   ) AS k
   CROSS JOIN LATERAL (
-    SELECT collection, key, id, version, data, score FROM penstock.record
+    SELECT collection, key, id, version, data, score, is_removed FROM penstock.record
     WHERE collection = k.collection AND key = k.key FOR NO KEY UPDATE
   ) AS r
 ) AS p;
 
 -- name: keep_versions
-INSERT INTO penstock.record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at)
-SELECT id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, %(now)s
+INSERT INTO penstock.record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at, is_removed)
+SELECT id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, %(now)s, is_removed
 FROM penstock.record WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: update_records
 WITH u AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v) AS by_id FROM jsonb_array_elements(%(updates)s::jsonb) AS v)
 UPDATE penstock.record
-SET updated_at = %(now)s, (version, data, score, source_id, run_id, snapshot_id, pipeline_version) = (
+SET updated_at = %(now)s, (version, data, score, source_id, run_id, snapshot_id, pipeline_version, is_removed) = (
   SELECT (own ->> 1)::bigint, own ->> 2, (own ->> 3)::double precision, (own ->> 4)::bigint, (own ->> 5)::bigint,
-    (own ->> 6)::bigint, own ->> 7
+    (own ->> 6)::bigint, own ->> 7, (own ->> 8)::boolean
   FROM (SELECT (SELECT by_id FROM u) -> record.id::text AS own OFFSET 0) AS x
 )
 WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM u)) AS k));
@@ -55,33 +55,25 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY r.key), '[]')::text
 FROM (
   SELECT key, data, score, source_id, run_id, version, updated_at, snapshot_id, pipeline_version FROM penstock.record
-  WHERE collection = %(collection)s AND key > %(after_key)s ORDER BY key LIMIT %(limit)s
+  WHERE collection = %(collection)s AND key > %(after_key)s AND NOT is_removed ORDER BY key LIMIT %(limit)s
 ) AS r
 JOIN penstock.source AS s ON s.id = r.source_id;
 
 -- name: versions
 SELECT coalesce(json_agg(json_build_object(
   'key', %(key)s::text, 'data', v.data::json, 'score', v.score, 'source', s.key, 'run', v.run_id,
-  'version', v.version, 'updated_at', v.updated_at, 'snapshot_id', v.snapshot_id, 'pipeline_version', v.pipeline_version
+  'version', v.version, 'updated_at', v.updated_at, 'snapshot_id', v.snapshot_id, 'pipeline_version', v.pipeline_version,
+  'is_removed', v.is_removed
 ) ORDER BY v.version), '[]')::text
 FROM (
-  SELECT version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at
+  SELECT version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, is_removed
   FROM penstock.record WHERE collection = %(collection)s AND key = %(key)s
   UNION ALL
-  SELECT version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at
+  SELECT version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, is_removed
   FROM penstock.record_version
   WHERE record_id = (SELECT id FROM penstock.record WHERE collection = %(collection)s AND key = %(key)s)
 ) AS v
 JOIN penstock.source AS s ON s.id = v.source_id;
-
--- name: mark_checkpoints
--- The last mark of a partition counts, as if they were written one by one.
-INSERT INTO penstock.checkpoint (source_id, partition, cursor, run_id, at)
-SELECT DISTINCT ON ((m.v ->> 0)::bigint, (m.v ->> 1) COLLATE "C")
-  (m.v ->> 0)::bigint, m.v ->> 1, m.v ->> 2, (m.v ->> 3)::bigint, %(now)s
-FROM jsonb_array_elements(%(marks)s::jsonb) WITH ORDINALITY AS m(v, n)
-ORDER BY (m.v ->> 0)::bigint, (m.v ->> 1) COLLATE "C", m.n DESC
-ON CONFLICT (source_id, partition) DO UPDATE SET cursor = excluded.cursor, run_id = excluded.run_id, at = excluded.at;
 
 -- name: checkpoints
 SELECT coalesce(json_object_agg(partition, cursor::json), '{}')::text

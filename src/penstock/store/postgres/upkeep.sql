@@ -91,8 +91,8 @@ SELECT s.id FROM penstock.snapshot AS s LEFT JOIN penstock.payload AS p ON p.has
 SELECT coalesce(c.name, r.collection) FROM (
   SELECT name, sum(records) AS records FROM penstock.collection GROUP BY name
 ) AS c
-FULL JOIN (SELECT collection, count(*) AS records FROM penstock.record GROUP BY collection) AS r ON r.collection = c.name
-WHERE c.records IS DISTINCT FROM r.records;
+FULL JOIN (SELECT collection, count(*) AS records FROM penstock.record WHERE NOT is_removed GROUP BY collection) AS r ON r.collection = c.name
+WHERE coalesce(c.records, 0) <> coalesce(r.records, 0);
 
 -- name: ended_runs_with_open_jobs
 -- Not cancelled ones: their jobs are swept in batches.
@@ -115,4 +115,4 @@ SELECT json_build_object(
   'records', (SELECT coalesce(sum(records), 0)::bigint FROM penstock.collection),
   'next_due_at', (SELECT min(due_at) FROM penstock.job WHERE state = 'waiting'))::text
 FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
-WHERE r.state <> 'cancelled';
+WHERE r.state NOT IN ('cancelled', 'draft');

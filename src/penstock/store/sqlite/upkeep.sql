@@ -85,8 +85,8 @@ SELECT s.id FROM snapshot AS s LEFT JOIN payload AS p ON p.hash = s.hash WHERE p
 
 -- name: miscounted_collections
 SELECT coalesce(c.name, r.collection) FROM collection AS c
-FULL JOIN (SELECT collection, count(*) AS records FROM record GROUP BY collection) AS r ON r.collection = c.name
-WHERE c.records IS NOT r.records;
+FULL JOIN (SELECT collection, count(*) AS records FROM record WHERE NOT is_removed GROUP BY collection) AS r ON r.collection = c.name
+WHERE coalesce(c.records, 0) <> coalesce(r.records, 0);
 
 -- name: ended_runs_with_open_jobs
 -- Not cancelled ones: their jobs are swept in batches.
@@ -108,4 +108,4 @@ SELECT json_object(
   'workers', (SELECT count(*) FROM worker WHERE lease_expires_at > :now),
   'records', (SELECT coalesce(sum(records), 0) FROM collection),
   'next_due_at', (SELECT min(due_at) FROM job WHERE state = 'waiting'))
-FROM run_stage AS g JOIN run ON run.id = g.run_id AND run.state <> 'cancelled';
+FROM run_stage AS g JOIN run ON run.id = g.run_id AND run.state NOT IN ('cancelled', 'draft');
