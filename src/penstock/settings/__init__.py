@@ -16,9 +16,15 @@ from penstock.settings.units import (
     parse_timezone,
 )
 from penstock.settings.values import (
+    BreakerSettings,
+    BudgetLimit,
+    BudgetSettings,
+    CostSettings,
     FetchPolicy,
+    HostLimits,
     Limits,
     Retention,
+    RetryChoice,
     ScheduleSettings,
     Settings,
     SourceSettings,
@@ -28,9 +34,15 @@ from penstock.settings.values import (
 
 __all__ = [
     "FILE_NAME",
+    "BreakerSettings",
+    "BudgetLimit",
+    "BudgetSettings",
+    "CostSettings",
     "FetchPolicy",
+    "HostLimits",
     "Limits",
     "Retention",
+    "RetryChoice",
     "ScheduleSettings",
     "Settings",
     "SourceSettings",

@@ -10,18 +10,37 @@ from pathlib import Path
 
 from penstock.errors import ConfigError, nearest
 from penstock.settings.address import parse_store, secrets_in
+from penstock.settings.budget import (
+    BUDGET_KEYS,
+    COST_KEYS,
+    read_budget,
+    read_cost,
+    read_hosts,
+)
 from penstock.settings.document import Entry, display_name, join, read_document
 from penstock.settings.environment import Substitution, overlay
 from penstock.settings.place import parse_snapshots
+from penstock.settings.retries import read_retries
 from penstock.settings.section import Section
 from penstock.settings.source import read_source
 from penstock.settings.units import normalise_source, parse_duration
-from penstock.settings.values import Retention, Settings, WorkerSettings
+from penstock.settings.values import RETRY_NAMES, Retention, Settings, WorkerSettings
 
 FILE_NAME = "penstock.yaml"
-TOP_KEYS = ("project", "store", "worker", "retention", "snapshots", "sources")
+TOP_KEYS = (
+    "project",
+    "store",
+    "worker",
+    "retention",
+    "retries",
+    "snapshots",
+    "budget",
+    "cost",
+    "hosts",
+    "sources",
+)
 WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace")
-RETENTION_KEYS = ("jobs", "events", "versions", "snapshots")
+RETENTION_KEYS = ("jobs", "events", "versions", "snapshots", "quarantine")
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -117,6 +136,9 @@ def _source_key(name: str, entry: Entry, path: str) -> str:
 
 def _settings(top: Section, file: Path, environment: str | None) -> Settings:
     root = file.parent
+    retries = read_retries(top)
+    names = (*RETRY_NAMES, *retries)
+    sources = _mapping(top, "sources")
     return Settings(
         root=root,
         file=file,
@@ -126,7 +148,11 @@ def _settings(top: Section, file: Path, environment: str | None) -> Settings:
         worker=_worker(top.section("worker", WORKER_KEYS)),
         retention=_retention(top.section("retention", RETENTION_KEYS)),
         snapshots=_snapshots(top, root),
-        sources={key: read_source(key, entry) for key, entry in _mapping(top, "sources").items()},
+        budget=read_budget(top.section("budget", BUDGET_KEYS)),
+        cost=read_cost(top.section("cost", COST_KEYS)),
+        hosts=read_hosts(top.get("hosts")),
+        retries=retries,
+        sources={key: read_source(key, entry, names) for key, entry in sources.items()},
     )
 
 
@@ -179,4 +205,5 @@ def _retention(section: Section) -> Retention:
         events_s=kept("events", usual.events_s),
         versions_s=kept("versions", usual.versions_s),
         snapshots_s=kept("snapshots", usual.snapshots_s),
+        quarantine_s=kept("quarantine", usual.quarantine_s),
     )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
+from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
 from penstock.settings.document import Entry, join
+from penstock.settings.restraints import read_breaker, read_windows
+from penstock.settings.retries import read_retry
 from penstock.settings.section import Section, describe, plain, text_of
 from penstock.settings.units import (
     parse_cron,
@@ -14,7 +18,6 @@ from penstock.settings.units import (
     parse_timezone,
 )
 from penstock.settings.values import (
-    RETRY_NAMES,
     FetchPolicy,
     Limits,
     ScheduleSettings,
@@ -27,16 +30,20 @@ SOURCE_KEYS = (
     "params",
     "schedule",
     "retry",
+    "useful_for",
     "timeout",
     "priority",
     "weight",
     "limits",
+    "breaker",
     "stream",
+    "budget",
+    "cost",
     "fetch",
 )
 SCHEDULE_KEYS = ("every", "cron", "timezone")
 STREAM_KEYS = ("gap",)
-LIMIT_KEYS = ("concurrency", "candidates", "rate")
+LIMIT_KEYS = ("concurrency", "candidates", "rate", "adaptive", "windows", "timezone")
 FETCH_KEYS = (
     "allow_private",
     "robots",
@@ -50,8 +57,8 @@ _PIPELINE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-def read_source(key: str, entry: Entry) -> SourceSettings:
-    """The source with this key, every default filled in."""
+def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSettings:
+    """The source with this key, every default filled in; `retries` are the classes that there are."""
     section = Section(entry, join("sources", key), SOURCE_KEYS)
     limits = _limits(section.section("limits", LIMIT_KEYS))
     return SourceSettings(
@@ -59,12 +66,16 @@ def read_source(key: str, entry: Entry) -> SourceSettings:
         pipeline=_pipeline(section),
         params=_params(section),
         schedule=_schedule(section),
-        retry=section.choice("retry", RETRY_NAMES[0], RETRY_NAMES),
+        retry=read_retry(section, retries),
+        useful_for_s=section.duration("useful_for", None, parse_duration, low=1.0),
         timeout_s=section.duration("timeout", None, parse_duration, low=0.001),
         priority=section.whole("priority", 5, low=0, high=100),
         weight=section.number("weight", 1.0, low=0.01, high=1000),
         limits=limits,
+        breaker=read_breaker(section),
         stream=_stream(section.section("stream", STREAM_KEYS)),
+        budget=read_budget(section.section("budget", BUDGET_KEYS)),
+        cost=read_cost(section.section("cost", COST_KEYS)),
         fetch=_fetch(section.section("fetch", FETCH_KEYS), limits),
     )
 
@@ -119,10 +130,14 @@ def _stream(section: Section) -> StreamSettings:
 
 def _limits(section: Section) -> Limits:
     usual = Limits()
+    windows, timezone = read_windows(section)
     return Limits(
         concurrency=section.whole("concurrency", usual.concurrency, high=10_000),
         candidates=section.whole("candidates", usual.candidates, high=100_000),
         rate_per_s=section.parsed("rate", usual.rate_per_s, parse_rate, "60/m"),
+        adaptive=section.flag("adaptive", usual.adaptive),
+        windows=windows,
+        timezone=timezone,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from penstock.settings.address import SQLITE, name_of
 from penstock.settings.secrets import MASK
+from penstock.settings.windows import Window
 from penstock.version import __version__
 
 RETRY_NAMES = ("fast", "conservative", "provider-safe")
@@ -46,6 +47,17 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryChoice:
+    """A retry class by its name, and what is to be different from it; None is as the class has it."""
+
+    name: str | None = None
+    tries: int | None = None
+    base_s: float | None = None
+    cap_s: float | None = None
+    unknown_tries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
     """How long what is finished is kept."""
 
@@ -53,6 +65,7 @@ class Retention:
     events_s: float = 90 * DAY_S
     versions_s: float = 365 * DAY_S
     snapshots_s: float = 90 * DAY_S
+    quarantine_s: float = 90 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +80,61 @@ class ScheduleSettings:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`concurrency` bounds run and page jobs at once, `candidates` candidate jobs, `rate_per_s` requests."""
+    """`concurrency` bounds run and page jobs at once, `candidates` candidate jobs, `rate_per_s` requests.
+
+    `adaptive` lowers the concurrency for a while when the source bears less. Outside its `windows`, by
+    the clock of `timezone`, nothing starts that would touch the source.
+    """
 
     concurrency: int = 4
     candidates: int = 64
+    rate_per_s: float | None = None
+    adaptive: bool = True
+    windows: tuple[Window, ...] = ()
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSettings:
+    """A source is left alone for `open_for_s`, longer each time up to `longest_s`, when of what ended in
+    the last `window_s`, if that was `at_least` so much, this `ratio` failed."""
+
+    ratio: float = 0.5
+    at_least: int = 10
+    window_s: float = 60.0
+    open_for_s: float = 30.0
+    longest_s: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimit:
+    """No more than this much of one measure in each run, day or month."""
+
+    measure: str
+    amount: float
+    period: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """What may be used; days and months begin at midnight in the zone (a source's: else the project's)."""
+
+    bounds: tuple[BudgetLimit, ...] = ()
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostSettings:
+    """What one request costs; None where the file doesn't say."""
+
+    request: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimits:
+    """What all sources on all hosts together may do to one host of the network."""
+
+    concurrency: int | None = None
     rate_per_s: float | None = None
 
 
@@ -107,12 +171,16 @@ class SourceSettings:
     pipeline: str
     params: dict[str, Any] = field(default_factory=dict, repr=False)
     schedule: ScheduleSettings = ScheduleSettings()
-    retry: str = RETRY_NAMES[0]
+    retry: RetryChoice = RetryChoice()
+    useful_for_s: float | None = None
     timeout_s: float | None = None
     priority: int = 5
     weight: float = 1.0
     limits: Limits = Limits()
+    breaker: BreakerSettings | None = BreakerSettings()
     stream: StreamSettings = StreamSettings()
+    budget: BudgetSettings = BudgetSettings()
+    cost: CostSettings = CostSettings()
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
 
 
@@ -127,7 +195,11 @@ class Settings:
     environment: str | None = None
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     retention: Retention = Retention()
+    retries: dict[str, RetryChoice] = field(default_factory=dict)
     snapshots: Path | str = field(default=Path("snapshots"), repr=False)
+    budget: BudgetSettings = BudgetSettings()
+    cost: CostSettings = CostSettings()
+    hosts: dict[str, HostLimits] = field(default_factory=dict)
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
