@@ -33,6 +33,8 @@ class RunKind(StrEnum):
 
 # Runs of these kinds wait behind the source's live work, and never move its checkpoints.
 BACKGROUND_KINDS = (RunKind.BACKFILL, RunKind.REPLAY)
+# Runs of these kinds go to the network for a source's pages, and remember what they found.
+VISITING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.BACKFILL)
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):

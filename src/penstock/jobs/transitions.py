@@ -10,6 +10,7 @@ from penstock.jobs.run import RunState as R
 
 JOB_MOVES: dict[tuple[J, J], str] = {
     (J.QUEUED, J.RUNNING): "claimed",
+    (J.QUEUED, J.SKIPPED): "done already in the run that its run continues",
     (J.QUEUED, J.HELD): "held",
     (J.QUEUED, J.CANCELLED): "cancelled",
     (J.RUNNING, J.SUCCEEDED): "succeeded",
@@ -29,7 +30,7 @@ JOB_MOVES: dict[tuple[J, J], str] = {
 }
 
 RUN_MOVES: dict[tuple[R, R], str] = {
-    (R.DRAFT, R.QUEUED): "submitted",
+    (R.DRAFT, R.QUEUED): "started",
     (R.DRAFT, R.CANCELLED): "cancelled",
     (R.QUEUED, R.RUNNING): "first job claimed",
     (R.QUEUED, R.PAUSED): "paused",

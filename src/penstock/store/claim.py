@@ -59,7 +59,7 @@ def claim(
         return []
     runs = to_json(sorted(set(picked.values())))
     for run_id, source_id in db.rows("begin_runs", now=now, ids=runs):
-        ledger.journal("run.started", source_id, run_id)
+        ledger.journal("run.started", source_id, run_id, actor=worker, detail="first job claimed")
     ledger.write_events()
     claimed = db.start(now, worker, list(picked))
     for job in claimed:

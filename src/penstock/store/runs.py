@@ -176,7 +176,7 @@ class Runs:
         if not row:
             raise UsageError(f"there is no run {run_id}")
         state, source_id = row[0]
-        if state not in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED):
+        if state not in (RunState.DRAFT, RunState.QUEUED, RunState.RUNNING, RunState.PAUSED):
             raise Refused(f"run {run_id} is {state}; it takes no more jobs")
         return int(source_id)
 
@@ -271,7 +271,7 @@ class Runs:
             self._db.do("cancel_jobs_if_open", now=now, ids=to_json(ids))
             for _, stage, state in jobs:
                 ledger.moved(run_id, stage, JobState(state), JobState.CANCELLED)
-            ledger.journal_jobs("job.cancelled", ids, "upkeep")
+            ledger.journal_jobs("job.cancelled", ids, "upkeep", f"run {run_id} was cancelled")
             ledger.write()
             is_swept = len(jobs) < limit and self._db.do("mark_swept", run_id=run_id, now=now) > 0
             return len(jobs), is_swept

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -19,6 +19,9 @@ from penstock.gates.rates import Verdict, Want
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
+
+if TYPE_CHECKING:
+    from penstock.store.checkpoints import CheckpointMove, CheckpointRow
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.
 Admits = Literal["all", "sound", "suspect"]

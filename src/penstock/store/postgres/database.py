@@ -60,6 +60,7 @@ NEWS = frozenset(
     {
         "add_jobs", "bury_jobs", "release_jobs", "reopen_run_if_ended_badly", "resume_run_if_paused",
         "resume_source_if_paused", "retry_job_if_stopped", "retry_quarantined_of_run",
+        "start_run_if_draft", "drop_hold", "unhold_job_if_held",
     }
 )  # fmt: skip
 

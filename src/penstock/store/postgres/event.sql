@@ -5,8 +5,8 @@ FROM jsonb_array_elements(%(events)s::jsonb) AS e;
 
 -- name: add_job_events
 -- The journal's lines for a batch of jobs that made the same move, written from the rows themselves.
-INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor)
-SELECT %(now)s, %(kind)s, source_id, run_id, id, attempt, %(actor)s
+INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, detail)
+SELECT %(now)s, %(kind)s, source_id, run_id, id, attempt, %(actor)s, %(detail)s
 FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: events

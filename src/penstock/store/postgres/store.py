@@ -11,7 +11,9 @@ from penstock.clock import Clock
 from penstock.errors import Refused
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.checkpoints import Checkpoints
 from penstock.store.leading import Leading
+from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
@@ -37,7 +39,9 @@ class NoReserve:
         return None
 
 
-class PostgresStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, Streams):
+class PostgresStore(
+    Lifecycle, Runs, Workers, Leading, Pacing, Reading, Upkeep, Streams, Checkpoints
+):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
 
     _db: PostgresDatabase

@@ -196,13 +196,15 @@ class SqliteDatabase:
         still = [(job.id, job.attempt) for job in owned]
         self.do("succeed_if_running", now=now, ends=to_json(still))
         ids = to_json([job.id for job in owned])
-        self.do("add_job_events", now=now, kind="job.succeeded", actor=worker, ids=ids)
+        noted = {"kind": "job.succeeded", "actor": worker, "detail": "", "ids": ids}
+        self.do("add_job_events", now=now, **noted)
         return owned
 
     def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
         ids = to_json(job_ids)
         self.do("claim_if_queued", now=now, worker=worker, ids=ids)
-        self.do("add_job_events", now=now, kind="job.started", actor=worker, ids=ids)
+        noted = {"kind": "job.started", "actor": worker, "detail": "", "ids": ids}
+        self.do("add_job_events", now=now, **noted)
         return self.decoded("claimed", list[Claimed], ids=ids)
 
     def new_job_ids(self, count: int) -> Sequence[int]:

@@ -5,8 +5,8 @@ FROM json_each(:events);
 
 -- name: add_job_events
 -- The journal's lines for a batch of jobs that made the same move, written from the rows themselves.
-INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor)
-SELECT :now, :kind, job.source_id, job.run_id, job.id, job.attempt, :actor
+INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, detail)
+SELECT :now, :kind, job.source_id, job.run_id, job.id, job.attempt, :actor, :detail
 FROM json_each(:ids) AS c CROSS JOIN job NOT INDEXED ON job.id = c.value;
 
 -- name: events

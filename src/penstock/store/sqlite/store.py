@@ -9,7 +9,9 @@ from pathlib import Path
 from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.checkpoints import Checkpoints
 from penstock.store.leading import Leading
+from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
 from penstock.store.reading import Reading
 from penstock.store.runs import Runs
@@ -23,7 +25,9 @@ from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers
 
 
-class SqliteStore(Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep, Streams):
+class SqliteStore(
+    Lifecycle, Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep, Streams, Checkpoints
+):
     """Penstock in one file."""
 
     _db: SqliteDatabase

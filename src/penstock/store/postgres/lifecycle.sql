@@ -1,0 +1,71 @@
+-- name: start_run_if_draft
+UPDATE penstock.run SET state = 'queued' WHERE id = %(id)s AND state = 'draft' RETURNING source_id;
+
+-- name: add_hold
+INSERT INTO penstock.hold (scope, at, actor, reason) VALUES (%(scope)s, %(now)s, %(actor)s, %(reason)s)
+ON CONFLICT (scope) DO NOTHING;
+
+-- name: drop_hold
+DELETE FROM penstock.hold WHERE scope = %(scope)s;
+
+-- name: holds
+SELECT coalesce(json_agg(json_build_object('scope', scope, 'at', at, 'actor', actor, 'reason', reason) ORDER BY scope), '[]')::text
+FROM penstock.hold;
+
+-- name: hold_job_if_open
+-- It remembers where to return to: to the queue, or to its wait with the time that it had.
+UPDATE penstock.job SET returns_to = state, returns_due_at = due_at, state = 'held', due_at = NULL, at = %(now)s
+WHERE id = %(id)s AND state = %(leaves)s AND state || '' IN ('queued', 'waiting')
+RETURNING run_id, source_id, stage, attempt;
+
+-- name: unhold_job_if_held
+UPDATE penstock.job
+SET state = coalesce(returns_to, 'queued'), due_at = returns_due_at, returns_to = NULL, returns_due_at = NULL, at = %(now)s
+WHERE id = %(id)s AND state || '' = 'held'
+RETURNING run_id, source_id, stage, attempt, state;
+
+-- name: run_to_continue
+SELECT json_build_object('source_id', source_id, 'state', state, 'kind', kind, 'options', options::json, 'of_run_id', of_run_id)::text
+FROM penstock.run WHERE id = %(id)s;
+
+-- name: undone_jobs
+-- By the index of keys, a batch behind the one before it.
+SELECT coalesce(json_agg(json_build_array(j.stage, j.key, coalesce(i.item, 'null'), i.snapshot_id) ORDER BY j.stage, j.key), '[]')::text
+FROM (
+  SELECT id, stage, key FROM penstock.job
+  WHERE run_id = %(run_id)s AND (stage, key) > (%(stage)s, %(key)s)
+    AND state || '' IN (SELECT x FROM jsonb_array_elements_text(%(states)s::jsonb) AS x)
+    AND stage IN (SELECT x FROM jsonb_array_elements_text(%(stages)s::jsonb) AS x)
+  ORDER BY stage, key LIMIT %(limit)s
+) AS j
+LEFT JOIN LATERAL (SELECT item, snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i ON true;
+
+-- name: done_before
+-- Which of these jobs were done in the run that theirs continues, or in one that this one continues; and in which.
+WITH RECURSIVE chain(id) AS (
+  SELECT %(continues)s::bigint
+  UNION
+  SELECT (run.options::jsonb ->> 'continues')::bigint FROM chain JOIN penstock.run ON run.id = chain.id
+  WHERE run.options::jsonb ->> 'continues' IS NOT NULL
+)
+SELECT coalesce(json_agg(json_build_array(d.id, d.done_in)), '[]')::text FROM (
+  SELECT (k ->> 0)::bigint AS id, min(j.run_id) AS done_in
+  FROM jsonb_array_elements(%(keys)s::jsonb) AS k
+  CROSS JOIN chain
+  CROSS JOIN LATERAL (
+    SELECT run_id, state FROM penstock.job
+    WHERE job.run_id = chain.id AND job.stage = k ->> 1 AND job.key = k ->> 2 OFFSET 0
+  ) AS j
+  WHERE j.state IN ('succeeded', 'skipped')
+  GROUP BY (k ->> 0)::bigint
+) AS d;
+
+-- name: skip_if_queued
+UPDATE penstock.job SET state = 'skipped', at = %(now)s
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'queued';
+
+-- name: carry_cursors
+-- A run goes on where the one that it continues has come to.
+INSERT INTO penstock.run_cursor (run_id, partition, cursor, last_offset, at)
+SELECT %(run_id)s, partition, cursor, last_offset, at FROM penstock.run_cursor WHERE run_id = %(continues)s
+ON CONFLICT (run_id, partition) DO NOTHING;

@@ -1,0 +1,66 @@
+-- name: start_run_if_draft
+UPDATE run SET state = 'queued' WHERE id = :id AND state = 'draft' RETURNING source_id;
+
+-- name: add_hold
+INSERT INTO hold (scope, at, actor, reason) VALUES (:scope, :now, :actor, :reason) ON CONFLICT (scope) DO NOTHING;
+
+-- name: drop_hold
+DELETE FROM hold WHERE scope = :scope;
+
+-- name: holds
+SELECT json_group_array(json_object('scope', scope, 'at', at, 'actor', actor, 'reason', reason))
+FROM (SELECT scope, at, actor, reason FROM hold ORDER BY scope);
+
+-- name: hold_job_if_open
+-- It remembers where to return to: to the queue, or to its wait with the time that it had.
+UPDATE job SET returns_to = state, returns_due_at = due_at, state = 'held', due_at = NULL, at = :now
+WHERE id = :id AND state = :leaves AND state IN ('queued', 'waiting')
+RETURNING run_id, source_id, stage, attempt;
+
+-- name: unhold_job_if_held
+UPDATE job
+SET state = coalesce(returns_to, 'queued'), due_at = returns_due_at, returns_to = NULL, returns_due_at = NULL, at = :now
+WHERE id = :id AND state = 'held'
+RETURNING run_id, source_id, stage, attempt, state;
+
+-- name: run_to_continue
+SELECT json_object('source_id', source_id, 'state', state, 'kind', kind, 'options', json(options), 'of_run_id', of_run_id)
+FROM run WHERE id = :id;
+
+-- name: undone_jobs
+-- By the index of keys, a batch behind the one before it.
+SELECT json_group_array(json_array(j.stage, j.key, coalesce(i.item, 'null'), i.snapshot_id)) FROM (
+  SELECT id, stage, key FROM job
+  WHERE run_id = :run_id AND (stage, key) > (:stage, :key)
+    AND state IN (SELECT value FROM json_each(:states)) AND stage IN (SELECT value FROM json_each(:stages))
+  ORDER BY stage, key LIMIT :limit
+) AS j
+LEFT JOIN job_item AS i ON i.job_id = j.id
+ORDER BY j.stage, j.key;
+
+-- name: done_before
+-- Which of these jobs were done in the run that theirs continues, or in one that this one continues; and in which.
+WITH RECURSIVE chain(id) AS (
+  SELECT :continues
+  UNION
+  SELECT run.options ->> 'continues' FROM chain CROSS JOIN run ON run.id = chain.id
+  WHERE run.options ->> 'continues' IS NOT NULL
+)
+SELECT json_group_array(json_array(id, done_in)) FROM (
+  SELECT k.value ->> 0 AS id, min(job.run_id) AS done_in
+  FROM json_each(:keys) AS k
+  CROSS JOIN chain
+  CROSS JOIN job ON job.run_id = chain.id AND job.stage = k.value ->> 1 AND job.key = k.value ->> 2
+  WHERE job.state IN ('succeeded', 'skipped')
+  GROUP BY k.value ->> 0
+);
+
+-- name: skip_if_queued
+UPDATE job NOT INDEXED SET state = 'skipped', at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
+
+-- name: carry_cursors
+-- A run goes on where the one that it continues has come to.
+INSERT INTO run_cursor (run_id, partition, cursor, last_offset, at)
+SELECT :run_id, partition, cursor, last_offset, at FROM run_cursor WHERE run_id = :continues
+ON CONFLICT (run_id, partition) DO NOTHING;

@@ -1,0 +1,451 @@
+"""The lifecycle: drafts, maintenance, runs that continue others; who did it and why, for every move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.errors import Refused, UsageError
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Effects, Flush
+from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
+from penstock.store.store import Tick
+from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
+
+GATHERED = Plan(
+    (
+        PlannedStage("discover", "run", is_required=True),
+        PlannedStage("extract", "page", ("discover",)),
+        PlannedStage("report", "run", ("extract",), is_gather=True),
+        PlannedStage("export", "page", ("report",)),
+    )
+)
+
+
+def a_draft(world: World, key: str = "draft") -> int:
+    run_id, _ = world.store.start_run(
+        world.source(), RunKind.FULL, SITE, "v1", key=key, actor="ann", reason="r", is_draft=True
+    )
+    return run_id
+
+
+def continued(world: World, run_id: int, plan: Plan = SITE) -> int:
+    new_id, is_new = world.store.continue_run(run_id, plan, "v2", "ann", "the site is back")
+    assert is_new
+    return new_id
+
+
+def keys_of(world: World, run_id: int, *states: JobState, stage: str | None = None) -> set[str]:
+    return {job.key for job in world.jobs(run_id, *states, stage=stage)}
+
+
+# Drafts.
+
+
+def test_draft_starts_nothing_until_it_is_started(world: World) -> None:
+    run_id = a_draft(world)
+
+    assert world.claim() == []
+    assert not world.store.has_startable(0)
+    assert world.store.overview().queued == 0, "what is a draft does not wait for a worker"
+    assert world.store.active_run_of(world.source()) is None
+    assert world.run(run_id).state is RunState.DRAFT
+
+    assert world.store.start_draft(run_id, "bob", "go")
+    assert not world.store.start_draft(run_id, "bob", "go"), "it is none any more"
+    assert [job.run_id for job in world.claim()] == [run_id]
+    assert world.kinds(run_id=run_id)[:3] == ["run.draft", "run.queued", "run.started"]
+
+
+def test_draft_takes_jobs_before_it_is_started(world: World) -> None:
+    run_id = a_draft(world)
+    world.enqueue(run_id, "a", "b")
+
+    world.store.start_draft(run_id, "bob", "")
+
+    assert {job.key for job in world.claim()} == {"root", "a", "b"}
+
+
+def test_draft_can_be_cancelled(world: World) -> None:
+    run_id = a_draft(world)
+
+    assert world.store.cancel_run(run_id, "bob", "no")
+    while world.store.sweep_cancelled():
+        pass
+
+    assert world.run(run_id).state is RunState.CANCELLED
+    assert not world.store.start_draft(run_id, "bob", "")
+    assert keys_of(world, run_id, JobState.CANCELLED) == {"root"}
+
+
+def test_draft_whose_jobs_were_cancelled_ends_when_it_is_started(world: World) -> None:
+    run_id = a_draft(world)
+    [root] = world.jobs(run_id)
+    world.store.cancel_job(root.id, "bob", "")
+    assert world.run(run_id).state is RunState.DRAFT
+
+    world.store.start_draft(run_id, "bob", "")
+
+    assert world.run(run_id).state is RunState.CANCELLED
+
+
+# Maintenance.
+
+
+@pytest.mark.parametrize("scope", ["", "acme.com"])
+def test_nothing_starts_while_it_is_held_and_all_goes_on_where_it_was(
+    world: World, scope: str
+) -> None:
+    world.start_with_pages(4)
+    running, waiting = world.claim(slots=2)
+    world.turn("w", retried(waiting, 30))
+
+    assert world.store.hold(scope, "ann", "the disk is being changed")
+    assert not world.store.hold(scope, "ann", "again"), "it is held already"
+    assert world.claim() == []
+    assert world.turn("w", done(running)).settled == [running.id], "what runs goes on"
+    new_id = world.start(key="accepted")
+    world.clock.advance(31)
+    assert world.claim() == []
+    assert not world.store.has_startable(60)
+
+    assert world.store.unhold(scope, "bob", "it has a new disk")
+    assert not world.store.unhold(scope, "bob", "")
+    claimed = world.claim()
+    assert {job.run_id for job in claimed} == {running.run_id, new_id}
+    assert waiting.id in {job.id for job in claimed}
+
+
+@pytest.mark.parametrize("scope", ["", "acme.com"])
+def test_hold_and_unhold_change_nothing_but_the_journal(world: World, scope: str) -> None:
+    run_id = world.start_with_pages(5)
+    jobs = world.claim(slots=4)
+    world.turn("w", done(jobs[0]), retried(jobs[1], 60), quarantined(jobs[2]))
+    world.store.pause_run(world.start(key="paused"), "ops", "")
+    world.store.pause_source(world.source("other.org"), "ops", "")
+    world.store.hold_job(world.jobs(run_id, JobState.QUEUED)[0].id, "ops", "")
+    before = world.dump()
+
+    world.store.hold(scope, "ann", "maintenance")
+    world.clock.advance(1)
+    assert world.claim() == []
+    world.store.unhold(scope, "ann", "done")
+
+    after = world.dump()
+    changed = {name for name in before if sorted_rows(before[name]) != sorted_rows(after[name])}
+    assert changed <= {"event", "sqlite_sequence"}
+
+
+def sorted_rows(rows: list[Any]) -> list[str]:
+    return sorted(map(str, rows))
+
+
+def test_hold_of_one_source_lets_the_others_work(world: World) -> None:
+    world.start_all({"acme.com": 3, "other.org": 3})
+    world.store.hold("acme.com", "ann", "")
+
+    assert {job.source_id for job in world.claim()} == {world.source("other.org")}
+
+
+def test_source_that_is_held_by_itself_stays_held_when_the_project_is_not(world: World) -> None:
+    world.start_with_pages(1)
+    world.store.hold("acme.com", "ann", "theirs")
+    world.clock.advance(1)
+    world.store.hold("", "bob", "ours")
+
+    held = [(row.scope, row.actor, row.reason, row.at) for row in world.store.holds()]
+    now = world.clock.now()
+    assert held == [("", "bob", "ours", now), ("acme.com", "ann", "theirs", now - 1)]
+    world.store.unhold("", "bob", "")
+    assert world.claim() == []
+    world.store.unhold("acme.com", "ann", "")
+    assert len(world.claim()) == 1
+
+
+def test_hold_outlives_a_restart(world: World) -> None:
+    world.start_with_pages(1)
+    world.store.hold("", "ann", "")
+
+    world.store.close()
+    world.store = world.kind.open(world.path, world.clock)
+
+    assert world.claim() == []
+    assert [row.scope for row in world.store.holds()] == [""]
+
+
+def test_schedules_go_on_while_they_are_held(world: World) -> None:
+    source_id = world.source()
+    now = world.clock.now()
+    world.store.plan_tick(source_id, "every 1h", now)
+    world.store.hold("", "ann", "")
+
+    run_id = world.store.fire_tick(
+        source_id, Tick(now, "every 1h", now + 3600), RunKind.FULL, SITE, "v1"
+    )
+
+    assert run_id is not None
+    assert world.claim() == []
+    world.store.unhold("", "ann", "")
+    assert [job.run_id for job in world.claim()] == [run_id]
+
+
+def test_hold_of_an_unknown_source_is_refused(world: World) -> None:
+    with pytest.raises(UsageError, match="no source 'nobody.org'"):
+        world.store.hold("nobody.org", "ann", "")
+
+
+def test_single_job_that_is_held_returns_exactly_to_where_it_was(world: World) -> None:
+    run_id = world.start_with_pages(3)
+    waiting = world.one()
+    world.turn("w", retried(waiting, 60))
+    due_at = world.job(waiting.id).due_at
+    queued = world.jobs(run_id, JobState.QUEUED)[0].id
+
+    assert world.store.hold_job(queued, "ann", "look at it first")
+    assert world.store.hold_job(waiting.id, "ann", "")
+    assert not world.store.hold_job(queued, "ann", ""), "it is held already"
+    assert world.job(queued).state is world.job(waiting.id).state is JobState.HELD
+    assert world.run(run_id).held == 2
+    assert queued not in {job.id for job in world.claim()}
+
+    assert world.store.unhold_job(queued, "ann", "")
+    assert world.store.unhold_job(waiting.id, "ann", "")
+    assert not world.store.unhold_job(waiting.id, "ann", "")
+    assert world.job(waiting.id).state is JobState.WAITING
+    assert world.job(waiting.id).due_at == due_at
+    assert [job.id for job in world.claim()] == [queued]
+
+
+def test_job_that_is_overdue_when_it_is_unheld_starts_at_once(world: World) -> None:
+    world.start_with_pages(1)
+    job = world.one()
+    world.turn("w", retried(job, 60))
+    world.store.hold_job(job.id, "ann", "")
+    world.clock.advance(100)
+    assert world.claim() == []
+
+    world.store.unhold_job(job.id, "ann", "")
+
+    assert [again.id for again in world.claim()] == [job.id]
+
+
+def test_run_does_not_end_while_a_job_of_it_is_held(world: World) -> None:
+    run_id = world.start_with_pages(2)
+    held, other = world.jobs(run_id, JobState.QUEUED)
+    world.store.hold_job(held.id, "ann", "")
+    world.turn("w", *(done(job) for job in world.claim()))
+    assert world.run(run_id).state is RunState.RUNNING
+
+    world.store.cancel_job(held.id, "ann", "")
+
+    assert world.run(run_id).state is RunState.COMPLETED
+    assert world.job(other.id).state is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize("end", [done, skipped, quarantined])
+def test_what_runs_or_has_ended_can_not_be_held(world: World, end: Callable[..., Any]) -> None:
+    world.start_with_pages(2)
+    job = world.one()
+    assert not world.store.hold_job(job.id, "ann", "")
+    world.turn("w", end(job))
+
+    assert not world.store.hold_job(job.id, "ann", "")
+
+
+# Continuing.
+
+
+def test_continued_run_does_only_what_was_left(world: World) -> None:
+    old = world.start_with_pages(4)
+    first, second, bad, worse = world.claim()
+    world.turn("w", done(first, children=[a_job("c1", stage="persist")]), done(second))
+    world.turn("w", quarantined(bad), quarantined(worse))
+    world.turn("w", *(done(job) for job in world.claim()))
+    assert world.run(old).state is RunState.PARTIAL
+
+    new = continued(world, old)
+
+    run = world.run(new)
+    assert (run.options.continues, run.kind, run.state) == (old, RunKind.FULL, RunState.QUEUED)
+    assert keys_of(world, new, JobState.QUEUED) == {bad.key, worse.key}
+    [root] = world.jobs(new, JobState.SKIPPED)
+    assert (root.stage, root.error) == ("discover", f"done in run {old}")
+    claimed = world.claim()
+    assert {(job.key, job.item) for job in claimed} == {(j.key, j.item) for j in (bad, worse)}
+    world.turn("w", *(done(job) for job in claimed))
+    assert world.run(new).state is RunState.COMPLETED
+
+
+def test_candidate_of_a_page_that_was_done_is_not_lost(world: World) -> None:
+    """The page is done and will not be fetched again; what it yielded is not."""
+    old = world.start_with_pages(1)
+    children = [a_job("kept", {"n": 1}, stage="persist"), a_job("lost", {"n": 2}, stage="persist")]
+    world.turn("w", done(world.one(), children=children))
+    world.turn("w", *(quarantined(j) if j.key == "lost" else done(j) for j in world.claim()))
+
+    new = continued(world, old)
+
+    assert [(job.key, job.item) for job in world.claim()] == [("lost", '{"n":2}')]
+    assert keys_of(world, new, stage="extract") == set()
+
+
+def test_what_a_repeated_discover_yields_again_is_skipped_where_it_was_done(world: World) -> None:
+    old = world.start(key="old")
+    root = world.one()
+    world.turn("w", Flush(root.id, root.attempt, Effects(children=[a_job("a"), a_job("b")]), 1))
+    a, _ = world.claim()
+    world.turn("w", done(a))
+    world.store.cancel_run(old, "ann", "stopped in the middle")
+
+    new = continued(world, old)
+    jobs = {job.key: job for job in world.claim()}
+    assert set(jobs) == {"root", "b"}
+    again = done(jobs["root"], children=[a_job("a"), a_job("b"), a_job("c")])
+    world.turn("w", again, done(jobs["b"]))
+
+    assert keys_of(world, new, JobState.SKIPPED) == {"a"}
+    assert [job.key for job in world.claim()] == ["c"]
+    assert [e.detail for e in world.store.events(run_id=new) if e.kind == "job.skipped"] == [
+        f"done in run {old}"
+    ]
+
+
+def test_chain_of_continued_runs_does_everything_once(world: World) -> None:
+    old = world.start_with_pages(3)
+    world.turn("w", *(quarantined(j) if n else done(j) for n, j in enumerate(world.claim())))
+    second = continued(world, old)
+    world.turn("w", *(quarantined(j) if n else done(j) for n, j in enumerate(world.claim())))
+    assert world.run(second).state is RunState.PARTIAL
+
+    third = continued(world, second)
+    [job] = world.claim()
+    # Whatever yields the pages of all three again.
+    world.enqueue(third, "page-000000", "page-000001", "page-000002", "page-000003")
+
+    assert keys_of(world, third, JobState.SKIPPED) == {"root", "page-000000", "page-000001"}
+    assert job.key == "page-000002"
+    details = {job.key: job.error for job in world.jobs(third, JobState.SKIPPED, stage="extract")}
+    assert details == {
+        "page-000000": f"done in run {old}", "page-000001": f"done in run {second}",
+    }  # fmt: skip
+
+
+def test_gather_runs_again_and_all_that_comes_after_it(world: World) -> None:
+    old = world.start(GATHERED)
+    world.turn("w", done(world.one(), children=[a_job("a"), a_job("b")]))
+    a, b = world.claim()
+    world.turn("w", done(a), quarantined(b))
+    world.turn("w", done(world.one(), children=[a_job("report", stage="export")]))
+    world.turn("w", done(world.one()))
+    assert world.run(old).state is RunState.PARTIAL
+
+    new = continued(world, old, GATHERED)
+
+    [again] = world.claim()
+    assert again.key == "b"
+    world.turn("w", done(again))
+    [report] = world.claim()
+    world.turn("w", done(report, children=[a_job("report", stage="export")]))
+    assert [(job.stage, job.key) for job in world.claim()] == [("export", "report")]
+    assert world.run(new).skipped == 1
+
+
+def test_job_that_a_person_cancelled_stays_cancelled(world: World) -> None:
+    old = world.start_with_pages(3)
+    unwanted, bad, good = world.claim()
+    world.store.cancel_job(unwanted.id, "ann", "not this one")
+    world.turn("w", quarantined(bad), done(good))
+
+    new = continued(world, old)
+
+    assert keys_of(world, new, JobState.QUEUED) == {bad.key}
+
+
+def test_all_that_was_open_when_a_run_was_cancelled_is_carried_on(world: World) -> None:
+    old = world.start_with_pages(5)
+    ran, waited, good, bad = world.claim(slots=4)
+    world.turn("w", retried(waited, 60), done(good), quarantined(bad))
+    world.store.cancel_run(old, "ann", "")
+
+    new = continued(world, old)
+
+    left = {job.key for job in world.jobs(old, stage="extract")} - {good.key}
+    assert keys_of(world, new, JobState.QUEUED) == left
+    assert {ran.key, waited.key, bad.key} < left
+
+
+def test_run_is_continued_once(world: World) -> None:
+    old = world.start_with_pages(1)
+    world.turn("w", quarantined(world.one()))
+
+    new = continued(world, old)
+
+    assert world.store.continue_run(old, SITE, "v2", "ann", "") == (new, False)
+
+
+def test_who_was_stopped_while_carrying_goes_on_with_it(world: World) -> None:
+    old = world.start_with_pages(3)
+    world.turn("w", *(quarantined(job) for job in world.claim()))
+    options = RunOptions(continues=old, continued_stages=("discover", "extract", "persist"))
+    half, _ = world.store.start_run(
+        world.source(), RunKind.FULL, SITE, "v2", key=f"continues:{old}", actor="ann",
+        options=options, is_draft=True,
+    )  # fmt: skip
+    world.enqueue(half, "page-000001")
+    assert world.claim() == []
+
+    assert continued(world, old) == half
+
+    assert len(world.claim()) == 3
+
+
+def test_checkpoints_of_the_run_itself_go_with_it(world: World) -> None:
+    old = world.start_with_pages(1)
+    world.turn("w", quarantined(world.one()))
+    world.tamper(
+        "INSERT INTO run_cursor (run_id, partition, cursor, at)"
+        f" VALUES ({old}, 'AAPL', '\"2024-03-01\"', 5)"
+    )
+
+    new = continued(world, old)
+
+    assert {row[:3] for row in world.dump()["run_cursor"]} == {
+        (old, "AAPL", '"2024-03-01"'), (new, "AAPL", '"2024-03-01"'),
+    }  # fmt: skip
+
+
+def test_options_and_what_it_was_made_of_are_kept(world: World) -> None:
+    of = world.start_with_pages(1)
+    world.turn("w", done(world.one()))
+    old, _ = world.store.start_run(
+        world.source(), RunKind.BACKFILL, SITE, "v1", key="b", actor="ann",
+        options=RunOptions(start_at=1.0, end_at=2.0, partitions=("A",)), of_run_id=of,
+    )  # fmt: skip
+    world.store.cancel_run(old, "ann", "")
+
+    run = world.run(continued(world, old))
+
+    assert (run.kind, run.of_run_id) == (RunKind.BACKFILL, of)
+    assert (run.options.start_at, run.options.partitions) == (1.0, ("A",))
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "paused", "completed"])
+def test_only_a_run_that_ended_with_something_left_is_continued(world: World, state: str) -> None:
+    run_id = world.start(key="it")
+    if state == "paused":
+        world.store.pause_run(run_id, "ann", "")
+    if state in ("running", "completed"):
+        root = world.one()
+    if state == "completed":
+        world.turn("w", done(root))
+    assert world.run(run_id).state == state
+
+    with pytest.raises(Refused, match=f"run {run_id}"):
+        world.store.continue_run(run_id, SITE, "v1", "ann", "")
+
+
+def test_continuing_a_run_that_is_not_there_is_refused(world: World) -> None:
+    with pytest.raises(UsageError, match="no run 77"):
+        world.store.continue_run(77, SITE, "v1", "ann", "")
