@@ -52,6 +52,23 @@ def test_follow_can_be_for_one_run_or_job_only(world: World) -> None:
     assert [row.kind for row in rest(world, cursor, job_id=job_id)] == ["job.started"]
 
 
+def test_events_can_be_of_one_kind_or_of_all_of_a_noun(world: World) -> None:
+    world.start_with_pages(3)
+    world.claim()
+    everything = [row.kind for row in world.store.events(limit=100)]
+    begun = [kind for kind in everything if kind == "job.started"]
+    of_jobs = [kind for kind in everything if kind.startswith("job.")]
+    assert begun
+    assert len(of_jobs) < len(everything)
+
+    assert [row.kind for row in world.store.events(limit=100, kind="job.started")] == begun
+    assert [row.kind for row in world.store.events(limit=100, kind="job")] == of_jobs
+    assert world.store.events(limit=100, kind="jo") == []
+    assert world.store.events(limit=100, kind="job.start%") == []
+    followed, _ = world.store.follow(None, limit=100, kind="job")
+    assert [row.kind for row in followed] == of_jobs
+
+
 def test_what_nobody_wanted_is_not_looked_at_again(world: World) -> None:
     run_id = world.start_with_pages(3)
     _, cursor = world.store.follow(None, run_id=run_id)

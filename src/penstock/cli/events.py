@@ -20,6 +20,7 @@ happens, until Ctrl-C; then --json prints an object to a line instead of one arr
 EXAMPLES = """\
   penstock events --run 12
   penstock events --job 345
+  penstock events --kind breaker --source acme.com
   penstock events --source acme.com --follow
   penstock events --limit 1000 --json"""
 COLUMNS = ("event", "at", "what", "source", "run", "job", "attempt", "who", "detail")
@@ -37,6 +38,9 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job's"
     )
+    parser.add_argument(
+        "--kind", metavar="KIND", help="only of this kind: job.retried, or all that begins with job"
+    )
     parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
     add_limit(parser, 50, "events")
     add_json(parser)
@@ -52,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
         _refuse_unknown(project, args)
         if args.follow:
             _follow(project, args)
-        rows = project.store.events(args.source, args.run_id, args.job_id, None, args.limit)
+        rows = project.store.events(
+            args.source, args.run_id, args.job_id, None, args.limit, args.kind
+        )
     if args.json:
         args.out.json_list(event_shape(row) for row in rows)
     elif rows:
@@ -75,14 +81,14 @@ def _follow(project: Project, args: argparse.Namespace) -> None:
     """Print, then wait for more; ends only when it is interrupted or its reader goes away."""
     tell, store = _teller(args), project.store
     wanted = (args.source, args.run_id, args.job_id)
-    rows, cursor = store.follow(None, *wanted, args.limit)
+    rows, cursor = store.follow(None, *wanted, args.limit, args.kind)
     while True:
         for row in rows:
             tell(row)
         args.out.stdout.flush()
         if len(rows) < PAGE:
             _wait_for_more(project)
-        rows, cursor = store.follow(cursor, *wanted, PAGE)
+        rows, cursor = store.follow(cursor, *wanted, PAGE, args.kind)
 
 
 def _wait_for_more(project: Project) -> None:

@@ -101,11 +101,13 @@ class Reading:
         job_id: int | None = None,
         after_id: int | None = None,
         limit: int = 50,
+        kind: str | None = None,
     ) -> list[EventRow]:
-        """The newest events, oldest of them first; with `after_id`, those that came next."""
-        wanted = {
-            "source_id": self._source_id(source), "run_id": run_id, "job_id": job_id, "limit": limit,
-        }  # fmt: skip
+        """The newest events, oldest of them first; with `after_id`, those that came next.
+
+        `kind` is one kind (`job.retried`) or all of a noun (`job`).
+        """
+        wanted = self._wanted(source, run_id, job_id, limit, kind)
         if after_id is not None:
             return self._db.decoded("events", list[EventRow], after_id=after_id, **wanted)
         return self._db.decoded("latest_events", list[EventRow], seen=None, line=None, **wanted)
@@ -117,15 +119,14 @@ class Reading:
         run_id: int | None = None,
         job_id: int | None = None,
         limit: int = 500,
+        kind: str | None = None,
     ) -> tuple[list[EventRow], Cursor]:
         """What the journal has behind a cursor, and the cursor behind that; without one, the newest lines.
 
         Each line is answered once: those of a transaction that has not ended come when it has, although
         others with higher ids were answered before.
         """
-        wanted = {
-            "source_id": self._source_id(source), "run_id": run_id, "job_id": job_id, "limit": limit,
-        }  # fmt: skip
+        wanted = self._wanted(source, run_id, job_id, limit, kind)
         if cursor is None:
             cursor = self._db.decoded("journal_end", Cursor)
             place = {"seen": cursor.seen, "line": cursor.line}
@@ -135,6 +136,18 @@ class Reading:
         if len(found.lines) < limit:
             return found.lines, found.end
         return found.lines, Cursor(cursor.seen, found.end.seen, found.lines[-1].id)
+
+    def _wanted(
+        self,
+        source: str | None,
+        run_id: int | None,
+        job_id: int | None,
+        limit: int,
+        kind: str | None,
+    ) -> dict[str, Any]:
+        source_id = self._source_id(source)
+        which = {"source_id": source_id, "run_id": run_id, "job_id": job_id, "kind": kind}
+        return {**which, "limit": limit}
 
     def collections(self) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._db.rows("collections")]

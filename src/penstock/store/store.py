@@ -22,6 +22,7 @@ from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, R
 
 if TYPE_CHECKING:
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
+    from penstock.store.coverage import CoveredRow
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.
 Admits = Literal["all", "sound", "suspect"]
@@ -467,6 +468,7 @@ class Store(Protocol):
         job_id: int | None = None,
         after_id: int | None = None,
         limit: int = 50,
+        kind: str | None = None,
     ) -> list[EventRow]: ...
 
     def follow(
@@ -476,6 +478,7 @@ class Store(Protocol):
         run_id: int | None = None,
         job_id: int | None = None,
         limit: int = 500,
+        kind: str | None = None,
     ) -> tuple[list[EventRow], Cursor]: ...
 
     def collections(self) -> list[tuple[str, int]]: ...
@@ -518,6 +521,12 @@ class Store(Protocol):
         reason: str,
         is_forced: bool = False,
     ) -> None: ...
+
+    def covered(
+        self, source_id: int, partitions: Sequence[str], start_at: float, end_at: float
+    ) -> list[CoveredRow]: ...
+
+    def backlog(self, run_id: int, planner: str) -> tuple[int, int]: ...
 
     # Streams.
 

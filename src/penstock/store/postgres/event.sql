@@ -20,6 +20,7 @@ FROM (
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+    AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
   ORDER BY id LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
@@ -36,6 +37,7 @@ FROM (
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+    AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
   ORDER BY id DESC LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
@@ -61,6 +63,7 @@ SELECT json_build_object(
         AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
         AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
         AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+        AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
       ORDER BY id LIMIT %(limit)s
     ) AS e
     LEFT JOIN penstock.source AS s ON s.id = e.source_id

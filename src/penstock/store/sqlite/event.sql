@@ -20,6 +20,7 @@ FROM (
     AND (:run_id IS NULL OR run_id = :run_id)
     AND (:job_id IS NULL OR job_id = :job_id)
     AND (:source_id IS NULL OR source_id = :source_id)
+    AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
   ORDER BY id LIMIT :limit
 ) AS e
 LEFT JOIN source AS s ON s.id = e.source_id;
@@ -37,6 +38,7 @@ FROM (
       AND (:run_id IS NULL OR run_id = :run_id)
       AND (:job_id IS NULL OR job_id = :job_id)
       AND (:source_id IS NULL OR source_id = :source_id)
+      AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
     ORDER BY id DESC LIMIT :limit
   ) ORDER BY id
 ) AS e
@@ -59,6 +61,7 @@ SELECT json_object(
         AND (:run_id IS NULL OR run_id = :run_id)
         AND (:job_id IS NULL OR job_id = :job_id)
         AND (:source_id IS NULL OR source_id = :source_id)
+        AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
       ORDER BY id LIMIT :limit
     ) AS e
     LEFT JOIN source AS s ON s.id = e.source_id
