@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.version import __version__
 
 if TYPE_CHECKING:
+    from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
     from penstock.jobs.outcome import Reject, Skip, Snooze
     from penstock.pipeline.pipeline import Pipeline
     from penstock.project import Project
@@ -19,24 +20,32 @@ if TYPE_CHECKING:
     from penstock.sources.response import Response
 
 __all__ = [
+    "AuthFailed",
+    "BadData",
     "FetchError",
+    "Permanent",
     "Pipeline",
     "Project",
     "Reject",
     "Response",
     "Skip",
     "Snooze",
+    "Transient",
     "__version__",
 ]
 
 _HOMES = {
+    "AuthFailed": "penstock.jobs.failures",
+    "BadData": "penstock.jobs.failures",
     "FetchError": "penstock.sources.failures",
+    "Permanent": "penstock.jobs.failures",
     "Pipeline": "penstock.pipeline.pipeline",
     "Project": "penstock.project",
     "Reject": "penstock.jobs.outcome",
     "Response": "penstock.sources.response",
     "Skip": "penstock.jobs.outcome",
     "Snooze": "penstock.jobs.outcome",
+    "Transient": "penstock.jobs.failures",
 }
 
 

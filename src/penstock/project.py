@@ -10,7 +10,7 @@ import getpass
 import importlib
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,8 @@ from types import TracebackType
 from penstock.clock import Clock, SystemClock
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nearest
 from penstock.gates.lane import LaneLimits
+from penstock.gates.windows import Windows
+from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run import RunKind
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
@@ -96,9 +98,17 @@ class Project:
                 source.limits.candidates,
                 source.weight,
                 source.limits.rate_per_s,
+                adaptive=source.limits.adaptive,
+                windows=_windows(source),
+                breaker=source.breaker,
             )
             for key, source in self.settings.sources.items()
         }
+
+    @cached_property
+    def retries(self) -> dict[str, RetryClass]:
+        """The retry classes that there are, by name."""
+        return retry_classes(self.settings.retries)
 
     def source(self, name: str) -> SourceSettings:
         """The source that is meant by a name in any spelling."""
@@ -116,6 +126,7 @@ class Project:
             where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
             graph = load_graph(source.pipeline, self.settings.root, where)
             refuse_what_never_fits(graph, self.settings.worker, where)
+            refuse_unknown_retries(graph, self.retries, where)
             self._graphs[source.pipeline] = graph
         return self._graphs[source.pipeline]
 
@@ -126,8 +137,14 @@ class Project:
         return self.start_run(name, kind, actor, reason).id
 
     def start_run(
-        self, name: str, kind: str = "full", actor: str | None = None, reason: str = ""
+        self,
+        name: str,
+        kind: str = "full",
+        actor: str | None = None,
+        reason: str = "",
+        is_draft: bool = False,
     ) -> RunRow:
+        """The same, answering with its row; a draft waits for `start`."""
         source = self.source(name)
         if kind not in KINDS:
             raise UsageError(f"there is no kind of run {kind!r}", nearest(kind, KINDS))
@@ -140,8 +157,53 @@ class Project:
             key=f"manual:{uuid.uuid4().hex}",
             actor=actor or default_actor(),
             reason=reason,
+            is_draft=is_draft,
         )
         return self.require_run(run_id)
+
+    def start(self, run_id: int, actor: str | None = None, reason: str = "") -> None:
+        """Let a draft begin."""
+        run = self.require_run(run_id)
+        if not self.store.start_draft(run_id, actor or default_actor(), reason):
+            raise Refused(f"run {run_id} is {run.state}; only a draft can be started")
+
+    def continue_run(
+        self, run_id: int, actor: str | None = None, reason: str = ""
+    ) -> tuple[RunRow, bool]:
+        """A run that does what an ended one has left undone, and whether it is new."""
+        run = self.require_run(run_id)
+        source = self.source(run.source)
+        graph = self.graph(source)
+        new_id, is_new = self.store.continue_run(
+            run_id,
+            graph.plan(source.priority, run.kind),
+            graph.version,
+            actor or default_actor(),
+            reason,
+        )
+        return self.require_run(new_id), is_new
+
+    def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
+        """Maintenance: start nothing of a source, or of the whole project; False if it is held."""
+        return self.store.hold(self._scope(name), actor or default_actor(), reason)
+
+    def unhold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
+        """End it: all is as it was. False if it was not held."""
+        return self.store.unhold(self._scope(name), actor or default_actor(), reason)
+
+    def hold_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """Set one queued or waiting job aside; False if it is held."""
+        job = self.require_job(job_id)
+        if self.store.hold_job(job_id, actor or default_actor(), reason):
+            return True
+        if job.state != "held":
+            raise Refused(f"job {job_id} is {job.state}; only a queued or waiting job can be held")
+        return False
+
+    def unhold_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """Put it back to where it was; False if it was not held."""
+        self.require_job(job_id)
+        return self.store.unhold_job(job_id, actor or default_actor(), reason)
 
     def pause(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
         """Pause a source (by name) or a run (by number); False if it is paused already."""
@@ -203,8 +265,21 @@ class Project:
         if self.require_run(run_id).state == "cancelled":
             raise Refused(f"run {run_id} was cancelled; start a new run instead")
 
+    def _scope(self, name: str | None) -> str:
+        """The scope of a hold: '' for everything, else a source's key."""
+        if name is None:
+            return ""
+        key = self.source(name).key
+        _ = self.source_ids  # a source that is new in the file becomes known to the store
+        return key
+
     def _id_of(self, name: str) -> int:
         return self.source_ids[self.source(name).key]
+
+
+def _windows(source: SourceSettings) -> Windows | None:
+    limits = source.limits
+    return Windows(limits.windows, limits.timezone) if limits.windows else None
 
 
 def load_graph(pipeline: str, root: Path, where: str) -> Graph:
@@ -237,6 +312,19 @@ def refuse_what_never_fits(graph: Graph, worker: WorkerSettings, where: str) -> 
                     f"{where}: step {stage.name!r} needs {name} {needs:g}, a worker has {has:g}",
                     f"raise worker.{name} in penstock.yaml, or ask for less in the step",
                 )
+
+
+def refuse_unknown_retries(graph: Graph, known: Mapping[str, RetryClass], where: str) -> None:
+    """A retry class that a pipeline or a step names must be one of the project's."""
+    for who, choice in (
+        (f"pipeline {graph.name!r}", graph.retry),
+        *((f"step {stage.name!r}", stage.retry) for stage in graph.stages),
+    ):
+        if choice is not None and choice.name is not None and choice.name not in known:
+            raise PipelineError(
+                f"{where}: {who}: unknown retry {choice.name!r}; {nearest(choice.name, known)}",
+                "penstock.yaml can define more classes under retries:",
+            )
 
 
 def _import_beside(module_name: str, root: Path, where: str) -> object:

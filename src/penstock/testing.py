@@ -182,7 +182,7 @@ class Simulation:
             fetcher=Fetcher(self._network, self._clock, self._rng, pacing),
             performer=self._performer,
             assignments={
-                project.source_ids[key]: Assignment(source, project.graph(source))
+                project.source_ids[key]: Assignment(source, project.graph(source), project.retries)
                 for key, source in project.settings.sources.items()
             },
             limits=project.limits(),

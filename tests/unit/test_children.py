@@ -182,7 +182,7 @@ def test_a_child_that_dies_is_a_failure_of_its_own_job(
     async def use(bench: Bench) -> None:
         dying = bench.start("die", how, job_id=1)
         living = bench.start("plain", "fine", job_id=2)
-        assert await dying == Failed(told, kind="crashed")
+        assert await dying == Failed(told, cause=told)
         assert await living == Skipped("unwanted", is_rejection=True)
         assert [effects.notes for effects in bench.services.flushed] == [[Note("fine")]]
 
@@ -212,7 +212,9 @@ def test_a_child_that_takes_too_long_is_killed_with_all_it_started(
 ) -> None:
     async def use(bench: Bench) -> None:
         outcome = await bench.start("hang", str(tmp_path / "pids"), timeout_s=0.5)
-        assert outcome == Failed("timed out after 0.5 s", kind="timeout")
+        assert outcome == Failed(
+            "timed out after 0.5 s", kind="transient", cause="timeout", is_timeout=True
+        )
         child, sleeper = await pids_in(tmp_path / "pids", 2)
         await until(lambda: not is_alive(child) and not is_alive(sleeper))
 

@@ -45,6 +45,7 @@ def test_the_public_names_are_there_and_no_others() -> None:
     for name in penstock.__all__:
         assert getattr(penstock, name) is not None
     assert set(penstock.__all__) == {
+        *("AuthFailed", "BadData", "Permanent", "Transient"),
         *("FetchError", "Pipeline", "Project", "Reject", "Response", "Skip", "Snooze"),
         "__version__",
     }

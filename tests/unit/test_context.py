@@ -123,11 +123,8 @@ def test_what_can_not_be_kept_is_refused_in_words(
 @pytest.mark.parametrize("verb", ["fetch", "sitemap", "feed"])
 def test_a_plain_step_that_fetches_is_told_to_be_async(verb: str) -> None:
     outcome = acting(lambda ctx: getattr(ctx, verb)("https://acme.com/"))
-    assert outcome == Failed(
-        f"step 'act' is a plain function: ctx.{verb} needs 'async def'",
-        is_permanent=True,
-        kind="permanent",
-    )
+    told = f"step 'act' is a plain function: ctx.{verb} needs 'async def'"
+    assert outcome == Failed(told, is_permanent=True, kind="permanent", cause=told)
 
 
 def test_a_record_names_the_snapshot_it_was_read_from() -> None:

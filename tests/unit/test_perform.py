@@ -65,6 +65,10 @@ def test_what_a_step_raises_says_what_becomes_of_its_job(
     assert attempt(raising(error), "act", {}) == outcome
 
 
+def expired(told: str) -> Failed:
+    return Failed(told, kind="transient", cause="timeout", is_timeout=True)
+
+
 class Unspeakable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no")
@@ -73,8 +77,9 @@ class Unspeakable(Exception):
 @pytest.mark.parametrize(
     ("error", "told", "is_permanent", "kind"),
     [
-        (ValueError("bad price"), "ValueError: bad price", False, "unknown"),
-        (ValueError(), "ValueError", False, "unknown"),
+        (ValueError("bad price"), "ValueError: bad price", True, "data"),
+        (ValueError(), "ValueError", True, "data"),
+        (RuntimeError("what now"), "RuntimeError: what now", False, "unknown"),
         (
             FetchError("404", "https://a.com/", 404, True),
             "FetchError: 404: https://a.com/",
@@ -91,9 +96,9 @@ class Unspeakable(Exception):
         (SystemExit(3), "SystemExit: 3", False, "unknown"),
         (asyncio.CancelledError(), "CancelledError", False, "unknown"),
         (StopIteration(), "RuntimeError: coroutine raised StopIteration", False, "unknown"),
-        (ValueError("\ud800"), "ValueError: \\ud800", False, "unknown"),
+        (ValueError("\ud800"), "ValueError: \\ud800", True, "data"),
         (Unspeakable(), "Unspeakable: (its message can't be shown)", False, "unknown"),
-        (ExceptionGroup("g", [KeyError("x")]), "KeyError: 'x'", False, "unknown"),
+        (ExceptionGroup("g", [KeyError("x")]), "KeyError: 'x'", True, "data"),
     ],
 )
 @pytest.mark.parametrize("colour", ["async", "plain"])
@@ -504,7 +509,7 @@ def test_an_async_attempt_that_takes_too_long_is_cancelled() -> None:
         return bench
 
     bench = virtually(perform())
-    assert bench.outcomes == [(1, Failed("timed out after 30 s", kind="timeout"))]
+    assert bench.outcomes == [(1, expired("timed out after 30 s"))]
     assert log == ["cancelled"]
     assert (bench.performer.running, bench.performer.lost_threads) == (0, 0)
 
@@ -524,7 +529,7 @@ def test_an_attempt_that_ignores_its_cancellation_is_given_up_and_counted() -> N
         return bench
 
     bench = virtually(perform())
-    assert bench.outcomes == [(1, Failed("timed out after 30 s", kind="timeout"))]
+    assert bench.outcomes == [(1, expired("timed out after 30 s"))]
 
 
 def test_an_attempt_that_turns_its_cancellation_into_success_has_timed_out_all_the_same() -> None:
@@ -538,7 +543,7 @@ def test_an_attempt_that_turns_its_cancellation_into_success_has_timed_out_all_t
             return
 
     outcome = attempt(pipeline, "act", {})
-    assert outcome == Failed("timed out after 60 s", kind="timeout")
+    assert outcome == expired("timed out after 60 s")
 
 
 def test_a_cancelled_attempt_says_why() -> None:
@@ -555,7 +560,7 @@ def test_a_cancelled_attempt_says_why() -> None:
 
     assert virtually(perform()).outcomes == [
         (1, Cancelled("released by a drain")),
-        (2, Failed("timed out after 5 s", kind="timeout")),
+        (2, expired("timed out after 5 s")),
     ]
 
 

@@ -28,7 +28,7 @@ from penstock.settings import (
     parse_size,
     redact,
 )
-from penstock.settings.values import RETRY_NAMES
+from penstock.settings.values import RETRY_NAMES, RetryChoice
 
 MINIMAL = "sources:\n  acme.com:\n    pipeline: products:catalogue\n"
 FULL = """\
@@ -102,7 +102,7 @@ def test_a_minimal_project_gets_every_default(tmp_path: Path) -> None:
     assert settings.worker.cpu >= 1
     source = settings.sources["acme.com"]
     assert source.pipeline == "products:catalogue"
-    assert (source.params, source.retry, source.timeout_s) == ({}, "fast", None)
+    assert (source.params, source.retry, source.timeout_s) == ({}, RetryChoice(), None)
     assert (source.priority, source.weight) == (5, 1.0)
     assert source.schedule == ScheduleSettings("manual")
     assert source.limits == Limits(concurrency=4, candidates=64, rate_per_s=None)
@@ -122,7 +122,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert acme.params["pages"] == [1, 2.5, True, None, "no"]
     assert acme.schedule == ScheduleSettings("cron", cron="0 0 * * *", timezone="Europe/Paris")
     assert (acme.retry, acme.timeout_s, acme.priority, acme.weight) == (
-        "provider-safe",
+        RetryChoice("provider-safe"),
         90.0,
         2,
         2.5,
@@ -164,7 +164,7 @@ def test_a_key_without_a_value_is_as_if_it_were_not_written(tmp_path: Path) -> N
     [
         ("limits: {concurency: 2}", "limits.concurency: unknown key, did you mean 'concurrency'?"),
         ("shedule: manual", "shedule: unknown key, did you mean 'schedule'?"),
-        ("zzz: 1", "zzz: unknown key, known: fetch, limits, params, pipeline, priority, retry,"),
+        ("zzz: 1", "zzz: unknown key, known: "),
         ("retry: fats", "retry: must not be 'fats', did you mean 'fast'?"),
         ("timeout: 60", "timeout: must be text such as 30s, not 60"),
         ("timeout: 60 parsecs", "timeout: '60 parsecs' is not a duration: write it as 30s, 5m,"),
@@ -198,7 +198,15 @@ def test_a_key_without_a_value_is_as_if_it_were_not_written(tmp_path: Path) -> N
         ("priority: -1", "priority: must be from 0 to 100"),
         ("weight: .inf", "weight: must be a number, not '.inf'"),
         ("weight: 0", "weight: must be from 0.01 to 1000"),
-        ("retry: [fast]", "retry: must be text, not a list"),
+        (
+            "retry: [fast]",
+            "retry: must be the name of a class or a mapping like {tries: 8}, not a list",
+        ),
+        ("retry: {class: fats}", "retry.class: must not be 'fats', did you mean 'fast'?"),
+        ("retry: {trys: 3}", "retry.trys: unknown key, did you mean 'tries'?"),
+        ("retry: {tries: 0}", "retry.tries: must be from 1 to 1000"),
+        ("retry: {base: 1h, cap: 1m}", "retry.base: must not be longer than cap"),
+        ("useful_for: 0s", "useful_for: must be at least 1s"),
         ('fetch: {user_agent: "a\\r\\nX: y"}', "fetch.user_agent: must be one line of printable"),
         (
             "params: {a: 99999999999999999999}",
@@ -266,7 +274,7 @@ def test_aliases_and_merge_keys_may_share_settings(tmp_path: Path) -> None:
         "  a: &usual {pipeline: m:n, retry: conservative, limits: {rate: 1/s}}\n"
         "  b: {<<: *usual, retry: fast}\n",
     )
-    assert settings.sources["b"].retry == "fast"
+    assert settings.sources["b"].retry == RetryChoice("fast")
     assert settings.sources["b"].limits.rate_per_s == 1.0
 
 

@@ -127,7 +127,8 @@ class _Child:
                 ended = await self._begin(work)
         except TimeoutError:
             self.is_sound = False
-            return Failed(f"the pipeline took more than {START_S:g} s to load", kind="timeout")
+            error = f"the pipeline took more than {START_S:g} s to load"
+            return Failed(error, kind="transient", cause="timeout", is_timeout=True)
         if ended is not None:
             return ended
         try:
@@ -177,7 +178,8 @@ class _Child:
         with suppress(TimeoutError):
             async with asyncio.timeout(END_S):
                 await self.reap()
-        return Failed(f"the child process {_how_it_ended(self._process.poll())}", kind="crashed")
+        error = f"the child process {_how_it_ended(self._process.poll())}"
+        return Failed(error, cause=error)
 
     def kill(self) -> None:
         """End the child and everything it has started."""
@@ -231,7 +233,7 @@ async def _serve(ask: Ask, job: Claimed, services: Services) -> Any:
             )
             return await services.records(collection, after_key, limit)
         case "cursors":
-            return await services.cursors(job.source_id)
+            return await services.cursors(job)
     raise ValueError(f"a child asked for {ask.service!r}")
 
 

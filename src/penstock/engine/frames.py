@@ -144,9 +144,7 @@ def outcome_from(end: End) -> Outcome:
     try:
         outcome: Outcome = msgspec.msgpack.decode(end.body, type=_OUTCOMES[end.kind])
     except (KeyError, msgspec.DecodeError) as error:
-        return Failed(
-            f"the child process reported nothing that can be read: {error}", kind="crashed"
-        )
+        return Failed(f"the child process reported nothing that can be read: {error}")
     return outcome
 
 

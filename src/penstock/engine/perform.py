@@ -149,7 +149,7 @@ class _Performance(Attempt):
         try:
             await self.commit()
         except Exception as error:
-            return outcome_of(error)
+            return outcome_of(error, self.stage.errors)
         return outcome
 
 
@@ -187,7 +187,7 @@ class _InThread(_Performance):
             walk_plain(self.stage.root, item_of(self), self)
             self.outcome = Succeeded(self.reap())
         except BaseException as error:
-            self.outcome = outcome_of(error)
+            self.outcome = outcome_of(error, self.stage.errors)
 
     def finish(self) -> None:
         if self.is_over:
@@ -280,7 +280,11 @@ class _OnLoop(_OnTask):
             await walk_async(self.stage.root, item_of(self), self)
             return Succeeded(await self.harvest())
         except BaseException as error:
-            outcome = Cancelled("cancelled") if self.task.cancelling() else outcome_of(error)
+            outcome = (
+                Cancelled("cancelled")
+                if self.task.cancelling()
+                else outcome_of(error, self.stage.errors)
+            )
         if self.verdict is None and _is_kept(outcome):
             outcome = await self.keep(outcome)
         if self.outflow is not None:
@@ -296,7 +300,7 @@ class _OnLoop(_OnTask):
         self.stop(timed_out(self.timeout_s))
 
     def _fail(self, error: BaseException) -> None:
-        self.stop(outcome_of(error))
+        self.stop(outcome_of(error, self.stage.errors))
 
     async def _hop(self, steps: Callable[[], None]) -> None:
         """Perform these steps in a thread; if the wait is cancelled, the thread is given up."""
@@ -360,4 +364,4 @@ class _InChild(_OnTask):
         try:
             return await self.children.perform(self.work, self.services)
         except Exception as error:
-            return outcome_of(error)
+            return outcome_of(error, self.stage.errors)

@@ -16,7 +16,8 @@ def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
             return outcome
         case Failed():
             error, traceback = redact(outcome.error, secrets), redact(outcome.traceback, secrets)
-            return replace(outcome, error=error, traceback=traceback)
+            cause = redact(outcome.cause, secrets)
+            return replace(outcome, error=error, traceback=traceback, cause=cause)
         case Skipped() | Snoozed():
             return replace(outcome, reason=redact(outcome.reason, secrets))
     return outcome
@@ -24,3 +25,6 @@ def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
 
 def redact_notes(effects: Effects, secrets: frozenset[str]) -> None:
     effects.notes = [Note(redact(note.text, secrets)) for note in effects.notes]
+    effects.rejections = [
+        replace(each, reason=redact(each.reason, secrets)) for each in effects.rejections
+    ]

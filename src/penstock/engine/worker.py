@@ -16,7 +16,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.clock import SyncedClock
@@ -31,7 +31,8 @@ from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
-from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
+from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, choose_retry, settle
+from penstock.jobs.run import OWN_CURSOR_KINDS
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
@@ -59,6 +60,7 @@ class Assignment:
 
     settings: SourceSettings
     graph: Graph
+    retries: Mapping[str, RetryClass] = field(default_factory=lambda: RETRY_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class _Post:
     source: SourceView
     timeout_s: float
     retry: RetryClass
+    useful_for_s: float | None = None
 
 
 class Worker:
@@ -114,7 +117,7 @@ class Worker:
         self._openings: set[asyncio.Task[None] | None] = set()
         self._news = asyncio.Event()
         keeper.on_kept = self._news.set
-        self._works: dict[tuple[int, int], tuple[Work, RetryClass]] = {}
+        self._works: dict[tuple[int, int], tuple[Work, _Post]] = {}
         self._deadlines: dict[tuple[int, int], float] = {}
         self._posts: dict[tuple[int, str], _Post | None] = {}
         self._runs: dict[int, RunView] = {}
@@ -304,7 +307,7 @@ class Worker:
                 continue
             run = self._runs[job.run_id]
             work = Work(job, post.stage, post.graph, post.source, run, post.timeout_s)
-            self._works[job.id, job.attempt] = (work, post.retry)
+            self._works[job.id, job.attempt] = (work, post)
             self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
             self._memory_mb -= post.stage.memory_mb
@@ -340,17 +343,19 @@ class Worker:
 
     def _refuse(self, job: Claimed) -> None:
         error = f"the project has no stage {job.stage!r} for this source any more"
-        self._end(job, Failed(error, is_permanent=True, kind="data"), RETRY_CLASSES[DEFAULT_RETRY])
+        failed = Failed(error, is_permanent=True, kind="data", cause=error)
+        self._end(job, failed, RETRY_CLASSES[DEFAULT_RETRY])
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
-        work, retry = self._works.pop((job.id, job.attempt))
+        work, post = self._works.pop((job.id, job.attempt))
         began = self._deadlines.pop((job.id, job.attempt)) - work.timeout_s
         self._flush_counts.pop((job.id, job.attempt), None)
         self._streams.close(job)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
         took_s = self._clock.monotonic() - began
-        self._end(job, self._keeper.excuse(job, outcome), retry, work.stage.unit, took_s)
+        outcome = self._keeper.excuse(job, outcome)
+        self._end(job, outcome, post.retry, work.stage.unit, took_s, post.useful_for_s)
 
     def _end(
         self,
@@ -359,10 +364,11 @@ class Worker:
         retry: RetryClass,
         unit: Unit | None = None,
         took_s: float = 0.0,
+        useful_for_s: float | None = None,
     ) -> None:
         if self._secrets:
             outcome = redacted(outcome, self._secrets)
-        self._ends.append(settle(job, outcome, retry, self._rng, unit, took_s))
+        self._ends.append(settle(job, outcome, retry, self._rng, unit, took_s, useful_for_s))
         self._news.set()
 
     async def _review(self) -> None:
@@ -468,8 +474,10 @@ class Worker:
         rows = await self._ask(lambda: self._store.records(collection, after_key or "", limit))
         return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
 
-    async def cursors(self, source_id: int) -> dict[str, Any]:
-        return await self._ask(lambda: self._store.checkpoints(source_id))
+    async def cursors(self, job: Claimed) -> dict[str, Any]:
+        if self._works[job.id, job.attempt][0].run.kind in OWN_CURSOR_KINDS:
+            return await self._ask(lambda: self._store.run_cursors(job.run_id))
+        return await self._ask(lambda: self._store.checkpoints(job.source_id))
 
     def _fill_gap(self, job: Claimed, start_at: float, end_at: float) -> None:
         """In the store's thread: have what was missed fetched, by a run that is linked to the stream's."""
@@ -497,5 +505,7 @@ def _post(assignment: Assignment, stage: Stage) -> _Post:
     source = SourceView(
         settings.key, settings.params, timeout_s, settings.priority, settings.pipeline
     )
-    retry = RETRY_CLASSES[stage.retry or settings.retry]
-    return _Post(stage, assignment.graph, source, timeout_s, retry)
+    graph = assignment.graph
+    retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)
+    useful_for_s = stage.useful_for_s or (None if stage.is_stream else settings.useful_for_s)
+    return _Post(stage, graph, source, timeout_s, retry, useful_for_s)

@@ -126,7 +126,7 @@ def build_worker(
         return Performer(clock=clock, services=worker, threads=threads, children=children)
 
     assignments = {
-        project.source_ids[key]: Assignment(source, project.graph(source))
+        project.source_ids[key]: Assignment(source, project.graph(source), project.retries)
         for key, source in settings.sources.items()
     }
     worker = Worker(

@@ -12,6 +12,10 @@ from penstock.jobs.job import JobState, NewJob, Unit
 Merge = Literal["replace", "keep", "merge"]
 # Skips that are counted apart: the page is as it was, or we are not allowed to look at it.
 SkipWhy = Literal["", "unchanged", "disallowed"]
+# What a rejection is filed under when nobody names a code, and when its score is too low.
+REJECTED = "rejected"
+BELOW_THRESHOLD = "below_threshold"
+CODE_LENGTH = 64
 
 
 class Save(msgspec.Struct, frozen=True):
@@ -26,10 +30,15 @@ class Save(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A checkpoint to move: the last durable cursor of one partition of a source."""
+    """A checkpoint to move: the last durable cursor of one partition of a source.
+
+    `is_ordered`: cursors of this partition can be told to go on or back.
+    """
 
     partition: str
     cursor: bytes
+    offset: bytes = b"null"
+    is_ordered: bool = True
 
 
 class Raised(msgspec.Struct, frozen=True):
@@ -46,7 +55,10 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Something that was judged and is not wanted; it is kept, with the item it was made from."""
+    """Something that was judged and is not wanted; it is kept, with the item it was made from.
+
+    `code` is a word that programs can go by; `reason` is for people.
+    """
 
     code: str
     reason: str
@@ -61,11 +73,17 @@ class Announced(msgspec.Struct, frozen=True):
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """A page that this attempt fetched; it is done with when the attempt succeeds."""
+    """A page that this attempt fetched; it is done with when the attempt succeeds.
+
+    `version` is of the code and configuration that did it. `is_same`: it was looked at, and is as it was.
+    """
 
     url: str
     hash: str
     snapshot: int | None = None
+    at: float = 0.0
+    version: str = ""
+    is_same: bool = False
 
 
 class Covered(msgspec.Struct, frozen=True):
@@ -85,13 +103,18 @@ class Effects:
     marks: list[Mark] = field(default_factory=list)
     signals: list[Raised] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    # What a probe would have saved.
+    would_save: list[Note] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
     announced: list[Announced] = field(default_factory=list)
     extracted: list[Extracted] = field(default_factory=list)
     covered: list[Covered] = field(default_factory=list)
     # What it cost, by measure: requests, bytes, seconds, money.
     spent: dict[str, float] = field(default_factory=dict)
-    rejected: int = 0
+    # A candidate of which nothing became: a step returned None.
+    is_dropped: bool = False
+    # How many records this attempt has saved before, in commits of its own.
+    saved_before: int = 0
 
     def __bool__(self) -> bool:
         return bool(
@@ -100,12 +123,14 @@ class Effects:
             or self.marks
             or self.signals
             or self.notes
+            or self.would_save
             or self.rejections
             or self.announced
             or self.extracted
             or self.covered
             or self.spent
-            or self.rejected
+            or self.is_dropped
+            or self.saved_before
         )
 
     @property
@@ -134,13 +159,15 @@ class Effects:
         self.marks += others.marks
         self.signals += others.signals
         self.notes += others.notes
+        self.would_save += others.would_save
         self.rejections += others.rejections
         self.announced += others.announced
         self.extracted += others.extracted
         self.covered += others.covered
         for measure, amount in others.spent.items():
             self.spent[measure] = self.spent.get(measure, 0.0) + amount
-        self.rejected += others.rejected
+        self.is_dropped = self.is_dropped or others.is_dropped
+        self.saved_before += others.saved_before
 
 
 class Succeeded(msgspec.Struct, frozen=True):
@@ -157,6 +184,8 @@ class Failed(msgspec.Struct, frozen=True):
     # What repeated failures have in common: a place in the code, a selector, a host.
     cause: str = ""
     host: str = ""
+    # It ran out of time; transient, unless somebody knows better.
+    is_timeout: bool = False
 
 
 class Throttled(msgspec.Struct, frozen=True):
@@ -179,6 +208,8 @@ class Skipped(msgspec.Struct, frozen=True):
     reason: str
     is_rejection: bool = False
     why: SkipWhy = ""
+    code: str = ""
+    score: float | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -211,6 +242,7 @@ class Settlement(msgspec.Struct, frozen=True):
     host: str = ""
     took_s: float = 0.0
     useful_for_s: float | None = None
+    is_slow: bool = False
     effects: Effects = msgspec.field(default_factory=Effects)
 
 
@@ -236,12 +268,25 @@ class Skip(Exception):
         self.reason = reason
 
 
-class Reject(Exception):
-    """Raise in a step: this item was judged and is not wanted; counted as rejected."""
+class Unchanged(Skip):
+    """A page is as it was when it was extracted last. `page` is what was found, if it was looked at."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, page: Extracted | None = None) -> None:
+        super().__init__(f"unchanged: {reason}")
+        self.why = reason
+        self.page = page
+
+
+class Reject(Exception):
+    """Raise in a step: this item was judged and is not wanted; it is kept with its code and reason."""
+
+    def __init__(
+        self, reason: str, code: str = REJECTED, score: float | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.code = code
+        self.score = score
 
 
 class Snooze(Exception):

@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace as changed
 
 from msgspec.structs import replace
 
+from penstock.jobs.failures import FAIL_FAST
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import (
+    REJECTED,
     Cancelled,
     Effects,
     Failed,
     Note,
     Outcome,
+    Rejection,
     Settlement,
     Skipped,
     Snoozed,
     Succeeded,
     Throttled,
 )
+from penstock.settings import RetryChoice
 
 MAX_THROTTLES = 100
 MAX_DEATHS = 3
 MAX_SNOOZE_S = 365 * 86_400.0
+# What nobody can put a name to is tried once more, no more.
+UNKNOWN_TRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RetryClass:
-    """How often a failed job is tried in all, and how long it waits between tries."""
+    """How often a failed job is tried in all, and how long it waits between tries.
+
+    `unknown_tries` is for failures of no known kind; those that can't pass by themselves have one try.
+    """
 
     name: str
     tries: int
     base_s: float
     cap_s: float
+    unknown_tries: int = UNKNOWN_TRIES
+
+    def tries_for(self, kind: str) -> int:
+        if kind in FAIL_FAST:
+            return 1
+        return min(self.tries, self.unknown_tries) if kind == "unknown" else self.tries
 
     def ceiling_s(self, failures: int) -> float:
         """The longest wait after this many failures."""
@@ -52,6 +69,38 @@ RETRY_CLASSES: dict[str, RetryClass] = {
 DEFAULT_RETRY = "fast"
 
 
+def retry_classes(own: Mapping[str, RetryChoice]) -> dict[str, RetryClass]:
+    """All classes of a project by name: the built-in ones, and its own, each made from one of those."""
+    made = {
+        name: changed(_altered(RETRY_CLASSES[each.name or DEFAULT_RETRY], each), name=name)
+        for name, each in own.items()
+    }
+    return {**RETRY_CLASSES, **made}
+
+
+def choose_retry(classes: Mapping[str, RetryClass], *choices: RetryChoice | None) -> RetryClass:
+    """The class that holds when these were chosen, the weightiest last: a later one's name replaces
+    what stands before it, and each of its numbers alone replaces that number."""
+    chosen = classes[DEFAULT_RETRY]
+    for choice in choices:
+        if choice is not None:
+            chosen = _altered(classes[choice.name] if choice.name else chosen, choice)
+    return chosen
+
+
+def _altered(retry: RetryClass, choice: RetryChoice) -> RetryClass:
+    base_s = retry.base_s if choice.base_s is None else choice.base_s
+    cap_s = retry.cap_s if choice.cap_s is None else choice.cap_s
+    return RetryClass(
+        retry.name,
+        retry.tries if choice.tries is None else choice.tries,
+        base_s,
+        # Whoever asks for a longer first wait means it.
+        max(base_s, cap_s),
+        retry.unknown_tries if choice.unknown_tries is None else choice.unknown_tries,
+    )
+
+
 def settle(
     job: Claimed,
     outcome: Outcome,
@@ -59,6 +108,7 @@ def settle(
     rng: random.Random,
     unit: Unit | None = None,
     took_s: float = 0.0,
+    useful_for_s: float | None = None,
 ) -> Settlement:
     """Where this outcome takes the job: its next state, its delay, and whether a try was spent."""
     base = Settlement(job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s)
@@ -67,7 +117,8 @@ def settle(
     match outcome:
         case Skipped(reason, is_rejection=True):
             # Judged and not wanted: the job did its work, exactly as when a step returns None.
-            return replace(base, effects=Effects(rejected=1, notes=[Note(f"rejected: {reason}")]))
+            rejection = Rejection(outcome.code or REJECTED, reason, outcome.score)
+            return replace(base, effects=Effects(rejections=[rejection]))
         case Skipped(reason):
             return replace(base, state=JobState.SKIPPED, reason=reason, skip=outcome.why)
         case Cancelled(reason):
@@ -76,9 +127,11 @@ def settle(
             delay_s = min(max(0.0, delay_s), MAX_SNOOZE_S)
             return replace(base, state=JobState.WAITING, delay_s=delay_s, reason=reason)
         case Throttled():
-            return _settle_throttled(base, job, outcome, rng)
+            return _settle_throttled(replace(base, useful_for_s=useful_for_s), job, outcome, rng)
         case Failed():
-            return _settle_failed(base, job, outcome, retry, rng)
+            return _settle_failed(
+                replace(base, useful_for_s=useful_for_s), job, outcome, retry, rng
+            )
 
 
 def _settle_failed(
@@ -95,7 +148,7 @@ def _settle_failed(
         cause=failed.cause,
         host=failed.host,
     )
-    if failed.is_permanent or failures >= retry.tries:
+    if failed.is_permanent or failures >= retry.tries_for(failed.kind):
         return ended
     return replace(ended, state=JobState.WAITING, delay_s=retry.delay_s(failures, rng))
 
@@ -103,9 +156,17 @@ def _settle_failed(
 def _settle_throttled(
     base: Settlement, job: Claimed, throttled: Throttled, rng: random.Random
 ) -> Settlement:
+    who = throttled.host or "the provider"
     if job.throttles + 1 >= MAX_THROTTLES:
-        error = f"{throttled.host} throttled this job {MAX_THROTTLES} times"
-        return replace(base, state=JobState.QUARANTINED, reason="throttled", error=error)
+        error = f"{who} throttled this job {MAX_THROTTLES} times"
+        return replace(
+            base,
+            state=JobState.QUARANTINED,
+            reason="throttled",
+            error=error,
+            cause=f"throttled {who}",
+            host=throttled.host,
+        )
     # The jitter goes on top: a herd that comes back at the very second it was allowed to is still a herd.
     delay_s = throttled.delay_s * (1.0 + 0.25 * rng.random()) + rng.random()
     return replace(
@@ -113,7 +174,7 @@ def _settle_throttled(
         state=JobState.WAITING,
         delay_s=delay_s,
         is_throttle=True,
-        reason=f"{throttled.host} asked to wait {throttled.delay_s:.0f} s",
+        reason=f"{who} asked to wait {throttled.delay_s:.0f} s",
         closes_host=throttled.host,
         closes_for_s=throttled.delay_s,
     )

@@ -32,6 +32,8 @@ class SourceView:
     timeout_s: float = 60.0
     priority: int = DEFAULT_PRIORITY
     pipeline: str = ""
+    # What is saved with a score below this is rejected instead.
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,9 @@ class Services(Protocol):
         self, collection: str, after_key: str | None, limit: int
     ) -> list[dict[str, Any]]: ...
 
-    async def cursors(self, source_id: int) -> dict[str, Any]: ...
+    async def cursors(self, job: Claimed) -> dict[str, Any]:
+        """How far the partitions of the job's source have come; for a backfill, how far it has itself."""
+        ...
 
 
 class Attempt:
@@ -79,8 +83,8 @@ class Attempt:
         "loop",
         "outflow",
         "pending",
-        "rejects",
         "run",
+        "saved",
         "services",
         "snapshot",
         "source",
@@ -107,7 +111,7 @@ class Attempt:
         self.has_arrived = False
         self.has_committed = False
         self.is_fenced = False
-        self.rejects = 0
+        self.saved = 0
         self.dropped: Skip | Reject | None = None
         # The page that what is saved came from: the one fetched last, or the one the item came from.
         self.snapshot: int | None = job.snapshot
@@ -146,6 +150,7 @@ class Attempt:
 
     async def write(self, effects: Effects) -> None:
         self.has_committed = True
+        self.saved += len(effects.saves)
         try:
             await self.services.flush(self.job, effects)
         except Exception as error:
@@ -186,7 +191,7 @@ class Attempt:
         came_to_nothing = not self.has_arrived and not self.has_committed and not effects
         if came_to_nothing and self.dropped is not None:
             raise self.dropped
-        if came_to_nothing and self.stage.unit == "candidate":
-            effects.rejected = 1
-        effects.rejected += self.rejects
+        if self.stage.unit == "candidate":
+            effects.is_dropped = came_to_nothing
+            effects.saved_before = self.saved
         return effects

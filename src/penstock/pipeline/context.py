@@ -106,13 +106,27 @@ class Context:
         )
         self._attempt.effects.saves.append(save)
 
-    def checkpoint(self, cursor: Any, partition: str = "default") -> None:
-        """Remember how far this partition of the source has come, together with what led there."""
+    def checkpoint(
+        self,
+        cursor: Any,
+        partition: str = "default",
+        *,
+        offset: Any = None,
+        ordered: bool = True,
+    ) -> None:
+        """Remember how far this partition of the source has come, together with what led there.
+
+        A cursor that goes back, is empty or is of another kind is refused: the old one stays and the
+        journal says so. `ordered=False` is for cursors that have no order, such as opaque tokens.
+        """
         self._attempt.guard()
         if not is_text(partition):
             raise self._bad(f"ctx.checkpoint needs the name of a partition, not {partition!r}")
+        if partition.startswith("~"):
+            raise self._bad(f"a partition's name can't begin with ~, as {partition!r} does")
         encoded = self._json("ctx.checkpoint", cursor)
-        self._attempt.effects.marks.append(Mark(partition, encoded))
+        at = self._json("ctx.checkpoint", offset)
+        self._attempt.effects.marks.append(Mark(partition, encoded, at, bool(ordered)))
 
     def signal(self, name: str, **data: Any) -> None:
         """Raise a named fact that may start a run."""
@@ -137,7 +151,7 @@ class Context:
 
     async def _cursor(self, partition: str) -> Any:
         self._attempt.guard()
-        cursors = await self._attempt.services.cursors(self._attempt.job.source_id)
+        cursors = await self._attempt.services.cursors(self._attempt.job)
         return cursors.get(partition)
 
     def records(self, collection: str) -> AsyncIterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PipelineError, nearest
+from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.pipeline.step import (
@@ -28,6 +29,8 @@ from penstock.pipeline.step import (
     check_step,
     key_of,
 )
+from penstock.pipeline.wishes import declared_errors, retry_choice
+from penstock.settings import RetryChoice
 
 _encode = msgspec.json.encode
 
@@ -77,12 +80,15 @@ class Stage:
     is_gather: bool
     is_async: bool
     isolation: Isolation | None
-    retry: str | None
+    retry: RetryChoice | None
     timeout_s: float | None
     priority: int | None
     cpu: float
     memory_mb: float
     is_stream: bool = False
+    useful_for_s: float | None = None
+    is_required: bool = False
+    errors: Declared = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +98,7 @@ class Graph:
     name: str
     stages: tuple[Stage, ...]
     version: str
+    retry: RetryChoice | None = None
     _by_name: dict[str, Stage] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,23 +137,29 @@ def _planned(stage: Stage, priority: int, kept: set[str]) -> PlannedStage:
         unit=stage.unit,
         after=tuple(name for name in stage.after if name in kept),
         is_gather=stage.is_gather,
-        is_required=stage.unit == "run",
+        is_required=stage.unit == "run" or stage.is_required,
         priority=priority if stage.priority is None else stage.priority,
         cpu=stage.cpu,
         memory_mb=stage.memory_mb,
     )
 
 
-def build_graph(pipeline: str, declared: Iterable[Declaration]) -> Graph:
-    """Check the steps, order them, and fuse those that one job can perform together."""
+def build_graph(
+    pipeline: str, declared: Iterable[Declaration], retry: Any = None, errors: Any = None
+) -> Graph:
+    """Check the steps, order them, and fuse those that one job can perform together.
+
+    What a step declares of its errors comes before what the pipeline declares.
+    """
     try:
+        chosen, known = retry_choice("it", retry), declared_errors("it", errors)
         steps = _named([check_step(each) for each in declared])
         _check_links(steps)
         ordered = _in_order(steps)
     except PipelineError as error:
         raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
-    stages = _fuse(ordered)
-    return Graph(pipeline, stages, _fingerprint(ordered))
+    stages = _fuse(ordered, known)
+    return Graph(pipeline, stages, _fingerprint(ordered), chosen)
 
 
 def _named(steps: list[Step]) -> dict[str, Step]:
@@ -197,13 +210,15 @@ def _cycle(steps: dict[str, Step], ordered: dict[str, Step]) -> str:
     return " → ".join(loop)
 
 
-def _fuse(ordered: list[Step]) -> tuple[Stage, ...]:
+def _fuse(ordered: list[Step], errors: Declared) -> tuple[Stage, ...]:
     steps = {step.name: step for step in ordered}
     stage_of: dict[str, str] = {}
     for step in ordered:
         stage_of[step.name] = stage_of[step.after[0]] if _joins(step, steps) else step.name
     return tuple(
-        _stage(step, ordered, stage_of) for step in ordered if stage_of[step.name] == step.name
+        _stage(step, ordered, stage_of, errors)
+        for step in ordered
+        if stage_of[step.name] == step.name
     )
 
 
@@ -214,7 +229,7 @@ def _joins(step: Step, steps: dict[str, Step]) -> bool:
     return before.unit == step.unit and not before.is_gather
 
 
-def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str]) -> Stage:
+def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str], errors: Declared) -> Stage:
     members = [step for step in ordered if stage_of[step.name] == first.name]
     return Stage(
         name=first.name,
@@ -232,6 +247,9 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str]) -> Stage:
         cpu=first.cpu,
         memory_mb=first.memory_mb,
         is_stream=first.is_stream,
+        useful_for_s=first.useful_for_s,
+        is_required=first.is_required,
+        errors=(*(each for step in members for each in step.errors), *errors),
     )
 
 

@@ -15,11 +15,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Pipeline:
     """A named graph of functions. Nothing is checked before `compile`, so steps come in any order."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        retry: str | Mapping[str, Any] | None = None,
+        errors: Mapping[str, Any] | None = None,
+    ) -> None:
         if not is_text(name):
             raise PipelineError("a pipeline needs a name: Pipeline('catalogue')")
         self.name = name
         self._declared: list[Declaration] = []
+        self._retry = retry
+        self._errors = errors
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r})"
@@ -31,11 +39,14 @@ class Pipeline:
         after: str | Iterable[str] = (),
         key: str | Callable[[Any], Any] | None = None,
         gather: bool = False,
-        retry: str | None = None,
+        retry: str | Mapping[str, Any] | None = None,
         timeout: str | float | None = None,
         priority: int | None = None,
         resources: Mapping[str, float] | None = None,
         isolation: str | None = None,
+        useful_for: str | float | None = None,
+        required: bool = False,
+        errors: Mapping[str, Any] | None = None,
     ) -> Callable[[Function], Function]:
         """Make the decorated function a step, and hand it back as it was.
 
@@ -56,6 +67,9 @@ class Pipeline:
                     priority,
                     resources,
                     isolation,
+                    useful_for,
+                    required,
+                    errors,
                 )
             )
             return function
@@ -64,4 +78,4 @@ class Pipeline:
 
     def compile(self) -> Graph:
         """The checked graph, or a PipelineError that names what is wrong in one line."""
-        return build_graph(self.name, self._declared)
+        return build_graph(self.name, self._declared, self._retry, self._errors)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from penstock.errors import ConfigError, PipelineError, nearest
+from penstock.errors import PipelineError, nearest
+from penstock.jobs.failures import Declared
 from penstock.jobs.job import Unit, bounded_key, canonical_key
-from penstock.jobs.retry import RETRY_CLASSES
-from penstock.settings.units import parse_duration
+from penstock.pipeline.wishes import declared_errors, duration_s, retry_choice
+from penstock.settings import RetryChoice
 
 Isolation: TypeAlias = Literal["inline", "thread", "process"]
 Invoke: TypeAlias = Callable[[Any, Any], Any]
@@ -43,6 +43,9 @@ class Declaration:
     priority: Any = None
     resources: Any = None
     isolation: Any = None
+    useful_for: Any = None
+    required: Any = False
+    errors: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +58,7 @@ class Step:
     after: tuple[str, ...]
     key: str | Callable[[Any], Any] | None
     is_gather: bool
-    retry: str | None
+    retry: RetryChoice | None
     timeout_s: float | None
     priority: int | None
     cpu: float
@@ -67,6 +70,9 @@ class Step:
     is_async: bool
     invoke: Invoke
     is_stream: bool = False
+    useful_for_s: float | None = None
+    is_required: bool = False
+    errors: Declared = ()
 
     @property
     def is_root(self) -> bool:
@@ -88,8 +94,8 @@ def check_step(declared: Declaration) -> Step:
         after=after,
         key=_key(name, declared.key),
         is_gather=bool(declared.gather),
-        retry=_retry(name, declared.retry),
-        timeout_s=_timeout_s(name, declared.timeout),
+        retry=retry_choice(f"step {name!r}", declared.retry),
+        timeout_s=duration_s(f"step {name!r}: timeout", declared.timeout),
         priority=_priority(name, declared.priority),
         cpu=cpu,
         memory_mb=memory_mb,
@@ -100,6 +106,9 @@ def check_step(declared: Declaration) -> Step:
         is_async=is_async,
         invoke=invoke,
         is_stream=declared.unit == STREAM,
+        useful_for_s=duration_s(f"step {name!r}: useful_for", declared.useful_for),
+        is_required=bool(declared.required),
+        errors=declared_errors(f"step {name!r}", declared.errors),
     )
     _check_place(step)
     return step
@@ -114,8 +123,9 @@ def _stands_alone(declared: Declaration) -> bool:
         declared.priority,
         declared.resources,
         declared.isolation,
+        declared.useful_for,
     )
-    return bool(declared.gather) or any(value is not None for value in own)
+    return bool(declared.gather or declared.required) or any(value is not None for value in own)
 
 
 def _check_place(step: Step) -> None:
@@ -156,10 +166,6 @@ def _unit(name: str, declared: Declaration, has_predecessor: bool) -> Unit:
     return "run" if known == STREAM else cast(Unit, known)
 
 
-def _retry(name: str, retry: Any) -> str | None:
-    return None if retry is None else _one_of(name, "retry", retry, tuple(RETRY_CLASSES))
-
-
 def _isolation(name: str, isolation: Any, is_async: bool) -> Isolation | None:
     if isolation is None:
         return None
@@ -176,18 +182,6 @@ def _one_of(name: str, option: str, value: Any, known: tuple[str, ...]) -> str:
         f"step {name!r}: unknown {option} {value!r}; {nearest(str(value), known)}",
         hint=f"{option} is one of: {', '.join(known)}",
     )
-
-
-def _timeout_s(name: str, timeout: Any) -> float | None:
-    if timeout is None:
-        return None
-    seconds: Any = timeout
-    if isinstance(timeout, str):
-        with suppress(ConfigError):
-            seconds = parse_duration(timeout)
-    if not _is_number(seconds) or not 0 < seconds < math.inf:
-        raise PipelineError(f"step {name!r}: timeout {timeout!r} is not a duration like '30s'")
-    return float(seconds)
 
 
 def _priority(name: str, priority: Any) -> int | None:

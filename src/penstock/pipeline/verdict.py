@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sysconfig
 import traceback
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from penstock.errors import PipelineError
+from penstock.jobs.failures import FAIL_FAST, Declared, DeclaredFailure, Kind, classify, status_of
 from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
@@ -19,20 +22,27 @@ from penstock.jobs.outcome import (
     Snoozed,
     Throttled,
 )
+from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
 from penstock.sources.failures import Disallowed, FetchError, HostClosed, Paced
 
 ERROR_LENGTH = 2000
+CAUSE_LENGTH = 200
 SHOWN_FRAMES = 8
+# How long a provider is left alone that turned us away without naming a time.
+THROTTLE_S = 30.0
 _ROOM = Path(__file__).resolve().parent.parent
 _OURS = tuple(str(_ROOM / room) for room in ("pipeline", "engine", "sources"))
 _PLUMBING = (
     str(Path(asyncio.__file__).parent),
     str(Path(asyncio.__file__).parent.parent / "contextlib"),
 )
+_INSTALLED = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
-def outcome_of(error: BaseException) -> Outcome:
+def outcome_of(error: BaseException, declared: Declared = ()) -> Outcome:
     """Whatever a step raises ends its own attempt only, KeyboardInterrupt and SystemExit included.
 
     A CancelledError is a failure here: who stops an attempt on purpose says so beforehand, and a
@@ -43,39 +53,102 @@ def outcome_of(error: BaseException) -> Outcome:
         case Skip():
             return Skipped(error.reason)
         case Reject():
-            return Skipped(error.reason, is_rejection=True)
+            judged = rejection_of(error)
+            return Skipped(judged.reason, is_rejection=True, code=judged.code, score=judged.score)
         case Snooze():
             return Snoozed(error.delay_s, error.reason)
         case AttemptLost():
             return Cancelled(str(error))
         case FetchError():
-            return _outcome_of_fetch(error)
+            return _outcome_of_fetch(error, declared)
         case DataError():
-            return Failed(_tell(error, with_type=False), is_permanent=True, kind="data")
+            return _failed(error, "data", cause=_tell(error, with_type=False))
         case PipelineError():
-            return Failed(_tell(error, with_type=False), is_permanent=True, kind="permanent")
-    return Failed(_tell(error), traceback=_frames(error))
+            return _failed(error, "permanent", cause=_tell(error, with_type=False))
+    kind = classify(error, declared)
+    if kind == "throttled":
+        return Throttled("", _delay_s(error))
+    return Failed(
+        _tell(error),
+        traceback=_frames(error),
+        is_permanent=kind in FAIL_FAST,
+        kind=kind,
+        cause=_cause(error),
+    )
 
 
 def timed_out(timeout_s: float) -> Failed:
-    return Failed(f"timed out after {timeout_s:g} s", kind="timeout")
+    error = f"timed out after {timeout_s:g} s"
+    return Failed(error, kind="transient", cause="timeout", is_timeout=True)
 
 
-def _outcome_of_fetch(error: FetchError) -> Outcome:
+def _failed(error: BaseException, kind: Kind, cause: str) -> Failed:
+    told = _tell(error, with_type=False)
+    return Failed(told, is_permanent=True, kind=kind, cause=cause[:CAUSE_LENGTH])
+
+
+def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
     match error:
         case Disallowed():
-            return Skipped(_tell(error, with_type=False))
+            return Skipped(_tell(error, with_type=False), why="disallowed")
         case Paced():
             # Our own rate, not the host's wish: the others on that host need not wait.
             return Snoozed(error.delay_s, _tell(error, with_type=False))
         case HostClosed():
             return Throttled(error.host, error.delay_s)
+    kind, host = _kind_of_fetch(error, declared), host_of(error.url)
+    what = str(error.status) if error.status is not None else error.message
     return Failed(
         _tell(error),
         traceback=_frames(error),
-        is_permanent=error.is_permanent,
-        kind=error.kind,
+        is_permanent=kind in FAIL_FAST,
+        kind=kind,
+        cause=" ".join(filter(None, (kind, what, host)))[:CAUSE_LENGTH],
+        host=host,
     )
+
+
+def _kind_of_fetch(error: FetchError, declared: Declared) -> Kind:
+    said = next((kind for kind, types in declared if isinstance(error, types)), None)
+    if said is not None:
+        return said
+    # An answer that was cut off is whole the next time; one that is too large is not.
+    return "transient" if error.kind == "data" and not error.is_permanent else error.kind
+
+
+def host_of(url: str) -> str:
+    """The host of an address as it is shown; empty where it has none."""
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _cause(error: BaseException) -> str:
+    """What this failure has in common with others: what it declares, else its type and where it came from."""
+    if isinstance(error, DeclaredFailure) and error.cause:
+        text = str(error.cause)
+    else:
+        status = status_of(error)
+        name = type(error).__name__ + (f" {status}" if status is not None else "")
+        place = _place(error)
+        text = f"{name} at {place}" if place else name
+    return text.encode("utf-8", "backslashreplace").decode()[:CAUSE_LENGTH]
+
+
+def _place(error: BaseException) -> str:
+    """The last line of the user's own code, without the machine's folders."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        name = frame.filename
+        if not name.startswith(("<", *_OURS, *_PLUMBING, *_INSTALLED)):
+            return f"{Path(name).name}:{frame.lineno}"
+    return ""
+
+
+def _delay_s(error: BaseException) -> float:
+    asked = getattr(error, "retry_after", None)
+    is_time = isinstance(asked, (int, float)) and not isinstance(asked, bool)
+    return float(asked) if is_time and 0 < float(asked or 0) <= 3600 else THROTTLE_S
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -19,6 +19,7 @@ from penstock.jobs.outcome import Reject, Skip
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.context import Context, PlainContext
 from penstock.pipeline.graph import Node
+from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
 
 _decode = msgspec.json.decode
@@ -138,7 +139,8 @@ def _handed_over(node: Node, output: Any) -> Iterable[tuple[Node, Any]]:
 def _drop(attempt: Attempt, dropped: Skip | Reject) -> None:
     """One output of many was not wanted; the others go on."""
     attempt.dropped = dropped
-    attempt.rejects += isinstance(dropped, Reject)
+    if isinstance(dropped, Reject):
+        attempt.effects.rejections.append(rejection_of(dropped))
 
 
 def _hidden_async(node: Node, result: Any) -> PipelineError:

@@ -34,6 +34,7 @@ SOURCE_KEYS = (
     "timeout",
     "priority",
     "weight",
+    "threshold",
     "limits",
     "breaker",
     "stream",
@@ -71,6 +72,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         timeout_s=section.duration("timeout", None, parse_duration, low=0.001),
         priority=section.whole("priority", 5, low=0, high=100),
         weight=section.number("weight", 1.0, low=0.01, high=1000),
+        threshold=_threshold(section),
         limits=limits,
         breaker=read_breaker(section),
         stream=_stream(section.section("stream", STREAM_KEYS)),
@@ -89,6 +91,12 @@ def _pipeline(section: Section) -> str:
         shown = describe(entry) if entry else "nothing"
         raise section.error("pipeline", f"must be module:name, not {shown}")
     return pipeline
+
+
+def _threshold(section: Section) -> float | None:
+    if section.get("threshold") is None:
+        return None
+    return section.number("threshold", 0.0, low=-1e9, high=1e9)
 
 
 def _params(section: Section) -> dict[str, object]:

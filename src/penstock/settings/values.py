@@ -66,6 +66,7 @@ class Retention:
     versions_s: float = 365 * DAY_S
     snapshots_s: float = 90 * DAY_S
     quarantine_s: float = 90 * DAY_S
+    rejects_s: float = 90 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ class SourceSettings:
     timeout_s: float | None = None
     priority: int = 5
     weight: float = 1.0
+    threshold: float | None = None
     limits: Limits = Limits()
     breaker: BreakerSettings | None = BreakerSettings()
     stream: StreamSettings = StreamSettings()
