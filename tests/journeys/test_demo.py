@@ -50,7 +50,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def demo(cwd: Path) -> dict[str, Any]:
-    done = run("demo", "--dir", "here", "--json", cwd=cwd)
+    done = run("demo", "--dir", "here", "--short", "--json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -92,7 +92,7 @@ def test_readme_shows_the_numbers_that_the_demo_gives() -> None:
 @pytest.mark.timeout(150)
 def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*PENSTOCK, "demo"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+        [*PENSTOCK, "demo", "--short"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
     ) as begun:
         assert begun.stdout is not None
         for line in begun.stdout:
@@ -103,7 +103,7 @@ def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path
         assert begun.wait(timeout=30) == 130
     assert "run the same command and it goes on" in rest
 
-    done = run("demo", cwd=tmp_path)
+    done = run("demo", "--short", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert "flaky: partial. 6 of its pages" in done.stdout
@@ -135,7 +135,7 @@ def test_demo_refuses_a_folder_that_is_not_its_own(tmp_path: Path) -> None:
 
 
 def test_demo_says_which_source_is_paused_instead_of_waiting_for_it(tmp_path: Path) -> None:
-    lay_out(tmp_path / "here", {"catalogue": 1, "news": 2, "flaky": 3})
+    lay_out(tmp_path / "here", {"catalogue": 1, "news": 2, "flaky": 3, "archive": 4})
     assert run("pause", "flaky", "--project", "here", cwd=tmp_path).returncode == 0
     done = run("demo", "--dir", "here", cwd=tmp_path)
     assert done.returncode == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import io
+import re
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
@@ -16,8 +17,9 @@ import pytest
 from rich.console import Console
 
 from penstock import Project, Reject
+from penstock.cli.demo import INGESTED
 from penstock.cli.progress import LineProgress, Summary, summary_table
-from penstock.demo import catalogue, flaky, news
+from penstock.demo import archive, catalogue, flaky, news
 from penstock.demo.folder import CONFIG, MARKER, known_ports, lay_out, template
 from penstock.demo.replies import Answer, Drop, Hang, Page, reply_to
 from penstock.demo.site import HOSTS, Site
@@ -27,7 +29,7 @@ from penstock.jobs.retry import RETRY_CLASSES
 
 ORIGIN = "http://site.test"
 DOCS = Path(__file__).parents[2] / "docs"
-PORTS = {"catalogue": 4001, "news": 4002, "flaky": 4003}
+PORTS = {"catalogue": 4001, "news": 4002, "flaky": 4003, "archive": 4004}
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +38,15 @@ def site() -> Iterator[Site]:
         yield served
 
 
-def get(url: str, timeout_s: float = 5.0) -> tuple[int, dict[str, str], bytes]:
+def get(
+    url: str, timeout_s: float = 5.0, headers: dict[str, str] | None = None
+) -> tuple[int, dict[str, str], bytes]:
     async def fetch() -> tuple[int, dict[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=timeout_s)
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(url, headers=headers) as response,
+        ):
             return response.status, dict(response.headers), await response.read()
 
     return asyncio.run(fetch())
@@ -57,7 +64,7 @@ def test_every_start_serves_the_same_pages() -> None:
 
 
 def test_each_host_has_an_origin_of_its_own_and_a_robots_txt(site: Site) -> None:
-    assert len(set(site.origins.values())) == 3
+    assert len(set(site.origins.values())) == 4
     for origin in site.origins.values():
         status, headers, body = get(f"{origin}/robots.txt")
         assert (status, body.split(b"\n")[0]) == (200, b"User-agent: *")
@@ -81,10 +88,31 @@ def test_unknown_page_is_not_found(site: Site) -> None:
 def test_sitemaps_name_every_product_page_once(site: Site) -> None:
     shop = catalogue.pages(ORIGIN)
     parts = body_of(shop["/sitemap-1.xml"]) + body_of(shop["/sitemap-2.xml"])
-    listed = [line[10:-12] for line in parts.splitlines() if line.startswith("<url>")]
+    listed = re.findall(r"<url><loc>([^<]+)</loc>", parts)
     assert len(listed) == len(set(listed)) == catalogue.PRODUCTS
     assert all(url.removeprefix(ORIGIN) in shop for url in listed)
     assert body_of(shop["/sitemap.xml"]).count("<sitemap>") == 2
+
+
+def test_three_prices_are_new_on_the_second_day_and_the_sitemap_says_so() -> None:
+    before, after = catalogue.pages(ORIGIN), catalogue.pages(ORIGIN, is_second_day=True)
+    changed = {path for path in before if before[path] != after[path]}
+    assert changed == {"/product/10", "/product/60", "/product/110", "/sitemap-1.xml"}
+    assert body_of(after["/sitemap-1.xml"]).count(catalogue.SECOND_DAY) == 3
+
+
+def test_page_that_the_client_has_is_not_sent_again(site: Site) -> None:
+    url = f"{site.origins['catalogue']}/product/1"
+    _, headers, body = get(url)
+    status, _, again = get(url, headers={"If-None-Match": headers["ETag"]})
+    assert (status, again) == (304, b"")
+    assert body
+
+
+def test_archive_is_away_when_its_first_entries_are_asked_for(site: Site) -> None:
+    url = f"{site.origins['archive']}/entry/3"
+    assert [get(url)[0] for _ in range(3)] == [502, 200, 200]
+    assert get(f"{site.origins['archive']}/entry/{archive.ENTRIES}")[0] == 200
 
 
 def test_feed_names_forty_articles_that_exist() -> None:
@@ -210,6 +238,9 @@ def test_demo_folder_is_laid_out_with_the_sites_addresses(tmp_path: Path) -> Non
         "catalogue.py",
         "news.py",
         "flaky.py",
+        "archive.py",
+        "catalogue_next.py",
+        "penstock.next.yaml",
     }
     config = (folder / CONFIG).read_text("utf-8")
     assert "http://127.0.0.1:4001/sitemap.xml" in config
@@ -224,7 +255,7 @@ def test_demo_folder_keeps_edited_files_and_follows_the_sites_ports(tmp_path: Pa
     (tmp_path / CONFIG).write_text(config + "# mine too\n")
     (tmp_path / "flaky.py").unlink()
 
-    lay_out(tmp_path, {"catalogue": 4002, "news": 4001, "flaky": 4003})
+    lay_out(tmp_path, {**PORTS, "catalogue": 4002, "news": 4001})
 
     assert (tmp_path / "news.py").read_text() == "# mine\n"
     assert (tmp_path / "flaky.py").exists()
@@ -294,7 +325,7 @@ def test_summary_names_the_sources_that_did_not_complete() -> None:
 
 
 def test_summary_table_fits_a_terminal_of_eighty_columns() -> None:
-    reports = [a_report(name, "completed", pages=10_000) for name in HOSTS]
+    reports = [a_report(name, "completed", pages=10_000) for name in INGESTED]
     console = Console(file=io.StringIO(), width=80)
     console.print(summary_table(reports, Summary(reports, {}, {}).totals))
     assert isinstance(console.file, io.StringIO)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
 from penstock.cli.output import Output
@@ -19,16 +19,23 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from penstock.cli.progress import LineProgress, LiveProgress, Summary
+    from penstock.demo.site import Site
     from penstock.project import Project
 
 DESCRIPTION = """\
 Make a project folder, serve a small site on loopback and ingest it: a healthy catalogue, a newspaper's
-feed, and a bad neighbour that throttles, hangs and breaks. It ends by itself, in under a minute. Run
-again in the same folder, it shows that nothing is doubled."""
+feed, and a bad neighbour that throttles, hangs and breaks. Then a tour: an incremental run, a breaker
+that opens and closes, a budget that stops a run, new logic tried on old pages, and an explanation. It
+ends by itself, in a minute or so. Run again in the same folder, it shows that nothing is doubled."""
 EXAMPLES = """\
-  penstock demo                       ingest the demo site into ./penstock-demo
+  penstock demo                       ingest the demo site into ./penstock-demo, then the tour
+  penstock demo --short               without the tour
   penstock demo --dir /tmp/d --json   elsewhere, and the summary as JSON
   penstock demo --keep-serving        keep the site up, to play with it from another terminal"""
+
+
+# What is ingested at once; the other sources are for the tour.
+INGESTED = ("catalogue", "news", "flaky")
 
 
 def register(commands: Commands) -> None:
@@ -38,6 +45,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--dir", type=Path, default=Path("penstock-demo"), help="the folder (./penstock-demo)"
     )
+    parser.add_argument("--short", action="store_true", help="ingest only, without the tour")
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
     parser.add_argument(
         "--keep-serving", action="store_true", help="serve the site until Ctrl-C when all is done"
@@ -58,7 +66,14 @@ def run(args: argparse.Namespace) -> int:
             lay_out(args.dir, site.ports)
             console.print(out.tidy(f"Project {args.dir}; serving on 127.0.0.1:"))
             console.print(_served(site.ports), "\n")
-            _tell(_ingest(args.dir, console), args, console)
+            summary = _ingest(args.dir, console)
+            if not args.json:
+                _tell(summary, args, console)
+            toured = [] if args.short else _tour(args.dir, site, summary, console, args.out)
+            if args.json:
+                args.out.json({"dir": str(args.dir), **summary.as_json(), "tour": toured})
+            else:
+                _tell_what_next(args.dir, console, args.out)
             if args.keep_serving:
                 _wait_for_ctrl_c(console)
     except (KeyboardInterrupt, Interrupted):
@@ -82,16 +97,37 @@ def _served(ports: dict[str, int]) -> str:
 
 def _ingest(folder: Path, console: Console) -> Summary:
     from penstock.cli.progress import Summary
-    from penstock.demo.site import HOSTS
     from penstock.engine.foreground import run_foreground
     from penstock.project import Project
 
     with Project.load(folder) as project:
         before = dict(project.store.collections())
-        runs = [_run_of(project, source) for source in HOSTS]
+        runs = [_run_of(project, source) for source in INGESTED]
         with _progress(console) as progress:
             reports = run_foreground(project, runs, progress.show, console.print)
         return Summary(reports, before, dict(project.store.collections()))
+
+
+def _tour(
+    folder: Path, site: Site, summary: Summary, console: Console, out: Output
+) -> list[dict[str, Any]]:
+    """Take the tour, telling it on the way; answers with what was run, for programs."""
+    from penstock.demo.tour import Stop, taken
+
+    [run] = [each.run for each in summary.reports if each.source == "catalogue"]
+    toured: list[dict[str, Any]] = []
+    for each in taken(folder, site, run):
+        if isinstance(each, Stop):
+            console.print(f"\n{each.title}", style="bold")
+            console.print(out.tidy(each.text))
+            toured.append({"title": each.title, "commands": []})
+            continue
+        console.print(f"\n$ penstock {' '.join(each.words)}", style="bold", soft_wrap=True)
+        for line in each.output.rstrip().splitlines():
+            console.print(out.tidy(line), soft_wrap=True)
+        typed = {"words": each.words, "exit_code": each.exit_code, "output": each.output}
+        toured[-1]["commands"].append(typed)
+    return toured
 
 
 def _run_of(project: Project, source: str) -> int:
@@ -115,12 +151,14 @@ def _progress(console: Console) -> LiveProgress | LineProgress:
 def _tell(summary: Summary, args: argparse.Namespace, console: Console) -> None:
     from penstock.cli.progress import summary_table
 
-    out: Output = args.out
-    if args.json:
-        out.json({"dir": str(args.dir), **summary.as_json()})
-        return
     console.print(summary_table(summary.reports, summary.totals), "")
-    for line in (*summary.sentences(), *_what_next(args.dir)):
+    for line in summary.sentences():
+        console.print(args.out.tidy(line))
+
+
+def _tell_what_next(folder: Path, console: Console, out: Output) -> None:
+    console.print()
+    for line in _what_next(folder):
         console.print(out.tidy(line))
 
 

@@ -1,7 +1,8 @@
 """The healthy shop: a robots.txt, a sitemap in two parts, 220 product pages with JSON-LD.
 
 Healthy is not perfect. A few pages sell for nothing or name no price, a few show a product that
-another page shows too, and robots.txt asks everybody to stay out of the staff shop.
+another page shows too, and robots.txt asks everybody to stay out of the staff shop. On the second day
+three prices are new, and the sitemap says so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ UNPRICED = frozenset({80, 160})
 STAFF_ONLY = frozenset({31, 97, 163})
 # Each of these pages shows the product of the page before it, written a little differently.
 ON_SALE = frozenset({52, 103, 154, 205})
+# What costs a euro more on the second day.
+DEARER = frozenset({10, 60, 110})
+FIRST_DAY, SECOND_DAY = "2026-03-02", "2026-03-03"
 
 MATERIALS = (
     *("Oak", "Brass", "Linen", "Slate", "Copper", "Walnut"),
@@ -32,18 +36,22 @@ BRANDS = ("Harrow & Finch", "Nordlys", "Quay", "Tilde", "Ostrava")
 SITEMAP_NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
-def pages(origin: str) -> Pages:
+def pages(origin: str, is_second_day: bool = False) -> Pages:
     """Every page of the shop, as it is served under this origin."""
+    changed = DEARER if is_second_day else frozenset()
     paths = [path_of(number) for number in range(1, PRODUCTS + 1)]
     half = len(paths) // 2
     shop: Pages = {
         "/robots.txt": robots("Disallow: /staff/", f"Sitemap: {origin}/sitemap.xml"),
         "/sitemap.xml": _sitemap("sitemap", [f"{origin}/sitemap-{part}.xml" for part in (1, 2)]),
-        "/sitemap-1.xml": _sitemap("url", [origin + path for path in paths[:half]]),
-        "/sitemap-2.xml": _sitemap("url", [origin + path for path in paths[half:]]),
+        "/sitemap-1.xml": _sitemap("url", [origin + path for path in paths[:half]], changed),
+        "/sitemap-2.xml": _sitemap("url", [origin + path for path in paths[half:]], changed),
     }
     for number, path in enumerate(paths, start=1):
-        shop[path] = (Answer(product_page(product(number), price_of(number))),)
+        price = price_of(number)
+        if number in changed:
+            price = f"{float(price or 0) + 1:.2f}"
+        shop[path] = (Answer(product_page(product(number), price)),)
     return shop
 
 
@@ -98,8 +106,17 @@ def product_page(thing: dict[str, Any], price: str | None) -> bytes:
     )
 
 
-def _sitemap(entry: str, urls: list[str]) -> Page:
+def _sitemap(entry: str, urls: list[str], changed: frozenset[int] = frozenset()) -> Page:
     root = "urlset" if entry == "url" else "sitemapindex"
-    entries = "\n".join(f"<{entry}><loc>{url}</loc></{entry}>" for url in urls)
+    entries = "\n".join(
+        f"<{entry}><loc>{url}</loc>{_lastmod(url, changed)}</{entry}>" for url in urls
+    )
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} {SITEMAP_NS}>\n{entries}\n</{root}>\n'
     return (Answer(text.encode(), content_type=XML),)
+
+
+def _lastmod(url: str, changed: frozenset[int]) -> str:
+    number = url.rpartition("/")[2]
+    if not number.isdecimal():
+        return ""
+    return f"<lastmod>{SECOND_DAY if int(number) in changed else FIRST_DAY}</lastmod>"

@@ -1,8 +1,9 @@
-"""The demo site: three hosts on loopback, each on a port of its own, served from one thread."""
+"""The demo site: four hosts on loopback, each on a port of its own, served from one thread."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import socket
 import threading
 from collections import Counter
@@ -11,7 +12,7 @@ from types import TracebackType
 
 from aiohttp import web
 
-from penstock.demo import catalogue, flaky, news
+from penstock.demo import archive, catalogue, flaky, news
 from penstock.demo.folder import origin
 from penstock.demo.replies import Answer, Drop, Hang, Pages, Reply, reply_to
 
@@ -19,13 +20,14 @@ HOSTS: dict[str, Callable[[str], Pages]] = {
     "catalogue": catalogue.pages,
     "news": news.pages,
     "flaky": flaky.pages,
+    "archive": archive.pages,
 }
 NOT_FOUND = Answer(b"no such page\n", status=404)
 START_TIMEOUT_S = 10.0
 
 
 class Site:
-    """The three hosts while they are served; a context manager.
+    """The hosts while they are served; a context manager.
 
     Asks for the ports it is given and takes free ones where those are taken: `ports` says which.
     Visits are counted from the start of the site, so every start behaves the same.
@@ -36,6 +38,7 @@ class Site:
         self._sockets = {name: _listen(wanted.get(name, 0)) for name in HOSTS}
         self.ports = {name: sock.getsockname()[1] for name, sock in self._sockets.items()}
         self.origins = {name: origin(port) for name, port in self.ports.items()}
+        self._pages = {name: pages(self.origins[name]) for name, pages in HOSTS.items()}
         self._thread = threading.Thread(target=self._run, name="demo-site", daemon=True)
         self._is_ready = threading.Event()
 
@@ -54,6 +57,10 @@ class Site:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
+    def turn_to_the_second_day(self) -> None:
+        """From now on the shop is as it is on the day after."""
+        self._pages["catalogue"] = catalogue.pages(self.origins["catalogue"], is_second_day=True)
+
     def _run(self) -> None:
         asyncio.run(self._serve())
 
@@ -67,24 +74,26 @@ class Site:
             await runner.cleanup()
 
     async def _start(self, name: str) -> web.ServerRunner:
-        server = web.Server(self._answerer(HOSTS[name](self.origins[name])), access_log=None)
+        server = web.Server(self._answerer(name), access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await runner.setup()
         await web.SockSite(runner, self._sockets[name]).start()
         return runner
 
-    def _answerer(self, pages: Pages) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+    def _answerer(self, name: str) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
         visits: Counter[str] = Counter()
 
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
             visits[request.path] += 1
-            page = pages.get(request.path, (NOT_FOUND,))
+            page = self._pages[name].get(request.path, (NOT_FOUND,))
             return await self._give(request, reply_to(page, visits[request.path]))
 
         return answer
 
     async def _give(self, request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
         match reply:
+            case Answer(body, 200, content_type, headers):
+                return _unless_known(request, body, {**headers, "Content-Type": content_type})
             case Answer(body, status, content_type, headers):
                 return web.Response(
                     body=body, status=status, headers={**headers, "Content-Type": content_type}
@@ -94,6 +103,16 @@ class Site:
                 return web.Response(status=504)
             case Drop(body):
                 return await _give_half(request, body)
+
+
+def _unless_known(
+    request: web.BaseRequest, body: bytes, headers: Mapping[str, str]
+) -> web.Response:
+    """The page, or only that it is the one the client has already."""
+    tag = f'"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
+    if request.headers.get("If-None-Match") == tag:
+        return web.Response(status=304, headers={"ETag": tag})
+    return web.Response(body=body, headers={**headers, "ETag": tag})
 
 
 async def _give_half(request: web.BaseRequest, body: bytes) -> web.StreamResponse:
