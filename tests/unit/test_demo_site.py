@@ -104,7 +104,7 @@ def test_three_prices_are_new_on_the_second_day_and_the_sitemap_says_so() -> Non
 def test_page_that_the_client_has_is_not_sent_again(site: Site) -> None:
     url = f"{site.origins['catalogue']}/product/1"
     _, headers, body = get(url)
-    status, _, again = get(url, headers={"If-None-Match": headers["ETag"]})
+    status, _, again = get(url, headers={"If-None-Match": headers["Etag"]})
     assert (status, again) == (304, b"")
     assert body
 
