@@ -15,7 +15,18 @@ import psycopg
 from penstock.clock import Clock, SystemClock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.outcome import Effects, Flush, Mark, Merge, Note, Raised, Save, Settlement
+from penstock.jobs.outcome import (
+    Covered,
+    Effects,
+    Flush,
+    Mark,
+    Merge,
+    Note,
+    Raised,
+    Rejection,
+    Save,
+    Settlement,
+)
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.sqlite.store import SqliteStore
@@ -195,10 +206,16 @@ class World:
         self.limits[source_id] = limits
         return source_id
 
-    def start(self, plan: Plan = SITE, source: str = "acme.com", key: str = "first") -> int:
+    def start(
+        self,
+        plan: Plan = SITE,
+        source: str = "acme.com",
+        key: str = "first",
+        kind: RunKind = RunKind.FULL,
+    ) -> int:
         source_id = self.source(source)
         run_id, _ = self.store.start_run(
-            source_id, RunKind.FULL, plan, "v1", key=key, actor="test", reason="because"
+            source_id, kind, plan, "v1", key=key, actor="test", reason="because"
         )
         return run_id
 
@@ -348,7 +365,8 @@ def everything(tag: str) -> Effects:
         marks=[Mark("inbox", msgspec.json.encode({"cursor": tag}))],
         signals=[Raised("gap", msgspec.json.encode({"tag": tag}))],
         notes=[Note(f"noted {tag}")],
-        rejected=2,
+        covered=[Covered(f"inbox-{tag}", 0.0, 86_400.0)],
+        rejections=[Rejection("no_price", f"no price in {tag}"), Rejection("rejected", tag, 0.25)],
     )
 
 

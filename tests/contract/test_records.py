@@ -182,13 +182,13 @@ def test_checkpoint_moves_with_the_attempt_and_belongs_to_its_source(world: Worl
     one, two = world.claim()
     one_end, two_end = done(one), done(two)
     one_end.effects.marks.append(Mark("inbox", b'{"uid": 7}'))
-    two_end.effects.marks.append(Mark("inbox", b"8"))
+    two_end.effects.marks.append(Mark("inbox", b'{"uid": 8}'))
 
     world.turn("w", one_end)
     assert world.store.checkpoints(world.source()) == {"inbox": {"uid": 7}}
     world.turn("w", two_end)
 
-    assert world.store.checkpoints(world.source()) == {"inbox": 8}
+    assert world.store.checkpoints(world.source()) == {"inbox": {"uid": 8}}
     assert world.store.checkpoints(world.source("other.org")) == {}
 
 

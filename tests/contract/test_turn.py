@@ -175,7 +175,9 @@ WRITES = [
     ("INSERT", "record"),
     ("UPDATE", "record"),
     ("INSERT", "record_version"),
-    ("INSERT", "checkpoint"),
+    ("UPDATE", "checkpoint"),
+    ("INSERT", "checkpoint_move"),
+    ("INSERT", "coverage"),
     ("INSERT", "signal"),
     ("INSERT", "event"),
 ]

@@ -56,7 +56,7 @@ class ListedServices:
     ) -> list[dict[str, Any]]:
         return [each for each in self.collection if each["key"] > (after_key or "")][:limit]
 
-    async def cursors(self, source_id: int) -> dict[str, Any]:
+    async def cursors(self, job: Claimed) -> dict[str, Any]:
         return self.checkpoints
 
     @property

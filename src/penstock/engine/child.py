@@ -65,7 +65,7 @@ class Proxy:
         page = await self._ask("records", (collection, after_key, limit))
         return msgspec.msgpack.decode(page, type=list[dict[str, Any]])
 
-    async def cursors(self, source_id: int) -> dict[str, Any]:
+    async def cursors(self, job: Claimed) -> dict[str, Any]:
         return msgspec.msgpack.decode(await self._ask("cursors", ()), type=dict[str, Any])
 
     async def _ask(self, service: str, body: Any) -> bytes:

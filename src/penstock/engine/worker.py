@@ -503,7 +503,12 @@ def _post(assignment: Assignment, stage: Stage) -> _Post:
         fallback_s = ENDLESS_S
     timeout_s = stage.timeout_s or own_s or fallback_s
     source = SourceView(
-        settings.key, settings.params, timeout_s, settings.priority, settings.pipeline
+        settings.key,
+        settings.params,
+        timeout_s,
+        settings.priority,
+        settings.pipeline,
+        settings.threshold,
     )
     graph = assignment.graph
     retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)

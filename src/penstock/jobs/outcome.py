@@ -103,14 +103,14 @@ class Effects:
     marks: list[Mark] = field(default_factory=list)
     signals: list[Raised] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
-    # What a probe would have saved.
-    would_save: list[Note] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
     announced: list[Announced] = field(default_factory=list)
     extracted: list[Extracted] = field(default_factory=list)
     covered: list[Covered] = field(default_factory=list)
     # What it cost, by measure: requests, bytes, seconds, money.
     spent: dict[str, float] = field(default_factory=dict)
+    # What a probe has seen, by name; see `Seen` in jobs/probe.py.
+    probed: dict[str, int] = field(default_factory=dict)
     # A candidate of which nothing became: a step returned None.
     is_dropped: bool = False
     # How many records this attempt has saved before, in commits of its own.
@@ -123,12 +123,12 @@ class Effects:
             or self.marks
             or self.signals
             or self.notes
-            or self.would_save
             or self.rejections
             or self.announced
             or self.extracted
             or self.covered
             or self.spent
+            or self.probed
             or self.is_dropped
             or self.saved_before
         )
@@ -159,13 +159,14 @@ class Effects:
         self.marks += others.marks
         self.signals += others.signals
         self.notes += others.notes
-        self.would_save += others.would_save
         self.rejections += others.rejections
         self.announced += others.announced
         self.extracted += others.extracted
         self.covered += others.covered
         for measure, amount in others.spent.items():
             self.spent[measure] = self.spent.get(measure, 0.0) + amount
+        for name, count in others.probed.items():
+            self.probed[name] = self.probed.get(name, 0) + count
         self.is_dropped = self.is_dropped or others.is_dropped
         self.saved_before += others.saved_before
 
@@ -242,7 +243,6 @@ class Settlement(msgspec.Struct, frozen=True):
     host: str = ""
     took_s: float = 0.0
     useful_for_s: float | None = None
-    is_slow: bool = False
     effects: Effects = msgspec.field(default_factory=Effects)
 
 

@@ -31,8 +31,10 @@ class RunKind(StrEnum):
     STREAM = "stream"
 
 
-# Runs of these kinds wait behind the source's live work, and never move its checkpoints.
+# Runs of these kinds wait behind the source's live work.
 BACKGROUND_KINDS = (RunKind.BACKFILL, RunKind.REPLAY)
+# Runs of these kinds have cursors of their own: what they look at again must not move the live ones.
+OWN_CURSOR_KINDS = (RunKind.BACKFILL, RunKind.REPLAY, RunKind.PROBE)
 # Runs of these kinds go to the network for a source's pages, and remember what they found.
 VISITING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.BACKFILL)
 
@@ -59,6 +61,10 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     # Any kind: what this run has done already, in these stages, need not be done again.
     continues: int | None = None
     continued_stages: tuple[str, ...] = ()
+    # full, incremental: how many of them that fail in a row degrade the source, 0 for never.
+    degrade_after: int = 3
+    # probe: how many that go well in a row end that.
+    good_probes: int = 2
 
 
 NO_OPTIONS = RunOptions()

@@ -10,8 +10,9 @@ import msgspec
 
 from penstock.errors import PipelineError, nearest
 from penstock.jobs.job import bounded_key
-from penstock.jobs.outcome import Mark, Merge, Note, Raised, Save
+from penstock.jobs.outcome import REJECTED, Mark, Merge, Note, Raised, Reject, Save
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
+from penstock.pipeline.judging import below_threshold, is_code, rejection_of
 from penstock.pipeline.step import DataError, is_text
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ class Context:
         score: float | None = None,
         merge: Merge = "replace",
     ) -> None:
-        """Save a record, unique by collection and key, when the attempt commits."""
+        """Save a record, unique by collection and key, when the attempt commits.
+
+        With a score below the source's threshold it is not saved but rejected.
+        """
         self._attempt.guard()
         if not is_text(collection):
             raise self._bad(f"ctx.save needs the name of a collection, not {collection!r}")
@@ -104,7 +108,20 @@ class Context:
             merge,
             self._attempt.snapshot,
         )
-        self._attempt.effects.saves.append(save)
+        threshold = self._attempt.source.threshold
+        if threshold is not None and save.score is not None and save.score < threshold:
+            judged = below_threshold(f"{collection} {save.key}", save.score, threshold)
+            self._attempt.effects.rejections.append(judged)
+        else:
+            self._attempt.effects.saves.append(save)
+
+    def reject(self, reason: str, *, code: str = REJECTED, score: float | None = None) -> None:
+        """Keep this item as rejected, under a code that programs can go by, and go on."""
+        self._attempt.guard()
+        if not is_code(code):
+            raise self._bad(f"ctx.reject needs a code of letters, digits and _.:-, not {code!r}")
+        judged = Reject(reason, code, self._score("reject", score))
+        self._attempt.effects.rejections.append(rejection_of(judged))
 
     def checkpoint(
         self,

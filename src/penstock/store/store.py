@@ -289,6 +289,7 @@ class Keep:
     events_s: float | None
     versions_s: float | None
     snapshots_s: float | None
+    rejects_s: float | None = None
 
 
 class Reserve(Protocol):

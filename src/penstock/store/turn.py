@@ -19,15 +19,17 @@ import msgspec
 from penstock.gates.lane import LaneLimits
 from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
-from penstock.jobs.outcome import Flush, Mark, Save, Settlement
+from penstock.jobs.outcome import Covered, Flush, Mark, Rejection, Save, Settlement
 from penstock.jobs.run import Plan, RunState, StageCount, advance
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.store.checkpoints import move_checkpoints
 from penstock.store.claim import claim, opening, ready_lanes, soonest
+from penstock.store.coverage import note_coverage
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.floors import Floors
 from penstock.store.ledger import Ledger
 from penstock.store.records import save_records
+from penstock.store.rejecting import add_rejects
 from penstock.store.store import Capacity, Kept, Turn
 
 WAKE_LIMIT = 1000
@@ -267,7 +269,9 @@ def add_effects(
     children: list[tuple[Owned, NewJob]] = []
     saves: list[tuple[int, int, Save]] = []
     marks: list[tuple[Owned, Mark]] = []
+    covered: list[tuple[Owned, Covered]] = []
     signals: list[tuple[object, ...]] = []
+    rejections: list[tuple[Owned, Rejection]] = []
     for end, job in accepted:
         effects = end.effects
         if not effects:
@@ -275,6 +279,7 @@ def add_effects(
         children.extend((job, child) for child in effects.children)
         saves.extend((job.source_id, job.run_id, save) for save in effects.saves)
         marks.extend((job, mark) for mark in effects.marks)
+        covered.extend((job, stretch) for stretch in effects.covered)
         signals.extend(
             (s.name, s.data.decode(), job.source_id, job.run_id) for s in effects.signals
         )
@@ -282,16 +287,19 @@ def add_effects(
             ledger.journal(
                 "job.noted", job.source_id, job.run_id, job.id, end.attempt, actor, note.text
             )
-        if effects.rejected:
-            ledger.count(job.run_id, "rejected", effects.rejected)
+        rejections.extend((job, each) for each in effects.rejections)
     if children:
         _add_children(db, ledger, children)
     if saves:
         save_records(db, ledger, saves)
     if marks:
         move_checkpoints(db, ledger, actor, marks)
+    if covered:
+        note_coverage(db, ledger, covered)
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
+    if rejections:
+        add_rejects(db, ledger, rejections)
 
 
 def _add_children(db: Database, ledger: Ledger, children: Sequence[tuple[Owned, NewJob]]) -> None:

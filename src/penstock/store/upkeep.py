@@ -22,8 +22,11 @@ class Upkeep:
             dropped += self._prune_jobs(now - keep.jobs_s, limit)
         for query, seconds in (
             ("drop_events", keep.events_s),
+            ("drop_old_checkpoint_moves", keep.events_s),
+            ("drop_run_cursors", keep.jobs_s),
             ("drop_versions", keep.versions_s),
             ("drop_snapshots", keep.snapshots_s),
+            ("drop_rejects", keep.rejects_s),
         ):
             if seconds is not None:
                 with self._db.writing():

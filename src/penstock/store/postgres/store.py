@@ -12,6 +12,7 @@ from penstock.errors import Refused
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.checkpoints import Checkpoints
+from penstock.store.coverage import Coverage
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
@@ -40,7 +41,16 @@ class NoReserve:
 
 
 class PostgresStore(
-    Lifecycle, Runs, Workers, Leading, Pacing, Reading, Upkeep, Streams, Checkpoints
+    Lifecycle,
+    Runs,
+    Workers,
+    Leading,
+    Pacing,
+    Reading,
+    Upkeep,
+    Streams,
+    Checkpoints,
+    Coverage,
 ):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
 

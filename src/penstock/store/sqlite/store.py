@@ -10,6 +10,7 @@ from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.checkpoints import Checkpoints
+from penstock.store.coverage import Coverage
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
@@ -26,7 +27,17 @@ from penstock.store.workers import Workers
 
 
 class SqliteStore(
-    Lifecycle, Runs, Workers, Leading, Pacing, Reading, Upkeep, FileUpkeep, Streams, Checkpoints
+    Lifecycle,
+    Runs,
+    Workers,
+    Leading,
+    Pacing,
+    Reading,
+    Upkeep,
+    FileUpkeep,
+    Streams,
+    Checkpoints,
+    Coverage,
 ):
     """Penstock in one file."""
 

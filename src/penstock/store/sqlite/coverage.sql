@@ -1,0 +1,18 @@
+-- name: cover
+INSERT INTO coverage (source_id, partition, start_at, end_at, run_id, at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now FROM json_each(:covered) WHERE true
+ON CONFLICT (source_id, partition, start_at, end_at) DO UPDATE SET run_id = excluded.run_id, at = excluded.at;
+
+-- name: covered
+-- What is ingested of a stretch of time, partition by partition, in order.
+SELECT json_group_array(json_array(c.partition, c.start_at, c.end_at, c.run_id)) FROM (
+  SELECT partition, start_at, end_at, run_id FROM coverage
+  WHERE source_id = :source_id AND partition IN (SELECT value FROM json_each(:partitions))
+    AND start_at < :end_at AND end_at > :start_at
+  ORDER BY partition, start_at
+) AS c;
+
+-- name: backlog
+-- How many jobs of a run are still to be done.
+SELECT coalesce(sum(queued + running + waiting + held), 0), coalesce(sum(succeeded + skipped + quarantined + cancelled), 0)
+FROM run_stage WHERE run_id = :run_id AND stage <> :planner;

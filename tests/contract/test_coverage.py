@@ -1,0 +1,78 @@
+"""What was ingested is written with the attempt that did it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.jobs.outcome import Covered, Effects
+from penstock.jobs.run import RunKind
+from tests.contract.scenes import World, done, pages
+
+DAY = 86_400.0
+
+
+def covering(world: World, *covered: Covered, kind: RunKind = RunKind.FULL) -> int:
+    run_id = world.start(key=f"run-{world.store.now()}-{kind}", kind=kind)
+    world.turn("w", done(world.one(), effects=Effects(covered=list(covered))))
+    world.clock.advance(1)
+    return run_id
+
+
+def test_what_an_attempt_ingested_is_covered_by_its_run(world: World) -> None:
+    run_id = covering(world, Covered("b", 0, DAY), Covered("a", DAY, 2 * DAY), Covered("a", 0, DAY))
+
+    found = world.store.covered(world.source(), ["a", "b"], 0, 10 * DAY)
+
+    assert [(c.partition, c.start_at, c.end_at) for c in found] == [
+        ("a", 0, DAY), ("a", DAY, 2 * DAY), ("b", 0, DAY),
+    ]  # fmt: skip
+    assert {c.run_id for c in found} == {run_id}
+    assert world.store.covered(world.source("other.org"), ["a"], 0, 10 * DAY) == []
+
+
+def test_only_what_touches_the_wanted_stretch_is_answered(world: World) -> None:
+    covering(
+        world, Covered("a", 0, DAY), Covered("a", DAY, 2 * DAY), Covered("a", 3 * DAY, 4 * DAY)
+    )
+
+    found = world.store.covered(world.source(), ["a"], DAY, 3 * DAY)
+
+    assert [c.start_at for c in found] == [DAY]
+
+
+def test_stretch_that_is_ingested_again_belongs_to_the_later_run(world: World) -> None:
+    covering(world, Covered("a", 0, DAY))
+    later = covering(world, Covered("a", 0, DAY), kind=RunKind.BACKFILL)
+
+    [row] = world.store.covered(world.source(), ["a"], 0, DAY)
+
+    assert row.run_id == later
+
+
+@pytest.mark.parametrize("kind_of_run", [RunKind.PROBE, RunKind.REPLAY])
+def test_run_that_ingests_nothing_covers_nothing(world: World, kind_of_run: RunKind) -> None:
+    covering(world, Covered("a", 0, DAY), kind=kind_of_run)
+
+    assert world.store.covered(world.source(), ["a"], 0, DAY) == []
+
+
+def test_late_attempt_covers_nothing(world: World) -> None:
+    world.start()
+    job = world.one()
+    world.store.bury("w", "gone")
+
+    world.turn("w", done(job, effects=Effects(covered=[Covered("a", 0, DAY)])))
+
+    assert world.store.covered(world.source(), ["a"], 0, DAY) == []
+
+
+def test_backlog_is_counted_without_the_job_that_plans(world: World) -> None:
+    run_id = world.start()
+    root = world.one()
+    assert world.store.backlog(run_id, "discover") == (0, 0)
+
+    world.turn("w", done(root, children=pages(3)))
+    page, *_ = world.claim()
+    world.turn("w", done(page))
+
+    assert world.store.backlog(run_id, "discover") == (2, 1)
