@@ -59,7 +59,7 @@ TABLES = (
         """key paused_at:real pause_reason cooldown_until:real cooldown_reason schedule next_run_at:real
         created_at:real level:real""",
     ),
-    _table("health", "source_id", "bad_runs good_probes degraded_at:real degraded_reason"),
+    _table("health", "source_id", "bad_runs bad_run_id good_probes degraded_at:real degraded_reason"),
     _table(
         "run",
         "id",
@@ -75,6 +75,7 @@ TABLES = (
         """unit priority cpu:real memory_mb:real queued running waiting held succeeded skipped quarantined
         cancelled""",
     ),
+    _table("probe", "run_id", "would_save rejected throttled slow"),
     _table(
         "job",
         "id",
@@ -104,6 +105,7 @@ TABLES = (
         "run_id collection key",
         "data score:real merge source_id snapshot_id base_version at:real",
     ),
+    _table("replay", "run_id", "state sealed added changed removed at:real"),
     _table(
         "record",
         "id",
@@ -141,7 +143,8 @@ TABLES = (
     _table(
         "breaker",
         "key",
-        "state since:real opens_at:real trips ramp buckets reason",
+        """state since:real opens_at:real opened_at:real counts_until:real trips ramp trying
+        trying_until:real buckets reason""",
     ),
     _table(
         "budget",

@@ -15,9 +15,19 @@ CREATE TABLE penstock.hold (
 CREATE TABLE penstock.health (
   source_id bigint PRIMARY KEY,
   bad_runs bigint NOT NULL DEFAULT 0,
+  bad_run_id bigint,
   good_probes bigint NOT NULL DEFAULT 0,
   degraded_at double precision,
   degraded_reason text NOT NULL DEFAULT ''
+);
+
+-- What a probe has seen so far; its verdict is made of it.
+CREATE TABLE penstock.probe (
+  run_id bigint PRIMARY KEY,
+  would_save bigint NOT NULL DEFAULT 0,
+  rejected bigint NOT NULL DEFAULT 0,
+  throttled bigint NOT NULL DEFAULT 0,
+  slow bigint NOT NULL DEFAULT 0
 );
 
 -- How many jobs at once the source bears at present; NULL is what the configuration allows.
@@ -125,6 +135,17 @@ CREATE TABLE penstock.staged (
 
 CREATE INDEX staged_snapshot ON penstock.staged (snapshot_id) WHERE snapshot_id IS NOT NULL;
 
+-- What became of what a replay has staged. `sealed` is how far it was looked for what is not there any more.
+CREATE TABLE penstock.replay (
+  run_id bigint PRIMARY KEY,
+  state text NOT NULL CHECK (state IN ('staged', 'committing', 'committed', 'dropped')),
+  sealed text NOT NULL DEFAULT '{}',
+  added bigint NOT NULL DEFAULT 0,
+  changed bigint NOT NULL DEFAULT 0,
+  removed bigint NOT NULL DEFAULT 0,
+  at double precision NOT NULL
+);
+
 -- A record that a replay or an undo took away keeps its row and its versions.
 ALTER TABLE penstock.record ADD COLUMN is_removed boolean NOT NULL DEFAULT false;
 ALTER TABLE penstock.record_version ADD COLUMN is_removed boolean NOT NULL DEFAULT false;
@@ -193,14 +214,19 @@ CREATE TABLE penstock.coverage (
   PRIMARY KEY (source_id, partition, start_at, end_at)
 );
 
--- A circuit breaker of a source or a host; `buckets` counts what went well and what failed, by time.
+-- A circuit breaker of a source or a host; `buckets` counts what went well and what failed, by time. It left closed at
+-- `opened_at`; `trying` requests to a host that is half-open are under way, until then at the latest.
 CREATE TABLE penstock.breaker (
   key text COLLATE "C" PRIMARY KEY,
   state text NOT NULL CHECK (state IN ('closed', 'open', 'half-open')),
   since double precision NOT NULL,
   opens_at double precision NOT NULL DEFAULT 0,
+  opened_at double precision NOT NULL DEFAULT 0,
+  counts_until double precision NOT NULL DEFAULT 0,
   trips bigint NOT NULL DEFAULT 0,
   ramp bigint NOT NULL DEFAULT 0,
+  trying bigint NOT NULL DEFAULT 0,
+  trying_until double precision NOT NULL DEFAULT 0,
   buckets text NOT NULL DEFAULT '[]',
   reason text NOT NULL DEFAULT ''
 );

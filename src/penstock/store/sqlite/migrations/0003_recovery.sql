@@ -13,9 +13,19 @@ CREATE TABLE hold (
 CREATE TABLE health (
   source_id INTEGER PRIMARY KEY,
   bad_runs INTEGER NOT NULL DEFAULT 0,
+  bad_run_id INTEGER,
   good_probes INTEGER NOT NULL DEFAULT 0,
   degraded_at REAL,
   degraded_reason TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+-- What a probe has seen so far; its verdict is made of it.
+CREATE TABLE probe (
+  run_id INTEGER PRIMARY KEY,
+  would_save INTEGER NOT NULL DEFAULT 0,
+  rejected INTEGER NOT NULL DEFAULT 0,
+  throttled INTEGER NOT NULL DEFAULT 0,
+  slow INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- How many jobs at once the source bears at present; NULL is what the configuration allows.
@@ -113,6 +123,17 @@ CREATE TABLE staged (
 
 CREATE INDEX staged_snapshot ON staged (snapshot_id) WHERE snapshot_id IS NOT NULL;
 
+-- What became of what a replay has staged. `sealed` is how far it was looked for what is not there any more.
+CREATE TABLE replay (
+  run_id INTEGER PRIMARY KEY,
+  state TEXT NOT NULL CHECK (state IN ('staged', 'committing', 'committed', 'dropped')),
+  sealed TEXT NOT NULL DEFAULT '{}',
+  added INTEGER NOT NULL DEFAULT 0,
+  changed INTEGER NOT NULL DEFAULT 0,
+  removed INTEGER NOT NULL DEFAULT 0,
+  at REAL NOT NULL
+) STRICT;
+
 -- A record that a replay or an undo took away keeps its row and its versions.
 ALTER TABLE record ADD COLUMN is_removed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE record_version ADD COLUMN is_removed INTEGER NOT NULL DEFAULT 0;
@@ -181,14 +202,19 @@ CREATE TABLE coverage (
   PRIMARY KEY (source_id, partition, start_at, end_at)
 ) STRICT, WITHOUT ROWID;
 
--- A circuit breaker of a source or a host; `buckets` counts what went well and what failed, by time.
+-- A circuit breaker of a source or a host; `buckets` counts what went well and what failed, by time. It left closed at
+-- `opened_at`; `trying` requests to a host that is half-open are under way, until then at the latest.
 CREATE TABLE breaker (
   key TEXT PRIMARY KEY,
   state TEXT NOT NULL CHECK (state IN ('closed', 'open', 'half-open')),
   since REAL NOT NULL,
   opens_at REAL NOT NULL DEFAULT 0,
+  opened_at REAL NOT NULL DEFAULT 0,
+  counts_until REAL NOT NULL DEFAULT 0,
   trips INTEGER NOT NULL DEFAULT 0,
   ramp INTEGER NOT NULL DEFAULT 0,
+  trying INTEGER NOT NULL DEFAULT 0,
+  trying_until REAL NOT NULL DEFAULT 0,
   buckets TEXT NOT NULL DEFAULT '[]',
   reason TEXT NOT NULL DEFAULT ''
 ) STRICT, WITHOUT ROWID;
