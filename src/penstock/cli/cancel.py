@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
-from penstock.cli.parser import Commands, add_command, add_reason, whole_number
+from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
+from penstock.cli.steering import tell_job, tell_run
 from penstock.cli.wording import count
 from penstock.errors import Refused, UsageError
 
@@ -31,6 +32,7 @@ def register(commands: Commands) -> None:
     )
     add_reason(parser)
     add_yes(parser)
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -59,7 +61,8 @@ def _cancel_run(project: Project, args: argparse.Namespace) -> None:
         swept += batch
         if batch and out.stderr.isatty():
             out.note(f"{swept:,} jobs cancelled")
-    out.line(f"run {row.id} of {row.source} is cancelled, with {still_open}")
+    said = f"run {row.id} of {row.source} is cancelled, with {still_open}"
+    tell_run(project, args, project.require_run(row.id), said, is_new=True)
 
 
 def _cancel_job(project: Project, args: argparse.Namespace) -> None:
@@ -67,4 +70,4 @@ def _cancel_job(project: Project, args: argparse.Namespace) -> None:
     confirm(args, f"Cancel job {row.id} of {row.source} ({row.stage} {row.key}, {row.state})?")
     if not project.cancel_job(row.id, reason=args.reason):
         raise Refused(f"job {row.id} is {project.require_job(row.id).state} already")
-    args.out.line(f"job {row.id} is cancelled")
+    tell_job(project, args, project.require_job(row.id), f"job {row.id} is cancelled", is_new=True)

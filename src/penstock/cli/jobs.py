@@ -110,6 +110,9 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
     if events:
         out.line()
         out.table(EVENT_COLUMNS, [event_line(event) for event in events])
+    if row.state == "held":
+        out.line()
+        out.line(f"let it go:      penstock unhold --job {row.id}")
     if row.state == "quarantined":
         out.line()
         out.line(f"send it back:   penstock retry --job {row.id}")

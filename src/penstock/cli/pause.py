@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from penstock.cli.parser import Commands, add_command, add_reason
+from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.store import RunRow
 
 PAUSE = """\
 Start nothing more of a source or of a run until it is resumed. What is running goes on to its end;
@@ -12,10 +18,13 @@ a paused source's schedule goes on too, and its runs wait."""
 PAUSE_EXAMPLES = """\
   penstock pause acme.com --reason "they are moving"
   penstock pause 12"""
-RESUME = "Let a paused source or run go on where it was."
+RESUME = """\
+Let a paused source or run go on where it was. --from-checkpoint takes up a run that ended partial, failed
+or cancelled: a new run of the same kind does what is left, and nothing that was done is done again."""
 RESUME_EXAMPLES = """\
   penstock resume acme.com
-  penstock resume 12 --reason "the disk has room again" """
+  penstock resume 12 --reason "the disk has room again"
+  penstock resume 12 --from-checkpoint"""
 
 
 def register(commands: Commands) -> None:
@@ -26,6 +35,12 @@ def register(commands: Commands) -> None:
     for parser in (pausing, resuming):
         parser.add_argument("target", metavar="SOURCE|RUN", help="a source, or a run's number")
         add_reason(parser)
+        add_json(parser)
+    resuming.add_argument(
+        "--from-checkpoint",
+        action="store_true",
+        help="what an ended run has left undone, as a new run",
+    )
 
 
 def pause(args: argparse.Namespace) -> int:
@@ -34,10 +49,9 @@ def pause(args: argparse.Namespace) -> int:
     with opened(args) as project:
         target = run_or_source(project, args.target)
         is_new = project.pause(target, reason=args.reason)
-    what = _named(target)
-    args.out.line(
-        f"{what} is paused; penstock resume {target}" if is_new else f"{what} was paused already"
-    )
+        what = _named(target)
+        said = f"{what} is paused; penstock resume {target}" if is_new else f"{what} was paused already"
+        _tell(project, args, target, "paused", said, is_new)
     return 0
 
 
@@ -46,10 +60,48 @@ def resume(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         target = run_or_source(project, args.target)
+        if args.from_checkpoint:
+            return _continue(project, args, target)
         is_new = project.resume(target, reason=args.reason)
-    what = _named(target)
-    args.out.line(f"{what} goes on" if is_new else f"{what} was not paused")
+        what = _named(target)
+        said = f"{what} goes on" if is_new else f"{what} was not paused"
+        _tell(project, args, target, "resumed", said, is_new)
     return 0
+
+
+def _continue(project: Project, args: argparse.Namespace, target: int | str) -> int:
+    from penstock.cli.steering import tell_run
+    from penstock.cli.wording import count
+
+    if not isinstance(target, int):
+        raise UsageError(
+            "--from-checkpoint takes up a run, not a source",
+            f"penstock runs --source {target} lists its runs",
+        )
+    row, is_new = project.continue_run(target, reason=args.reason)
+    if not is_new:
+        raise Refused(f"run {row.id} continues run {target} already; it is {row.state}", _next(row))
+    left = count(row.queued, "job")
+    said = f"run {row.id} of {row.source} does what run {target} has left: {left} queued"
+    tell_run(project, args, row, said, is_new=True)
+    return 0
+
+
+def _next(row: RunRow) -> str:
+    if row.state in ("partial", "failed", "cancelled"):
+        return f"penstock resume {row.id} --from-checkpoint"
+    return f"penstock resume {row.id}" if row.state == "paused" else f"penstock runs {row.id}"
+
+
+def _tell(
+    project: Project, args: argparse.Namespace, target: int | str, state: str, said: str, is_new: bool
+) -> None:
+    from penstock.cli.steering import tell_run, tell_source
+
+    if isinstance(target, int):
+        tell_run(project, args, project.require_run(target), said, is_new=is_new)
+    else:
+        tell_source(project, args, project.source(target).key, state, said, is_new=is_new)
 
 
 def _named(target: int | str) -> str:

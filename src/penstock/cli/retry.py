@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.parser import Commands, add_command, add_reason, whole_number
+from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
+from penstock.cli.steering import tell_job
 from penstock.cli.wording import count
 from penstock.errors import Refused, UsageError
 
@@ -30,6 +31,7 @@ def register(commands: Commands) -> None:
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
     )
     add_reason(parser)
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -40,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("retry what? RUN --failed or --job JOB", "penstock runs lists the runs")
     with opened(args) as project:
         told = _retry_job(project, args) if args.job_id is not None else _retry_run(project, args)
+        if args.json:
+            return 0
         args.out.line(told)
         if not project.store.overview().workers:
             args.out.line("nobody works now: penstock up --until-idle")
@@ -51,6 +55,10 @@ def _retry_run(project: Project, args: argparse.Namespace) -> str:
     if not queued:
         state = project.require_run(args.run_id).state
         raise Refused(f"run {args.run_id} is {state} and has nothing in quarantine")
+    if args.json:
+        row = project.require_run(args.run_id)
+        answer = {"run": row.id, "source": row.source, "kind": row.kind, "state": row.state}
+        args.out.json({**answer, "queued_again": queued, "reason": args.reason})
     return f"{count(queued, 'job')} of run {args.run_id} queued again"
 
 
@@ -60,4 +68,6 @@ def _retry_job(project: Project, args: argparse.Namespace) -> str:
         raise Refused(
             f"job {args.job_id} is {state}; only a quarantined or waiting job can be retried"
         )
+    if args.json:
+        tell_job(project, args, project.require_job(args.job_id), "", is_new=True)
     return f"job {args.job_id} is queued again"

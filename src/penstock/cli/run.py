@@ -39,6 +39,9 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--new", action="store_true", help="even if a run has not ended yet")
     parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
+    parser.add_argument(
+        "--draft", action="store_true", help="only make it; `penstock start` lets it begin"
+    )
     parser.add_argument("--json", action="store_true", help="an object per run, one to a line")
     add_reason(parser)
     parser.set_defaults(run=run)
@@ -53,10 +56,11 @@ def run(args: argparse.Namespace) -> int:
         # All is checked before anything is started: a wrong second source must not start the first.
         for key, row in unfinished.items():
             project.graph(project.source(key))
-            if not args.detach:
+            if not args.detach and not args.draft:
                 _refuse_paused(project, key, row)
+                _refuse_held(project, key)
         runs = [_begun(project, key, row, args) for key, row in unfinished.items()]
-        if args.detach:
+        if args.detach or args.draft:
             _tell_queued(project, runs, args)
             return exits.DONE
         return _work(project, [row.id for row in runs], args)
@@ -79,7 +83,7 @@ def _unfinished(project: Project, key: str, args: argparse.Namespace) -> RunRow 
     """The run to go on with: a second one beside it would do everything twice."""
     from penstock.cli.opening import source_key
 
-    if args.new:
+    if args.new or args.draft:
         return None
     active = project.store.runs(source_key(project, key), active_only=True)
     return next((row for row in active if row.kind == args.kind), None)
@@ -94,9 +98,20 @@ def _refuse_paused(project: Project, key: str, row: RunRow | None) -> None:
         raise Refused(f"{key} is paused{why}", f"penstock resume {key}")
 
 
+def _refuse_held(project: Project, key: str) -> None:
+    held = next((row for row in project.store.holds() if row.scope in ("", key)), None)
+    if held is not None:
+        what = held.scope or "everything"
+        why = f": {held.reason}" if held.reason else ""
+        raise Refused(
+            f"{what} is held by {held.actor}{why}",
+            f"{' '.join(('penstock unhold', held.scope)).strip()}; --detach queues it for later",
+        )
+
+
 def _begun(project: Project, key: str, row: RunRow | None, args: argparse.Namespace) -> RunRow:
     if row is None:
-        return project.start_run(key, args.kind, reason=args.reason)
+        return project.start_run(key, args.kind, reason=args.reason, is_draft=args.draft)
     args.out.note(f"run {row.id} of {key} has not ended yet; going on with it (--new: another)")
     return row
 
@@ -171,6 +186,7 @@ def _tell_queued(project: Project, runs: list[RunRow], args: argparse.Namespace)
         if args.json:
             out.json(dataclasses.asdict(report(row, project.store.now())))
         else:
-            out.line(f"run {row.id} of {row.source} is {row.state}")
-    if not args.json and not project.store.overview().workers:
+            begin = f"; penstock start {row.id}" if row.state == "draft" else ""
+            out.line(f"run {row.id} of {row.source} is {row.state}{begin}")
+    if not args.json and not args.draft and not project.store.overview().workers:
         out.note("nobody works now: penstock up --until-idle")

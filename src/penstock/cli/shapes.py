@@ -9,6 +9,7 @@ import msgspec
 from penstock.cli.wording import iso
 from penstock.store.store import (
     EventRow,
+    HoldRow,
     JobRow,
     LeaderRow,
     RecordRow,
@@ -54,6 +55,11 @@ def source_shape(row: SourceRow) -> dict[str, Any]:
     shape = shaped(row, key="source", last_run_id="last_run")
     del shape["id"]
     return shape
+
+
+def hold_shape(row: HoldRow) -> dict[str, Any]:
+    """A hold of the whole project has no source."""
+    return {**shaped(row, scope="source"), "source": row.scope or None}
 
 
 def run_shape(row: RunRow, now: float) -> dict[str, Any]:

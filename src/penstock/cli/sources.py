@@ -10,7 +10,7 @@ from penstock.cli.wording import duration, local_time
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import SourceRow
+    from penstock.store.store import HoldRow, SourceRow
 
 DESCRIPTION = """\
 Every source of penstock.yaml, and every former one that left its history. Imports and checks the
@@ -37,28 +37,29 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args, is_validated=True) as project:
         _ = project.source_ids
-        rows = project.store.sources()
+        rows, holds = project.store.sources(), project.store.holds()
         if args.json:
-            args.out.json_list(_shape(row, project) for row in rows)
+            args.out.json_list(_shape(row, project, holds) for row in rows)
         elif rows:
-            args.out.table(COLUMNS, [_row(row, project) for row in rows])
+            args.out.table(COLUMNS, [_row(row, project, holds) for row in rows])
         else:
             args.out.line(f"{project.settings.file} has no sources yet")
     return 0
 
 
-def _shape(row: SourceRow, project: Project) -> dict[str, Any]:
-    from penstock.cli.shapes import source_shape
+def _shape(row: SourceRow, project: Project, holds: list[HoldRow]) -> dict[str, Any]:
+    from penstock.cli.shapes import hold_shape, source_shape
 
     configured = project.settings.sources.get(row.key)
     return {
         **source_shape(row),
         "pipeline": configured.pipeline if configured else None,
         "schedule": _schedule(row, project),
+        "held": [hold_shape(each) for each in holds if each.scope in ("", row.key)],
     }
 
 
-def _row(row: SourceRow, project: Project) -> tuple[object, ...]:
+def _row(row: SourceRow, project: Project, holds: list[HoldRow]) -> tuple[object, ...]:
     configured = project.settings.sources.get(row.key)
     return (
         row.key,
@@ -68,7 +69,7 @@ def _row(row: SourceRow, project: Project) -> tuple[object, ...]:
         row.last_run_id or "",
         row.last_state or "",
         *(row.queued, row.running, row.waiting, row.quarantined),
-        _why_not_now(row, project),
+        _why_not_now(row, project, holds),
     )
 
 
@@ -79,10 +80,15 @@ def _schedule(row: SourceRow, project: Project) -> str:
     return schedule_from(configured.schedule).words() if configured else ""
 
 
-def _why_not_now(row: SourceRow, project: Project) -> str:
+def _why_not_now(row: SourceRow, project: Project, holds: list[HoldRow]) -> str:
+    from penstock.cli.status import held_words
+
     now = project.store.now()
     if row.key not in project.settings.sources:
         return f"not in {project.settings.file.name} any more"
+    held = next((each for each in holds if each.scope in ("", row.key)), None)
+    if held is not None:
+        return held_words(held)
     if row.paused_at is not None:
         return f"paused: {row.pause_reason}" if row.pause_reason else "paused"
     if row.cooldown_until > now:

@@ -13,7 +13,7 @@ from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import LeaderRow, Overview, RunRow, SourceRow, WorkerRow
+    from penstock.store.store import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
 
 SHOWN = 20
 DESCRIPTION = """\
@@ -56,6 +56,7 @@ class Seen:
     runs: list[RunRow]
     sources: list[SourceRow]
     closed_hosts: dict[str, float]
+    holds: list[HoldRow]
 
     @classmethod
     def of(cls, project: Project) -> Seen:
@@ -70,10 +71,12 @@ class Seen:
             runs=store.runs(active_only=True, limit=SHOWN),
             sources=store.sources(),
             closed_hosts=store.closed_hosts(),
+            holds=store.holds(),
         )
 
     def as_json(self) -> dict[str, Any]:
         from penstock.cli.shapes import (
+            hold_shape,
             leader_shape,
             run_shape,
             shaped,
@@ -92,6 +95,7 @@ class Seen:
             "runs": [run_shape(each, self.now) for each in self.runs],
             "sources": [source_shape(each) for each in self.sources],
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
+            "holds": [hold_shape(each) for each in self.holds],
         }
 
     def tell(self, out: Output) -> None:
@@ -132,6 +136,10 @@ class Seen:
 
     def _waits(self) -> list[tuple[str, str]]:
         told = [
+            (each.scope or "everything", f"{held_words(each)}; penstock unhold {each.scope}".rstrip())
+            for each in self.holds
+        ]
+        told += [
             (each.key, f"paused since {local_time(each.paused_at)}{_why(each.pause_reason)}")
             for each in self.sources
             if each.paused_at is not None
@@ -189,6 +197,11 @@ def _tell_runs(seen: Seen, out: Output) -> None:
     )
     if seen.overview.active_runs > len(seen.runs):
         out.line(f"and {seen.overview.active_runs - len(seen.runs)} more: penstock runs --active")
+
+
+def held_words(hold: HoldRow) -> str:
+    """Since when, by whom and why."""
+    return f"held since {local_time(hold.at)} by {hold.actor}{_why(hold.reason)}"
 
 
 def _why(reason: str) -> str:
