@@ -2,7 +2,7 @@
 
 Requests are spread evenly over time, whoever sends them: each is given a place of its own, one interval
 after the one before it. Idle time is not saved up. What else may hold a single request back (a budget, a
-breaker) answers the same want with the same verdict.
+host's limits, a breaker) answers the same want with the same verdict: see `gates/admission.py`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.gates.terms import NO_TERMS, Terms
+
 # Who would wait longer for a place is given none, and told when to ask again.
 LONGEST_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A request that is about to go out: whose rate it counts against, that rate, where to and for whom."""
+    """A request that is about to go out: whose rate it counts against, that rate, where to and for whom.
+
+    It brings no more than `max_bytes`, in no longer than `timeout_s`. The door fills in its `terms`.
+    """
 
     key: str
     rate_per_s: float | None
     host: str = ""
     run_id: int = 0
+    max_bytes: int = 0
+    timeout_s: float = 0.0
+    terms: Terms = NO_TERMS
+
+    @property
+    def rates(self) -> list[tuple[str, float]]:
+        """What it needs a place in, each with its rate: the source's own, and the host's for all."""
+        found = [(self.key, self.rate_per_s)] if self.rate_per_s else []
+        host = self.terms.host
+        if host is not None and host.rate_per_s:
+            found.append((host.key, host.rate_per_s))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,7 @@ class Verdict:
 
     wait_s: float
     gate: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +89,21 @@ def give_places(wants: Sequence[Want], next_at: Mapping[str, float], now: float)
     A next place that can't have been given by this clock at this rate is brought back to the last one
     that can: a clock that was set back, or a rate that was raised, costs seconds and not hours.
     """
-    verdicts: list[Verdict] = []
     free_at = dict(next_at)
-    for want in wants:
-        if not want.rate_per_s:
-            verdicts.append(Verdict(0.0))
-            continue
-        interval_s = 1.0 / want.rate_per_s
-        last_at = now + LONGEST_WAIT_S + interval_s
-        at = min(max(now, free_at.get(want.key, now)), last_at)
-        is_given = at - now <= LONGEST_WAIT_S
-        verdicts.append(Verdict(at - now, "" if is_given else "rate"))
-        free_at[want.key] = at + interval_s if is_given else at
+    verdicts = [give_place(want, free_at, now) for want in wants]
     changed = {key: at for key, at in free_at.items() if next_at.get(key) != at}
     return Places(verdicts, changed)
+
+
+def give_place(want: Want, free_at: dict[str, float], now: float) -> Verdict:
+    """Give a request a place in everything that it needs one in, the same one in all; or in nothing."""
+    at = now
+    for key, rate_per_s in want.rates:
+        last_at = now + LONGEST_WAIT_S + 1.0 / rate_per_s
+        free_at[key] = min(max(now, free_at.get(key, now)), last_at)
+        at = max(at, free_at[key])
+    if at - now > LONGEST_WAIT_S:
+        return Verdict(at - now, "rate")
+    for key, rate_per_s in want.rates:
+        free_at[key] = at + 1.0 / rate_per_s
+    return Verdict(at - now)

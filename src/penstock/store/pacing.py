@@ -1,11 +1,18 @@
-"""Pacing: when requests may go out, and where to none may, for all workers of all hosts."""
+"""Pacing: what is bounded for all workers together, given out in order, whoever asks.
+
+Places in time, places at hosts and shares of budgets. The store's clock is the only one that counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.gates.rates import Verdict, Want, give_places
+from penstock.gates.admission import NO_REPORT, Book, Report, admit, reservations
+from penstock.gates.budget import Bound
+from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.store.budgets import Accounts, add_accounts, lock_accounts
 from penstock.store.database import Database, to_json
+from penstock.store.ledger import Ledger
 
 
 class Pacing:
@@ -13,17 +20,20 @@ class Pacing:
 
     _db: Database
 
-    def reserve_places(self, wants: Sequence[Want]) -> list[Verdict]:
+    def reserve_places(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
         """Take a place for each of these requests, as far as there is one soon: one verdict for each.
 
         The places are by the store's clock and the answers are spans, counted from when they arrive:
-        who learns of its place late is late, and nobody is ever early.
+        who learns of its place late is late, and nobody is ever early. The report sets what the worker
+        holds, and adds what it has used.
         """
-        keys = to_json(sorted({want.key for want in wants}))
-        while (verdicts := reserve(self._db, wants, keys)) is None:
+        keys = to_json(sorted({key for want in wants for key in _pace_keys(want)}))
+        bounds = {bound.key: bound for bound in _bounds(wants, report)}
+        while (verdicts := reserve(self._db, wants, report, keys, list(bounds.values()))) is None:
             # In a transaction of its own: new rows among locked ones could make two hosts wait in a circle.
-            with self._db.writing():
+            with self._db.writing() as now:
                 self._db.do("add_paces", keys=keys)
+                add_accounts(self._db, bounds.values(), now)
         return verdicts
 
     def close_hosts(self, closings: Mapping[str, float]) -> None:
@@ -34,15 +44,69 @@ class Pacing:
                 self._db.do("close_host", host=host, until=now + for_s, reason=reason)
 
 
-def reserve(db: Database, wants: Sequence[Want], keys: str) -> list[Verdict] | None:
+def reserve(
+    db: Database, wants: Sequence[Want], report: Report, keys: str, bounds: Sequence[Bound]
+) -> list[Verdict] | None:
     """Give places under the locks of their keys; None when a key is new and there is nothing to lock."""
-    with db.writing():
+    with db.writing() as now:
+        if report.worker and db.value("is_registered", id=report.worker) is None:
+            # What it held was counted as used when it was buried, and what it takes now nobody would free.
+            return [Verdict(LONGEST_WAIT_S, "store") for _ in wants]
+        ledger = Ledger(db, now)
         next_at: dict[str, float] = db.json("lock_paces", keys=keys)
-        if any(want.key not in next_at for want in wants):
+        if any(key not in next_at for want in wants for key in _pace_keys(want)):
+            return None
+        accounts = lock_accounts(db, ledger, bounds)
+        if accounts is None:
             return None
         # Read when nobody else can reserve: a time from before the wait for the locks has been lived
         # through by others already, and would be given to two.
-        places = give_places(wants, next_at, db.now())
-        if places.next_at:
-            db.do("set_paces", paces=to_json(sorted(places.next_at.items())))
-    return places.verdicts
+        ledger.now = now = db.now()
+        accounts.begin_anew(now)
+        accounts.spend(report.spent)
+        book = _open_book(db, wants, report, dict(next_at), accounts)
+        verdicts = admit(wants, book, now)
+        _write(db, report, book, next_at)
+        accounts.write()
+        ledger.write()
+    return verdicts
+
+
+def _open_book(
+    db: Database,
+    wants: Sequence[Want],
+    report: Report,
+    next_at: dict[str, float],
+    accounts: Accounts,
+) -> Book:
+    held = dict(report.held)
+    wanted = sorted({key for want in wants for key in reservations(want)})
+    if wanted:
+        others = db.json("held_by_others", keys=to_json(wanted), worker=report.worker)
+        for key, amount in others.items():
+            held[key] = held.get(key, 0.0) + amount
+    for account in accounts.all.values():
+        account.held = held.get(account.bound.holding, 0.0)
+    return Book(next_at, accounts.all, held)
+
+
+def _write(db: Database, report: Report, book: Book, next_at: Mapping[str, float]) -> None:
+    changed = {key: at for key, at in book.next_at.items() if next_at.get(key) != at}
+    if changed:
+        db.do("set_paces", paces=to_json(sorted(changed.items())))
+    holdings = dict(report.held)
+    for key, amount in book.given.items():
+        holdings[key] = holdings.get(key, 0.0) + amount
+    if holdings and report.worker:
+        db.do("set_holdings", worker=report.worker, holdings=to_json(sorted(holdings.items())))
+
+
+def _pace_keys(want: Want) -> list[str]:
+    """The rows that are locked for it. A host's limits have one even without a rate: it is their lock."""
+    keys = [want.key] if want.rate_per_s or not want.terms else []
+    return [*keys, want.terms.host.key] if want.terms.host is not None else keys
+
+
+def _bounds(wants: Sequence[Want], report: Report) -> list[Bound]:
+    spent = [bound for bound, _ in report.spent]
+    return [*spent, *(bound for want in wants for bound in want.terms.bounds)]

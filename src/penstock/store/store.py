@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
+from penstock.gates.admission import NO_REPORT, Report
+from penstock.gates.budget import Account, Bound
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Verdict, Want
 from penstock.jobs.job import Claimed, JobState, NewJob
@@ -23,6 +25,8 @@ from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, R
 if TYPE_CHECKING:
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
+    from penstock.store.health import HealthRow
+    from penstock.store.pages import PageRow
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.
 Admits = Literal["all", "sound", "suspect"]
@@ -235,6 +239,27 @@ class WorkerRow(msgspec.Struct, frozen=True):
     admits: Admits = "all"
 
 
+class BudgetRow(msgspec.Struct, frozen=True):
+    """A budget in its present period; `held` is what requests under way have reserved of it."""
+
+    scope: str
+    measure: str
+    period: str
+    period_at: float
+    resets_at: float | None
+    used: float
+    bound: float
+    warned: int
+    held: float = 0.0
+
+    @property
+    def account(self) -> Account:
+        bound = Bound(self.scope, self.measure, self.period, self.bound)
+        account = Account(bound, self.period_at, self.resets_at, self.used, self.warned)
+        account.held = self.held
+        return account
+
+
 class LeaderRow(msgspec.Struct, frozen=True):
     """Who acts for all hosts in one matter, in which term, and until when by the store's clock."""
 
@@ -331,7 +356,17 @@ class Store(Protocol):
 
     def has_changed(self) -> bool: ...
 
-    def reserve_places(self, wants: Sequence[Want]) -> list[Verdict]: ...
+    def reserve_places(
+        self, wants: Sequence[Want], report: Report = NO_REPORT
+    ) -> list[Verdict]: ...
+
+    # Budgets.
+
+    def budgets(self, run_id: int | None = None) -> list[BudgetRow]: ...
+
+    def exhausted_budgets(self) -> dict[str, str]: ...
+
+    def renew_budgets(self, bounds: Sequence[Bound], limit: int = 1000) -> int: ...
 
     def close_hosts(self, closings: Mapping[str, float]) -> None: ...
 
@@ -496,9 +531,15 @@ class Store(Protocol):
 
     def last_snapshot(self, url: str) -> SnapshotRow | None: ...
 
+    def page(self, source_id: int, url: str) -> PageRow | None: ...
+
     def places(self, hashes: Sequence[str]) -> dict[str, tuple[str, int, int]]: ...
 
     def closed_hosts(self) -> dict[str, float]: ...
+
+    def health(self, source_id: int) -> HealthRow: ...
+
+    def recover_source(self, source_id: int, actor: str, reason: str) -> bool: ...
 
     # Checkpoints.
 

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.errors import Refused
 from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
+from penstock.store.budgets import forfeit
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.store import Admits, WorkerRow
@@ -94,6 +95,7 @@ class Workers:
         self, jobs: Sequence[Any], kind: str, worker: str, now: float, reason: str
     ) -> list[int]:
         ledger = Ledger(self._db, now)
+        forfeit(self._db, ledger, worker)
         ledger.journal(kind, actor=worker, detail=reason)
         poison = []
         for job_id, run_id, source_id, stage, attempt, state in jobs:

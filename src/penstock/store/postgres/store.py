@@ -13,9 +13,12 @@ from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
+from penstock.store.health import Health
+from penstock.store.budgets import Budgets
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
+from penstock.store.pages import Pages
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.reading import Reading
@@ -46,10 +49,13 @@ class PostgresStore(
     Workers,
     Leading,
     Pacing,
+    Budgets,
     Reading,
     Upkeep,
     Streams,
     Checkpoints,
+    Pages,
+    Health,
     Coverage,
 ):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""

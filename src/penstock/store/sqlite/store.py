@@ -11,9 +11,12 @@ from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
+from penstock.store.health import Health
+from penstock.store.budgets import Budgets
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
+from penstock.store.pages import Pages
 from penstock.store.reading import Reading
 from penstock.store.runs import Runs
 from penstock.store.sqlite.backup import FileUpkeep
@@ -32,11 +35,14 @@ class SqliteStore(
     Workers,
     Leading,
     Pacing,
+    Budgets,
     Reading,
     Upkeep,
     FileUpkeep,
     Streams,
     Checkpoints,
+    Pages,
+    Health,
     Coverage,
 ):
     """Penstock in one file."""

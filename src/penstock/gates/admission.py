@@ -1,0 +1,136 @@
+"""Admission: may a request go out now, by everything that is bounded for all workers together?
+
+All that a request needs is taken together or not at all: places in time, a place at its host, and its
+share of every budget that it counts against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from penstock.gates.budget import COUNTED, Account, Bound, words
+from penstock.gates.rates import Verdict, Want, give_place
+
+# Who waits for what another request has reserved asks again after this long, and at once when one ends.
+TURN_S = 0.25
+# Gates that open as soon as requests that are under way have ended: worth waiting for.
+IN_LINE = frozenset({"turn", "slots"})
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a worker says of itself when it asks: all that it holds just now, and what it has used since.
+
+    All of it and not only what has changed: an answer that was lost on its way leaves nothing behind.
+    """
+
+    worker: str = ""
+    held: Mapping[str, float] = field(default_factory=dict)
+    spent: Sequence[tuple[Bound, float]] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.held or self.spent)
+
+
+NO_REPORT = Report()
+
+
+@dataclass(slots=True)
+class Book:
+    """What is free, used and reserved at one moment, by all workers; `given` is what is reserved now."""
+
+    next_at: dict[str, float]
+    accounts: dict[tuple[str, str, str], Account] = field(default_factory=dict)
+    held: dict[str, float] = field(default_factory=dict)
+    given: dict[str, float] = field(default_factory=dict)
+
+    def reserve(self, key: str, amount: float) -> None:
+        self.held[key] = self.held.get(key, 0.0) + amount
+        self.given[key] = self.given.get(key, 0.0) + amount
+
+
+def admit(wants: Sequence[Want], book: Book, now: float) -> list[Verdict]:
+    """One verdict for each request, first come, first served; the book is brought up to date."""
+    return [_admit(want, book, now) for want in wants]
+
+
+def _admit(want: Want, book: Book, now: float) -> Verdict:
+    for gate in (_at_host, _within_budget):
+        closed = gate(want, book, now)
+        if closed is not None:
+            return closed
+    verdict = give_place(want, book.next_at, now)
+    if verdict.gate:
+        return verdict
+    for key, amount in reservations(want).items():
+        book.reserve(key, amount)
+    for bound in want.terms.bounds:
+        account = book.accounts[bound.key]
+        if bound.measure in COUNTED:
+            account.used += takes(want, bound)
+        else:
+            account.held += takes(want, bound)
+    return verdict
+
+
+def _at_host(want: Want, book: Book, now: float) -> Verdict | None:
+    limit = want.terms.host
+    if limit is None or limit.concurrency is None:
+        return None
+    if book.held.get(limit.key, 0.0) < limit.concurrency:
+        return None
+    return Verdict(TURN_S, "slots", f"{limit.host} has {limit.concurrency} requests already")
+
+
+def _within_budget(want: Want, book: Book, now: float) -> Verdict | None:
+    waits: Verdict | None = None
+    for bound in want.terms.bounds:
+        account = book.accounts[bound.key]
+        gate = account.verdict(takes(want, bound))
+        if gate == "budget":
+            account.has_refused = True
+            return Verdict(_opens_in(account, now), gate, used_up(account))
+        if gate:
+            waits = Verdict(TURN_S, gate, f"what is left of {words(bound)} is reserved by others")
+    return waits
+
+
+def _opens_in(account: Account, now: float) -> float:
+    return 0.0 if account.resets_at is None else max(0.0, account.resets_at - now)
+
+
+def used_up(account: Account) -> str:
+    """Why nothing more goes out, in words."""
+    return f"the budget of {words(account.bound)} is used up"
+
+
+def takes(want: Want, bound: Bound) -> float:
+    """What a request takes of a budget: exactly, or at the most where only its end will tell."""
+    match bound.measure:
+        case "requests":
+            return 1.0
+        case "money":
+            return want.terms.cost
+        case "bytes":
+            return float(want.max_bytes)
+    return want.timeout_s
+
+
+def reservations(want: Want) -> dict[str, float]:
+    """What a worker holds for a request until it is over, by the name of the holding."""
+    found = {
+        bound.holding: takes(want, bound)
+        for bound in want.terms.bounds
+        if bound.measure not in COUNTED
+    }
+    limit = want.terms.host
+    if limit is not None and limit.concurrency is not None:
+        found[limit.key] = 1.0
+    return found
+
+
+def spendings(want: Want, seconds: float, received: float) -> list[tuple[Bound, float]]:
+    """What a request has used of the budgets that are counted when it is over."""
+    amounts = {"bytes": received, "seconds": seconds}
+    return [(b, amounts[b.measure]) for b in want.terms.bounds if b.measure in amounts]

@@ -1,0 +1,91 @@
+"""Terms: what the configuration asks of a request, beyond its source's own rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.gates.budget import Bound
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimit:
+    """What all sources together may do to a host: requests at once, and requests in time."""
+
+    host: str
+    concurrency: int | None = None
+    rate_per_s: float | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of its places in time, and of what workers hold of it."""
+        return f"host:{self.host}"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What one request counts against; `cost` is the money that it takes."""
+
+    bounds: tuple[Bound, ...] = ()
+    cost: float = 0.0
+    host: HostLimit | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.bounds or self.host)
+
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTerms:
+    """A source's bounds; those of each run have no scope yet."""
+
+    bounds: tuple[Bound, ...] = ()
+    of_each_run: tuple[Bound, ...] = ()
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The terms of every source and host of a project. `others` is for requests of no source."""
+
+    sources: Mapping[str, SourceTerms] = field(default_factory=dict)
+    others: SourceTerms = SourceTerms()
+    hosts: Mapping[str, HostLimit] = field(default_factory=dict)
+
+    @property
+    def has_budgets(self) -> bool:
+        every = (*self.sources.values(), self.others)
+        return any(terms.bounds or terms.of_each_run for terms in every)
+
+    def bounds(self, source: str, run_id: int = 0) -> tuple[Bound, ...]:
+        """Every budget that work for this source and run counts against."""
+        terms = self.sources.get(source, self.others)
+        if not run_id or not terms.of_each_run:
+            return terms.bounds
+        scope = f"run:{run_id}"
+        return terms.bounds + tuple(_scoped(bound, scope) for bound in terms.of_each_run)
+
+    def terms(self, source: str, host: str, run_id: int = 0) -> Terms:
+        """What a request for this source to this host must keep."""
+        bounds = self.bounds(source, run_id)
+        limit = self.hosts.get(host)
+        if not bounds and limit is None:
+            return NO_TERMS
+        return Terms(bounds, self.cost(source), limit)
+
+    def cost(self, source: str) -> float:
+        return self.sources.get(source, self.others).cost
+
+    def lasting(self) -> list[Bound]:
+        """Every budget that begins anew by itself."""
+        found = {b.key: b for terms in (*self.sources.values(), self.others) for b in terms.bounds}
+        return list(found.values())
+
+
+NO_RULES = Rules()
+
+
+def _scoped(bound: Bound, scope: str) -> Bound:
+    return Bound(scope, bound.measure, bound.period, bound.amount, bound.timezone)
