@@ -23,7 +23,7 @@ from penstock.errors import Refused, StoreError
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Want
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.outcome import Effects, Flush, Mark, Note, Raised, Save, Settlement
+from penstock.jobs.outcome import Effects, Flush, Mark, Note, Raised, Rejection, Save, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.store import Capacity, JobFilter, Keep, Kept
@@ -221,7 +221,7 @@ class Client:
         signal = uuid.UUID(int=self.rng.getrandbits(128)).hex
         marks = [Mark(f"part{self.rng.randrange(3)}", b'"here"')]
         raised = [Raised("gap", msgspec.json.encode(signal))]
-        return Effects(children, saves, marks, raised, [Note("noted")], rejected=1)
+        return Effects(children, saves, marks, raised, [Note("noted")], [Rejection("rejected", "no")])
 
     def _children(self, stage: str) -> list[NewJob]:
         below = NEXT.get(stage)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.jobs.job import KEY_LENGTH, NewJob, bounded_key, canonical_key
-from penstock.jobs.outcome import Effects, Mark, Note, Raised, Reject, Save, Skip, Snooze
+from penstock.jobs.outcome import Effects, Mark, Note, Raised, Reject, Rejection, Save, Skip, Snooze
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -140,13 +140,14 @@ def test_long_keys_that_begin_alike_stay_apart() -> None:
 def test_effects_are_handed_over_once() -> None:
     effects = Effects(
         [NewJob("s", "k", b"1")], [Save("c", "k", b"1", None, "keep")], [Mark("p", b"1")],
-        [Raised("x", b"1")], [Note("n")], rejected=2,
+        [Raised("x", b"1")], [Note("n")], [Rejection("c", "r")], is_dropped=True,
     )  # fmt: skip
 
     taken = effects.take()
 
     assert (len(taken.children), len(taken.saves), len(taken.marks)) == (1, 1, 1)
-    assert (len(taken.signals), len(taken.notes), taken.rejected) == (1, 1, 2)
+    assert (len(taken.signals), len(taken.notes), len(taken.rejections)) == (1, 1, 1)
+    assert taken.is_dropped
     assert taken
     assert not effects
     effects.notes.append(Note("later"))
@@ -161,7 +162,9 @@ def test_effects_are_handed_over_once() -> None:
         Effects(marks=[Mark("p", b"1")]),
         Effects(signals=[Raised("x", b"1")]),
         Effects(notes=[Note("n")]),
-        Effects(rejected=1),
+        Effects(rejections=[Rejection("c", "r")]),
+        Effects(is_dropped=True),
+        Effects(saved_before=1),
     ],
 )
 def test_effects_of_any_kind_count_as_something(effects: Effects) -> None:

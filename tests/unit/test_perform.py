@@ -21,6 +21,7 @@ from penstock.jobs.outcome import (
     Note,
     Outcome,
     Reject,
+    Rejection,
     Skip,
     Skipped,
     Snooze,
@@ -47,7 +48,7 @@ def raising(error: BaseException, unit: str = "page") -> Pipeline:
     ("error", "outcome"),
     [
         (Skip("sold out"), Skipped("sold out")),
-        (Reject("no price"), Skipped("no price", is_rejection=True)),
+        (Reject("no price"), Skipped("no price", is_rejection=True, code="rejected")),
         (Snooze(60, "later"), Snoozed(60, "later")),
         (Disallowed("robots.txt disallows it", "https://a.com/x"),
          Skipped("robots.txt disallows it: https://a.com/x")),
@@ -206,15 +207,15 @@ def candidate(function: Callable[..., Any]) -> Pipeline:
     return pipeline
 
 
-def test_a_candidate_that_reaches_no_leaf_counts_as_rejected() -> None:
-    assert attempt(candidate(lambda item: None), "judge", {}) == Succeeded(Effects(rejected=1))
+def test_a_candidate_that_reaches_no_leaf_was_dropped() -> None:
+    assert attempt(candidate(lambda item: None), "judge", {}) == Succeeded(Effects(is_dropped=True))
     assert attempt(candidate(lambda item: item), "judge", {}) == Succeeded(Effects())
 
 
-def test_a_candidate_that_left_something_behind_is_not_rejected() -> None:
+def test_a_candidate_that_left_something_behind_was_not_dropped() -> None:
     outcome = attempt(candidate(lambda item, ctx: ctx.note("kept")), "judge", {})
     assert isinstance(outcome, Succeeded)
-    assert outcome.effects.rejected == 0
+    assert not outcome.effects.is_dropped
 
 
 def test_rejecting_one_of_many_outputs_keeps_the_others() -> None:
@@ -233,7 +234,7 @@ def test_rejecting_one_of_many_outputs_keeps_the_others() -> None:
     outcome = attempt(pipeline, "split", {"prices": [1, -1, 2]})
     assert isinstance(outcome, Succeeded)
     assert [save.key for save in outcome.effects.saves] == ["1", "2"]
-    assert outcome.effects.rejected == 1
+    assert outcome.effects.rejections == [Rejection("rejected", "no price")]
 
 
 def test_an_only_output_that_is_rejected_rejects_the_job() -> None:
@@ -250,7 +251,8 @@ def test_an_only_output_that_is_rejected_rejects_the_job() -> None:
     @pipeline.step(after="judge", unit="candidate")
     def persist(product: Any) -> None: ...
 
-    assert attempt(pipeline, "normalize", {}) == Skipped("no price", is_rejection=True)
+    expected = Effects(rejections=[Rejection("rejected", "no price")])
+    assert attempt(pipeline, "normalize", {}) == Succeeded(expected)
 
 
 def test_a_page_that_fails_half_way_leaves_nothing_behind() -> None:

@@ -13,7 +13,7 @@ from penstock.jobs.outcome import (
     Cancelled,
     Effects,
     Failed,
-    Note,
+    Rejection,
     Skipped,
     Snoozed,
     Succeeded,
@@ -167,10 +167,9 @@ def test_rejection_is_work_done_and_counted_and_a_skip_is_neither() -> None:
     rejected = settle(a_claim(), Skipped("too cheap", is_rejection=True), FAST, rng())
 
     assert (skipped.state, skipped.reason) == (JobState.SKIPPED, "robots")
-    assert (rejected.state, rejected.effects.notes) == (
-        JobState.SUCCEEDED, [Note("rejected: too cheap")],
-    )  # fmt: skip
-    assert (skipped.effects.rejected, rejected.effects.rejected) == (0, 1)
+    assert rejected.state is JobState.SUCCEEDED
+    assert rejected.effects.rejections == [Rejection("rejected", "too cheap")]
+    assert not skipped.effects
 
 
 def test_same_seed_gives_the_same_waits() -> None:

@@ -22,7 +22,11 @@ class Upkeep:
     ) -> None:
         self._store = store
         self._keep = Keep(
-            retention.jobs_s, retention.events_s, retention.versions_s, retention.snapshots_s
+            retention.jobs_s,
+            retention.events_s,
+            retention.versions_s,
+            retention.snapshots_s,
+            rejects_s=retention.rejects_s,
         )
         self._sweep = sweep
         self._clock = clock

@@ -16,7 +16,6 @@ from penstock.jobs.outcome import (
     Cancelled,
     Effects,
     Failed,
-    Note,
     Outcome,
     Rejection,
     Settlement,
@@ -148,6 +147,9 @@ def _settle_failed(
         cause=failed.cause,
         host=failed.host,
     )
+    if failed.kind == "budget":
+        # Nothing was tried: it is set aside, with all its tries, until there is something to spend again.
+        return replace(ended, spends_try=False)
     if failed.is_permanent or failures >= retry.tries_for(failed.kind):
         return ended
     return replace(ended, state=JobState.WAITING, delay_s=retry.delay_s(failures, rng))

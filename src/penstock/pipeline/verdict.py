@@ -24,7 +24,7 @@ from penstock.jobs.outcome import (
 )
 from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
-from penstock.sources.failures import Disallowed, FetchError, HostClosed, Paced
+from penstock.sources.failures import BudgetSpent, Disallowed, FetchError, HostClosed, Paced
 
 ERROR_LENGTH = 2000
 CAUSE_LENGTH = 200
@@ -96,6 +96,9 @@ def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
             return Snoozed(error.delay_s, _tell(error, with_type=False))
         case HostClosed():
             return Throttled(error.host, error.delay_s)
+        case BudgetSpent():
+            # Nobody's fault: it has no cause that others could share.
+            return Failed(error.message, is_permanent=True, kind="budget")
     kind, host = _kind_of_fetch(error, declared), host_of(error.url)
     what = str(error.status) if error.status is not None else error.message
     return Failed(

@@ -19,15 +19,17 @@ import msgspec
 from penstock.gates.lane import LaneLimits
 from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
-from penstock.jobs.outcome import Covered, Flush, Mark, Rejection, Save, Settlement
-from penstock.jobs.run import Plan, RunState, StageCount, advance
+from penstock.jobs.outcome import Covered, Effects, Flush, Mark, Rejection, Save, Settlement
+from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions, RunState, StageCount, advance
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.store.checkpoints import move_checkpoints
 from penstock.store.claim import claim, opening, ready_lanes, soonest
 from penstock.store.coverage import note_coverage
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.floors import Floors
+from penstock.store.health import RunEnd, end_of_probe, note_ends, note_probes
 from penstock.store.ledger import Ledger
+from penstock.store.pages import note_pages
 from penstock.store.records import save_records
 from penstock.store.rejecting import add_rejects
 from penstock.store.store import Capacity, Kept, Turn
@@ -46,6 +48,8 @@ class _Advancing(msgspec.Struct):
     state: RunState
     plan: Plan
     counts: dict[str, StageCount]
+    kind: RunKind = RunKind.FULL
+    options: RunOptions = NO_OPTIONS
 
 
 class Accepted(msgspec.Struct):
@@ -235,6 +239,9 @@ def _settle_others(
             failures.append((job.id, end.attempt, end.reason, end.error, end.traceback))
         elif end.state is JobState.SKIPPED:
             failures.append((job.id, end.attempt, "skipped", end.reason, ""))
+        if end.skip:
+            count = "pages_unchanged" if end.skip == "unchanged" else "disallowed"
+            ledger.count(job.run_id, count, 1)
     if failures:
         db.do("note_failures", now=ledger.now, failures=to_json(failures))
 
@@ -272,10 +279,19 @@ def add_effects(
     covered: list[tuple[Owned, Covered]] = []
     signals: list[tuple[object, ...]] = []
     rejections: list[tuple[Owned, Rejection]] = []
+    visits: list[tuple[Owned, Effects]] = []
+    failed: list[int] = []
+    probed: dict[int, Counter[str]] = defaultdict(Counter)
     for end, job in accepted:
         effects = end.effects
+        if isinstance(end, Settlement) and end.state is JobState.QUARANTINED:
+            failed.append(job.id)
         if not effects:
             continue
+        if effects.announced or effects.extracted:
+            visits.append((job, effects))
+        if effects.probed:
+            probed[job.run_id].update(effects.probed)
         children.extend((job, child) for child in effects.children)
         saves.extend((job.source_id, job.run_id, save) for save in effects.saves)
         marks.extend((job, mark) for mark in effects.marks)
@@ -300,6 +316,10 @@ def add_effects(
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
     if rejections:
         add_rejects(db, ledger, rejections)
+    if visits or failed:
+        note_pages(db, ledger.now, visits, failed)
+    if probed:
+        note_probes(db, probed)
 
 
 def _add_children(db: Database, ledger: Ledger, children: Sequence[tuple[Owned, NewJob]]) -> None:
@@ -395,7 +415,7 @@ def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float 
 
 def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
     """Start gather stages whose turn has come, and end the runs that have nothing left to do."""
-    ended = []
+    ended: list[RunEnd] = []
     for run_id in ledger.runs_with_a_closed_stage():
         text = db.value("run_to_advance", run_id=run_id)
         if text is None:
@@ -409,11 +429,16 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
         elif step.ends_as is not None:
             # A run that was never begun and has nothing left had all its jobs cancelled.
             ends_as = RunState.CANCELLED if run.state is RunState.QUEUED else step.ends_as
-            db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=step.reason, now=now)
-            why = step.reason or RUN_MOVES.get((run.state, ends_as), "")
+            reason, is_good = step.reason, False
+            if run.kind is RunKind.PROBE:
+                ends_as, reason, is_good = end_of_probe(db, run_id, run.counts, ends_as)
+            db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=reason, now=now)
+            why = reason or RUN_MOVES.get((run.state, ends_as), "")
             ledger.journal(f"run.{ends_as}", run.source_id, run_id, actor="penstock", detail=why)
-            ended.append(run_id)
-    return ended
+            about = (run.source_id, run_id, run.kind, run.options, ends_as, why, is_good)
+            ended.append(RunEnd(*about))
+    note_ends(db, ledger, ended)
+    return [end.run_id for end in ended]
 
 
 def _gather_job(plan: Plan, name: str) -> NewJob:

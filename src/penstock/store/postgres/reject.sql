@@ -1,0 +1,64 @@
+-- name: add_rejects
+-- The page is the one that the job itself fetched last; else the one that its item came from.
+INSERT INTO penstock.reject (source_id, run_id, job_id, stage, key, code, reason, score, item, snapshot_id, at)
+SELECT j.source_id, j.run_id, j.id, j.stage, j.key, r.value ->> 1, r.value ->> 2, (r.value ->> 3)::double precision,
+  coalesce(i.item, 'null'),
+  coalesce((SELECT max(s.id) FROM penstock.snapshot AS s WHERE s.job_id = j.id), i.snapshot_id), %(now)s
+FROM jsonb_array_elements(%(rejects)s::jsonb) WITH ORDINALITY AS r(value, n)
+JOIN penstock.job AS j ON j.id = (r.value ->> 0)::bigint
+LEFT JOIN penstock.job_item AS i ON i.job_id = j.id
+ORDER BY r.n;
+
+-- name: rejects
+-- The newest first.
+SELECT coalesce(json_agg(json_build_object(
+  'id', r.id, 'source', r.source, 'run_id', r.run_id, 'job_id', r.job_id, 'stage', r.stage, 'key', r.key,
+  'code', r.code, 'reason', r.reason, 'score', r.score, 'snapshot_id', r.snapshot_id, 'at', r.at,
+  'redriven_run_id', r.redriven_run_id) ORDER BY r.id DESC), '[]')::text
+FROM (
+  SELECT r.*, s.key AS source FROM penstock.reject AS r JOIN penstock.source AS s ON s.id = r.source_id
+  WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
+    AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
+    AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
+    AND (NOT %(open_only)s OR r.redriven_run_id IS NULL)
+  ORDER BY r.id DESC LIMIT %(limit)s
+) AS r;
+
+-- name: count_rejects
+SELECT count(*) FROM penstock.reject AS r
+WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
+  AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
+  AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
+  AND (NOT %(open_only)s OR r.redriven_run_id IS NULL);
+
+-- name: reject_item
+SELECT item FROM penstock.reject WHERE id = %(id)s;
+
+-- name: rejects_by_code
+SELECT coalesce(json_object_agg(code, n ORDER BY n DESC, code), '{}')::text FROM (
+  SELECT code, count(*) AS n FROM penstock.reject WHERE run_id = %(run_id)s GROUP BY code ORDER BY n DESC, code LIMIT 50
+) AS c;
+
+-- name: rejects_to_redrive
+-- Those that no run has taken up, the oldest first. Locked: two who ask at once take each of them once.
+SELECT coalesce(json_agg(json_build_array(r.id, r.run_id, r.stage, r.key, r.item, r.snapshot_id) ORDER BY r.id), '[]')::text FROM (
+  SELECT r.* FROM penstock.reject AS r
+  WHERE r.source_id = %(source_id)s AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
+    AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
+    AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
+    AND r.stage IN (SELECT jsonb_array_elements_text(%(stages)s::jsonb))
+    AND r.redriven_run_id IS NULL
+  ORDER BY r.id LIMIT %(limit)s FOR UPDATE
+) AS r;
+
+-- name: mark_redriven
+UPDATE penstock.reject SET redriven_run_id = %(run_id)s
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND redriven_run_id IS NULL;
+
+-- name: drop_rejects
+-- In the order of time, as the journal is.
+DELETE FROM penstock.reject WHERE id IN (
+  SELECT id FROM penstock.reject
+  WHERE id < coalesce((SELECT id FROM penstock.reject WHERE at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
+  ORDER BY id LIMIT %(limit)s
+);
