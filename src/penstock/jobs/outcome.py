@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from penstock.gates.budget import Bound
 from penstock.jobs.job import JobState, NewJob, Unit
 
 Merge = Literal["replace", "keep", "merge"]
@@ -109,6 +110,8 @@ class Effects:
     covered: list[Covered] = field(default_factory=list)
     # What it cost, by measure: requests, bytes, seconds, money.
     spent: dict[str, float] = field(default_factory=dict)
+    # What of that counts against which budgets now, because no request reserved it.
+    charges: list[tuple[Bound, float]] = field(default_factory=list)
     # What a probe has seen, by name; see `Seen` in jobs/probe.py.
     probed: dict[str, int] = field(default_factory=dict)
     # A candidate of which nothing became: a step returned None.
@@ -128,6 +131,7 @@ class Effects:
             or self.extracted
             or self.covered
             or self.spent
+            or self.charges
             or self.probed
             or self.is_dropped
             or self.saved_before
@@ -163,6 +167,7 @@ class Effects:
         self.announced += others.announced
         self.extracted += others.extracted
         self.covered += others.covered
+        self.charges += others.charges
         for measure, amount in others.spent.items():
             self.spent[measure] = self.spent.get(measure, 0.0) + amount
         for name, count in others.probed.items():
@@ -190,10 +195,16 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Throttled(msgspec.Struct, frozen=True):
-    """The provider asked us to wait; its host is closed for everyone until then."""
+    """The provider asked us to wait; its host is closed for everyone until then.
+
+    `is_answer`: it was asked and said so. Otherwise it was not asked, because it is known to be closed, by
+    its own wish or by a `breaker`: such a wait says nothing about the job.
+    """
 
     host: str
     delay_s: float
+    is_answer: bool = True
+    gate: str = ""
 
 
 class Snoozed(msgspec.Struct, frozen=True):
@@ -241,6 +252,8 @@ class Settlement(msgspec.Struct, frozen=True):
     skip: SkipWhy = ""
     cause: str = ""
     host: str = ""
+    # The gate that turned the attempt away at its host, if it was not the host itself.
+    gate: str = ""
     took_s: float = 0.0
     useful_for_s: float | None = None
     effects: Effects = msgspec.field(default_factory=Effects)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
 
@@ -47,6 +48,9 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     end_at: float | None = None
     window_s: float | None = None
     partitions: tuple[str, ...] = ()
+    timezone: str = "UTC"
+    calendar: Literal["always", "weekdays"] = "always"
+    holidays: tuple[str, ...] = ()
     is_missing_only: bool = False
     # backfill: the run that has ingested this range before.
     reconciles: int | None = None
@@ -156,15 +160,26 @@ class Advance:
     reason: str = ""
 
 
-def advance(plan: Plan, counts: Mapping[str, StageCount]) -> Advance:
-    """Decide how a run goes on, from the number of its jobs in each state and nothing else."""
+def advance(
+    plan: Plan, counts: Mapping[str, StageCount], stopped: Mapping[str, int] | None = None
+) -> Advance:
+    """Decide how a run goes on, from the number of its jobs in each state and nothing else.
+
+    `stopped` are those of the quarantined ones that no more is known of than that a budget had no room
+    for them. They have not failed; what gathers from their stage waits until they are done.
+    """
+    counts = _without(counts, stopped or {})
     closed: dict[str, bool] = {}
     broken: set[str] = set()
+    halted: set[str] = set()
     start: list[str] = []
     for stage in plan.stages:
         count = counts.get(stage.name, StageCount())
         upstream_closed = all(closed[name] for name in stage.after)
-        upstream_broken = any(name in broken for name in stage.after)
+        upstream_broken = any(name in broken or name in halted for name in stage.after)
+        if stopped and (stage.name in stopped or any(name in halted for name in stage.after)):
+            halted.add(stage.name)
+            upstream_broken = any(name in broken for name in stage.after)
         if upstream_broken or (stage.is_required and _came_to_nothing(count)):
             broken.add(stage.name)
         if stage.is_gather and not count.total and upstream_closed and not upstream_broken:
@@ -174,7 +189,19 @@ def advance(plan: Plan, counts: Mapping[str, StageCount]) -> Advance:
         closed[stage.name] = upstream_closed and not count.open
     if start or not all(closed.values()):
         return Advance(start=tuple(start))
-    return Advance(ends_as=_verdict(plan, counts, bool(broken)))
+    ends_as = _verdict(plan, counts, bool(broken))
+    if halted and ends_as is not RunState.FAILED:
+        return Advance(ends_as=RunState.PARTIAL, reason="budget")
+    return Advance(ends_as=ends_as)
+
+
+def _without(
+    counts: Mapping[str, StageCount], stopped: Mapping[str, int]
+) -> Mapping[str, StageCount]:
+    return {
+        name: replace(count, quarantined=count.quarantined - stopped.get(name, 0))
+        for name, count in counts.items()
+    }
 
 
 def _came_to_nothing(count: StageCount) -> bool:

@@ -53,7 +53,7 @@ WHERE g.open = 0;
 
 -- name: run_to_advance
 SELECT json_build_object(
-  'source_id', r.source_id, 'state', r.state, 'plan', r.plan::json,
+  'source_id', r.source_id, 'state', r.state, 'plan', r.plan::json, 'kind', r.kind, 'options', r.options::json,
   'counts', (SELECT json_object_agg(g.stage, json_build_object(
       'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
       'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled))

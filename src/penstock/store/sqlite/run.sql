@@ -54,7 +54,7 @@ WHERE g.queued + g.running + g.waiting + g.held = 0;
 
 -- name: run_to_advance
 SELECT json_object(
-  'source_id', r.source_id, 'state', r.state, 'plan', json(r.plan),
+  'source_id', r.source_id, 'state', r.state, 'plan', json(r.plan), 'kind', r.kind, 'options', json(r.options),
   'counts', json((SELECT json_group_object(g.stage, json_object(
       'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
       'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled))

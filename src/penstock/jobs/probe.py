@@ -1,0 +1,90 @@
+"""A probe: one item through the whole pipeline, nothing saved, and a verdict on the source."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Effects, Note, Settlement
+from penstock.jobs.run import RunState
+
+Verdict = Literal["ok", "degraded", "failed"]
+
+# A job that takes more than this part of its time is slow.
+SLOW_SHARE = 0.5
+SHOWN = 20
+STATES: dict[Verdict, RunState] = {
+    "ok": RunState.COMPLETED,
+    "degraded": RunState.PARTIAL,
+    "failed": RunState.FAILED,
+}
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What a probe has come to, once nothing of it is left to do."""
+
+    would_save: int = 0
+    rejected: int = 0
+    throttled: int = 0
+    slow: int = 0
+    failed: int = 0
+    error: str = ""
+
+
+def dry(effects: Effects) -> Effects:
+    """What of an attempt's effects a probe has: its children, what it says, what it cost and what it saw."""
+    wanted = [Note(f"would save {save.collection} {save.key}") for save in effects.saves]
+    unwanted = [Note(f"would reject: {each.reason}") for each in effects.rejections]
+    seen = {"would_save": len(wanted), "rejected": len(unwanted)}
+    return Effects(
+        children=effects.children,
+        notes=[*effects.notes, *wanted[:SHOWN], *unwanted[:SHOWN]],
+        spent=effects.spent,
+        is_dropped=effects.is_dropped,
+        # For the accounts: it came to something.
+        saved_before=effects.saved_before + len(wanted),
+        probed={**{name: count for name, count in seen.items() if count}, **effects.probed},
+    )
+
+
+def without_retries(end: Settlement, timeout_s: float) -> Settlement:
+    """Where an attempt of a probe leads: never to another try, and never to a wait for a host."""
+    effects = dry(end.effects)
+    if end.took_s > SLOW_SHARE * timeout_s:
+        effects.probed["slow"] = 1
+    end = replace(end, effects=effects)
+    if end.state is not JobState.WAITING:
+        return end
+    if end.is_throttle:
+        effects.probed["throttled"] = 1
+        return replace(end, state=JobState.SKIPPED, delay_s=0.0)
+    if end.spends_try:
+        return replace(end, state=JobState.QUARANTINED, delay_s=0.0)
+    return end
+
+
+def verdict_of(seen: Seen) -> tuple[Verdict, str]:
+    """The verdict, and the words for it that the run ends with."""
+    if seen.failed:
+        return "failed", f"failed: {seen.error}" if seen.error else "failed"
+    if seen.throttled:
+        return "degraded", "degraded: it was asked to wait"
+    if seen.slow:
+        return "degraded", "degraded: it was slow"
+    if seen.rejected:
+        return "degraded", "degraded: what it found was rejected"
+    if not seen.would_save:
+        return "degraded", "degraded: nothing came out"
+    return "ok", "ok"
+
+
+def is_good(seen: Seen) -> bool:
+    """Whether it speaks for a source that failed before.
+
+    An item that the pipeline itself dropped does: were it to count against the source, one whose first
+    page is never wanted would stay degraded for ever.
+    """
+    return not (seen.failed or seen.throttled or seen.slow)

@@ -1,0 +1,145 @@
+"""Health: a source whose runs fail one after the other is degraded, and runs probes only until they go well.
+
+Judged in the transaction that ends a run, from how it ended and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from penstock.jobs.probe import STATES, Seen, is_good, verdict_of
+from penstock.jobs.run import RunKind, RunOptions, RunState, StageCount
+from penstock.store.database import Database, to_json
+from penstock.store.ledger import Ledger
+
+_JUDGED = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)
+_SEEN = ("would_save", "rejected", "throttled", "slow")
+
+
+class HealthRow(msgspec.Struct, frozen=True):
+    """How a source's last runs ended. `bad_run_id` is the last one counted: ended again, it counts once."""
+
+    bad_runs: int = 0
+    bad_run_id: int | None = None
+    good_probes: int = 0
+    degraded_at: float | None = None
+    degraded_reason: str = ""
+
+
+class RunEnd(msgspec.Struct, frozen=True):
+    """A run that ends in this transaction."""
+
+    source_id: int
+    run_id: int
+    kind: RunKind
+    options: RunOptions
+    state: RunState
+    reason: str
+    is_good_probe: bool = False
+
+
+class Health:
+    """The verbs of health."""
+
+    _db: Database
+
+    def health(self, source_id: int) -> HealthRow:
+        found = self._db.json("health", source_id=source_id)
+        return HealthRow() if found is None else msgspec.convert(found, HealthRow)
+
+    def recover_source(self, source_id: int, actor: str, reason: str) -> bool:
+        """Take a degraded source for healthy, because somebody says so; False if it is not degraded."""
+        with self._db.writing() as now:
+            if not self._db.do("clear_if_degraded", source_id=source_id):
+                return False
+            ledger = Ledger(self._db, now)
+            detail = reason or "resumed"
+            ledger.journal("source.recovered", source_id, actor=actor, detail=detail)
+            ledger.write()
+            return True
+
+
+def note_probes(db: Database, seen: Mapping[int, Mapping[str, int]]) -> None:
+    """Write what attempts of probes have seen, by run."""
+    rows = [
+        (run_id, *(found.get(name, 0) for name in _SEEN)) for run_id, found in sorted(seen.items())
+    ]
+    if rows:
+        db.do("note_probes", probes=to_json(rows))
+
+
+def end_of_probe(
+    db: Database, run_id: int, counts: Mapping[str, StageCount], state: RunState
+) -> tuple[RunState, str, bool]:
+    """The state that a probe ends in, its verdict in words, and whether it speaks for its source."""
+    if state is RunState.CANCELLED:
+        return state, "", False
+    seen = msgspec.convert(db.json("probe", run_id=run_id) or {}, Seen)
+    failed = sum(count.quarantined for count in counts.values())
+    if failed:
+        error = str(db.value("first_error_of_run", run_id=run_id) or "")
+        seen = replace(seen, failed=failed, error=error.partition("\n")[0][:200])
+    verdict, words = verdict_of(seen)
+    return STATES[verdict], words, is_good(seen)
+
+
+def note_ends(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> None:
+    """Count what these ends say of their sources' health."""
+    for end in sorted(ends, key=lambda each: (each.source_id, each.run_id)):
+        if end.kind in _JUDGED and end.state is not RunState.CANCELLED:
+            _note_end(db, ledger, end)
+
+
+def _note_end(db: Database, ledger: Ledger, end: RunEnd) -> None:
+    is_bad = end.state is RunState.FAILED and end.kind is not RunKind.PROBE
+    text = db.json("health_to_change", source_id=end.source_id)
+    if text is None:
+        if not is_bad:
+            return  # nothing is held against it
+        db.do("add_health", source_id=end.source_id)
+        text = db.json("health_to_change", source_id=end.source_id)
+    before = msgspec.convert(text, HealthRow)
+    after = judged(before, end, ledger.now)
+    if after == before:
+        return
+    db.do("set_health", source_id=end.source_id, **msgspec.structs.asdict(after))
+    if before.degraded_at is None and after.degraded_at is not None:
+        _tell(db, ledger, end, "source.degraded", after.degraded_reason)
+    elif before.degraded_at is not None and after.degraded_at is None:
+        _tell(db, ledger, end, "source.recovered", f"run {end.run_id} went well")
+
+
+def judged(health: HealthRow, end: RunEnd, now: float) -> HealthRow:
+    """What a source's health is after this end."""
+    if end.kind is RunKind.PROBE:
+        return _after_probe(health, end)
+    if end.state is RunState.COMPLETED:
+        return HealthRow()
+    if end.state is RunState.PARTIAL:
+        return replace(health, bad_runs=0, bad_run_id=None)
+    if health.bad_run_id == end.run_id:
+        return health
+    health = replace(health, bad_runs=health.bad_runs + 1, bad_run_id=end.run_id)
+    most = end.options.degrade_after
+    if health.degraded_at is not None or not most or health.bad_runs < most:
+        return health
+    why = f": {end.reason}" if end.reason else ""
+    words = f"{health.bad_runs} runs in a row failed, the last was run {end.run_id}{why}"
+    return replace(health, degraded_at=now, degraded_reason=words, good_probes=0)
+
+
+def _after_probe(health: HealthRow, end: RunEnd) -> HealthRow:
+    if health.degraded_at is None:
+        return health
+    good = health.good_probes + 1 if end.is_good_probe else 0
+    return HealthRow() if good >= end.options.good_probes else replace(health, good_probes=good)
+
+
+def _tell(db: Database, ledger: Ledger, end: RunEnd, kind: str, detail: str) -> None:
+    ledger.journal(kind, end.source_id, end.run_id, detail=detail)
+    data = to_json({"run": end.run_id, "reason": detail})
+    signals = [(kind, data, end.source_id, end.run_id)]
+    db.do("add_signals", now=ledger.now, signals=to_json(signals))

@@ -1,0 +1,88 @@
+"""Pages: what is known of each page of a source, so that an incremental run can leave it alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.jobs.outcome import Effects
+from penstock.store.database import Database, Owned, bounded_text, to_json
+from penstock.store.store import SnapshotRow
+
+# As long as an address may be in a key of either database.
+URL_BYTES = 2000
+
+
+class PageRow(msgspec.Struct, frozen=True):
+    """A page as its site announced it last, and as it was when it was extracted last.
+
+    `done_parts` says of how many pages it was one that were extracted together.
+    """
+
+    announced: str
+    announced_run_id: int | None
+    done_announced: str
+    done_hash: str | None
+    done_version: str | None
+    done_run_id: int | None
+    done_at: float | None
+    done_parts: int = 1
+    snapshot: SnapshotRow | None = None
+
+
+class Pages:
+    """The verbs of pages."""
+
+    _db: Database
+
+    def page(self, source_id: int, url: str) -> PageRow | None:
+        """What is known of a page; the snapshot is missing once retention has dropped it."""
+        key = bounded_text(url, URL_BYTES)
+        found = self._db.json("page_facts", source_id=source_id, url=key)
+        return None if found is None else msgspec.convert(found, PageRow)
+
+
+class _Page:
+    """All that one transaction says of one page."""
+
+    __slots__ = ("announced", "done", "is_undone", "run_id")
+
+    def __init__(self) -> None:
+        self.run_id: int | None = None
+        self.announced: str | None = None
+        self.done: tuple[object, ...] = (None, None, None, None, None, 0)
+        self.is_undone = 0
+
+
+def note_pages(
+    db: Database,
+    now: float,
+    visits: Sequence[tuple[Owned, Effects]],
+    failed_job_ids: Sequence[int],
+) -> None:
+    """Write what attempts heard and made of pages: one statement, a row for each page, in their order.
+
+    What a job that failed was made from is not done with, whichever attempt extracted it: it is not to
+    be skipped for being as it was.
+    """
+    noted: dict[tuple[int, str], _Page] = defaultdict(_Page)
+    for job, effects in visits:
+        for each in effects.announced:
+            page = noted[job.source_id, bounded_text(each.url, URL_BYTES)]
+            page.run_id, page.announced = job.run_id, each.changed
+        parts = len({each.url for each in effects.extracted})
+        for done in effects.extracted:
+            page = noted[job.source_id, bounded_text(done.url, URL_BYTES)]
+            about = (done.hash, done.snapshot, done.version, done.at)
+            page.run_id, page.done = job.run_id, (*about, parts, int(done.is_same))
+    if failed_job_ids:
+        for source_id, url in db.rows("pages_of_items", ids=to_json(sorted(failed_job_ids))):
+            noted[source_id, bounded_text(url, URL_BYTES)].is_undone = 1
+    if noted:
+        rows = [
+            (*key, page.run_id, page.announced, *page.done, page.is_undone)
+            for key, page in sorted(noted.items())
+        ]
+        db.do("note_pages", now=now, pages=to_json(rows))

@@ -1,0 +1,42 @@
+-- name: add_health
+INSERT INTO penstock.health (source_id) VALUES (%(source_id)s) ON CONFLICT (source_id) DO NOTHING;
+
+-- name: health
+SELECT json_build_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
+  'degraded_at', degraded_at, 'degraded_reason', degraded_reason)::text
+FROM penstock.health WHERE source_id = %(source_id)s;
+
+-- name: health_to_change
+-- Nobody else changes it before the transaction ends.
+SELECT json_build_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
+  'degraded_at', degraded_at, 'degraded_reason', degraded_reason)::text
+FROM penstock.health WHERE source_id = %(source_id)s FOR NO KEY UPDATE;
+
+-- name: set_health
+UPDATE penstock.health
+SET bad_runs = %(bad_runs)s, bad_run_id = %(bad_run_id)s, good_probes = %(good_probes)s,
+  degraded_at = %(degraded_at)s, degraded_reason = %(degraded_reason)s
+WHERE source_id = %(source_id)s;
+
+-- name: clear_if_degraded
+UPDATE penstock.health
+SET bad_runs = 0, bad_run_id = NULL, good_probes = 0, degraded_at = NULL, degraded_reason = ''
+WHERE source_id = %(source_id)s AND degraded_at IS NOT NULL;
+
+-- name: note_probes
+INSERT INTO penstock.probe (run_id, would_save, rejected, throttled, slow)
+SELECT (p ->> 0)::bigint, (p ->> 1)::bigint, (p ->> 2)::bigint, (p ->> 3)::bigint, (p ->> 4)::bigint
+FROM jsonb_array_elements(%(probes)s::jsonb) AS p
+ORDER BY (p ->> 0)::bigint
+ON CONFLICT (run_id) DO UPDATE SET
+  would_save = probe.would_save + excluded.would_save, rejected = probe.rejected + excluded.rejected,
+  throttled = probe.throttled + excluded.throttled, slow = probe.slow + excluded.slow;
+
+-- name: probe
+SELECT json_build_object('would_save', would_save, 'rejected', rejected, 'throttled', throttled, 'slow', slow)::text
+FROM penstock.probe WHERE run_id = %(run_id)s;
+
+-- name: first_error_of_run
+SELECT f.error FROM penstock.job AS j
+CROSS JOIN LATERAL (SELECT error FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f
+WHERE j.run_id = %(run_id)s AND j.state = 'quarantined' ORDER BY j.id LIMIT 1;

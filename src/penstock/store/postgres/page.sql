@@ -1,0 +1,56 @@
+-- name: note_pages
+-- What a site announces of a page, and what it was when it was extracted, each where it is told. A page that was
+-- only looked at keeps the run that extracted it; one whose extraction came to nothing has no version.
+INSERT INTO penstock.page (
+  source_id, url, at, announced, announced_run_id,
+  done_hash, done_snapshot_id, done_version, done_at, done_parts, done_run_id, done_announced
+)
+SELECT (p ->> 0)::bigint, p ->> 1, %(now)s, coalesce(p ->> 3, ''),
+  CASE WHEN p ->> 3 IS NOT NULL THEN (p ->> 2)::bigint END,
+  p ->> 4, (p ->> 5)::bigint, CASE WHEN (p ->> 10)::bigint = 1 THEN '' ELSE p ->> 6 END, (p ->> 7)::double precision, coalesce((p ->> 8)::bigint, 1),
+  CASE WHEN p ->> 4 IS NOT NULL AND (p ->> 9)::bigint = 0 THEN (p ->> 2)::bigint END,
+  CASE WHEN p ->> 4 IS NOT NULL THEN coalesce(p ->> 3, '') ELSE '' END
+FROM jsonb_array_elements(%(pages)s::jsonb) AS p
+ORDER BY (p ->> 0)::bigint, p ->> 1 COLLATE "C"
+ON CONFLICT (source_id, url) DO UPDATE SET
+  at = excluded.at,
+  announced = CASE WHEN excluded.announced_run_id IS NULL THEN page.announced ELSE excluded.announced END,
+  announced_run_id = coalesce(excluded.announced_run_id, page.announced_run_id),
+  done_hash = coalesce(excluded.done_hash, page.done_hash),
+  done_snapshot_id = CASE WHEN excluded.done_hash IS NULL THEN page.done_snapshot_id ELSE excluded.done_snapshot_id END,
+  done_version = coalesce(excluded.done_version, page.done_version),
+  done_at = coalesce(excluded.done_at, page.done_at),
+  done_parts = CASE WHEN excluded.done_hash IS NULL THEN page.done_parts ELSE excluded.done_parts END,
+  done_run_id = coalesce(excluded.done_run_id, page.done_run_id),
+  done_announced = CASE
+    WHEN excluded.done_hash IS NULL THEN page.done_announced
+    WHEN excluded.announced_run_id IS NOT NULL THEN excluded.announced
+    ELSE page.announced
+  END;
+
+-- name: page_facts
+SELECT json_build_object(
+  'announced', p.announced, 'announced_run_id', p.announced_run_id, 'done_announced', p.done_announced,
+  'done_hash', p.done_hash, 'done_version', p.done_version, 'done_run_id', p.done_run_id, 'done_at', p.done_at,
+  'done_parts', p.done_parts, 'snapshot', (
+    SELECT json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+      'headers', s.headers::json, 'fetched_at', s.fetched_at,
+      'hash', s.hash, 'segment', l.segment, 'offset', l."offset", 'length', l.length)
+    FROM penstock.snapshot AS s
+    CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS l
+    WHERE s.id = p.done_snapshot_id
+  ))::text
+FROM penstock.page AS p WHERE p.source_id = %(source_id)s AND p.url = %(url)s;
+
+-- name: pages_of_items
+-- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.
+SELECT j.source_id, s.url
+FROM penstock.job AS j
+CROSS JOIN LATERAL (SELECT snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS t
+CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE id = t.snapshot_id OFFSET 0) AS s
+WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[])
+UNION
+SELECT j.source_id, s.url
+FROM penstock.job AS j
+CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s
+WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);

@@ -1,0 +1,39 @@
+-- name: add_health
+INSERT INTO health (source_id) VALUES (:source_id) ON CONFLICT (source_id) DO NOTHING;
+
+-- name: health
+SELECT json_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
+  'degraded_at', degraded_at, 'degraded_reason', degraded_reason)
+FROM health WHERE source_id = :source_id;
+
+-- name: health_to_change
+-- Nobody else changes it before the transaction ends.
+SELECT json_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
+  'degraded_at', degraded_at, 'degraded_reason', degraded_reason)
+FROM health WHERE source_id = :source_id;
+
+-- name: set_health
+UPDATE health
+SET bad_runs = :bad_runs, bad_run_id = :bad_run_id, good_probes = :good_probes,
+  degraded_at = :degraded_at, degraded_reason = :degraded_reason
+WHERE source_id = :source_id;
+
+-- name: clear_if_degraded
+UPDATE health
+SET bad_runs = 0, bad_run_id = NULL, good_probes = 0, degraded_at = NULL, degraded_reason = ''
+WHERE source_id = :source_id AND degraded_at IS NOT NULL;
+
+-- name: note_probes
+INSERT INTO probe (run_id, would_save, rejected, throttled, slow)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:probes) WHERE true
+ON CONFLICT (run_id) DO UPDATE SET
+  would_save = would_save + excluded.would_save, rejected = rejected + excluded.rejected,
+  throttled = throttled + excluded.throttled, slow = slow + excluded.slow;
+
+-- name: probe
+SELECT json_object('would_save', would_save, 'rejected', rejected, 'throttled', throttled, 'slow', slow)
+FROM probe WHERE run_id = :run_id;
+
+-- name: first_error_of_run
+SELECT f.error FROM job AS j INDEXED BY job_quarantined CROSS JOIN job_failure AS f ON f.job_id = j.id
+WHERE j.run_id = :run_id AND j.state = 'quarantined' ORDER BY j.id LIMIT 1;

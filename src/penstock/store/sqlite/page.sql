@@ -1,0 +1,53 @@
+-- name: note_pages
+-- What a site announces of a page, and what it was when it was extracted, each where it is told. A page that was
+-- only looked at keeps the run that extracted it; one whose extraction came to nothing has no version.
+INSERT INTO page (
+  source_id, url, at, announced, announced_run_id,
+  done_hash, done_snapshot_id, done_version, done_at, done_parts, done_run_id, done_announced
+)
+SELECT value ->> 0, value ->> 1, :now, coalesce(value ->> 3, ''), CASE WHEN value ->> 3 IS NOT NULL THEN value ->> 2 END,
+  value ->> 4, value ->> 5, CASE WHEN value ->> 10 THEN '' ELSE value ->> 6 END, value ->> 7, coalesce(value ->> 8, 1),
+  CASE WHEN value ->> 4 IS NOT NULL AND NOT value ->> 9 THEN value ->> 2 END,
+  CASE WHEN value ->> 4 IS NOT NULL THEN coalesce(value ->> 3, '') ELSE '' END
+FROM json_each(:pages) WHERE true
+ON CONFLICT (source_id, url) DO UPDATE SET
+  at = excluded.at,
+  announced = CASE WHEN excluded.announced_run_id IS NULL THEN announced ELSE excluded.announced END,
+  announced_run_id = coalesce(excluded.announced_run_id, announced_run_id),
+  done_hash = coalesce(excluded.done_hash, done_hash),
+  done_snapshot_id = CASE WHEN excluded.done_hash IS NULL THEN done_snapshot_id ELSE excluded.done_snapshot_id END,
+  done_version = coalesce(excluded.done_version, done_version),
+  done_at = coalesce(excluded.done_at, done_at),
+  done_parts = CASE WHEN excluded.done_hash IS NULL THEN done_parts ELSE excluded.done_parts END,
+  done_run_id = coalesce(excluded.done_run_id, done_run_id),
+  done_announced = CASE
+    WHEN excluded.done_hash IS NULL THEN done_announced
+    WHEN excluded.announced_run_id IS NOT NULL THEN excluded.announced
+    ELSE announced
+  END;
+
+-- name: page_facts
+SELECT json_object(
+  'announced', p.announced, 'announced_run_id', p.announced_run_id, 'done_announced', p.done_announced,
+  'done_hash', p.done_hash, 'done_version', p.done_version, 'done_run_id', p.done_run_id, 'done_at', p.done_at,
+  'done_parts', p.done_parts, 'snapshot', (
+    SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+      'headers', json(s.headers), 'fetched_at', s.fetched_at,
+      'hash', s.hash, 'segment', l.segment, 'offset', l.offset, 'length', l.length)
+    FROM snapshot AS s JOIN payload AS l ON l.hash = s.hash
+    WHERE s.id = p.done_snapshot_id
+  ))
+FROM page AS p WHERE p.source_id = :source_id AND p.url = :url;
+
+-- name: pages_of_items
+-- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.
+SELECT DISTINCT j.source_id, s.url
+FROM json_each(:ids) AS i
+CROSS JOIN job AS j ON j.id = i.value
+CROSS JOIN job_item AS t ON t.job_id = j.id
+CROSS JOIN snapshot AS s ON s.id = t.snapshot_id
+UNION
+SELECT DISTINCT j.source_id, s.url
+FROM json_each(:ids) AS i
+CROSS JOIN job AS j ON j.id = i.value
+CROSS JOIN snapshot AS s ON s.job_id = j.id;
