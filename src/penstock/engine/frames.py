@@ -27,6 +27,7 @@ from penstock.jobs.outcome import (
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.sources.failures import (
     AddressRefused,
+    BudgetSpent,
     Disallowed,
     FetchError,
     HostClosed,
@@ -38,7 +39,8 @@ from penstock.sources.failures import (
 MAX_FRAME = 1 << 30
 _CLOSED = {kind.__name__: kind for kind in (HostClosed, Paced)}
 _FETCH_ERRORS = {
-    kind.__name__: kind for kind in (FetchError, Disallowed, RobotsUnreachable, AddressRefused)
+    kind.__name__: kind
+    for kind in (FetchError, Disallowed, RobotsUnreachable, AddressRefused, BudgetSpent)
 }
 _OUTCOMES: dict[str, type[Outcome]] = {
     kind.__name__: kind for kind in (Succeeded, Failed, Throttled, Snoozed, Skipped, Cancelled)

@@ -20,7 +20,10 @@ CODE_LENGTH = 64
 
 
 class Save(msgspec.Struct, frozen=True):
-    """A record to save. `data` is JSON with its fields in a fixed order, so equal means equal."""
+    """A record to save. `data` is JSON with its fields in a fixed order, so equal means equal.
+
+    `is_staged`: a replay saves it, so it is put aside for a person to look at.
+    """
 
     collection: str
     key: str
@@ -28,6 +31,7 @@ class Save(msgspec.Struct, frozen=True):
     score: float | None
     merge: Merge
     snapshot: int | None = None
+    is_staged: bool = False
 
 
 class Mark(msgspec.Struct, frozen=True):

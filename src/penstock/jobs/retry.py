@@ -159,6 +159,8 @@ def _settle_throttled(
     base: Settlement, job: Claimed, throttled: Throttled, rng: random.Random
 ) -> Settlement:
     who = throttled.host or "the provider"
+    if not throttled.is_answer:
+        return _settle_away(base, throttled, rng)
     if job.throttles + 1 >= MAX_THROTTLES:
         error = f"{who} throttled this job {MAX_THROTTLES} times"
         return replace(
@@ -178,5 +180,22 @@ def _settle_throttled(
         is_throttle=True,
         reason=f"{who} asked to wait {throttled.delay_s:.0f} s",
         closes_host=throttled.host,
+        closes_for_s=throttled.delay_s,
+    )
+
+
+def _settle_away(base: Settlement, throttled: Throttled, rng: random.Random) -> Settlement:
+    """Nobody was asked, so nothing is counted: a provider may be away for as long as it likes."""
+    delay_s = throttled.delay_s * (1.0 + 0.25 * rng.random()) + rng.random()
+    is_broken = bool(throttled.gate)
+    return replace(
+        base,
+        state=JobState.WAITING,
+        delay_s=delay_s,
+        reason=f"{throttled.host} is closed for {throttled.delay_s:.0f} s",
+        host=throttled.host,
+        gate=throttled.gate,
+        # Its breaker keeps a host from being asked; of the source's own, this is one of the facts.
+        closes_host="" if is_broken else throttled.host,
         closes_for_s=throttled.delay_s,
     )

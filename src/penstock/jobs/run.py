@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from penstock.jobs.job import DEFAULT_PRIORITY, Unit
 
@@ -168,7 +169,8 @@ def advance(
     `stopped` are those of the quarantined ones that no more is known of than that a budget had no room
     for them. They have not failed; what gathers from their stage waits until they are done.
     """
-    counts = _without(counts, stopped or {})
+    stopped = stopped or {}
+    failed = _without(counts, stopped)
     closed: dict[str, bool] = {}
     broken: set[str] = set()
     halted: set[str] = set()
@@ -176,20 +178,22 @@ def advance(
     for stage in plan.stages:
         count = counts.get(stage.name, StageCount())
         upstream_closed = all(closed[name] for name in stage.after)
-        upstream_broken = any(name in broken or name in halted for name in stage.after)
-        if stopped and (stage.name in stopped or any(name in halted for name in stage.after)):
-            halted.add(stage.name)
-            upstream_broken = any(name in broken for name in stage.after)
-        if upstream_broken or (stage.is_required and _came_to_nothing(count)):
+        upstream_broken = any(name in broken for name in stage.after)
+        upstream_halted = any(name in halted for name in stage.after)
+        came_to_nothing = _came_to_nothing(failed.get(stage.name, StageCount()))
+        if upstream_broken or (stage.is_required and came_to_nothing):
             broken.add(stage.name)
-        if stage.is_gather and not count.total and upstream_closed and not upstream_broken:
+        if upstream_halted or stopped.get(stage.name):
+            halted.add(stage.name)
+        may_gather = upstream_closed and not upstream_broken and not upstream_halted
+        if stage.is_gather and not count.total and may_gather:
             start.append(stage.name)
             closed[stage.name] = False
             continue
         closed[stage.name] = upstream_closed and not count.open
     if start or not all(closed.values()):
         return Advance(start=tuple(start))
-    ends_as = _verdict(plan, counts, bool(broken))
+    ends_as = _verdict(plan, failed, bool(broken))
     if halted and ends_as is not RunState.FAILED:
         return Advance(ends_as=RunState.PARTIAL, reason="budget")
     return Advance(ends_as=ends_as)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Kind = Literal["transient", "permanent", "data", "auth"]
+Kind = Literal["transient", "permanent", "data", "auth", "budget"]
 
 MAX_SHOWN_URL = 300
 _SECRET_NAME = re.compile(
@@ -58,6 +58,20 @@ class RobotsUnreachable(FetchError):
 
 class AddressRefused(Refusal):
     """The URL leads somewhere this source may not go."""
+
+
+class BudgetSpent(Refusal):
+    """A budget has no room for this request; what needs it is set aside until there is some again."""
+
+    def __init__(
+        self,
+        message: str,
+        url: str = "",
+        status: int | None = None,
+        is_permanent: bool = True,
+        kind: Kind | None = "budget",
+    ) -> None:
+        super().__init__(message, url, status, is_permanent, kind)
 
 
 class HostClosed(FetchError):

@@ -4,8 +4,8 @@ While one turn is on the disk, the next outcomes pile up and share the next one:
 a timer. Every statement takes its whole batch as one JSON parameter.
 
 Where others write at the same time, everybody takes locks in one order, so that nobody waits in a
-circle: the worker, its jobs, new keys in their order, hosts, sources, runs. Claiming starts with
-sources, so the two halves of a turn are two transactions there; nothing needs them to be one.
+circle: the worker, its jobs, breakers, new keys in their order, hosts, sources, runs. Claiming starts with
+breakers, so the two halves of a turn are two transactions there; nothing needs them to be one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from penstock.gates.budget import Bound
 from penstock.gates.lane import LaneLimits
 from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark, Rejection, Save, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions, RunState, StageCount, advance
 from penstock.jobs.transitions import RUN_MOVES
+from penstock.store.budgets import charge, stopped_by_budget
+from penstock.store.breakers import Watch, weigh, write_levels
 from penstock.store.checkpoints import move_checkpoints
 from penstock.store.claim import claim, opening, ready_lanes, soonest
 from penstock.store.coverage import note_coverage
@@ -72,6 +75,7 @@ class Memory:
 
     sharing: Sharing = field(default_factory=Sharing)
     floors: Floors = field(default_factory=Floors)
+    watch: Watch = field(default_factory=Watch)
 
 
 def take_turn(
@@ -89,7 +93,9 @@ def take_turn(
         ledger = Ledger(db, now)
         snapshot_ids = keep_snapshots(db, worker, kept)
         accepted = accept(db, ledger, worker, ends)
+        weigh(db, ledger, memory.watch, limits, accepted)
         settle(db, ledger, worker, accepted)
+        write_levels(db, memory.watch, accepted)
         next_due = wake_due(db, ledger, memory.floors, now)
         ledger.write_counts()
         ended_runs = advance_runs(db, ledger, now)
@@ -103,6 +109,7 @@ def take_turn(
                 is_buried = db.value("is_registered", id=worker) is None
             admits = capacity.admits
             lanes = [] if is_buried else ready_lanes(db, limits, memory.floors, admits)
+            memory.watch.look(lanes)
             claimed = claim(db, memory, ledger, worker, capacity, limits, lanes)
             next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
             closed_hosts = db.json("closed_hosts", now=now) if claimed else {}
@@ -279,6 +286,7 @@ def add_effects(
     covered: list[tuple[Owned, Covered]] = []
     signals: list[tuple[object, ...]] = []
     rejections: list[tuple[Owned, Rejection]] = []
+    charges: list[tuple[Bound, float]] = []
     visits: list[tuple[Owned, Effects]] = []
     failed: list[int] = []
     probed: dict[int, Counter[str]] = defaultdict(Counter)
@@ -304,6 +312,9 @@ def add_effects(
                 "job.noted", job.source_id, job.run_id, job.id, end.attempt, actor, note.text
             )
         rejections.extend((job, each) for each in effects.rejections)
+        charges.extend(effects.charges)
+        for measure, amount in effects.spent.items():
+            ledger.count(job.run_id, measure, amount)
     if children:
         _add_children(db, ledger, children)
     if saves:
@@ -312,6 +323,8 @@ def add_effects(
         move_checkpoints(db, ledger, actor, marks)
     if covered:
         note_coverage(db, ledger, covered)
+    if charges:
+        charge(db, ledger, charges)
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
     if rejections:
@@ -421,7 +434,9 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
         if text is None:
             continue
         run = _decode_advancing(text)
-        step = advance(run.plan, run.counts)
+        has_failed = any(count.quarantined for count in run.counts.values())
+        stopped = stopped_by_budget(db, run_id) if has_failed else {}
+        step = advance(run.plan, run.counts, stopped)
         if step.start:
             jobs = [(None, _gather_job(run.plan, name)) for name in step.start]
             add_jobs(db, ledger, run_id, run.source_id, jobs)
