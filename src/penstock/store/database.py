@@ -104,7 +104,7 @@ class Database(Protocol):
         """A query that answers with one JSON value, or None."""
         ...
 
-    def decoded(self, name: str, kind: type[Decoded], **values: Any) -> Decoded:
+    def decoded(self, name: str, kind: type[Decoded], /, **values: Any) -> Decoded:
         """A query that always answers with one JSON value, as this type."""
         ...
 

@@ -141,7 +141,7 @@ class SqliteDatabase:
         text = self.value(name, **values)
         return None if text is None else self._decode(text, object)
 
-    def decoded(self, name: str, kind: type[Decoded], **values: Any) -> Decoded:
+    def decoded(self, name: str, kind: type[Decoded], /, **values: Any) -> Decoded:
         return self._decode(self.value(name, **values), kind)
 
     def _decode(self, text: str, kind: type[Decoded]) -> Decoded:
