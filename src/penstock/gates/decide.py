@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.gates.breaker import ramp_at
 from penstock.gates.lane import PLACES, UNLIMITED, Allowance, Closed, Lane, Place
 from penstock.gates.rates import LONGEST_WAIT_S, places_soon
+from penstock.gates.windows import window_opens_at
 
 Gate = Callable[[Lane, Place, float], Closed | None]
 
@@ -47,20 +49,19 @@ def places_free(lane: Lane, place: Place, now: float) -> int:
     """How many more such jobs have a place, as far as limits and rates go."""
     if place == "candidate":
         return max(0, lane.limits.candidates - lane.running_candidates)
-    pages = max(0, concurrency_of(lane) - lane.running)
+    pages = max(0, concurrency_of(lane, now) - lane.running)
     if place == "background":
         pages = min(pages, max(0, background_of(lane) - lane.running_background))
     return min(pages, _places_soon(lane, now))
 
 
-def concurrency_of(lane: Lane) -> int:
+def concurrency_of(lane: Lane, now: float) -> int:
     """How many jobs may touch the source at once, at present."""
     allowed = lane.limits.concurrency
-    if lane.level is not None:
+    if lane.level is not None and lane.limits.adaptive:
         allowed = min(allowed, max(1, int(lane.level)))
-    if lane.breaker is not None and lane.breaker.state == "half-open":
-        allowed = min(allowed, max(1, lane.breaker.ramp))
-    return allowed
+    ramp = _ramp(lane, now)
+    return allowed if ramp is None else min(allowed, ramp)
 
 
 def background_of(lane: Lane) -> int:
@@ -81,16 +82,32 @@ def _cooldown(lane: Lane, place: Place, now: float) -> Closed | None:
 
 
 def _breaker(lane: Lane, place: Place, now: float) -> Closed | None:
-    breaker = lane.breaker
-    if place == "candidate" or breaker is None or breaker.state != "open":
+    ramp = _ramp(lane, now)
+    if place == "candidate" or ramp is None or lane.running < ramp:
         return None
-    return Closed("breaker", breaker.opens_at)
+    # Open until its time; half-open until one of those that try it has come back.
+    return Closed("breaker", None if ramp or lane.breaker is None else lane.breaker.opens_at)
+
+
+def _ramp(lane: Lane, now: float) -> int | None:
+    breaker = lane.breaker
+    if breaker is None:
+        return None
+    return ramp_at(breaker.state, breaker.opens_at, breaker.ramp, now)
+
+
+def _window(lane: Lane, place: Place, now: float) -> Closed | None:
+    windows = lane.limits.windows
+    if place == "candidate" or windows is None:
+        return None
+    opens_at = window_opens_at(windows, now)
+    return None if opens_at is None else Closed("window", opens_at)
 
 
 def _slots(lane: Lane, place: Place, now: float) -> Closed | None:
     if place == "candidate":
         return None if lane.running_candidates < lane.limits.candidates else Closed("slots")
-    if lane.running >= concurrency_of(lane):
+    if lane.running >= concurrency_of(lane, now):
         return Closed("slots")
     if place == "background" and lane.running_background >= background_of(lane):
         return Closed("slots")
@@ -107,6 +124,7 @@ def _rate(lane: Lane, place: Place, now: float) -> Closed | None:
 GATES: dict[str, Gate] = {
     "held": _held,
     "paused": _paused,
+    "window": _window,
     "breaker": _breaker,
     "cooldown": _cooldown,
     "slots": _slots,

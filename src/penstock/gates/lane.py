@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from penstock.gates.windows import Windows
 from penstock.jobs.job import Unit
 from penstock.jobs.run import RunKind
+from penstock.settings.values import BreakerSettings
 
 UNLIMITED = 1 << 30
 
@@ -21,7 +23,8 @@ PLACES: tuple[Place, ...] = ("page", "background", "candidate")
 class LaneLimits:
     """What the configuration allows a source: jobs that touch it at once, post-processing at once.
 
-    `background` is the share of its concurrency that backfills may have.
+    `background` is the share of its concurrency that backfills may have. Without a `breaker` it is never
+    left alone for failing.
     """
 
     concurrency: int = 4
@@ -29,6 +32,9 @@ class LaneLimits:
     weight: float = 1.0
     rate_per_s: float | None = None
     background: float = 0.25
+    adaptive: bool = True
+    windows: Windows | None = None
+    breaker: BreakerSettings | None = field(default_factory=BreakerSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +57,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class BreakerFacts:
-    """A source's breaker that is not closed: when it may be tried, and by how many jobs at once."""
+    """A source's breaker: when it may be tried, and by how many jobs at once; what is told of it until when."""
 
     state: str
     opens_at: float
     ramp: int
+    counts_until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

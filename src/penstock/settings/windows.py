@@ -32,9 +32,11 @@ def parse_window(text: str) -> Window:
     """`22:00-06:00` on every day, `sat-sun 00:00-24:00` or `mon,wed 09:00-17:30` on some."""
     match = _WINDOW.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"{text!r} is not a window: write it as 22:00-06:00 or sat-sun 00:00-24:00")
+        raise ConfigError(
+            f"{text!r} is not a window: write it as 22:00-06:00 or sat-sun 00:00-24:00"
+        )
     start, end = _minute(match["start"], text), _minute(match["end"], text)
-    if start == DAY_MINUTES or start == end:
+    if start in (DAY_MINUTES, end):
         raise ConfigError(f"{text!r} is an empty window: the whole day is 00:00-24:00")
     return Window(_days(match["days"], text), start, end)
 

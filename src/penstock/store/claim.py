@@ -25,6 +25,7 @@ from penstock.gates.lane import (
 from penstock.gates.sharing import Grant, Room, confirm
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.run import RunKind
+from penstock.store.breakers import begin_tries
 from penstock.store.database import Database, to_json
 from penstock.store.floors import BEGINNING, Floors
 from penstock.store.ledger import Ledger
@@ -52,6 +53,7 @@ def claim(
     now = ledger.now
     room = Room(capacity.slots, capacity.cpu, capacity.memory_mb)
     grants = memory.sharing.share(lanes, room, now)
+    begin_tries(db, ledger, memory.watch, _granted(lanes, grants))
     if db.is_shared and grants:
         grants = _confirmed(db, memory, lanes, grants, limits, capacity.admits, now)
     picked = _pick(db, memory.floors, worker, grants, capacity.admits)
@@ -65,6 +67,17 @@ def claim(
     for job in claimed:
         ledger.moved(job.run_id, job.stage, JobState.QUEUED, JobState.RUNNING)
     return claimed
+
+
+def _granted(lanes: Sequence[Lane], grants: Sequence[Grant]) -> list[Lane]:
+    """The lanes of which something that touches the source is about to start."""
+    granted = {(grant.run_id, grant.stage) for grant in grants}
+    return [
+        lane
+        for lane in lanes
+        if lane.breaker is not None
+        and any((h.run_id, h.stage) in granted for h in lane.heads if h.place != "candidate")
+    ]
 
 
 def _confirmed(
@@ -143,7 +156,7 @@ def _facts(
     cooldown_until: float,
     next_place_at: float | None,
     is_held: int,
-    breaker: tuple[str, float, int] | None,
+    breaker: tuple[str, float, int, float] | None,
     level: float | None,
 ) -> _Facts:
     return {

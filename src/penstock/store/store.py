@@ -23,6 +23,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 
 if TYPE_CHECKING:
+    from penstock.store.breakers import BreakerRow, HostTold
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
     from penstock.store.health import HealthRow
@@ -369,6 +370,22 @@ class Store(Protocol):
     def renew_budgets(self, bounds: Sequence[Bound], limit: int = 1000) -> int: ...
 
     def close_hosts(self, closings: Mapping[str, float]) -> None: ...
+
+    # Breakers.
+
+    def breakers(self) -> list[BreakerRow]: ...
+
+    def breaker_key(self, name: str, source: str) -> str: ...
+
+    def open_breaker(self, key: str, for_s: float, actor: str, reason: str) -> bool: ...
+
+    def close_breaker(self, key: str, actor: str, reason: str) -> bool: ...
+
+    def watched_hosts(self) -> dict[str, tuple[str, float]]: ...
+
+    def note_hosts(self, told: Mapping[str, HostTold]) -> dict[str, tuple[str, float]]: ...
+
+    def admit_hosts(self, hosts: Sequence[str]) -> list[Verdict]: ...
 
     # Runs and jobs.
 

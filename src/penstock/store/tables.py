@@ -92,7 +92,7 @@ TABLES = (
     _table(
         "cause",
         "source_id cause",
-        "pipeline_version failures first_at:real last_at:real escalated_at:real",
+        "pipeline_version failures first_at:real last_at:real escalated_at:real succeeded",
     ),
     _table(
         "reject",

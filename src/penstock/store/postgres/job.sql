@@ -103,7 +103,7 @@ SELECT coalesce(json_agg(json_build_array(
   g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
   (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
   EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
-  (SELECT json_build_array(state, opens_at, ramp) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
+  (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
   s.level)), '[]')::text
 FROM penstock.run AS r
 JOIN penstock.source AS s ON s.id = r.source_id
@@ -125,7 +125,7 @@ SELECT coalesce(json_agg(json_build_array(
   g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
   (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
   EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
-  (SELECT json_build_array(state, opens_at, ramp) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
+  (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
   s.level)), '[]')::text
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM penstock.job
@@ -211,13 +211,18 @@ FROM begun AS b
 LEFT JOIN LATERAL (SELECT item, snapshot_id FROM penstock.job_item WHERE job_id = b.id OFFSET 0) AS i ON true;
 
 -- name: note_failures
-INSERT INTO penstock.job_failure (job_id, attempt, kind, error, traceback, at)
+-- A job has one entry, however often it fails: it counts how often the job was quarantined, and keeps its notes.
+INSERT INTO penstock.job_failure (job_id, attempt, kind, error, traceback, at, cause, quarantines, first_at, escalated_at)
 SELECT DISTINCT ON ((f.v ->> 0)::bigint)
-  (f.v ->> 0)::bigint, (f.v ->> 1)::integer, f.v ->> 2, f.v ->> 3, f.v ->> 4, %(now)s
+  (f.v ->> 0)::bigint, (f.v ->> 1)::integer, f.v ->> 2, f.v ->> 3, f.v ->> 4, %(now)s, coalesce(f.v ->> 5, ''),
+  coalesce((f.v ->> 6)::bigint, 0), CASE WHEN f.v ->> 6 = '1' THEN %(now)s::double precision END,
+  CASE WHEN f.v ->> 7 = '1' THEN %(now)s::double precision END
 FROM jsonb_array_elements(%(failures)s::jsonb) WITH ORDINALITY AS f(v, n)
 ORDER BY (f.v ->> 0)::bigint, f.n DESC
 ON CONFLICT (job_id) DO UPDATE
-SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at;
+SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at,
+  cause = excluded.cause, quarantines = job_failure.quarantines + excluded.quarantines,
+  first_at = coalesce(job_failure.first_at, excluded.first_at), escalated_at = excluded.escalated_at;
 
 -- name: cancel_job_if_open
 UPDATE penstock.job SET state = 'cancelled', worker = NULL, due_at = NULL, at = %(now)s
@@ -316,6 +321,9 @@ JOIN penstock.source AS s ON s.id = r.source_id
 JOIN penstock.stage_count AS g ON g.run_id = r.id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
   AND NOT EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key))
+  AND (g.unit = 'candidate' OR r.kind = 'replay' OR NOT EXISTS (
+    SELECT 1 FROM penstock.breaker
+    WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > %(until)s))
 LIMIT 1;
 
 -- name: job_detail

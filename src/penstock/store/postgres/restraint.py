@@ -9,6 +9,7 @@ alone, claims nothing for a while after each turn, and never fills a lane beyond
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from penstock.gates.lane import LaneLimits
@@ -34,6 +35,8 @@ def is_called_for(way: Way, worker: str) -> bool:
 
 def halved(limits: Mapping[int, LaneLimits]) -> dict[int, LaneLimits]:
     return {
-        source_id: LaneLimits(max(1, own.concurrency // 2), max(1, own.candidates // 2), own.weight)
+        source_id: replace(
+            own, concurrency=max(1, own.concurrency // 2), candidates=max(1, own.candidates // 2)
+        )
         for source_id, own in limits.items()
     }

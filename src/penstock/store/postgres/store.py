@@ -11,6 +11,7 @@ from penstock.clock import Clock
 from penstock.errors import Refused
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.breakers import Breakers
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.health import Health
@@ -49,6 +50,7 @@ class PostgresStore(
     Workers,
     Leading,
     Pacing,
+    Breakers,
     Budgets,
     Reading,
     Upkeep,

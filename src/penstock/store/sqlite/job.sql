@@ -74,7 +74,7 @@ SELECT json_group_array(json_array(
   g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
   (SELECT next_at FROM pace WHERE pace.key = s.key),
   EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key)),
-  json((SELECT json_array(state, opens_at, ramp) FROM breaker WHERE breaker.key = 'source:' || s.key)),
+  json((SELECT json_array(state, opens_at, ramp, counts_until) FROM breaker WHERE breaker.key = 'source:' || s.key)),
   s.level))
 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id
@@ -88,7 +88,7 @@ SELECT json_group_array(json_array(
   g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
   (SELECT next_at FROM pace WHERE pace.key = s.key),
   EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key)),
-  json((SELECT json_array(state, opens_at, ramp) FROM breaker WHERE breaker.key = 'source:' || s.key)),
+  json((SELECT json_array(state, opens_at, ramp, counts_until) FROM breaker WHERE breaker.key = 'source:' || s.key)),
   s.level))
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM job INDEXED BY job_suspect
@@ -153,10 +153,15 @@ CROSS JOIN job NOT INDEXED ON job.id = c.value
 LEFT JOIN job_item AS i ON i.job_id = job.id;
 
 -- name: note_failures
-INSERT INTO job_failure (job_id, attempt, kind, error, traceback, at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now FROM json_each(:failures) WHERE true
+-- A job has one entry, however often it fails: it counts how often the job was quarantined, and keeps its notes.
+INSERT INTO job_failure (job_id, attempt, kind, error, traceback, at, cause, quarantines, first_at, escalated_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now, coalesce(value ->> 5, ''),
+  coalesce(value ->> 6, 0), iif(coalesce(value ->> 6, 0), :now, NULL), iif(coalesce(value ->> 7, 0), :now, NULL)
+FROM json_each(:failures) WHERE true
 ON CONFLICT (job_id) DO UPDATE
-SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at;
+SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at,
+  cause = excluded.cause, quarantines = quarantines + excluded.quarantines,
+  first_at = coalesce(first_at, excluded.first_at), escalated_at = excluded.escalated_at;
 
 -- name: cancel_job_if_open
 UPDATE job SET state = 'cancelled', worker = NULL, due_at = NULL, at = :now
@@ -244,6 +249,8 @@ CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
   AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key))
+  AND (g.unit = 'candidate' OR r.kind = 'replay' OR NOT EXISTS (
+    SELECT 1 FROM breaker WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > :until))
 LIMIT 1;
 
 -- name: job_detail

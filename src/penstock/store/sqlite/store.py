@@ -9,6 +9,7 @@ from pathlib import Path
 from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.breakers import Breakers
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.health import Health
@@ -35,6 +36,7 @@ class SqliteStore(
     Workers,
     Leading,
     Pacing,
+    Breakers,
     Budgets,
     Reading,
     Upkeep,

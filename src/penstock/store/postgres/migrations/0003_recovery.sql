@@ -93,6 +93,8 @@ CREATE TABLE penstock.cause (
   first_at double precision NOT NULL,
   last_at double precision NOT NULL,
   escalated_at double precision,
+  -- How many pages of the run had succeeded at its last failure, where one that succeeds disproves it; else -1.
+  succeeded bigint NOT NULL DEFAULT -1,
   PRIMARY KEY (source_id, cause)
 );
 

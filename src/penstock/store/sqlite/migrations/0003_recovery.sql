@@ -81,6 +81,8 @@ CREATE TABLE cause (
   first_at REAL NOT NULL,
   last_at REAL NOT NULL,
   escalated_at REAL,
+  -- How many pages of the run had succeeded at its last failure, where one that succeeds disproves it; else -1.
+  succeeded INTEGER NOT NULL DEFAULT -1,
   PRIMARY KEY (source_id, cause)
 ) STRICT, WITHOUT ROWID;
 

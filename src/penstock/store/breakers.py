@@ -1,0 +1,557 @@
+"""Breakers as they are kept: one row for each source or host that failed, told by all workers.
+
+What goes well is counted in memory, and told only with something that failed, or while others count it:
+a source that is well costs a turn nothing. Rows are locked in the order of their keys, after jobs and
+before hosts and sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from penstock.errors import UsageError, nearest
+from penstock.gates import adaptive
+from penstock.gates.adaptive import Pulse, feel
+from penstock.gates.breaker import (
+    HOST_RAMP,
+    PARTS,
+    Breaker,
+    Bucket,
+    Tally,
+    close,
+    follow,
+    half_open,
+    is_excused,
+    part_of,
+    ramp_at,
+    state_at,
+)
+from penstock.gates.lane import Lane, LaneLimits, limits_for
+from penstock.gates.rates import Verdict
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Settlement
+from penstock.settings.values import BreakerSettings
+from penstock.store.database import Database, Owned, to_json
+from penstock.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    from penstock.store.turn import Accepted
+
+SOURCE, HOST = "source:", "host:"
+HOST_RULE = BreakerSettings()
+# What failures say of a source: that it can't be had now, or that it was there and answered.
+_BAD = frozenset({"transient", "timeout"})
+_ANSWERED = frozenset({"permanent", "data", "auth"})
+# A request that was let through to a host that is tried is given up after so long.
+TRYING_S = 120.0
+# Whoever comes while others are trying a host asks again after so long.
+ASK_AGAIN_S = 5.0
+REASON_LENGTH = 300
+
+
+class BreakerRow(msgspec.Struct, frozen=True):
+    """A breaker as it is seen at one moment; what is open and whose time has come is half-open."""
+
+    key: str
+    state: str
+    since: float
+    opens_at: float
+    opened_at: float
+    counts_until: float
+    trips: int
+    ramp: int
+    buckets: list[tuple[int, int, int]]
+    reason: str
+
+    @property
+    def kind(self) -> str:
+        return self.key.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        return self.key.partition(":")[2]
+
+
+class HostTold(NamedTuple):
+    """What became of requests to a host: went well, failed, or came to nothing that says anything."""
+
+    ok: int = 0
+    failed: int = 0
+    neither: int = 0
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What became of a source's jobs in one turn."""
+
+    ok: int = 0
+    failed: int = 0
+    away: int = 0
+    away_s: float = 0.0
+    reason: str = ""
+    run_id: int = 0
+    felt: adaptive.Seen = field(default_factory=adaptive.Seen)
+
+
+@dataclass(slots=True)
+class Watch:
+    """What a worker's store remembers of sources: what went well and was not told, and how they are."""
+
+    keys: dict[int, str] = field(default_factory=dict)
+    well: dict[int, dict[int, int]] = field(default_factory=dict)
+    told_until: dict[int, float] = field(default_factory=dict)
+    pulses: dict[int, Pulse] = field(default_factory=dict)
+    levels: dict[int, float | None] = field(default_factory=dict)
+    pending: dict[int, float | None] = field(default_factory=dict)
+    # Runs that are served from snapshots: what becomes of their jobs says nothing about the source.
+    offline: set[int] = field(default_factory=set)
+
+    def look(self, lanes: Iterable[Lane]) -> None:
+        """Remember of these lanes what the next turns need."""
+        for lane in lanes:
+            breaker = lane.breaker
+            if breaker is None:
+                self.told_until.pop(lane.source_id, None)
+            else:
+                is_closed = breaker.state == "closed"
+                self.told_until[lane.source_id] = breaker.counts_until if is_closed else inf
+            if lane.source_id not in self.pending:
+                self.levels[lane.source_id] = lane.level
+            for head in lane.heads:
+                if head.unit != "candidate" and head.place == "candidate":
+                    self.offline.add(head.run_id)
+
+
+# In the turn: before anything of what ended is written.
+
+
+def weigh(
+    db: Database,
+    ledger: Ledger,
+    watch: Watch,
+    limits: Mapping[int, LaneLimits],
+    accepted: Accepted,
+) -> None:
+    """Take in what ended: breakers open and close, and what failed at one that is open is no try."""
+    seen = _seen(watch, accepted, limits)
+    if not seen:
+        return
+    now = ledger.now
+    told: dict[int, tuple[_Seen, BreakerSettings]] = {}
+    for source_id, each in seen.items():
+        own = limits_for(source_id, limits)
+        if own.adaptive:
+            _feel(watch, ledger, source_id, each.felt, own.concurrency)
+        until = watch.told_until.get(source_id, 0.0)
+        rule = own.breaker or (HOST_RULE if until == inf else None)
+        if rule is None:
+            continue
+        if each.ok:
+            _count_well(watch, source_id, part_of(rule, now), each.ok)
+        if each.failed or each.away or (each.ok and until > now):
+            told[source_id] = (each, rule)
+    if told:
+        _excuse(accepted, _tell(db, ledger, watch, limits, told), limits, now)
+
+
+def _seen(watch: Watch, accepted: Accepted, limits: Mapping[int, LaneLimits]) -> dict[int, _Seen]:
+    found: dict[int, _Seen] = {}
+    offline = watch.offline
+    times: dict[int, bool] = {}
+    for end, job in accepted.ends:
+        if not isinstance(end, Settlement) or (end.unit != "page" and end.unit != "run"):
+            continue
+        if job.run_id in offline:
+            continue
+        source_id = job.source_id
+        seen = found.get(source_id)
+        if seen is None:
+            seen = found[source_id] = _Seen()
+            own = limits_for(source_id, limits)
+            # Where there is a rate, the wait for a place is in the time that a job takes.
+            times[source_id] = own.adaptive and not own.rate_per_s
+        if end.state is JobState.SUCCEEDED:
+            seen.ok += 1
+            seen.felt.ok += 1
+            seen.run_id = job.run_id
+            if end.unit == "page" and times[source_id]:
+                seen.felt.took(job.stage, end.took_s)
+        else:
+            _note(seen, end, job)
+    return found
+
+
+def _note(seen: _Seen, end: Settlement, job: Owned) -> None:
+    says = verdict_on(end)
+    if says == "away":
+        seen.away += 1
+        seen.away_s = max(seen.away_s, end.closes_for_s)
+        seen.reason = end.reason
+    elif says == "failed":
+        seen.failed += 1
+        seen.felt.failed += 1
+        seen.reason = end.error[:REASON_LENGTH]
+    elif says == "ok":
+        seen.ok += 1
+        seen.felt.ok += 1
+    else:
+        return
+    seen.run_id = job.run_id
+
+
+def verdict_on(end: Settlement) -> str:
+    """What an end says of its source: ok, failed, away (turned away at a host), or nothing."""
+    if end.state is JobState.SUCCEEDED:
+        return "ok"
+    if end.gate == "breaker":
+        return "away"
+    if not end.spends_try:
+        return ""
+    if end.reason in _BAD:
+        return "failed"
+    return "ok" if end.reason in _ANSWERED else ""
+
+
+def _count_well(watch: Watch, source_id: int, part: int, count: int) -> None:
+    parts = watch.well.setdefault(source_id, {})
+    parts[part] = parts.get(part, 0) + count
+    if len(parts) > PARTS + 1:
+        del parts[min(parts)]
+
+
+def _tell(
+    db: Database,
+    ledger: Ledger,
+    watch: Watch,
+    limits: Mapping[int, LaneLimits],
+    told: Mapping[int, tuple[_Seen, BreakerSettings]],
+) -> dict[int, Breaker]:
+    """Bring the breakers of these sources up to date; answers with what they are now."""
+    now, keys = ledger.now, source_keys(db, watch, told)
+    before = _locked(db, now, keys.values())
+    after: dict[str, Breaker] = {}
+    found: dict[int, Breaker] = {}
+    for source_id, (seen, rule) in told.items():
+        key, cap = keys[source_id], limits_for(source_id, limits).concurrency
+        well = watch.well.pop(source_id, {})
+        buckets: list[Bucket] = [(part, ok, 0) for part, ok in well.items()]
+        if seen.failed:
+            buckets.append((part_of(rule, now), 0, seen.failed))
+        tally = Tally(tuple(buckets), seen.away, seen.away_s, seen.reason)
+        breaker = follow(before[key], tally, rule, cap, now, chance_of(key, now))
+        after[key] = found[source_id] = breaker
+        watch.told_until[source_id] = breaker.counts_until if breaker.state == "closed" else inf
+    owners = {keys[source_id]: (source_id, seen.run_id) for source_id, (seen, _) in told.items()}
+    _write(db, ledger, before, after, owners)
+    return found
+
+
+def _excuse(
+    accepted: Accepted,
+    breakers: Mapping[int, Breaker],
+    limits: Mapping[int, LaneLimits],
+    now: float,
+) -> None:
+    """What failed because its source can't be had waits until it can, and has lost no try.
+
+    For longer than the breaker is open: another job is the next to try, so that one which fails by its
+    own fault can't keep the breaker open.
+    """
+    excused: dict[int, Settlement] = {}
+    for end, job in accepted.unsettled:
+        breaker = breakers.get(job.source_id)
+        if breaker is None or not is_excused(breaker) or verdict_on(end) != "failed":
+            continue
+        rule = limits_for(job.source_id, limits).breaker or HOST_RULE
+        delay_s = breaker.opens_at - now + rule.open_for_s * (0.5 + chance_of(str(job.id), now))
+        excused[id(end)] = replace(
+            end, state=JobState.WAITING, spends_try=False, delay_s=delay_s, cause=""
+        )
+    if excused:
+        accepted.unsettled = [(excused.get(id(end), end), job) for end, job in accepted.unsettled]
+        accepted.ends = [(excused.get(id(end), end), job) for end, job in accepted.ends]
+
+
+def begin_tries(db: Database, ledger: Ledger, watch: Watch, lanes: Sequence[Lane]) -> None:
+    """Write down that these lanes are tried again; before they are locked."""
+    now = ledger.now
+    due = [
+        lane.source_id
+        for lane in lanes
+        if lane.breaker is not None
+        and lane.breaker.state == "open"
+        and lane.breaker.opens_at <= now
+    ]
+    if not due:
+        return
+    keys = source_keys(db, watch, due)
+    before = _locked(db, now, keys.values())
+    after = {key: half_open(breaker, now) for key, breaker in before.items()}
+    _write(db, ledger, before, after, {keys[source_id]: (source_id, 0) for source_id in due})
+
+
+# Adaptive concurrency.
+
+
+def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap: int) -> None:
+    known = watch.levels.get(source_id)
+    before = float(cap) if known is None else min(known, float(cap))
+    pulse = watch.pulses.get(source_id)
+    if pulse is None:
+        pulse = watch.pulses[source_id] = Pulse(before)
+    elif int(pulse.level) != int(before):
+        pulse.level = before  # somebody else has changed it
+    level = feel(pulse, seen, cap)
+    if int(level) == int(before):
+        return
+    watch.levels[source_id] = watch.pending[source_id] = level if level < cap else None
+    if level < before:
+        detail = f"{int(level)} jobs at once instead of {int(before)}"
+        ledger.journal("source.slowed", source_id, detail=detail)
+    elif level >= cap:
+        ledger.journal("source.recovered", source_id, detail=f"{cap} jobs at once")
+
+
+def write_levels(db: Database, watch: Watch, accepted: Accepted) -> None:
+    """Tell the others how many jobs at once their sources bear.
+
+    Not in a turn that cools sources down: they are locked there in an order of their own.
+    """
+    if not watch.pending or any(end.closes_host for end, _ in accepted.unsettled):
+        return
+    db.do("set_levels", levels=to_json(sorted(watch.pending.items())))
+    watch.pending.clear()
+
+
+# Rows.
+
+
+def source_keys(db: Database, watch: Watch, source_ids: Iterable[int]) -> dict[int, str]:
+    """The keys of these sources' breakers; a source never changes its own."""
+    unknown = sorted(set(source_ids) - watch.keys.keys())
+    if unknown:
+        for source_id, key in db.json("source_keys", ids=to_json(unknown)):
+            watch.keys[source_id] = SOURCE + key
+    return {source_id: watch.keys[source_id] for source_id in source_ids}
+
+
+def _locked(db: Database, now: float, keys: Iterable[str]) -> dict[str, Breaker]:
+    """These breakers, as they stay until the transaction ends; a new one is closed."""
+    wanted = sorted(set(keys))
+    found = db.json("lock_breakers", keys=to_json(wanted))
+    if len(found) < len(wanted):
+        db.do("add_breakers", keys=to_json(wanted), now=now)
+        found = db.json("lock_breakers", keys=to_json(wanted))
+    return {key: _breaker(*row) for key, row in found.items()}
+
+
+def _breaker(
+    state: Any,
+    since: float,
+    opens_at: float,
+    opened_at: float,
+    counts_until: float,
+    trips: int,
+    ramp: int,
+    buckets: list[tuple[int, int, int]],
+    reason: str,
+    trying: int,
+    trying_until: float,
+) -> Breaker:
+    parts = tuple((part, ok, failed) for part, ok, failed in buckets)
+    about = (opened_at, counts_until, trips, ramp, parts, reason, trying, trying_until)
+    return Breaker(state, since, opens_at, *about)
+
+
+def _write(
+    db: Database,
+    ledger: Ledger,
+    before: Mapping[str, Breaker],
+    after: Mapping[str, Breaker],
+    owners: Mapping[str, tuple[int, int]],
+    actor: str = "",
+) -> None:
+    """Write what has changed; a change of state is an event, and the end of an outage a signal."""
+    changed = [(key, each) for key, each in sorted(after.items()) if each != before[key]]
+    if not changed:
+        return
+    db.do("set_breakers", breakers=to_json([_row(key, each) for key, each in changed]))
+    signals = []
+    for key, each in changed:
+        was = before[key]
+        if (each.state, each.since) == (was.state, was.since):
+            continue
+        source_id, run_id = owners.get(key, (None, 0))
+        kind, detail = _event(key, was, each, ledger.now)
+        ledger.journal(kind, source_id, actor=actor, detail=detail)
+        if each.state == "closed" and source_id is not None:
+            data = missed_window(key.removeprefix(SOURCE), was.opened_at, ledger.now)
+            signals.append(("breaker.closed", to_json(data), source_id, run_id))
+    if signals:
+        db.do("add_signals", now=ledger.now, signals=to_json(signals))
+
+
+def _row(key: str, each: Breaker) -> tuple[object, ...]:
+    return (
+        *(key, each.state, each.since, each.opens_at, each.opened_at, each.counts_until),
+        *(each.trips, each.ramp, to_json(each.buckets), each.reason[: 2 * REASON_LENGTH]),
+        *(each.trying, each.trying_until),
+    )
+
+
+def _event(key: str, was: Breaker, each: Breaker, now: float) -> tuple[str, str]:
+    who = f"{key.removeprefix(HOST)}: " if key.startswith(HOST) else ""
+    if each.state == "open":
+        again = f"tried again in {each.opens_at - now:.0f} s"
+        return "breaker.opened", f"{who}{each.reason}; {again}"
+    if each.state == "half-open":
+        return "breaker.half-open", f"{who}tried again after {now - was.since:.0f} s"
+    return "breaker.closed", f"{who}{each.reason}; it was away for {now - was.opened_at:.0f} s"
+
+
+def missed_window(source: str, start_at: float, end_at: float) -> dict[str, object]:
+    """What the signal `breaker.closed` says: in this stretch of time nothing was fetched from the source."""
+    return {"source": source, "start_at": start_at, "end_at": end_at}
+
+
+def chance_of(key: str, now: float) -> float:
+    """A number between 0 and 1 that is another for everyone, and the same when all is done again."""
+    digest = hashlib.blake2b(f"{key} {now!r}".encode(), digest_size=6).digest()
+    return int.from_bytes(digest) / 2.0**48
+
+
+class Breakers:
+    """The verbs of breakers: looking, an operator's hand, and what requests tell of hosts."""
+
+    _db: Database
+
+    def breakers(self) -> list[BreakerRow]:
+        """Every breaker that there is, as it is now."""
+        found = self._db.decoded("breakers", list[BreakerRow])
+        now = self._db.now()
+        return [
+            replace(row, state="half-open", ramp=1) if _is_due(row, now) else row for row in found
+        ]
+
+    def open_breaker(self, key: str, for_s: float, actor: str, reason: str) -> bool:
+        """Let nothing pass for so long, then try with care; True if it was not open before."""
+        with self._db.writing() as now:
+            before = _locked(self._db, now, [key])
+            was = before[key]
+            is_new = state_at(was, now) != "open"
+            opened_at = now if was.state == "closed" else was.opened_at
+            text = f"opened by {actor}" + (f": {reason}" if reason else "")
+            made = Breaker("open", now, now + for_s, opened_at, 0.0, max(1, was.trips), reason=text)
+            self._act(now, before, {key: made}, actor)
+        return is_new
+
+    def close_breaker(self, key: str, actor: str, reason: str) -> bool:
+        """Let everything pass; False if it was closed, or never there."""
+        with self._db.writing() as now:
+            if not self._db.json("lock_breakers", keys=to_json([key])):
+                return False
+            before = _locked(self._db, now, [key])
+            if before[key].state == "closed":
+                return False
+            text = f"closed by {actor}" + (f": {reason}" if reason else "")
+            self._act(now, before, {key: close(before[key], now, text)}, actor)
+        return True
+
+    def _act(
+        self, now: float, before: Mapping[str, Breaker], after: Mapping[str, Breaker], actor: str
+    ) -> None:
+        ledger = Ledger(self._db, now)
+        known: dict[str, int] = self._db.json("source_ids")
+        owners = {
+            key: (known[key.removeprefix(SOURCE)], 0)
+            for key in after
+            if key.removeprefix(SOURCE) in known
+        }
+        _write(self._db, ledger, before, after, owners, actor)
+        ledger.write()
+
+    def breaker_key(self, name: str, source: str) -> str:
+        """The key of the breaker that is meant: a source's by its own key, else a host's."""
+        known: dict[str, int] = self._db.json("source_ids")
+        if source in known:
+            return SOURCE + source
+        hosts = {row.name: row.key for row in self.breakers() if row.kind == "host"}
+        if name in hosts:
+            return hosts[name]
+        raise UsageError(f"there is no source or host {name!r}", nearest(name, [*known, *hosts]))
+
+    # Hosts.
+
+    def watched_hosts(self) -> dict[str, tuple[str, float]]:
+        """Hosts that requests must ask about, or whose successes are to be told: state, and opens when."""
+        found: dict[str, tuple[str, float]] = self._db.json("watched_hosts", now=self._db.now())
+        return {host: (state, opens_at) for host, (state, opens_at) in found.items()}
+
+    def note_hosts(self, told: Mapping[str, HostTold]) -> dict[str, tuple[str, float]]:
+        """What became of requests to these hosts; answers with the hosts to be watched from now on."""
+        with self._db.writing() as now:
+            keys = {HOST + host: each for host, each in told.items()}
+            before = _locked(self._db, now, keys)
+            after = {key: _after(before[key], key, each, now) for key, each in keys.items()}
+            ledger = Ledger(self._db, now)
+            _write(self._db, ledger, before, after, {})
+            ledger.write()
+        return self.watched_hosts()
+
+    def admit_hosts(self, hosts: Sequence[str]) -> list[Verdict]:
+        """May these requests go out, as far as their hosts' breakers go? One verdict for each.
+
+        To a host that is tried again as many are let through as its ramp says, over all workers.
+        """
+        with self._db.writing() as now:
+            keys = to_json(sorted({HOST + host for host in hosts}))
+            if not self._db.json("lock_breakers", keys=keys):
+                return [Verdict(0.0) for _ in hosts]
+            found = self._db.json("lock_breakers", keys=keys)
+            before = {key: _breaker(*row) for key, row in found.items()}
+            after = dict(before)
+            verdicts = [self._admit(after, HOST + host, now) for host in hosts]
+            ledger = Ledger(self._db, now)
+            _write(self._db, ledger, before, after, {})
+            ledger.write()
+        return verdicts
+
+    def _admit(self, breakers: dict[str, Breaker], key: str, now: float) -> Verdict:
+        breaker = breakers.get(key)
+        if breaker is None or breaker.state == "closed":
+            return Verdict(0.0)
+        ramp = ramp_at(breaker.state, breaker.opens_at, breaker.ramp, now) or 0
+        if not ramp:
+            return Verdict(breaker.opens_at - now, "breaker", breaker.reason)
+        breaker = half_open(breaker, now)
+        trying = breaker.trying if breaker.trying_until > now else 0
+        if trying >= ramp:
+            return Verdict(ASK_AGAIN_S, "breaker", breaker.reason)
+        breakers[key] = changed(breaker, trying=trying + 1, trying_until=now + TRYING_S)
+        return Verdict(0.0)
+
+
+def _after(breaker: Breaker, key: str, told: HostTold, now: float) -> Breaker:
+    part = part_of(HOST_RULE, now)
+    tally = Tally(((part, told.ok, told.failed),), reason=told.reason)
+    if told.ok or told.failed:
+        found = follow(breaker, tally, HOST_RULE, HOST_RAMP, now, chance_of(key, now))
+    else:
+        found = breaker
+    if found.state != "half-open":
+        return found
+    back = told.ok + told.failed + told.neither
+    return changed(found, trying=max(0, found.trying - back))
+
+
+def _is_due(row: BreakerRow, now: float) -> bool:
+    return row.state == "open" and row.opens_at <= now

@@ -1,0 +1,34 @@
+-- name: source_keys
+SELECT json_group_array(json_array(id, key)) FROM source WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: lock_breakers
+-- Nothing to lock here: a transaction that writes has the file to itself.
+SELECT json_group_object(key, json_array(
+  state, since, opens_at, opened_at, counts_until, trips, ramp, json(buckets), reason, trying, trying_until))
+FROM breaker WHERE key IN (SELECT value FROM json_each(:keys));
+
+-- name: add_breakers
+INSERT INTO breaker (key, state, since) SELECT value, 'closed', :now FROM json_each(:keys) WHERE true
+ON CONFLICT (key) DO NOTHING;
+
+-- name: set_breakers
+UPDATE breaker
+SET state = b.value ->> 1, since = b.value ->> 2, opens_at = b.value ->> 3, opened_at = b.value ->> 4,
+  counts_until = b.value ->> 5, trips = b.value ->> 6, ramp = b.value ->> 7, buckets = b.value ->> 8,
+  reason = b.value ->> 9, trying = b.value ->> 10, trying_until = b.value ->> 11
+FROM json_each(:breakers) AS b
+WHERE breaker.key = b.value ->> 0;
+
+-- name: breakers
+SELECT json_group_array(json_object(
+  'key', key, 'state', state, 'since', since, 'opens_at', opens_at, 'opened_at', opened_at,
+  'counts_until', counts_until, 'trips', trips, 'ramp', ramp, 'buckets', json(buckets), 'reason', reason))
+FROM (SELECT * FROM breaker ORDER BY key);
+
+-- name: watched_hosts
+-- Hosts whose breaker is not closed, or was told of a failure not long ago.
+SELECT json_group_object(substr(key, 6), json_array(state, opens_at))
+FROM breaker WHERE key >= 'host:' AND key < 'host;' AND (state <> 'closed' OR counts_until > :now);
+
+-- name: set_levels
+UPDATE source SET level = l.value ->> 1 FROM json_each(:levels) AS l WHERE source.id = l.value ->> 0;
