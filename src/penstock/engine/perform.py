@@ -144,6 +144,13 @@ class _Performance(Attempt):
         self.performer.forget(self)
         self.done(self.job, outcome)
 
+    def judged(self, error: BaseException) -> Outcome:
+        """What the attempt came to by this; a window in which there was nothing is done with, too."""
+        outcome = outcome_of(error, self.stage.errors)
+        if isinstance(outcome, Skipped) and not outcome.is_rejection and outcome.why != "disallowed":
+            self.cover()
+        return outcome
+
     async def keep(self, outcome: Outcome) -> Outcome:
         """Skip and Snooze are good ends: what was buffered on the way there is written first."""
         try:
@@ -187,7 +194,7 @@ class _InThread(_Performance):
             walk_plain(self.stage.root, item_of(self), self)
             self.outcome = Succeeded(self.reap())
         except BaseException as error:
-            self.outcome = outcome_of(error, self.stage.errors)
+            self.outcome = self.judged(error)
 
     def finish(self) -> None:
         if self.is_over:
@@ -280,11 +287,7 @@ class _OnLoop(_OnTask):
             await walk_async(self.stage.root, item_of(self), self)
             return Succeeded(await self.harvest())
         except BaseException as error:
-            outcome = (
-                Cancelled("cancelled")
-                if self.task.cancelling()
-                else outcome_of(error, self.stage.errors)
-            )
+            outcome = Cancelled("cancelled") if self.task.cancelling() else self.judged(error)
         if self.verdict is None and _is_kept(outcome):
             outcome = await self.keep(outcome)
         if self.outflow is not None:

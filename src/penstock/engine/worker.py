@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -473,6 +473,16 @@ class Worker:
     ) -> list[dict[str, Any]]:
         rows = await self._ask(lambda: self._store.records(collection, after_key or "", limit))
         return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
+
+    async def backlog(self, job: Claimed) -> tuple[int, int]:
+        return await self._ask(lambda: self._store.backlog(job.run_id, job.stage))
+
+    async def covered(
+        self, job: Claimed, partitions: Sequence[str], start_at: float, end_at: float
+    ) -> list[tuple[str, float, float]]:
+        where = (job.source_id, partitions, start_at, end_at)
+        found = await self._ask(lambda: self._store.covered(*where))
+        return [(row.partition, row.start_at, row.end_at) for row in found]
 
     async def cursors(self, job: Claimed) -> dict[str, Any]:
         if self._works[job.id, job.attempt][0].run.kind in OWN_CURSOR_KINDS:

@@ -8,13 +8,17 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+import msgspec
+
 from penstock.errors import PipelineError
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
-from penstock.jobs.outcome import AttemptLost, Effects, Reject, Skip
+from penstock.jobs.outcome import AttemptLost, Covered, Effects, Reject, Skip
 from penstock.jobs.run import NO_OPTIONS, RunOptions
+from penstock.pipeline.step import window_of
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
+    from penstock.jobs.windows import Window
     from penstock.pipeline.graph import Stage
     from penstock.pipeline.outflow import Outflow
     from penstock.sources.response import Response
@@ -194,4 +198,18 @@ class Attempt:
         if self.stage.unit == "candidate":
             effects.is_dropped = came_to_nothing
             effects.saved_before = self.saved
+        self.cover()
         return effects
+
+    def window(self) -> Window | None:
+        """The window that the job is for, if its stage takes windows."""
+        if not self.stage.takes_windows:
+            return None
+        return window_of(self.stage.name, msgspec.json.decode(self.job.item))
+
+    def cover(self) -> None:
+        """What the job was for is ingested, once the attempt has ended well."""
+        window = self.window()
+        if window is not None:
+            stretch = Covered(window.partition, window.start_at, window.end_at)
+            self.effects.covered.append(stretch)

@@ -11,6 +11,7 @@ import msgspec
 from penstock.errors import PipelineError, nearest
 from penstock.jobs.job import bounded_key
 from penstock.jobs.outcome import REJECTED, Mark, Merge, Note, Raised, Reject, Save
+from penstock.jobs.windows import Window
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.judging import below_threshold, is_code, rejection_of
 from penstock.pipeline.step import DataError, is_text
@@ -55,6 +56,19 @@ class Context:
     def attempt(self) -> int:
         """The number of this attempt; it grows with every start, whatever the one before came to."""
         return self._attempt.job.attempt
+
+    @property
+    def window(self) -> Window:
+        """The stretch of time and the partition that this job is for; only where a step takes windows."""
+        found = self._attempt.window()
+        if found is None:
+            raise PipelineError(f"step {self._step!r} is not in a job that takes windows")
+        return found
+
+    @property
+    def in_progress(self) -> Attempt:
+        """For Penstock's own steps."""
+        return self._attempt
 
     def now(self) -> float:
         """UTC in seconds since the epoch, by the engine's clock."""

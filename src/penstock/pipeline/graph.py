@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -19,6 +19,7 @@ from penstock.errors import PipelineError, nearest
 from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.pipeline.planner import PLANNER, plan_windows
 from penstock.pipeline.step import (
     DataError,
     Declaration,
@@ -28,6 +29,7 @@ from penstock.pipeline.step import (
     Step,
     check_step,
     key_of,
+    key_of_window,
 )
 from penstock.pipeline.wishes import declared_errors, retry_choice
 from penstock.settings import RetryChoice
@@ -89,6 +91,7 @@ class Stage:
     useful_for_s: float | None = None
     is_required: bool = False
     errors: Declared = ()
+    takes_windows: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +106,13 @@ class Graph:
 
     def __post_init__(self) -> None:
         self._by_name.update((stage.name, stage) for stage in self.stages)
+        if self.windows is not None:
+            self._by_name[PLANNER] = _planner(self.windows)
+
+    @property
+    def windows(self) -> Stage | None:
+        """The stage whose items are windows of time, which is what a backfill begins with."""
+        return next((stage for stage in self.stages if stage.takes_windows), None)
 
     def stage(self, name: str) -> Stage | None:
         return self._by_name.get(name)
@@ -111,8 +121,11 @@ class Graph:
         """The stages as a run remembers them; `priority` is for those that have none of their own.
 
         A stream's run begins with the streams of the pipeline, every other with all other steps that
-        begin one; what no step of the kind leads to is left out.
+        begin one; what no step of the kind leads to is left out. A backfill begins with a stage that is
+        in no pipeline and plans the windows.
         """
+        if kind is RunKind.BACKFILL:
+            return self._backfill_plan(priority)
         stages = self._begun_by(kind is RunKind.STREAM)
         if not stages:
             what = "stream" if kind is RunKind.STREAM else "step that begins a run and ends"
@@ -125,10 +138,24 @@ class Graph:
         reached: dict[str, Stage] = {}
         for stage in self.stages:
             if any(name in reached for name in stage.after) or (
-                not stage.after and stage.is_stream == is_stream
+                not stage.after and not stage.takes_windows and stage.is_stream == is_stream
             ):
                 reached[stage.name] = stage
         return list(reached.values())
+
+    def _backfill_plan(self, priority: int) -> Plan:
+        if self.windows is None:
+            raise PipelineError(
+                f"pipeline {self.name!r} has no step that takes windows",
+                '@pipeline.step(unit="page", windows=True) makes one; it asks ctx.window what to fetch',
+            )
+        reached = {self.windows.name: replace(self.windows, after=(PLANNER,))}
+        for stage in self.stages:
+            if any(name in reached for name in stage.after) and stage.name not in reached:
+                reached[stage.name] = stage
+        kept = {PLANNER, *reached}
+        stages = [self._by_name[PLANNER], *reached.values()]
+        return Plan(tuple(_planned(stage, priority, kept) for stage in stages))
 
 
 def _planned(stage: Stage, priority: int, kept: set[str]) -> PlannedStage:
@@ -155,6 +182,7 @@ def build_graph(
         chosen, known = retry_choice("it", retry), declared_errors("it", errors)
         steps = _named([check_step(each) for each in declared])
         _check_links(steps)
+        _check_windows(steps)
         ordered = _in_order(steps)
     except PipelineError as error:
         raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
@@ -182,6 +210,13 @@ def _check_links(steps: dict[str, Step]) -> None:
                     f"step {step.name!r} comes after {name!r}, which is not a step; "
                     + nearest(name, others)
                 )
+
+
+def _check_windows(steps: dict[str, Step]) -> None:
+    taking = [step.name for step in steps.values() if step.takes_windows]
+    if len(taking) > 1:
+        names = " and ".join(repr(name) for name in taking)
+        raise PipelineError(f"steps {names} take windows: a backfill begins with one of them")
 
 
 def _in_order(steps: dict[str, Step]) -> list[Step]:
@@ -237,7 +272,7 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str], errors: D
         after=tuple(dict.fromkeys(stage_of[name] for name in first.after)),
         root=_node(first, first, ordered, stage_of),
         steps=tuple(step.name for step in members),
-        takes_item=not (first.is_root or first.is_gather),
+        takes_item=first.takes_windows or not (first.is_root or first.is_gather),
         is_gather=first.is_gather,
         is_async=any(step.is_async for step in members),
         isolation=first.isolation,
@@ -250,7 +285,34 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str], errors: D
         useful_for_s=first.useful_for_s,
         is_required=first.is_required,
         errors=(*(each for step in members for each in step.errors), *errors),
+        takes_windows=first.takes_windows,
     )
+
+
+def _planner(windows: Stage) -> Stage:
+    """The stage that makes the windows jobs of a backfill."""
+    feed = Feed(windows.name, PLANNER, key_of_window(windows.name), windows.priority)
+    node = Node(PLANNER, _plan, True, True, True, False, (), (feed,))
+    return Stage(
+        name=PLANNER,
+        unit="run",
+        after=(),
+        root=node,
+        steps=(PLANNER,),
+        takes_item=False,
+        is_gather=False,
+        is_async=True,
+        isolation=None,
+        retry=None,
+        timeout_s=None,
+        priority=windows.priority,
+        cpu=0.0,
+        memory_mb=0.0,
+    )
+
+
+def _plan(item: Any, ctx: Any) -> Any:
+    return plan_windows(ctx.in_progress)
 
 
 def _node(step: Step, first: Step, ordered: list[Step], stage_of: dict[str, str]) -> Node:
@@ -284,7 +346,9 @@ def _fingerprint(ordered: list[Step]) -> str:
 def _configuration(step: Step) -> tuple[object, ...]:
     key = step.key if isinstance(step.key, str) or step.key is None else "function"
     wants = (step.retry, step.timeout_s, step.priority, step.cpu, step.memory_mb, step.isolation)
-    return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants)
+    # What most steps are not is left out, so that their version stays what it was.
+    kind = ("windows",) if step.takes_windows else ()
+    return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants, *kind)
 
 
 def _code_text(function: Callable[..., Any]) -> bytes:

@@ -47,6 +47,7 @@ class Pipeline:
         useful_for: str | float | None = None,
         required: bool = False,
         errors: Mapping[str, Any] | None = None,
+        windows: bool = False,
     ) -> Callable[[Function], Function]:
         """Make the decorated function a step, and hand it back as it was.
 
@@ -70,6 +71,7 @@ class Pipeline:
                     useful_for,
                     required,
                     errors,
+                    windows,
                 )
             )
             return function

@@ -6,11 +6,13 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from penstock.errors import PipelineError, nearest
 from penstock.jobs.failures import Declared
 from penstock.jobs.job import Unit, bounded_key, canonical_key
+from penstock.jobs.windows import Window
 from penstock.pipeline.wishes import declared_errors, duration_s, retry_choice
 from penstock.settings import RetryChoice
 
@@ -46,6 +48,7 @@ class Declaration:
     useful_for: Any = None
     required: Any = False
     errors: Any = None
+    windows: Any = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +76,7 @@ class Step:
     useful_for_s: float | None = None
     is_required: bool = False
     errors: Declared = ()
+    takes_windows: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -109,6 +113,7 @@ def check_step(declared: Declaration) -> Step:
         useful_for_s=duration_s(f"step {name!r}: useful_for", declared.useful_for),
         is_required=bool(declared.required),
         errors=declared_errors(f"step {name!r}", declared.errors),
+        takes_windows=bool(declared.windows),
     )
     _check_place(step)
     return step
@@ -125,7 +130,8 @@ def _stands_alone(declared: Declaration) -> bool:
         declared.isolation,
         declared.useful_for,
     )
-    return bool(declared.gather or declared.required) or any(value is not None for value in own)
+    is_apart = declared.gather or declared.required or declared.windows
+    return bool(is_apart) or any(value is not None for value in own)
 
 
 def _check_place(step: Step) -> None:
@@ -133,14 +139,25 @@ def _check_place(step: Step) -> None:
         raise PipelineError(f"step {step.name!r} is a stream: it begins a run, so it has no after=")
     if step.is_stream and step.isolation == "process":
         raise PipelineError(f"step {step.name!r} is a stream, which can't run in a child process")
+    if step.takes_windows:
+        _check_windows(step)
     if step.is_gather and step.is_root:
         raise PipelineError(f"step {step.name!r} gathers, so it needs after=…")
     if step.takes_item and step.is_gather:
         raise PipelineError(f"step {step.name!r} gathers: it gets no item, only ctx")
-    if step.takes_item and step.is_root:
+    if step.takes_item and step.is_root and not step.takes_windows:
         raise PipelineError(f"step {step.name!r} begins the run: it gets no item, only ctx")
     if step.key is not None and (step.is_gather or step.is_root):
         raise PipelineError(f"step {step.name!r} gets no item, so key= has nothing to name")
+
+
+def _check_windows(step: Step) -> None:
+    """Its items are windows, made by a backfill's plan or by the step before it."""
+    if step.unit != "page" or step.is_gather:
+        what = "a gather step" if step.is_gather else f"unit {step.unit!r}"
+        raise PipelineError(f"step {step.name!r} takes windows, so it is of unit 'page', not {what}")
+    if step.key is not None:
+        raise PipelineError(f"step {step.name!r} takes windows, which are its keys: it has no key=")
 
 
 def _name(function: Any) -> str:
@@ -274,6 +291,8 @@ def _invoker(
 
 def key_of(step: Step) -> KeyOf:
     """The function that makes the key of an item handed to this step."""
+    if step.takes_windows:
+        return key_of_window(step.name)
     key = step.key
     if key is None:
         return canonical_key
@@ -293,6 +312,40 @@ def _key_of_field(name: str, field: str) -> KeyOf:
         return _key_text(name, value)
 
     return key_of_field
+
+
+def key_of_window(name: str) -> KeyOf:
+    """Equal for the same window of the same partition, however its times are written."""
+
+    def key_of_item(item: Any) -> str:
+        return bounded_key(window_of(name, item).key())
+
+    return key_of_item
+
+
+def window_of(name: str, item: Any) -> Window:
+    """The window that an item stands for: {"partition": …, "from": …, "to": …}."""
+    if not isinstance(item, Mapping):
+        raise DataError(f"step {name!r} takes windows, and {_describe(item)} is none")
+    start, end = (_moment(name, item, side) for side in ("from", "to"))
+    partition = item.get("partition", "default")
+    if not is_text(partition):
+        raise DataError(f"step {name!r}: a window's partition is text, not {partition!r}")
+    if end <= start:
+        raise DataError(f"step {name!r}: a window ends after it begins, not at {item['to']!r}")
+    return Window(partition, start.timestamp(), end.timestamp())
+
+
+def _moment(name: str, item: Mapping[str, Any], side: str) -> datetime:
+    """A time with a zone, or else in UTC."""
+    text = item.get(side)
+    try:
+        found = datetime.fromisoformat(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise DataError(
+            f"step {name!r}: a window needs {side!r} as a time such as 2024-01-01, not {text!r}"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _key_of_function(name: str, function: Callable[[Any], Any]) -> KeyOf:
