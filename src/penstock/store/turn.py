@@ -25,16 +25,19 @@ from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions, RunState, S
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.store.budgets import charge, stopped_by_budget
 from penstock.store.breakers import Watch, weigh, write_levels
+from penstock.store.accounts import count_candidates, end_account
 from penstock.store.checkpoints import move_checkpoints
 from penstock.store.claim import claim, opening, ready_lanes, soonest
 from penstock.store.coverage import note_coverage
 from penstock.store.database import Database, Owned, to_json
+from penstock.store.failing import judge, note_failures
 from penstock.store.floors import Floors
 from penstock.store.health import RunEnd, end_of_probe, note_ends, note_probes
 from penstock.store.ledger import Ledger
 from penstock.store.pages import note_pages
 from penstock.store.records import save_records
 from penstock.store.rejecting import add_rejects
+from penstock.store.staging import stage_records
 from penstock.store.store import Capacity, Kept, Turn
 
 WAKE_LIMIT = 1000
@@ -203,7 +206,13 @@ def _refusal(end: End, stage: str) -> Settlement:
         f"its run was started without a stage {stage!r}: the pipeline has changed; start a new run"
     )
     return Settlement(
-        end.job_id, end.attempt, JobState.QUARANTINED, spends_try=True, reason="data", error=error
+        end.job_id,
+        end.attempt,
+        JobState.QUARANTINED,
+        spends_try=True,
+        reason="data",
+        error=error,
+        cause=f"no stage {stage!r} in its run",
     )
 
 
@@ -219,12 +228,15 @@ def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None
             succeeded.append((end.job_id, end.attempt))
         else:
             others.append((end, job))
-            ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
+    others, escalated = judge(db, ledger, others)
+    for end, job in others:
+        ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
     if succeeded:
         for job in db.succeed(ledger.now, actor, succeeded):
             ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
     if others:
         _settle_others(db, ledger, actor, others)
+        note_failures(db, ledger, others, escalated)
     add_effects(db, ledger, actor, accepted.ends)
     _close_hosts(db, ledger, others)
 
@@ -237,20 +249,13 @@ def _settle_others(
         for e, _ in ends
     ]
     db.do("settle_if_running", now=ledger.now, ends=to_json(rows))
-    failures = []
     for end, job in ends:
         ledger.journal(_kind(end), job.source_id, job.run_id, job.id, end.attempt, actor, _why(end))
         if end.state is JobState.WAITING and (end.is_throttle or end.spends_try):
             ledger.count(job.run_id, "throttled" if end.is_throttle else "retried", 1)
-        if end.error:
-            failures.append((job.id, end.attempt, end.reason, end.error, end.traceback))
-        elif end.state is JobState.SKIPPED:
-            failures.append((job.id, end.attempt, "skipped", end.reason, ""))
         if end.skip:
             count = "pages_unchanged" if end.skip == "unchanged" else "disallowed"
             ledger.count(job.run_id, count, 1)
-    if failures:
-        db.do("note_failures", now=ledger.now, failures=to_json(failures))
 
 
 def _kind(end: Settlement) -> str:
@@ -282,6 +287,7 @@ def add_effects(
     """Children, records, checkpoints, signals and notes of accepted attempts."""
     children: list[tuple[Owned, NewJob]] = []
     saves: list[tuple[int, int, Save]] = []
+    savers: list[int] = []
     marks: list[tuple[Owned, Mark]] = []
     covered: list[tuple[Owned, Covered]] = []
     signals: list[tuple[object, ...]] = []
@@ -302,6 +308,7 @@ def add_effects(
             probed[job.run_id].update(effects.probed)
         children.extend((job, child) for child in effects.children)
         saves.extend((job.source_id, job.run_id, save) for save in effects.saves)
+        savers.extend([job.id] * len(effects.saves))
         marks.extend((job, mark) for mark in effects.marks)
         covered.extend((job, stretch) for stretch in effects.covered)
         signals.extend(
@@ -317,8 +324,15 @@ def add_effects(
             ledger.count(job.run_id, measure, amount)
     if children:
         _add_children(db, ledger, children)
+    staged = [save for save in saves if save[2].is_staged]
+    if staged:
+        stage_records(db, ledger, staged)
+        saves = [save for save in saves if not save[2].is_staged]
+    has_changed: dict[int, bool] = {}
     if saves:
-        save_records(db, ledger, saves)
+        for job_id, did in zip(savers, save_records(db, ledger, saves), strict=True):
+            has_changed[job_id] = has_changed.get(job_id, False) or did != "unchanged"
+    count_candidates(ledger, accepted, has_changed)
     if marks:
         move_checkpoints(db, ledger, actor, marks)
     if covered:
@@ -447,6 +461,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             reason, is_good = step.reason, False
             if run.kind is RunKind.PROBE:
                 ends_as, reason, is_good = end_of_probe(db, run_id, run.counts, ends_as)
+            ends_as, reason = end_account(db, ledger, run_id, ends_as, reason)
             db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=reason, now=now)
             why = reason or RUN_MOVES.get((run.state, ends_as), "")
             ledger.journal(f"run.{ends_as}", run.source_id, run_id, actor="penstock", detail=why)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.errors import Refused
+from penstock.jobs.failures import POISON
 from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
 from penstock.store.budgets import forfeit
@@ -105,7 +106,7 @@ class Workers:
             ledger.journal(name, source_id, run_id, job_id, attempt, worker, reason)
             if is_poison:
                 error = f"its worker died under it {MAX_DEATHS} times ({reason})"
-                poison.append((job_id, attempt, "poison", error, ""))
+                poison.append((job_id, attempt, POISON, error, "", "", 1, 0))
         if poison:
             self._db.do("note_failures", now=now, failures=to_json(poison))
         ledger.write_counts()

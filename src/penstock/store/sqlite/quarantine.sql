@@ -1,0 +1,133 @@
+-- name: escalated_causes
+-- Of what failed now, the causes that are not to be tried again, with how many pages had succeeded when they last failed
+-- and how many have by now.
+SELECT json_group_array(json_array(
+  c.source_id, w.value ->> 1, c.cause, c.failures, c.succeeded,
+  (SELECT coalesce(sum(g.succeeded), 0) FROM run_stage AS g WHERE g.run_id = r.id AND g.unit = 'page')))
+FROM json_each(:wanted) AS w
+CROSS JOIN cause AS c ON c.source_id = w.value ->> 0 AND c.cause = w.value ->> 2
+CROSS JOIN run AS r ON r.id = w.value ->> 1
+WHERE c.escalated_at IS NOT NULL AND c.pipeline_version = r.pipeline_version;
+
+-- name: note_causes
+-- Counts begin again with a new version of the pipeline, and for what may pass by itself with every page that succeeds.
+INSERT INTO cause (source_id, cause, pipeline_version, failures, first_at, last_at, succeeded)
+SELECT w.value ->> 0, w.value ->> 1, r.pipeline_version, w.value ->> 3, :now, :now,
+  iif(w.value ->> 4, (SELECT coalesce(sum(g.succeeded), 0) FROM run_stage AS g WHERE g.run_id = r.id AND g.unit = 'page'), -1)
+FROM json_each(:causes) AS w CROSS JOIN run AS r ON r.id = w.value ->> 2
+WHERE true
+ON CONFLICT (source_id, cause) DO UPDATE
+SET failures = excluded.failures + iif(pipeline_version = excluded.pipeline_version AND succeeded = excluded.succeeded, failures, 0),
+  first_at = iif(pipeline_version = excluded.pipeline_version AND succeeded = excluded.succeeded, first_at, :now),
+  escalated_at = iif(pipeline_version = excluded.pipeline_version AND succeeded = excluded.succeeded, escalated_at, NULL),
+  pipeline_version = excluded.pipeline_version, succeeded = excluded.succeeded, last_at = :now;
+
+-- name: escalate_causes
+UPDATE cause SET escalated_at = :now
+FROM json_each(:causes) AS w
+WHERE cause.source_id = w.value ->> 0 AND cause.cause = w.value ->> 1
+  AND cause.escalated_at IS NULL AND cause.failures >= :enough
+RETURNING cause.source_id, cause.cause, cause.failures;
+
+-- name: escalate_entries
+UPDATE job_failure SET escalated_at = :now
+WHERE escalated_at IS NULL AND cause = :cause AND job_id IN (
+  SELECT id FROM job INDEXED BY job_quarantined WHERE state = 'quarantined' AND source_id = :source_id
+);
+
+-- name: forget_causes
+-- Somebody has looked at them: what fails for these causes is counted from the beginning.
+DELETE FROM cause WHERE (source_id, cause) IN (
+  SELECT job.source_id, f.cause FROM json_each(:ids) AS c
+  CROSS JOIN job NOT INDEXED ON job.id = c.value
+  CROSS JOIN job_failure AS f ON f.job_id = job.id
+);
+
+-- name: drop_causes
+DELETE FROM cause WHERE last_at < :before;
+
+-- name: enqueued_at
+-- A job's rank says when it was enqueued, and stays what it was however often it is tried.
+SELECT json_group_array(json_array(job.id, job.rank - g.priority * :ageing_s))
+FROM json_each(:ids) AS c
+CROSS JOIN job NOT INDEXED ON job.id = c.value
+CROSS JOIN run_stage AS g ON g.run_id = job.run_id AND g.stage = job.stage;
+
+-- name: find_entries
+-- In the order of the index that holds the quarantined ones only.
+SELECT json_group_array(json_array(f.run_id, f.id)) FROM (
+  SELECT j.run_id, j.id FROM job AS j INDEXED BY job_quarantined
+  LEFT JOIN job_failure AS e ON e.job_id = j.id
+  WHERE j.state = 'quarantined' AND (j.run_id, j.id) > (:after_run_id, :after_id)
+    AND (:job_id IS NULL OR j.id = :job_id)
+    AND (:run_id IS NULL OR j.run_id = :run_id)
+    AND (:source_id IS NULL OR j.source_id = :source_id)
+    AND (:stage IS NULL OR j.stage = :stage)
+    AND (:kind IS NULL OR e.kind = :kind)
+    AND (:cause IS NULL OR e.cause = :cause)
+    AND (:since IS NULL OR e.at >= :since)
+    AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
+  ORDER BY j.run_id, j.id LIMIT :limit
+) AS f;
+
+-- name: count_entries
+SELECT count(*) FROM job AS j INDEXED BY job_quarantined
+LEFT JOIN job_failure AS e ON e.job_id = j.id
+WHERE j.state = 'quarantined'
+  AND (:job_id IS NULL OR j.id = :job_id)
+  AND (:run_id IS NULL OR j.run_id = :run_id)
+  AND (:source_id IS NULL OR j.source_id = :source_id)
+  AND (:stage IS NULL OR j.stage = :stage)
+  AND (:kind IS NULL OR e.kind = :kind)
+  AND (:cause IS NULL OR e.cause = :cause)
+  AND (:since IS NULL OR e.at >= :since)
+  AND (NOT :is_escalated OR e.escalated_at IS NOT NULL);
+
+-- name: entries
+SELECT json_group_array(json_object(
+  'id', j.id, 'run_id', j.run_id, 'source', s.key, 'stage', j.stage, 'unit', j.unit, 'key', j.key, 'state', j.state,
+  'attempt', j.attempt, 'tries', j.tries, 'deaths', j.deaths, 'since', j.at, 'kind', coalesce(e.kind, 'unknown'),
+  'error', coalesce(e.error, ''), 'cause', coalesce(e.cause, ''), 'traceback', coalesce(e.traceback, ''),
+  'quarantines', coalesce(e.quarantines, 1), 'first_at', coalesce(e.first_at, j.at), 'escalated_at', e.escalated_at,
+  'notes', json(coalesce(e.notes, '[]')), 'item', i.item,
+  'snapshot', json((
+    SELECT json_object('id', p.id, 'url', p.url, 'status', p.status, 'fetched_at', p.fetched_at) FROM snapshot AS p
+    WHERE p.id = coalesce((SELECT max(o.id) FROM snapshot AS o WHERE o.job_id = j.id), i.snapshot_id)))))
+FROM json_each(:ids) AS c
+CROSS JOIN job AS j NOT INDEXED ON j.id = c.value
+JOIN source AS s ON s.id = j.source_id
+LEFT JOIN job_item AS i ON i.job_id = j.id
+LEFT JOIN job_failure AS e ON e.job_id = j.id;
+
+-- name: cancelled_runs
+SELECT json_group_array(id) FROM run WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'cancelled';
+
+-- name: release_entries_if_quarantined
+UPDATE job NOT INDEXED
+SET state = 'queued', tries = 0, throttles = 0, deaths = 0, is_resumed = 0, at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'quarantined'
+RETURNING id, run_id, source_id, stage, attempt;
+
+-- name: discard_entries_if_quarantined
+UPDATE job NOT INDEXED SET state = 'cancelled', at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'quarantined'
+RETURNING id, run_id, source_id, stage, attempt;
+
+-- name: expired_entries
+SELECT json_group_array(id) FROM (
+  SELECT id FROM job INDEXED BY job_quarantined WHERE state = 'quarantined' AND at < :before LIMIT :limit
+);
+
+-- name: add_entry_note
+UPDATE job_failure SET notes = json_insert(notes, '$[#]', json(:note)) WHERE job_id = :id;
+
+-- name: causes
+SELECT json_group_array(json_object(
+  'source', c.source, 'cause', c.cause, 'failures', c.failures, 'pipeline_version', c.pipeline_version,
+  'first_at', c.first_at, 'last_at', c.last_at, 'escalated_at', c.escalated_at))
+FROM (
+  SELECT s.key AS source, cause.cause, failures, pipeline_version, first_at, last_at, escalated_at
+  FROM cause JOIN source AS s ON s.id = cause.source_id
+  WHERE (:source_id IS NULL OR cause.source_id = :source_id)
+  ORDER BY escalated_at IS NULL, failures DESC, s.key, cause.cause LIMIT :limit
+) AS c;
