@@ -28,6 +28,7 @@ class Upkeep:
             retention.snapshots_s,
             rejects_s=retention.rejects_s,
         )
+        self._quarantine_s = retention.quarantine_s
         self._sweep = sweep
         self._clock = clock
         self._prune_at = 0.0
@@ -38,6 +39,8 @@ class Upkeep:
             return True
         now = self._clock.monotonic()
         if now >= self._prune_at:
+            if self._store.expire_entries(self._quarantine_s):
+                return True
             if self._store.prune(self._keep):
                 return True
             self._store.tidy()

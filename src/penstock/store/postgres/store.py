@@ -22,11 +22,14 @@ from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
+from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
+from penstock.store.replays import Replays
 from penstock.store.runs import Runs
 from penstock.store.store import Capacity, Keep, Kept, Turn
 from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
+from penstock.store.undoing import Undoing
 from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers
 
@@ -52,6 +55,7 @@ class PostgresStore(
     Pacing,
     Breakers,
     Budgets,
+    Quarantine,
     Reading,
     Upkeep,
     Streams,
@@ -59,6 +63,8 @@ class PostgresStore(
     Pages,
     Health,
     Coverage,
+    Replays,
+    Undoing,
 ):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
 

@@ -18,7 +18,9 @@ from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
+from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
+from penstock.store.replays import Replays
 from penstock.store.runs import Runs
 from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
@@ -26,6 +28,7 @@ from penstock.store.sqlite.filesystem import Reserve
 from penstock.store.store import Capacity, Kept, Turn
 from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
+from penstock.store.undoing import Undoing
 from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers
 
@@ -38,6 +41,7 @@ class SqliteStore(
     Pacing,
     Breakers,
     Budgets,
+    Quarantine,
     Reading,
     Upkeep,
     FileUpkeep,
@@ -46,6 +50,8 @@ class SqliteStore(
     Pages,
     Health,
     Coverage,
+    Replays,
+    Undoing,
 ):
     """Penstock in one file."""
 

@@ -1,0 +1,169 @@
+"""Quarantine: jobs that are not tried again by themselves, to be looked at, released or discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from penstock.errors import Refused, UsageError, nearest
+from penstock.jobs.job import JobState
+from penstock.store.database import Database, to_json
+from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
+from penstock.store.failing import forget_causes
+from penstock.store.ledger import Ledger
+from penstock.store.turn import advance_runs
+
+BATCH = 500
+
+
+class Quarantine:
+    """The verbs of quarantine. Acts on many go in batches: each is whole, and work goes on between them."""
+
+    _db: Database
+
+    def entries(self, wanted: EntryFilter, limit: int | None = None) -> Iterator[EntryRow]:
+        """Entries by run and job, read in pages: a long list needs no more memory than a page."""
+        where = self._where_entries(wanted)
+        after, left = (0, 0), limit
+        while left is None or left > 0:
+            found = self._find_entries(where, after, min(BATCH, left or BATCH))
+            if not found:
+                return
+            yield from self._entry_rows([job_id for _, job_id in found])
+            after, left = found[-1], None if left is None else left - len(found)
+
+    def entry(self, job_id: int) -> EntryRow | None:
+        """A job's entry; None if it never was in quarantine. It may have left it since."""
+        found = [row for row in self._entry_rows([job_id]) if row.state is JobState.QUARANTINED]
+        return found[0] if found else None
+
+    def count_entries(self, wanted: EntryFilter) -> int:
+        return int(self._db.value("count_entries", **self._where_entries(wanted)))
+
+    def causes(self, source: str | None = None, limit: int = 50) -> list[CauseRow]:
+        """What quarantined jobs have in common: the escalated first, then the most frequent."""
+        where = {"source_id": self._source_of(source), "limit": limit}
+        return self._db.decoded("causes", list[CauseRow], **where)
+
+    def release_entries(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
+        """Queue these jobs again, with fresh tries; yields how many each batch released.
+
+        Their runs open again if they had ended. Not in a cancelled run, which never opens again.
+        """
+        for ids, runs in self._entry_batches(wanted):
+            # First, and by itself: a job that is released and fails again must have its tries.
+            forget_causes(self._db, ids)
+            yield self._release_batch(ids, runs, actor, reason)
+
+    def _release_batch(
+        self, ids: Sequence[int], runs: Sequence[int], actor: str, reason: str
+    ) -> int:
+        with self._db.writing() as now:
+            # Before the jobs, of which none is waited for: cancelled meanwhile, they would stay queued.
+            self._db.lock_runs(sorted(set(runs)))
+            closed = set(self._db.json("cancelled_runs", ids=to_json(sorted(set(runs)))))
+            chosen = [job_id for job_id, run in zip(ids, runs, strict=True) if run not in closed]
+            moved = self._db.rows("release_entries_if_quarantined", ids=to_json(chosen), now=now)
+            ledger = Ledger(self._db, now)
+            told = ("quarantine.released", JobState.QUEUED, actor, reason)
+            for run_id in self._tell_moved(ledger, moved, *told):
+                source_id = self._db.value("reopen_run_if_ended_badly", id=run_id)
+                if source_id is not None:
+                    ledger.journal("run.reopened", source_id, run_id, actor=actor, detail=reason)
+            ledger.write()
+            return len(moved)
+
+    def discard_entries(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
+        """End these jobs for good, as cancelled; yields how many each batch discarded."""
+        for ids, _ in self._entry_batches(wanted):
+            yield self._discard_batch(ids, "quarantine.discarded", actor, reason)
+
+    def expire_entries(self, keep_s: float, limit: int = BATCH) -> int:
+        """Discard a batch of what nobody has cared for in so long; answers how many."""
+        before = self._db.now() - keep_s
+        ids = self._db.json("expired_entries", before=before, limit=limit)
+        if not ids:
+            with self._db.writing():
+                self._db.do("drop_causes", before=before)
+            return 0
+        reason = f"in quarantine for more than {keep_s / 86400:g} days"
+        return self._discard_batch(ids, "quarantine.expired", "upkeep", reason)
+
+    def _discard_batch(self, ids: Sequence[int], kind: str, actor: str, reason: str) -> int:
+        with self._db.writing() as now:
+            moved = self._db.rows("discard_entries_if_quarantined", ids=to_json(list(ids)), now=now)
+            ledger = Ledger(self._db, now)
+            self._tell_moved(ledger, moved, kind, JobState.CANCELLED, actor, reason)
+            ledger.write_counts()
+            advance_runs(self._db, ledger, now)
+            ledger.write()
+            return len(moved)
+
+    def note_entry(self, job_id: int, text: str, actor: str) -> None:
+        """Write something about a quarantined job, for whoever looks at it next."""
+        row = self.entry(job_id)
+        if row is None:
+            raise Refused(f"job {job_id} is not in quarantine")
+        with self._db.writing() as now:
+            note = EntryNote(now, actor, text)
+            if not self._db.do("add_entry_note", id=job_id, note=to_json(note)):
+                raise Refused(f"nothing is known of a failure of job {job_id}")
+            ledger = Ledger(self._db, now)
+            source_id = self._source_of(row.source)
+            ledger.journal("quarantine.noted", source_id, row.run_id, job_id, None, actor, text)
+            ledger.write()
+
+    def _tell_moved(
+        self,
+        ledger: Ledger,
+        moved: Sequence[Any],
+        kind: str,
+        enters: JobState,
+        actor: str,
+        reason: str,
+    ) -> list[int]:
+        """Count and journal what was moved; answers with the runs that it belongs to."""
+        runs = set()
+        for job_id, run_id, source_id, stage, attempt in sorted(moved):
+            ledger.moved(run_id, stage, JobState.QUARANTINED, enters)
+            ledger.journal(kind, source_id, run_id, job_id, attempt, actor, reason)
+            runs.add(run_id)
+        return sorted(runs)
+
+    def _entry_batches(self, wanted: EntryFilter) -> Iterator[tuple[list[int], list[int]]]:
+        """The entries that are there when each batch is read: jobs, and the run of each."""
+        where, after = self._where_entries(wanted), (0, 0)
+        while found := self._find_entries(where, after, BATCH):
+            yield [job_id for _, job_id in found], [run_id for run_id, _ in found]
+            after = found[-1]
+
+    def _find_entries(
+        self, where: dict[str, Any], after: tuple[int, int], limit: int
+    ) -> list[tuple[int, int]]:
+        place = {"after_run_id": after[0], "after_id": after[1], "limit": limit}
+        return [
+            (run_id, job_id) for run_id, job_id in self._db.json("find_entries", **where, **place)
+        ]
+
+    def _entry_rows(self, ids: Sequence[int]) -> list[EntryRow]:
+        return self._db.decoded("entries", list[EntryRow], ids=to_json(list(ids)))
+
+    def _where_entries(self, wanted: EntryFilter) -> dict[str, Any]:
+        return {
+            "source_id": self._source_of(wanted.source),
+            "run_id": wanted.run_id,
+            "stage": wanted.stage,
+            "kind": wanted.kind,
+            "cause": wanted.cause,
+            "since": wanted.since,
+            "is_escalated": wanted.is_escalated,
+            "job_id": wanted.job_id,
+        }
+
+    def _source_of(self, key: str | None) -> int | None:
+        if key is None:
+            return None
+        known: dict[str, int] = self._db.json("source_ids")
+        if key not in known:
+            raise UsageError(f"there is no source {key!r}", nearest(key, known))
+        return known[key]
