@@ -88,6 +88,8 @@ class Extracted(msgspec.Struct, frozen=True):
     snapshot: int | None = None
     at: float = 0.0
     version: str = ""
+    # Of how many pages it is one that were fetched together.
+    parts: int = 1
     is_same: bool = False
 
 

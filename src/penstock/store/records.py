@@ -43,13 +43,13 @@ class Present(msgspec.Struct):
 Where = tuple[str, str]
 
 
-def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, Save]]) -> None:
-    """Save in order; equal content is counted as unchanged and writes nothing.
+def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, Save]]) -> list[str]:
+    """Save in order; equal content is counted as unchanged and writes nothing. Answers what each did.
 
     Several saves of one key in one transaction leave one version: what was never committed is no version.
     """
     while True:
-        present = read_present(db, {_where(save): None for _, _, save in saves})
+        present = read_present(db, {where_of(save): None for _, _, save in saves})
         verdicts = [
             (run_id, _apply(present, source_id, run_id, save)) for source_id, run_id, save in saves
         ]
@@ -58,6 +58,7 @@ def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, S
             break
     for run_id, verdict in verdicts:
         ledger.count(run_id, verdict, 1)
+    return [verdict for _, verdict in verdicts]
 
 
 def read_present(db: Database, keys: Iterable[Where]) -> dict[Where, Present]:
@@ -69,12 +70,13 @@ def read_present(db: Database, keys: Iterable[Where]) -> dict[Where, Present]:
     }
 
 
-def _where(save: Save) -> Where:
+def where_of(save: Save) -> Where:
+    """The collection and key that a save is stored under."""
     return bounded_text(save.collection, NAME_BYTES), bounded_text(save.key, KEY_BYTES)
 
 
 def _apply(present: dict[Where, Present], source_id: int, run_id: int, save: Save) -> str:
-    where = _where(save)
+    where = where_of(save)
     old = present.get(where)
     data, score = save.data.decode(), save.score
     if old is None:

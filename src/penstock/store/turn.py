@@ -23,9 +23,9 @@ from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark, Rejection, Save, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions, RunState, StageCount, advance
 from penstock.jobs.transitions import RUN_MOVES
-from penstock.store.budgets import charge, stopped_by_budget
-from penstock.store.breakers import Watch, weigh, write_levels
 from penstock.store.accounts import count_candidates, end_account
+from penstock.store.breakers import Watch, weigh, write_levels
+from penstock.store.budgets import charge, stopped_by_budget
 from penstock.store.checkpoints import move_checkpoints
 from penstock.store.claim import claim, opening, ready_lanes, soonest
 from penstock.store.coverage import note_coverage
@@ -308,7 +308,7 @@ def add_effects(
             probed[job.run_id].update(effects.probed)
         children.extend((job, child) for child in effects.children)
         saves.extend((job.source_id, job.run_id, save) for save in effects.saves)
-        savers.extend([job.id] * len(effects.saves))
+        savers.extend(job.id for save in effects.saves if not save.is_staged)
         marks.extend((job, mark) for mark in effects.marks)
         covered.extend((job, stretch) for stretch in effects.covered)
         signals.extend(

@@ -1,0 +1,195 @@
+-- name: runs_since
+-- The runs that a source has ended since then, the newest first.
+SELECT coalesce(json_agg(id ORDER BY id DESC), '[]')::text FROM penstock.run
+WHERE source_id = %(source_id)s AND kind NOT IN ('replay', 'probe')
+  AND state IN ('completed', 'partial', 'failed', 'cancelled') AND coalesce(started_at, created_at) >= %(since_at)s;
+
+-- name: replay_scope
+-- For each stage: how many of its jobs came to an end, and how many of those are still there.
+SELECT coalesce(json_agg(json_build_array(g.run_id, g.stage, g.unit, g.succeeded + g.skipped + g.quarantined, (
+  SELECT count(*) FROM penstock.job
+  WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state IN ('succeeded', 'skipped', 'quarantined')
+), g.quarantined)), '[]')::text
+FROM penstock.stage_count AS g WHERE g.run_id = ANY (translate(%(run_ids)s, '[]', '{}')::bigint[]);
+
+-- name: replayed_jobs
+-- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
+SELECT coalesce(json_agg(json_build_array(j.key, i.item, (
+  SELECT max(s.id) FROM penstock.snapshot AS s WHERE s.job_id = j.id)) ORDER BY j.key), '[]')::text
+FROM (
+  SELECT id, key FROM penstock.job
+  WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)
+    AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT %(quarantined_only)s))
+  ORDER BY key LIMIT %(limit)s
+) AS j
+JOIN penstock.job_item AS i ON i.job_id = j.id;
+
+-- name: replayed_snapshot
+-- What the replayed runs have of this address: what the same job has fetched, else what was fetched last.
+SELECT json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', s.headers::json,
+  'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset", 'length', p.length)::text
+FROM penstock.snapshot AS s
+CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p
+WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s AND (
+  s.run_id = %(run_id)s::bigint
+  OR %(run_id)s::bigint IS NULL AND s.fetched_at >= %(since_at)s::double precision
+    AND s.run_id IN (SELECT id FROM penstock.run WHERE source_id = %(source_id)s)
+)
+ORDER BY s.job_id IS NOT DISTINCT FROM (SELECT job_id FROM penstock.snapshot WHERE id = %(snapshot_id)s::bigint) DESC, s.id DESC
+LIMIT 1;
+
+-- name: snapshot_before
+-- What a run knew of a page that it did not fetch anew because it was unchanged.
+SELECT json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', s.headers::json,
+  'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset", 'length', p.length)::text
+FROM penstock.snapshot AS s
+CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p
+WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s
+  AND s.fetched_at <= coalesce((SELECT finished_at FROM penstock.run WHERE id = %(run_id)s), 'infinity')
+  AND EXISTS (
+    SELECT 1 FROM penstock.job
+    WHERE run_id = %(run_id)s AND stage = %(stage)s AND key = %(key)s AND state IN ('succeeded', 'skipped')
+  )
+ORDER BY s.id DESC LIMIT 1;
+
+-- name: staged_present
+-- What is staged under these keys, and the records as they are; NULL where there is none.
+-- What is staged is locked in the order of its keys: two who stage the same wait for each other in one direction only.
+SELECT coalesce(json_agg(json_build_array(k.run_id, k.collection, k.key,
+  t.merge, t.data, t.score, t.snapshot_id, t.base_version, r.version, r.data, r.score, r.is_removed)), '[]')::text
+FROM (
+  SELECT (v ->> 0)::bigint AS run_id, v ->> 1 AS collection, v ->> 2 AS key FROM jsonb_array_elements(%(keys)s::jsonb) AS v
+  ORDER BY (v ->> 0)::bigint, (v ->> 1) COLLATE "C", (v ->> 2) COLLATE "C"
+) AS k
+LEFT JOIN LATERAL (
+  SELECT merge, data, score, snapshot_id, base_version FROM penstock.staged
+  WHERE run_id = k.run_id AND collection = k.collection AND key = k.key FOR UPDATE
+) AS t ON true
+LEFT JOIN LATERAL (
+  SELECT version, data, score, is_removed FROM penstock.record WHERE collection = k.collection AND key = k.key
+) AS r ON true;
+
+-- name: stage_new
+-- One that somebody else has staged meanwhile is left as it is, and missing from the count.
+INSERT INTO penstock.staged (run_id, collection, key, data, score, merge, source_id, snapshot_id, base_version, at)
+SELECT (s ->> 0)::bigint, s ->> 1, s ->> 2, s ->> 3, (s ->> 4)::double precision, s ->> 5, (s ->> 6)::bigint,
+  (s ->> 7)::bigint, (s ->> 8)::bigint, %(now)s
+FROM jsonb_array_elements(%(rows)s::jsonb) AS s
+ORDER BY (s ->> 0)::bigint, (s ->> 1) COLLATE "C", (s ->> 2) COLLATE "C"
+ON CONFLICT (run_id, collection, key) DO NOTHING;
+
+-- name: stage_again
+UPDATE penstock.staged AS t
+SET data = u.v ->> 3, score = (u.v ->> 4)::double precision, merge = u.v ->> 5, source_id = (u.v ->> 6)::bigint,
+  snapshot_id = (u.v ->> 7)::bigint, base_version = (u.v ->> 8)::bigint, at = %(now)s
+FROM (SELECT v FROM jsonb_array_elements(%(rows)s::jsonb) AS v) AS u
+WHERE t.run_id = (u.v ->> 0)::bigint AND t.collection = u.v ->> 1 AND t.key = u.v ->> 2;
+
+-- name: sealable
+-- A page of a replay's own jobs: what they were served from, and how they ended.
+SELECT coalesce(json_agg(json_build_array(j.key, i.snapshot_id, j.state) ORDER BY j.key), '[]')::text
+FROM (
+  SELECT id, key, state FROM penstock.job
+  WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)
+  ORDER BY key LIMIT %(limit)s
+) AS j
+JOIN penstock.job_item AS i ON i.job_id = j.id;
+
+-- name: stage_removals
+-- Records that came from these pages, or from what stood at their addresses earlier, and were not made again.
+-- Not where something that was made of the page has failed: nobody knows what it would have become.
+INSERT INTO penstock.staged (run_id, collection, key, data, score, merge, source_id, snapshot_id, base_version, at)
+SELECT DISTINCT ON (r.collection, r.key)
+  %(run_id)s::bigint, r.collection, r.key, NULL, NULL::double precision, 'remove', r.source_id, r.snapshot_id, r.version, %(now)s
+FROM unnest(translate(%(snapshots)s, '[]', '{}')::bigint[]) AS c (id)
+CROSS JOIN LATERAL (SELECT job_id FROM penstock.snapshot WHERE id = c.id) AS origin
+CROSS JOIN LATERAL (SELECT id, url FROM penstock.snapshot WHERE job_id = origin.job_id) AS page
+CROSS JOIN LATERAL (
+  SELECT id FROM penstock.snapshot WHERE md5(url) = md5(page.url) AND url = page.url AND id <= page.id
+) AS earlier
+CROSS JOIN LATERAL (
+  SELECT collection, key, source_id, snapshot_id, version FROM penstock.record
+  WHERE snapshot_id = earlier.id AND source_id = %(source_id)s AND NOT is_removed
+) AS r
+WHERE origin.job_id NOT IN (
+  SELECT s.job_id FROM penstock.job
+  JOIN penstock.job_item AS i ON i.job_id = job.id JOIN penstock.snapshot AS s ON s.id = i.snapshot_id
+  WHERE job.state = 'quarantined' AND job.run_id = %(run_id)s
+)
+ORDER BY r.collection, r.key
+ON CONFLICT (run_id, collection, key) DO NOTHING;
+
+-- name: staged_changes
+-- A page of what a replay would change, in the order of collections and keys, each beside the record as it is.
+SELECT coalesce(json_agg(json_build_array(
+  t.collection, t.key, t.merge, t.data, t.score, t.source_id, t.snapshot_id, t.base_version,
+  r.version, r.data, r.score, r.snapshot_id, r.is_removed, r.run_id) ORDER BY t.collection, t.key), '[]')::text
+FROM (
+  SELECT collection, key, merge, data, score, source_id, snapshot_id, base_version FROM penstock.staged
+  WHERE run_id = %(run_id)s AND (collection, key) > (%(after_collection)s, %(after_key)s)
+    AND (data IS NOT NULL OR merge = 'remove')
+  ORDER BY collection, key LIMIT %(limit)s
+) AS t
+LEFT JOIN penstock.record AS r ON r.collection = t.collection AND r.key = t.key;
+
+-- name: staged_same
+SELECT count(*) FROM penstock.staged WHERE run_id = %(run_id)s AND data IS NULL AND merge <> 'remove';
+
+-- name: has_staged
+SELECT EXISTS (SELECT 1 FROM penstock.staged WHERE run_id = %(run_id)s);
+
+-- name: unstage
+DELETE FROM penstock.staged
+WHERE run_id = %(run_id)s AND (collection, key) IN (
+  SELECT v ->> 0, v ->> 1 FROM jsonb_array_elements(%(keys)s::jsonb) AS v
+)
+RETURNING collection, key;
+
+-- name: drop_staged
+DELETE FROM penstock.staged WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM penstock.staged
+  WHERE run_id = %(run_id)s AND (NOT %(same_only)s OR data IS NULL AND merge <> 'remove')
+  LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+));
+
+-- name: replay_state
+SELECT json_build_object(
+  'state', state, 'sealed', sealed::json, 'added', added, 'changed', changed, 'removed', removed, 'at', at)::text
+FROM penstock.replay WHERE run_id = %(run_id)s;
+
+-- name: set_replay_state
+INSERT INTO penstock.replay (run_id, state, sealed, at) VALUES (%(run_id)s, %(state)s, %(sealed)s, %(now)s)
+ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, sealed = excluded.sealed, at = excluded.at;
+
+-- name: count_committed
+UPDATE penstock.replay
+SET added = added + %(added)s, changed = changed + %(changed)s, removed = removed + %(removed)s, at = %(now)s
+WHERE run_id = %(run_id)s;
+
+-- name: old_replays
+-- Replays that nobody has committed or dropped for too long.
+SELECT coalesce(json_agg(json_build_array(o.id, o.source_id)), '[]')::text FROM (
+  SELECT id, source_id FROM penstock.run
+  WHERE kind = 'replay' AND finished_at < %(before)s
+    AND EXISTS (SELECT 1 FROM penstock.staged WHERE staged.run_id = run.id)
+  ORDER BY id LIMIT 1
+) AS o;
+
+-- name: reject_shift
+-- What is rejected in these runs and not in those, by stage and key.
+WITH here AS (SELECT stage, key FROM penstock.reject WHERE run_id = ANY (translate(%(these)s, '[]', '{}')::bigint[])),
+  only_here AS MATERIALIZED (
+    SELECT stage, key FROM here
+    EXCEPT SELECT stage, key FROM penstock.reject WHERE run_id = ANY (translate(%(those)s, '[]', '{}')::bigint[])
+  )
+SELECT json_build_object(
+  'count', (SELECT count(*) FROM (SELECT DISTINCT stage, key FROM here) AS h),
+  'only', (SELECT count(*) FROM only_here),
+  'first', (SELECT coalesce(json_agg(json_build_object('stage', o.stage, 'key', o.key, 'reason', (
+      SELECT r.reason FROM penstock.reject AS r
+      WHERE r.run_id = ANY (translate(%(these)s, '[]', '{}')::bigint[]) AND r.stage = o.stage AND r.key = o.key LIMIT 1
+    ))), '[]') FROM (SELECT stage, key FROM only_here ORDER BY stage, key LIMIT %(limit)s) AS o))::text;
+
+-- name: replay_run
+SELECT json_build_object('source_id', source_id, 'state', state, 'finished_at', finished_at)::text
+FROM penstock.run WHERE id = %(id)s;

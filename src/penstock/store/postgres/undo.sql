@@ -1,0 +1,32 @@
+-- name: undoable
+-- Records as a run has left them, by id, each beside the version before that run, where that is kept.
+SELECT coalesce(json_agg(json_build_array(r.id, r.collection, r.key, r.version, r.data, r.score, r.source_id, r.snapshot_id, r.is_removed,
+  coalesce((SELECT min(own.version) FROM penstock.record_version AS own
+    WHERE own.record_id = r.id AND own.run_id = %(run_id)s AND own.version > coalesce(v.version, 0)), r.version),
+  v.version, v.data, v.score, v.source_id, v.snapshot_id, v.pipeline_version, v.is_removed) ORDER BY r.id), '[]')::text
+FROM (
+  SELECT id, collection, key, version, data, score, source_id, snapshot_id, is_removed FROM penstock.record
+  WHERE id > %(after_id)s AND run_id = %(run_id)s ORDER BY id LIMIT %(limit)s
+) AS r
+LEFT JOIN LATERAL (
+  SELECT h.version, h.data, h.score, h.source_id, h.snapshot_id, h.pipeline_version, h.is_removed
+  FROM penstock.record_version AS h WHERE h.record_id = r.id AND h.run_id <> %(run_id)s ORDER BY h.version DESC LIMIT 1
+) AS v ON true;
+
+-- name: changed_since
+-- Records that a run has changed and that another has changed after it; not by undoing it.
+WITH later AS MATERIALIZED (
+  SELECT DISTINCT r.collection, r.key, r.run_id
+  FROM penstock.record_version AS v JOIN penstock.record AS r ON r.id = v.record_id
+  WHERE v.run_id = %(run_id)s AND r.run_id <> %(run_id)s AND r.run_id <> ALL (translate(%(undos)s, '[]', '{}')::bigint[])
+)
+SELECT json_build_object('count', (SELECT count(*) FROM later), 'first', (
+  SELECT coalesce(json_agg(json_build_array(l.collection, l.key, l.run_id)), '[]')
+  FROM (SELECT collection, key, run_id FROM later ORDER BY collection, key LIMIT %(limit)s) AS l))::text;
+
+-- name: undos_of
+-- The undos of a run, the newest first, and how far each has come.
+SELECT coalesce(json_agg(json_build_array(u.id, u.state) ORDER BY u.id DESC), '[]')::text FROM (
+  SELECT run.id, replay.state FROM penstock.run AS run JOIN penstock.replay AS replay ON replay.run_id = run.id
+  WHERE run.of_run_id = %(run_id)s AND (run.options::json ->> 'is_undo')::boolean
+) AS u;

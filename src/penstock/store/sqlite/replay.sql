@@ -1,0 +1,164 @@
+-- name: runs_since
+-- The runs that a source has ended since then, the newest first.
+SELECT json_group_array(id) FROM (
+  SELECT id FROM run
+  WHERE source_id = :source_id AND kind NOT IN ('replay', 'probe')
+    AND state IN ('completed', 'partial', 'failed', 'cancelled') AND coalesce(started_at, created_at) >= :since_at
+  ORDER BY id DESC
+);
+
+-- name: replay_scope
+-- For each stage: how many of its jobs came to an end, and how many of those are still there.
+SELECT json_group_array(json_array(g.run_id, g.stage, g.unit, g.succeeded + g.skipped + g.quarantined, (
+  SELECT count(*) FROM job
+  WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state IN ('succeeded', 'skipped', 'quarantined')
+), g.quarantined))
+FROM json_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
+
+-- name: replayed_jobs
+-- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
+SELECT json_group_array(json_array(j.key, i.item, (SELECT max(s.id) FROM snapshot AS s WHERE s.job_id = j.id)))
+FROM (
+  SELECT id, key FROM job
+  WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
+    AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT :quarantined_only))
+  ORDER BY key LIMIT :limit
+) AS j
+CROSS JOIN job_item AS i ON i.job_id = j.id;
+
+-- name: replayed_snapshot
+-- What the replayed runs have of this address: what the same job has fetched, else what was fetched last.
+SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', json(s.headers),
+  'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
+FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
+WHERE s.url = :url AND (
+  s.run_id = :run_id
+  OR :run_id IS NULL AND s.fetched_at >= :since_at AND s.run_id IN (SELECT id FROM run WHERE source_id = :source_id)
+)
+ORDER BY s.job_id = (SELECT job_id FROM snapshot WHERE id = :snapshot_id) DESC, s.id DESC LIMIT 1;
+
+-- name: snapshot_before
+-- What a run knew of a page that it did not fetch anew because it was unchanged.
+SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', json(s.headers),
+  'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
+FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
+WHERE s.url = :url
+  AND s.fetched_at <= coalesce((SELECT finished_at FROM run WHERE id = :run_id), 9e99)
+  AND EXISTS (
+    SELECT 1 FROM job
+    WHERE job.run_id = :run_id AND job.stage = :stage AND job.key = :key AND job.state IN ('succeeded', 'skipped')
+  )
+ORDER BY s.id DESC LIMIT 1;
+
+-- name: staged_present
+-- What is staged under these keys, and the records as they are; NULL where there is none.
+SELECT json_group_array(json_array(k.value ->> 0, k.value ->> 1, k.value ->> 2,
+  t.merge, t.data, t.score, t.snapshot_id, t.base_version, r.version, r.data, r.score, r.is_removed))
+FROM json_each(:keys) AS k
+LEFT JOIN staged AS t ON t.run_id = k.value ->> 0 AND t.collection = k.value ->> 1 AND t.key = k.value ->> 2
+LEFT JOIN record AS r ON r.collection = k.value ->> 1 AND r.key = k.value ->> 2;
+
+-- name: stage_new
+INSERT INTO staged (run_id, collection, key, data, score, merge, source_id, snapshot_id, base_version, at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, :now
+FROM json_each(:rows) WHERE true
+ON CONFLICT (run_id, collection, key) DO NOTHING;
+
+-- name: stage_again
+UPDATE staged
+SET data = u.value ->> 3, score = u.value ->> 4, merge = u.value ->> 5, source_id = u.value ->> 6,
+  snapshot_id = u.value ->> 7, base_version = u.value ->> 8, at = :now
+FROM json_each(:rows) AS u
+WHERE staged.run_id = u.value ->> 0 AND staged.collection = u.value ->> 1 AND staged.key = u.value ->> 2;
+
+-- name: sealable
+-- A page of a replay's own jobs: what they were served from, and how they ended.
+SELECT json_group_array(json_array(j.key, i.snapshot_id, j.state))
+FROM (
+  SELECT id, key, state FROM job
+  WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
+  ORDER BY key LIMIT :limit
+) AS j
+CROSS JOIN job_item AS i ON i.job_id = j.id;
+
+-- name: stage_removals
+-- Records that came from these pages, or from what stood at their addresses earlier, and were not made again.
+-- Not where something that was made of the page has failed: nobody knows what it would have become.
+INSERT INTO staged (run_id, collection, key, data, score, merge, source_id, snapshot_id, base_version, at)
+SELECT DISTINCT :run_id, r.collection, r.key, NULL, NULL, 'remove', r.source_id, r.snapshot_id, r.version, :now
+FROM json_each(:snapshots) AS c
+CROSS JOIN snapshot AS origin ON origin.id = c.value
+CROSS JOIN snapshot AS page INDEXED BY snapshot_job ON page.job_id = origin.job_id
+CROSS JOIN snapshot AS earlier INDEXED BY snapshot_url ON earlier.url = page.url AND earlier.id <= page.id
+CROSS JOIN record AS r INDEXED BY record_snapshot ON r.snapshot_id = earlier.id
+WHERE r.source_id = :source_id AND NOT r.is_removed AND origin.job_id NOT IN (
+  SELECT s.job_id FROM job INDEXED BY job_quarantined
+  CROSS JOIN job_item AS i ON i.job_id = job.id CROSS JOIN snapshot AS s ON s.id = i.snapshot_id
+  WHERE job.state = 'quarantined' AND job.run_id = :run_id
+)
+ON CONFLICT (run_id, collection, key) DO NOTHING;
+
+-- name: staged_changes
+-- A page of what a replay would change, in the order of collections and keys, each beside the record as it is.
+SELECT json_group_array(json_array(t.collection, t.key, t.merge, t.data, t.score, t.source_id, t.snapshot_id, t.base_version,
+  r.version, r.data, r.score, r.snapshot_id, r.is_removed, r.run_id))
+FROM (
+  SELECT collection, key, merge, data, score, source_id, snapshot_id, base_version FROM staged
+  WHERE run_id = :run_id AND (collection, key) > (:after_collection, :after_key) AND (data IS NOT NULL OR merge = 'remove')
+  ORDER BY collection, key LIMIT :limit
+) AS t
+LEFT JOIN record AS r ON r.collection = t.collection AND r.key = t.key;
+
+-- name: staged_same
+SELECT count(*) FROM staged WHERE run_id = :run_id AND data IS NULL AND merge <> 'remove';
+
+-- name: has_staged
+SELECT EXISTS (SELECT 1 FROM staged WHERE run_id = :run_id);
+
+-- name: unstage
+DELETE FROM staged
+WHERE run_id = :run_id AND (collection, key) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:keys))
+RETURNING collection, key;
+
+-- name: drop_staged
+DELETE FROM staged WHERE (run_id, collection, key) IN (
+  SELECT run_id, collection, key FROM staged
+  WHERE run_id = :run_id AND (NOT :same_only OR data IS NULL AND merge <> 'remove') LIMIT :limit
+);
+
+-- name: replay_state
+SELECT json_object('state', state, 'sealed', json(sealed), 'added', added, 'changed', changed, 'removed', removed, 'at', at)
+FROM replay WHERE run_id = :run_id;
+
+-- name: set_replay_state
+INSERT INTO replay (run_id, state, sealed, at) VALUES (:run_id, :state, :sealed, :now)
+ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, sealed = excluded.sealed, at = excluded.at;
+
+-- name: count_committed
+UPDATE replay SET added = added + :added, changed = changed + :changed, removed = removed + :removed, at = :now
+WHERE run_id = :run_id;
+
+-- name: old_replays
+-- Replays that nobody has committed or dropped for too long.
+SELECT json_group_array(json_array(id, source_id)) FROM (
+  SELECT id, source_id FROM run
+  WHERE kind = 'replay' AND finished_at < :before AND EXISTS (SELECT 1 FROM staged WHERE staged.run_id = run.id)
+  ORDER BY id LIMIT 1
+);
+
+-- name: reject_shift
+-- What is rejected in these runs and not in those, by stage and key.
+WITH here AS (SELECT stage, key FROM reject WHERE run_id IN (SELECT value FROM json_each(:these))),
+  only_here AS MATERIALIZED (
+    SELECT stage, key FROM here EXCEPT SELECT stage, key FROM reject WHERE run_id IN (SELECT value FROM json_each(:those))
+  )
+SELECT json_object(
+  'count', (SELECT count(*) FROM (SELECT DISTINCT stage, key FROM here)),
+  'only', (SELECT count(*) FROM only_here),
+  'first', json((SELECT json_group_array(json_object('stage', o.stage, 'key', o.key, 'reason', (
+      SELECT r.reason FROM reject AS r
+      WHERE r.run_id IN (SELECT value FROM json_each(:these)) AND r.stage = o.stage AND r.key = o.key LIMIT 1
+    ))) FROM (SELECT stage, key FROM only_here ORDER BY stage, key LIMIT :limit) AS o)));
+
+-- name: replay_run
+SELECT json_object('source_id', source_id, 'state', state, 'finished_at', finished_at) FROM run WHERE id = :id;
