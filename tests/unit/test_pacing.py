@@ -14,6 +14,7 @@ from penstock.engine.calls import Inline
 from penstock.engine.pacing import Pacing
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreCorrupt, StoreError, StoreIoError
+from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import VirtualClock, VirtualLoop
@@ -31,11 +32,11 @@ class Flaky(SqliteStore):
         self.reopened = 0
         self.errors: list[StoreError] = []
 
-    def reserve_places(self, wants: Sequence[Want]) -> list[Verdict]:
+    def reserve_places(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
         self.asked.append(len(wants))
         if self.errors:
             raise self.errors.pop(0)
-        return super().reserve_places(wants)
+        return super().reserve_places(wants, report)
 
     def reopen(self) -> None:
         self.reopened += 1

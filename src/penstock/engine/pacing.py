@@ -1,58 +1,116 @@
-"""Pacing: requests that wait for their place in time ask the store for it, all of them in one call.
+"""Pacing: requests that wait for what is bounded ask the store for it, all of them in one call.
 
 While one call is under way, the next requests pile up and share the next one. The calls are made in the
 thread and over the connection of the worker's turns: a second writer in the same process would wait
 with it for the one lock of SQLite, and would look to it like somebody who has work for it.
+
+What this worker has reserved and not used yet is known here, and is said in full with each call.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from penstock.engine.calls import Calls
 from penstock.engine.trouble import RETRY_S, Trouble
 from penstock.errors import StoreError
+from penstock.gates.admission import IN_LINE, Report, reservations, spendings
+from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want
+from penstock.gates.terms import NO_RULES, Rules
 from penstock.store.store import Store
 
-_Asked = tuple[Want, asyncio.Future[Verdict]]
+# Who waits for what others have reserved is told to come back after this long.
+LONGEST_LINE_S = 30.0
+NOTHING_SENT = Sent(False, 0, 0.0)
+
+
+@dataclass(eq=False, slots=True)
+class _Asked:
+    want: Want
+    answer: asyncio.Future[Verdict]
+    patience: asyncio.Timeout | None = None
+    is_in_line: bool = False
+
+    def line_up(self) -> None:
+        """There is nobody to blame for the wait but others like this one: it may take longer."""
+        if not self.is_in_line and self.patience is not None and not self.patience.expired():
+            ends_at = self.patience.when()
+            if ends_at is not None:
+                self.patience.reschedule(ends_at + LONGEST_LINE_S - LONGEST_WAIT_S)
+        self.is_in_line = True
 
 
 class Pacing:
     """The door to the network, kept by the store for all workers of all hosts."""
 
-    def __init__(self, store: Store, calls: Calls) -> None:
+    def __init__(
+        self, store: Store, calls: Calls, rules: Rules = NO_RULES, worker: str = ""
+    ) -> None:
         self._store = store
         self._calls = calls
+        self.rules = rules
+        self._worker = worker
         self._asked: list[_Asked] = []
+        self._in_line: list[_Asked] = []
         self._closings: dict[str, float] = {}
+        self._held: dict[str, float] = {}
+        self._spent: list[tuple[Bound, float]] = []
+        self._has_news = False
         self._asking: asyncio.Task[None] | None = None
+        self._looking: asyncio.TimerHandle | None = None
         self.trouble: Trouble | None = None
 
     async def ask(self, want: Want) -> Verdict:
         """May this request go out, and when?
 
-        Nothing goes out that the store did not give a place. While it can't be asked, requests wait as
-        long as they would for a place, and are then told to come back.
+        Nothing goes out that the store did not let out. While it can't be asked, requests wait as
+        long as they would for a place, and are then told to come back. Who is let out says afterwards
+        what became of it, or keeps from others what was reserved for it.
         """
+        want = self._with_terms(want)
         if not self._is_bounded(want):
             return Verdict(0.0)
-        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._asked.append((want, answer))
+        asked = _Asked(want, asyncio.get_running_loop().create_future())
+        self._asked.append(asked)
         self._begin()
         try:
-            async with asyncio.timeout(LONGEST_WAIT_S):
-                return await answer
+            async with asyncio.timeout(LONGEST_WAIT_S) as asked.patience:
+                return await asked.answer
         except TimeoutError:
-            return Verdict(LONGEST_WAIT_S, "store")
+            self._forgo(asked)
+            return Verdict(LONGEST_WAIT_S, "turn" if asked.is_in_line else "store")
+        except BaseException:
+            self._forgo(asked)
+            raise
+
+    def _forgo(self, asked: _Asked) -> None:
+        """Nobody waits for this answer any more: what it brought is given back."""
+        if not asked.answer.done():
+            asked.answer.cancel()
+        elif not asked.answer.cancelled() and not asked.answer.result().gate:
+            self.told(asked.want, NOTHING_SENT)
 
     def told(self, want: Want, sent: Sent) -> None:
-        """What became of a request, for whoever counts."""
+        """What became of a request that was let out: it gives back what it held, and says what it used."""
+        want = self._with_terms(want)
+        held = reservations(want)
+        for key, amount in held.items():
+            self._held[key] = max(0.0, self._held.get(key, 0.0) - amount)
+        if held:
+            self._spent += spendings(want, sent.seconds, sent.bytes)
+            self._has_news = True
+            self._begin()
+
+    def _with_terms(self, want: Want) -> Want:
+        terms = self.rules.terms(want.key, want.host, want.run_id)
+        return replace(want, terms=terms) if terms else want
 
     def _is_bounded(self, want: Want) -> bool:
         """Whether anything of this request is for the store to decide."""
-        return bool(want.rate_per_s)
+        return bool(want.rate_per_s or want.terms)
 
     def close(self, host: str, for_s: float) -> None:
         """Tell all workers of all hosts that this one asked to be left alone."""
@@ -60,42 +118,95 @@ class Pacing:
         self._begin()
 
     def stop(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
         if self._asking is not None:
             self._asking.cancel()
+
+    async def settle(self) -> None:
+        """Say what was used last, before the worker goes: what it holds then counts as used."""
+        while self._asking is not None and not self._asking.done():
+            await asyncio.wait([self._asking])
+        if self._has_news:
+            report, self._spent, self._has_news = self._report(), [], False
+            await self._calls(lambda: self._exchange([], {}, report))
 
     def _begin(self) -> None:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self._ask_all())
 
     async def _ask_all(self) -> None:
-        while (batch := self._waiting()) or self._closings:
+        while self._has_business():
+            batch = self._waiting()
             closings, self._closings = self._closings, {}
-            self._asked = []
+            report, self._spent, self._has_news = self._report(), [], False
+            self._asked, self._in_line = [], []
             try:
-                await self._ask_for(batch, closings)
+                await self._ask_for(batch, closings, report)
             except StoreError as error:
                 self._asked = [*batch, *self._asked]
                 self._closings = closings | self._closings
+                self._spent = [*report.spent, *self._spent]
+                self._has_news = self._has_news or bool(report)
                 await asyncio.sleep(self._wait_s(error))
 
+    def _report(self) -> Report:
+        return Report(self._worker, dict(self._held), list(self._spent))
+
+    def _has_business(self) -> bool:
+        is_asked = any(not asked.answer.done() for asked in self._asked)
+        return is_asked or bool(self._closings) or self._has_news
+
     def _waiting(self) -> list[_Asked]:
-        """Who waits for an answer; who was cancelled or gave up needs no place any more."""
-        return [(want, answer) for want, answer in self._asked if not answer.done()]
+        """Who waits for an answer, who stands in line first; who gave up needs nothing any more."""
+        return [asked for asked in (*self._in_line, *self._asked) if not asked.answer.done()]
 
-    async def _ask_for(self, batch: list[_Asked], closings: dict[str, float]) -> None:
-        wants = [want for want, _ in batch]
-        verdicts = await self._calls(lambda: self._exchange(wants, closings))
-        for (_, answer), verdict in zip(batch, verdicts, strict=True):
-            if not answer.done():
-                answer.set_result(verdict)
+    async def _ask_for(
+        self, batch: list[_Asked], closings: dict[str, float], report: Report
+    ) -> None:
+        wants = [asked.want for asked in batch]
+        verdicts = await self._calls(lambda: self._exchange(wants, closings, report))
+        for key, amount in report.held.items():
+            if amount <= 0 and self._held.get(key) == 0.0:
+                del self._held[key]  # it was said that nothing is held of it
+        looks_in_s = []
+        for asked, verdict in zip(batch, verdicts, strict=True):
+            if not verdict.gate:
+                for key, amount in reservations(asked.want).items():
+                    self._held[key] = self._held.get(key, 0.0) + amount
+            if asked.answer.done():
+                if not verdict.gate:
+                    self.told(asked.want, NOTHING_SENT)
+            elif verdict.gate in IN_LINE:
+                asked.line_up()
+                self._in_line.append(asked)
+                looks_in_s.append(verdict.wait_s)
+            else:
+                asked.answer.set_result(verdict)
+        if looks_in_s:
+            self._look_again(min(looks_in_s))
 
-    def _exchange(self, wants: list[Want], closings: dict[str, float]) -> list[Verdict]:
+    def _look_again(self, in_s: float) -> None:
+        """What is reserved by other workers comes free without our hearing of it."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = asyncio.get_running_loop().call_later(in_s, self._look)
+
+    def _look(self) -> None:
+        self._has_news = self._has_news or bool(self._in_line)
+        self._begin()
+
+    def _exchange(
+        self, wants: list[Want], closings: dict[str, float], report: Report
+    ) -> list[Verdict]:
         """In the store's thread."""
         if self.trouble is not None:
             self.trouble.mend()
         if closings:
             self._store.close_hosts(closings)
-        return self._store.reserve_places(wants) if wants else []
+        if not wants and not report:
+            return []
+        return self._store.reserve_places(wants, report)
 
     def _wait_s(self, error: StoreError) -> float:
         # What can't be waited for ends the worker: its next turn meets it too.

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.gates.budget import COUNTED, Account, Bound, words
-from penstock.gates.rates import Verdict, Want, give_place
+from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_place
 
 # Who waits for what another request has reserved asks again after this long, and at once when one ends.
 TURN_S = 0.25
 # Gates that open as soon as requests that are under way have ended: worth waiting for.
-IN_LINE = frozenset({"turn", "slots"})
+IN_LINE = frozenset({"turn", "slots", "pace"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _admit(want: Want, book: Book, now: float) -> Verdict:
             return closed
     verdict = give_place(want, book.next_at, now)
     if verdict.gate:
-        return verdict
+        return _for_host(want, book, verdict, now)
     for key, amount in reservations(want).items():
         book.reserve(key, amount)
     for bound in want.terms.bounds:
@@ -72,6 +72,14 @@ def _admit(want: Want, book: Book, now: float) -> Verdict:
         else:
             account.held += takes(want, bound)
     return verdict
+
+
+def _for_host(want: Want, book: Book, verdict: Verdict, now: float) -> Verdict:
+    """A host's place is waited for: the claim, which spares a source's jobs the start, knows no hosts."""
+    limit = want.terms.host
+    if limit is None or book.next_at.get(limit.key, 0.0) - now < verdict.wait_s:
+        return verdict
+    return Verdict(max(TURN_S, verdict.wait_s - LONGEST_WAIT_S), "pace")
 
 
 def _at_host(want: Want, book: Book, now: float) -> Verdict | None:

@@ -74,7 +74,7 @@ class Account:
             return "budget"
         if self.bound.measure in COUNTED:
             return "" if self.used + takes <= amount * (1 + SLACK) else "budget"
-        if self.used + self.held + takes <= amount or self.held <= 0:
+        if self.used + self.held + takes <= amount or self.held <= amount * SLACK:
             return ""
         return "turn"
 

@@ -57,7 +57,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class BreakerFacts:
-    """A source's breaker: when it may be tried, and by how many jobs at once; what is told of it until when."""
+    """A source's breaker: when it may be tried, by how many jobs at once, and until when it counts."""
 
     state: str
     opens_at: float

@@ -30,6 +30,8 @@ class FetchError(Exception):
         self.url = safe_url(url)
         self.status = status
         self.is_permanent = is_permanent
+        # How much of an answer had come in when it was given up.
+        self.received = 0
         self.kind: Kind = kind or ("permanent" if is_permanent else "transient")
         super().__init__(f"{message}: {self.url}" if self.url else message)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
@@ -19,6 +19,7 @@ from penstock.sources.addresses import Target, host_key, look_at
 from penstock.sources.door import Door
 from penstock.sources.failures import (
     AddressRefused,
+    BudgetSpent,
     Disallowed,
     FetchError,
     HostClosed,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddressRefused",
+    "BudgetSpent",
     "Disallowed",
     "FetchError",
     "Fetcher",
@@ -52,6 +54,10 @@ __all__ = [
 _AUTH = frozenset({401, 403, 407, 511})
 _TRANSIENT = frozenset({408, 425})
 _CLOSING = frozenset({429, 503})
+
+
+def _uncounted(sent: Sent) -> None:
+    """Nobody wants to know."""
 
 
 class Fetcher:
@@ -77,15 +83,17 @@ class Fetcher:
         last_modified: str | None = None,
         source: str = "",
         run_id: int = 0,
+        count: Callable[[Sent], None] = _uncounted,
     ) -> Response:
         """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
 
-        `source` names whose rate this request counts against; without it, the host's.
+        `source` names whose rate and budgets this request counts against; without it, the host's. Each
+        request that went out is told to `count`.
         """
         conditions = _conditions(etag, last_modified)
         hop = Hop(method.upper(), look_at(url), _headers(policy, headers, conditions), body)
         for _ in range(policy.max_redirects + 1):
-            raw = await self._send(hop, policy, source, run_id)
+            raw = await self._send(hop, policy, source, run_id, count)
             if raw.status not in REDIRECTS:
                 return self._answer(url, hop, raw, bool(conditions))
             hop = follow(hop, raw.status, raw.headers.get("location", ""))
@@ -108,34 +116,45 @@ class Fetcher:
         await self._robots.close()
         await self._network.close()
 
-    async def _send(self, hop: Hop, policy: FetchPolicy, source: str, run_id: int) -> RawResponse:
+    async def _send(
+        self,
+        hop: Hop,
+        policy: FetchPolicy,
+        source: str,
+        run_id: int,
+        count: Callable[[Sent], None],
+    ) -> RawResponse:
         target = hop.target
         self._check_open(target)
         if policy.robots and not await self._robots.is_allowed(target, policy):
             raise Disallowed("robots.txt disallows it", target.text)
-        want = Want(source or target.host_key, policy.rate_per_s, target.host_key, run_id)
-        await self._wait_for_place(target, want)
-        began = self._clock.monotonic()
+        want = _want(target, policy, source, run_id)
+        wait_s = await self._ask(target, want)
+        meter = _Meter(self._clock)
         try:
+            if wait_s > 0.0:
+                await asyncio.sleep(wait_s)
             self._check_open(target)
-            raw = await self._network.send(_request(hop, policy))
-        except BaseException:
-            self._door.told(want, Sent(False, 0, self._clock.monotonic() - began))
-            raise
-        is_well = raw.status < 500
-        self._door.told(want, Sent(is_well, len(raw.body), self._clock.monotonic() - began))
+            raw = await meter.send(self._network, _request(hop, policy))
+        finally:
+            # Whatever became of it: what was reserved for it is given back.
+            self._door.told(want, meter.sent)
+            if meter.has_begun:
+                count(meter.sent)
         return raw
 
     def _check_open(self, target: Target) -> None:
         if self._closed and (until := self.closed_until(target.host_key)):
             raise HostClosed(target.host_key, until - self._clock.now(), target.text)
 
-    async def _wait_for_place(self, target: Target, want: Want) -> None:
+    async def _ask(self, target: Target, want: Want) -> float:
+        """How long to wait before it may go out."""
         verdict = await self._door.ask(want)
+        if verdict.gate == "budget":
+            raise BudgetSpent(verdict.reason, target.text)
         if verdict.gate:
             raise Paced(target.host_key, verdict.wait_s, target.text)
-        if verdict.wait_s > 0.0:
-            await asyncio.sleep(verdict.wait_s)
+        return verdict.wait_s
 
     def _answer(self, url: str, hop: Hop, raw: RawResponse, is_conditional: bool) -> Response:
         is_unchanged = raw.status == 304 and is_conditional
@@ -168,6 +187,39 @@ class Fetcher:
             return asked_s
         # Nobody named a time, so workers that were turned away together need not return together.
         return min(MOST_S, DEFAULT_S * (1.0 + 0.25 * self._rng.random()))
+
+
+class _Meter:
+    """What one request took, and what it brought as far as is known."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.has_begun = False
+        self.sent = Sent(False, 0, 0.0)
+
+    async def send(self, network: Network, request: Request) -> RawResponse:
+        began, received, is_well = self._clock.monotonic(), 0, False
+        self.has_begun = True
+        try:
+            raw = await network.send(request)
+            received, is_well = len(raw.body), raw.status < 500
+            return raw
+        except FetchError as error:
+            received = error.received
+            raise
+        finally:
+            self.sent = Sent(is_well, received, self._clock.monotonic() - began)
+
+
+def _want(target: Target, policy: FetchPolicy, source: str, run_id: int) -> Want:
+    return Want(
+        source or target.host_key,
+        policy.rate_per_s,
+        target.host_key,
+        run_id,
+        policy.max_bytes,
+        policy.timeout_s,
+    )
 
 
 def _conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:

@@ -123,7 +123,16 @@ class AiohttpNetwork:
             if not 200 <= answer.status < 300:
                 await _drain(answer)
                 return RawResponse(answer.status, headers, b"")
-            return RawResponse(answer.status, headers, await _read(answer, request, headers))
+            try:
+                body = await _read(answer, request, headers)
+            except FetchError as error:
+                error.received = request.max_bytes
+                raise
+            except (aiohttp.ClientError, OSError, ValueError, EOFError) as error:
+                failure = _failure(error, request)
+                failure.received = answer.content.total_bytes
+                raise failure from None
+            return RawResponse(answer.status, headers, body)
 
     def _session(self, allow_private: bool) -> aiohttp.ClientSession:
         session = self._sessions.get(allow_private)
