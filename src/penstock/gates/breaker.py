@@ -106,7 +106,7 @@ def follow(
     seen = merged(breaker.buckets, tally.buckets, rule, now)
     until = now + rule.window_s if tally.failed or tally.away else breaker.counts_until
     counted = replace(breaker, buckets=seen, counts_until=until)
-    if _is_bad(seen, rule):
+    if tally.failed and _is_bad(seen, rule):
         return trip(counted, _told(seen, tally.reason), rule, now, chance)
     if tally.away and _is_bad(_with_away(seen, tally.away, rule, now), rule):
         return wait_for(counted, tally, now)

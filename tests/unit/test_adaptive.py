@@ -1,0 +1,78 @@
+"""Adaptive concurrency: falls on errors and latency, recovers, never below one or above the cap."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.gates.adaptive import LEAST_ROUND, Pulse, Seen, feel
+
+CAP = 10
+
+
+def a_round(ok: int = 20, failed: int = 0, each_s: float = 0.2) -> Seen:
+    return Seen(ok, failed, {"extract": (ok, ok * each_s)} if ok else {})
+
+
+def test_falls_when_one_in_ten_fails_and_comes_back_one_by_one() -> None:
+    pulse = Pulse(float(CAP))
+    assert feel(pulse, a_round(17, 3), CAP) == 7.0
+    assert feel(pulse, a_round(17, 3), CAP) == 7.0 * 0.7
+    levels = [feel(pulse, a_round(), CAP) for _ in range(10)]
+    assert levels == sorted(levels)
+    assert levels[-1] == CAP
+
+
+def test_a_few_failures_are_life() -> None:
+    assert feel(Pulse(5.0), a_round(19, 1), CAP) == 6.0
+
+
+def test_falls_when_pages_take_far_longer_than_usual() -> None:
+    pulse = Pulse(float(CAP))
+    for _ in range(5):
+        feel(pulse, a_round(each_s=0.5), CAP)
+    assert feel(pulse, a_round(each_s=2.5), CAP) == 7.0
+
+
+def test_gets_used_to_a_source_that_has_become_slow() -> None:
+    pulse = Pulse(float(CAP))
+    for _ in range(5):
+        feel(pulse, a_round(each_s=0.5), CAP)
+    levels = [feel(pulse, a_round(each_s=2.5), CAP) for _ in range(40)]
+    assert min(levels) < 7
+    assert levels[-1] == CAP
+
+
+def test_a_busy_worker_is_not_taken_for_a_slow_source() -> None:
+    """No-op jobs that waited for each other take fifty times as long as ones that did not."""
+    pulse = Pulse(float(CAP))
+    for each_s in (0.001, 0.05, 0.001, 0.05):
+        assert feel(pulse, a_round(each_s=each_s), CAP) == CAP
+
+
+def test_stages_are_compared_with_themselves() -> None:
+    pulse = Pulse(float(CAP))
+    both = Seen(20, 0, {"list": (10, 1.0), "detail": (10, 100.0)})
+    for _ in range(5):
+        feel(pulse, both, CAP)
+    assert feel(pulse, Seen(20, 0, {"detail": (20, 200.0)}), CAP) == CAP
+
+
+def test_waits_until_a_round_is_over() -> None:
+    pulse = Pulse(float(CAP))
+    assert feel(pulse, Seen(0, LEAST_ROUND - 1), CAP) == CAP
+    assert feel(pulse, Seen(0, LEAST_ROUND), CAP) < CAP
+
+
+rounds = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(0, 200), st.floats(0, 60)), max_size=60
+)
+
+
+@given(st.floats(0, 1000), rounds, st.integers(1, 64))
+def test_is_never_below_one_and_never_above_the_cap(
+    level: float, told: list[tuple[int, int, float]], cap: int
+) -> None:
+    pulse = Pulse(level)
+    for ok, failed, each_s in told:
+        assert 1.0 <= feel(pulse, a_round(ok, failed, each_s), cap) <= cap
