@@ -10,7 +10,7 @@ import getpass
 import importlib
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nea
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
 from penstock.jobs.retry import RetryClass, retry_classes
-from penstock.jobs.run import RunKind
+from penstock.jobs.run import RunKind, RunOptions
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
 from penstock.settings import (
@@ -29,6 +29,12 @@ from penstock.settings import (
     WorkerSettings,
     load_settings,
     normalise_source,
+)
+from penstock.store.backfills import (
+    Moment,
+    backfill_options,
+    require_settings,
+    start_backfill,
 )
 from penstock.store.opening import open_schema, open_store
 from penstock.store.schema import Schema
@@ -98,6 +104,7 @@ class Project:
                 source.limits.candidates,
                 source.weight,
                 source.limits.rate_per_s,
+                source.backfill.share if source.backfill else LaneLimits().background,
                 adaptive=source.limits.adaptive,
                 windows=_windows(source),
                 breaker=source.breaker,
@@ -158,6 +165,75 @@ class Project:
             actor=actor or default_actor(),
             reason=reason,
             is_draft=is_draft,
+        )
+        return self.require_run(run_id)
+
+    def backfill(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment,
+        partitions: Sequence[str] = (),
+        *,
+        missing: bool = False,
+        window_s: float | None = None,
+        linked_to: int | None = None,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> int:
+        """Queue a backfill of a source and answer with its number.
+
+        `start` and `end` are days or times; the day that it ends with belongs to it. `missing` fills
+        only what is not ingested yet, `linked_to` is the run that this is for.
+        """
+        options = self.backfill_options(
+            name, start, end, partitions, missing=missing, window_s=window_s
+        )
+        return self.start_backfill(name, options, linked_to, actor, reason).id
+
+    def backfill_options(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment,
+        partitions: Sequence[str] = (),
+        *,
+        missing: bool = False,
+        window_s: float | None = None,
+    ) -> RunOptions:
+        """What such a backfill would be asked for; changes nothing."""
+        source = self.source(name)
+        require_settings(source)
+        self.graph(source).plan(source.priority, RunKind.BACKFILL)
+        return backfill_options(
+            source,
+            start,
+            end,
+            self.clock.now(),
+            partitions=partitions,
+            window_s=window_s,
+            is_missing_only=missing,
+        )
+
+    def start_backfill(
+        self,
+        name: str,
+        options: RunOptions,
+        linked_to: int | None = None,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> RunRow:
+        source = self.source(name)
+        run_id, _ = start_backfill(
+            self.store,
+            self.source_ids[source.key],
+            source,
+            self.graph(source),
+            options,
+            key=f"manual:{uuid.uuid4().hex}",
+            actor=actor or default_actor(),
+            reason=reason,
+            linked_to=linked_to,
         )
         return self.require_run(run_id)
 

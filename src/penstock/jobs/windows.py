@@ -147,6 +147,28 @@ def windows_of(options: RunOptions) -> Windows:
     )
 
 
+def moment(value: float | str | date, timezone: str, *, is_end: bool = False) -> float:
+    """A day or a time as seconds since the epoch; what has no zone of its own is in the named one.
+
+    A day that ends something is meant to its end.
+    """
+    if isinstance(value, (int, float)):
+        return float(value)
+    found = value if isinstance(value, date) else _read(value)
+    if isinstance(found, datetime):
+        in_zone = found if found.tzinfo is not None else found.replace(tzinfo=ZoneInfo(timezone))
+        return in_zone.timestamp()
+    day = found + timedelta(days=int(is_end))
+    return datetime.combine(day, time.min, ZoneInfo(timezone)).timestamp()
+
+
+def _read(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(text)
+
+
 def gaps(window: Window, covered: Sequence[tuple[float, float]]) -> list[Window]:
     """What of a window is missing; `covered` is in the order of its starts, and may overlap."""
     found = []

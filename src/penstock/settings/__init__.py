@@ -16,6 +16,7 @@ from penstock.settings.units import (
     parse_timezone,
 )
 from penstock.settings.values import (
+    BackfillSettings,
     BreakerSettings,
     BudgetLimit,
     BudgetSettings,
@@ -34,6 +35,7 @@ from penstock.settings.values import (
 
 __all__ = [
     "FILE_NAME",
+    "BackfillSettings",
     "BreakerSettings",
     "BudgetLimit",
     "BudgetSettings",

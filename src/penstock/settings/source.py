@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from penstock.settings.backfill import read_backfill
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
 from penstock.settings.document import Entry, join
 from penstock.settings.restraints import read_breaker, read_windows
@@ -38,6 +39,7 @@ SOURCE_KEYS = (
     "limits",
     "breaker",
     "stream",
+    "backfill",
     "budget",
     "cost",
     "fetch",
@@ -76,6 +78,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         limits=limits,
         breaker=read_breaker(section),
         stream=_stream(section.section("stream", STREAM_KEYS)),
+        backfill=read_backfill(section),
         budget=read_budget(section.section("budget", BUDGET_KEYS)),
         cost=read_cost(section.section("cost", COST_KEYS)),
         fetch=_fetch(section.section("fetch", FETCH_KEYS), limits),

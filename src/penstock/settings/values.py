@@ -165,6 +165,22 @@ class StreamSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BackfillSettings:
+    """How a source's past is cut into units, and how much of its concurrency they may have.
+
+    Windows of whole days are cut at midnights in the zone.
+    """
+
+    window_s: float = DAY_S
+    partitions: tuple[str, ...] = ("default",)
+    share: float = 0.25
+    calls_per_unit: float = 1.0
+    calendar: str = "always"
+    holidays: tuple[str, ...] = ()
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One source as configured. `timeout_s` is None when the file doesn't say."""
 
@@ -181,6 +197,7 @@ class SourceSettings:
     limits: Limits = Limits()
     breaker: BreakerSettings | None = BreakerSettings()
     stream: StreamSettings = StreamSettings()
+    backfill: BackfillSettings | None = None
     budget: BudgetSettings = BudgetSettings()
     cost: CostSettings = CostSettings()
     fetch: FetchPolicy = field(default_factory=FetchPolicy)

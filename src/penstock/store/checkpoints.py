@@ -198,7 +198,8 @@ def _write(
     moving: dict[_Key, _Moving],
     refused: dict[_Key, tuple[object, ...]],
 ) -> None:
-    marked, counted, moves = [], [], []
+    marked, counted = [], []
+    moves: list[tuple[Any, ...]] = []
     for key, state in sorted(moving.items()):
         if state.is_changed:
             state.moves += 1

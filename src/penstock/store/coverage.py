@@ -53,13 +53,22 @@ class Coverage:
 
 
 def note_coverage(db: Database, ledger: Ledger, covered: Sequence[tuple[Owned, Covered]]) -> None:
-    """What accepted attempts have ingested; the last run that did stands with it."""
+    """What accepted attempts have ingested; the last run that did stands with it.
+
+    Of a window that has not ended yet, the part that has: the rest can't have been there.
+    """
     kinds = kinds_of(db, {job.run_id for job, _ in covered})
     rows = {}
+    growing = []
     for job, stretch in covered:
-        if kinds[job.run_id] not in UNCOVERING_KINDS:
+        end_at = min(stretch.end_at, ledger.now)
+        if kinds[job.run_id] not in UNCOVERING_KINDS and stretch.start_at < end_at:
             partition = bounded_text(stretch.partition, NAME_BYTES)
-            where = (job.source_id, partition, stretch.start_at, stretch.end_at)
+            where = (job.source_id, partition, stretch.start_at, end_at)
             rows[where] = (*where, job.run_id)
+            if end_at < stretch.end_at:
+                growing.append(where)
+    if growing:
+        db.do("outgrow", covered=to_json(sorted(growing)))
     if rows:
         db.do("cover", now=ledger.now, covered=to_json([rows[where] for where in sorted(rows)]))

@@ -18,3 +18,9 @@ WHERE source_id = %(source_id)s
 -- How many jobs of a run are still to be done.
 SELECT coalesce(sum(queued + running + waiting + held), 0)::bigint, coalesce(sum(succeeded + skipped + quarantined + cancelled), 0)::bigint
 FROM penstock.stage_count WHERE run_id = %(run_id)s AND stage <> %(planner)s;
+
+-- name: outgrow
+-- A window that is fetched again and again until it has ended has one row, not one for each time.
+DELETE FROM penstock.coverage AS c USING jsonb_array_elements(%(covered)s::jsonb) AS g
+WHERE c.source_id = (g ->> 0)::bigint AND c.partition = g ->> 1
+  AND c.start_at = (g ->> 2)::double precision AND c.end_at < (g ->> 3)::double precision;

@@ -16,3 +16,11 @@ SELECT json_group_array(json_array(c.partition, c.start_at, c.end_at, c.run_id))
 -- How many jobs of a run are still to be done.
 SELECT coalesce(sum(queued + running + waiting + held), 0), coalesce(sum(succeeded + skipped + quarantined + cancelled), 0)
 FROM run_stage WHERE run_id = :run_id AND stage <> :planner;
+
+-- name: outgrow
+-- A window that is fetched again and again until it has ended has one row, not one for each time.
+DELETE FROM coverage WHERE (source_id, partition, start_at, end_at) IN (
+  SELECT c.source_id, c.partition, c.start_at, c.end_at FROM json_each(:covered) AS g
+  CROSS JOIN coverage AS c ON c.source_id = g.value ->> 0 AND c.partition = g.value ->> 1
+    AND c.start_at = g.value ->> 2 AND c.end_at < g.value ->> 3
+);

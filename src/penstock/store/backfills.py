@@ -1,0 +1,238 @@
+"""Backfills: what one would do, and starting it, by an operator or for a run that has missed something."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Literal, cast
+
+from msgspec.structs import replace
+
+from penstock.errors import ConfigError, UsageError
+from penstock.gates.decide import background_of
+from penstock.gates.lane import Lane, LaneLimits
+from penstock.jobs.run import RunKind, RunOptions
+from penstock.jobs.windows import Window, Windows, gaps, moment, windows_of
+from penstock.settings import BackfillSettings, SourceSettings
+
+if TYPE_CHECKING:
+    from penstock.pipeline.graph import Graph
+    from penstock.store.store import RunRow, Store
+
+Moment = float | str | date
+EXAMPLE = "backfill: {window: 1d, partitions: [AAPL, MSFT]}"
+PENSTOCK = "penstock"
+CHUNK = 1000
+# What a unit is taken to need where nothing was measured.
+ASSUMED_S = 1.0
+MOST_UNITS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a backfill would take; `basis` says how that is known."""
+
+    units: int
+    calls: float
+    seconds: float
+    basis: str
+
+
+def backfill_options(
+    source: SourceSettings,
+    start: Moment,
+    end: Moment,
+    now: float,
+    *,
+    partitions: Sequence[str] = (),
+    window_s: float | None = None,
+    is_missing_only: bool = False,
+) -> RunOptions:
+    """What a backfill of this source is asked for, complete: it stays so when the settings change."""
+    settings = require_settings(source)
+    start_at, end_at = (
+        _moment(value, settings, name == "end") for name, value in (("start", start), ("end", end))
+    )
+    # What has not happened yet can't be fetched.
+    end_at = min(end_at, now)
+    if start_at >= end_at:
+        raise UsageError("a backfill begins before it ends, and before now")
+    options = RunOptions(
+        start_at=start_at,
+        end_at=end_at,
+        window_s=window_s or settings.window_s,
+        partitions=tuple(dict.fromkeys(partitions)) or settings.partitions,
+        timezone=settings.timezone,
+        calendar=cast(Literal["always", "weekdays"], settings.calendar),
+        holidays=settings.holidays,
+        is_missing_only=is_missing_only,
+    )
+    total = windows_of(options).total
+    if total > MOST_UNITS:
+        raise UsageError(
+            f"that would be {total:,} units, and {MOST_UNITS:,} is the most",
+            "make the window longer, or backfill a part at a time",
+        )
+    return options
+
+
+def require_settings(source: SourceSettings) -> BackfillSettings:
+    if source.backfill is None:
+        raise ConfigError(
+            f"{source.key} can't be backfilled: it has no backfill settings",
+            f"add to it in penstock.yaml: {EXAMPLE}",
+        )
+    return source.backfill
+
+
+def _moment(value: Moment, settings: BackfillSettings, is_end: bool) -> float:
+    try:
+        return moment(value, settings.timezone, is_end=is_end)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{value!r} is not a day or a time", "write it as 2024-01-31 or 2024-01-31T12:00Z"
+        ) from None
+
+
+def start_backfill(
+    store: Store,
+    source_id: int,
+    source: SourceSettings,
+    graph: Graph,
+    options: RunOptions,
+    *,
+    key: str,
+    actor: str,
+    reason: str = "",
+    linked_to: int | None = None,
+) -> tuple[int, bool]:
+    """Start a backfill, or answer with the one that this key has started: (run, is_new).
+
+    One over what is ingested already is a reconciliation, and says of which run.
+    """
+    plan = graph.plan(source.priority, RunKind.BACKFILL)
+    if not options.is_missing_only:
+        before = covering_run(store, source_id, windows_of(options))
+        options = _reconciling(options, before)
+    return store.start_run(
+        source_id,
+        RunKind.BACKFILL,
+        plan,
+        graph.version,
+        key=key,
+        actor=actor,
+        reason=reason,
+        options=options,
+        of_run_id=linked_to,
+    )
+
+
+def start_linked_backfill(
+    store: Store,
+    source_id: int,
+    source: SourceSettings,
+    graph: Graph,
+    *,
+    start_at: float,
+    end_at: float,
+    linked_to: int | None,
+    reason: str,
+    partitions: Sequence[str] = (),
+    key: str = "",
+    actor: str = PENSTOCK,
+    is_missing_only: bool = False,
+) -> int | None:
+    """Have a stretch of time that was missed fetched by a run of its own; answers with its number.
+
+    However often it is asked for with the same key, there is one. None where it can't be done: the
+    source has no backfill settings, its pipeline has no step that takes windows, or it is over already.
+    """
+    if source.backfill is None or graph.windows is None or end_at <= start_at:
+        return None
+    options = backfill_options(
+        source,
+        start_at,
+        end_at,
+        end_at,
+        partitions=partitions,
+        is_missing_only=is_missing_only,
+    )
+    wanted = key or f"gap:{linked_to or 0}:{start_at:.3f}:{end_at:.3f}"
+    run_id, _ = start_backfill(
+        store, source_id, source, graph, options,
+        key=wanted, actor=actor, reason=reason, linked_to=linked_to,
+    )  # fmt: skip
+    return run_id
+
+
+def covering_run(store: Store, source_id: int, windows: Windows) -> int | None:
+    """The last run that has ingested these windows, if all of them are; looks no further than a gap."""
+    latest: int | None = None
+    for first in range(0, windows.total, CHUNK):
+        units = list(windows.units(first, min(first + CHUNK, windows.total)))
+        covered, runs = _covered(store, source_id, units)
+        if any(gaps(unit, covered[unit.partition]) for unit in units):
+            return None
+        latest = max([*runs, *([latest] if latest is not None else [])], default=None)
+    return latest
+
+
+def missing_units(store: Store, source_id: int, windows: Windows) -> int:
+    """How many units a backfill of what is missing would have."""
+    total = 0
+    for first in range(0, windows.total, CHUNK):
+        units = list(windows.units(first, min(first + CHUNK, windows.total)))
+        covered, _ = _covered(store, source_id, units)
+        total += sum(len(gaps(unit, covered[unit.partition])) for unit in units)
+    return total
+
+
+def _covered(
+    store: Store, source_id: int, units: Sequence[Window]
+) -> tuple[dict[str, list[tuple[float, float]]], set[int]]:
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    runs: set[int] = set()
+    if units:
+        names = list(dict.fromkeys(unit.partition for unit in units))
+        for row in store.covered(source_id, names, units[0].start_at, units[-1].end_at):
+            found[row.partition].append((row.start_at, row.end_at))
+            runs.add(row.run_id)
+    return found, runs
+
+
+def _reconciling(options: RunOptions, before: int | None) -> RunOptions:
+    return options if before is None else replace(options, reconciles=before)
+
+
+def estimate(source: SourceSettings, units: int, runs: Sequence[RunRow], now: float) -> Estimate:
+    """What so many units would take, by what earlier runs of the source took, newest first."""
+    settings = require_settings(source)
+    limits = LaneLimits(source.limits.concurrency, background=settings.share)
+    places = background_of(Lane(0, (), limits))
+    per_unit_s, basis = _measured(runs, source.limits.concurrency / places, now)
+    if per_unit_s is None:
+        per_unit_s = ASSUMED_S / places
+        at_once = f"{places} at once" if places > 1 else "one at a time"
+        basis = f"assumed: {ASSUMED_S:g} s a unit, {at_once}"
+    calls, seconds = units * settings.calls_per_unit, units * per_unit_s
+    rate_per_s = source.limits.rate_per_s
+    if rate_per_s and calls / rate_per_s > seconds:
+        seconds, basis = calls / rate_per_s, "by the source's rate"
+    return Estimate(units, calls, seconds, basis)
+
+
+def _measured(runs: Sequence[RunRow], slower: float, now: float) -> tuple[float | None, str]:
+    """Seconds a unit, from backfills if there were any, else from live runs, which have more places."""
+    for kinds, factor in (
+        ((RunKind.BACKFILL,), 1.0),
+        ((RunKind.FULL, RunKind.INCREMENTAL), slower),
+    ):
+        known = [row for row in runs if row.kind in kinds and row.started_at and row.pages_done]
+        if known:
+            wall_s = sum((row.finished_at or now) - (row.started_at or now) for row in known)
+            pages = sum(row.pages_done for row in known)
+            names = ", ".join(str(row.id) for row in known[:3])
+            return wall_s / pages * factor, f"measured: runs {names}"
+    return None, ""
