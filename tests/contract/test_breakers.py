@@ -1,0 +1,418 @@
+"""Breakers in the store: shared by all workers, durable, and no try is lost at an open one."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+
+from penstock.gates.lane import LaneLimits
+from penstock.jobs.job import Claimed, JobState
+from penstock.jobs.outcome import Settlement
+from penstock.settings.values import BreakerSettings
+from penstock.store.breakers import BreakerRow, HostTold
+from penstock.store.store import Capacity
+from tests.contract.scenes import World
+
+SHOP = "acme.com"
+KEY = f"source:{SHOP}"
+LIMITS = LaneLimits(concurrency=8, adaptive=False)
+RULE = BreakerSettings()
+
+
+def ok(job: Claimed) -> Settlement:
+    return Settlement(job.id, job.attempt, JobState.SUCCEEDED, unit="page", took_s=0.1)
+
+
+def failed(job: Claimed, kind: str = "transient", is_last: bool = False) -> Settlement:
+    state = JobState.QUARANTINED if is_last else JobState.WAITING
+    return Settlement(
+        job.id,
+        job.attempt,
+        state,
+        0.5,
+        spends_try=True,
+        reason=kind,
+        error="status 500",
+        unit="page",
+    )
+
+
+def away(job: Claimed, delay_s: float) -> Settlement:
+    return Settlement(
+        job.id, job.attempt, JobState.WAITING, delay_s, reason="cdn is closed", unit="page",
+        gate="breaker", closes_for_s=delay_s,
+    )  # fmt: skip
+
+
+def a_shop(world: World, pages: int = 100, limits: LaneLimits = LIMITS) -> int:
+    run_id = world.start_with_pages(pages)
+    world.source(SHOP, limits)
+    return run_id
+
+
+def breaker(world: World, key: str = KEY) -> BreakerRow | None:
+    return next((row for row in world.store.breakers() if row.key == key), None)
+
+
+def state(world: World, key: str = KEY) -> str:
+    found = breaker(world, key)
+    return found.state if found else "none"
+
+
+def break_it(world: World) -> float:
+    """Fail until it opens; answers with when it may be tried."""
+    jobs = world.claim()
+    world.turn("w", *(failed(job) for job in jobs))
+    found = breaker(world)
+    assert found is not None
+    assert found.state == "open"
+    return found.opens_at
+
+
+def events(world: World, *kinds: str) -> list[str]:
+    return [each.kind for each in world.store.events(limit=100_000) if each.kind in kinds]
+
+
+BREAKER_EVENTS = ("breaker.opened", "breaker.half-open", "breaker.closed")
+
+
+def test_source_that_fails_is_left_alone_until_its_time(world: World) -> None:
+    a_shop(world)
+    opens_at = break_it(world)
+
+    turn = world.turn(capacity=Capacity(100))
+    assert turn.claimed == []
+    assert turn.next_due_at is not None
+    assert turn.next_due_at <= opens_at
+    assert not world.store.has_startable(0)
+    assert world.store.has_startable(opens_at - world.clock.now() + 1)
+    world.clock.advance(opens_at - world.clock.now() - 0.5)
+    assert world.claim() == []
+
+
+def test_one_job_tries_it_whoever_asks_then_two_then_four(world: World) -> None:
+    a_shop(world)
+    opens_at = break_it(world)
+    world.register("w2")
+    world.clock.advance(opens_at - world.clock.now())
+
+    ramps = []
+    while state(world) != "closed":
+        trying = world.claim("w") + world.claim("w2") + world.claim("w")
+        ramps.append(len(trying))
+        world.clock.advance(1)
+        mine = world.store.jobs_of("w")
+        world.turn("w", *(ok(job) for job in trying if (job.id, job.attempt) in mine))
+        world.turn("w2", *(ok(job) for job in trying if (job.id, job.attempt) not in mine))
+
+    assert ramps == [1, 2, 4]
+    assert len(world.claim()) == LIMITS.concurrency
+    assert events(world, *BREAKER_EVENTS) == list(BREAKER_EVENTS)
+
+
+def test_failed_try_opens_it_again_for_longer(world: World) -> None:
+    a_shop(world)
+    first = break_it(world)
+    opened_at = world.clock.now()
+    world.clock.advance(first - world.clock.now())
+    [probe] = world.claim()
+    world.turn("w", failed(probe))
+
+    found = breaker(world)
+    assert found is not None
+    assert (found.state, found.trips, found.opened_at) == ("open", 2, opened_at)
+    assert found.opens_at - world.clock.now() >= 2 * RULE.open_for_s
+    assert world.claim() == []
+
+
+def test_no_try_is_lost_at_a_source_that_is_away(world: World) -> None:
+    """Not by those that failed when it opened, nor by those that try it, even with their last one."""
+    run_id = a_shop(world, 20)
+    jobs = world.claim()
+    world.turn("w", *(failed(job, is_last=True) for job in jobs))
+    assert state(world) == "open"
+    for _ in range(10):
+        found = breaker(world)
+        assert found is not None
+        world.clock.advance(max(0.0, found.opens_at - world.clock.now()))
+        for job in world.claim():
+            world.turn("w", failed(job, is_last=True))
+
+    rows = world.jobs(run_id, stage="extract")
+    assert {row.state for row in rows} <= {JobState.QUEUED, JobState.WAITING}
+    assert {row.tries for row in rows} == {0}
+    assert {row.throttles for row in rows} == {0}
+
+
+def test_job_that_failed_is_not_the_next_to_try(world: World) -> None:
+    """Else one that fails by its own fault would keep its source closed for ever."""
+    a_shop(world, 12)
+    jobs = world.claim()
+    world.turn("w", *(failed(job) for job in jobs))
+    seen = set()
+    for _ in range(3):
+        found = breaker(world)
+        assert found is not None
+        world.clock.advance(found.opens_at - world.clock.now())
+        [probe] = world.claim()
+        assert probe.id not in seen
+        seen.add(probe.id)
+        world.turn("w", failed(probe))
+
+
+@pytest.mark.parametrize("kind", ["permanent", "data", "auth"])
+def test_source_that_answers_is_there_whatever_it_answers(world: World, kind: str) -> None:
+    a_shop(world)
+    world.turn("w", *(failed(job, kind, is_last=True) for job in world.claim()))
+    world.turn("w", *(failed(job, kind, is_last=True) for job in world.claim()))
+    assert breaker(world) is None
+
+
+def test_what_says_nothing_about_the_source_is_not_counted(world: World) -> None:
+    a_shop(world)
+    jobs = world.claim()
+    plain = [
+        Settlement(j.id, j.attempt, JobState.WAITING, 1.0, reason="later", unit="page")
+        for j in jobs[:3]
+    ]
+    unknown = [failed(job, "unknown") for job in jobs[3:]]
+    world.turn("w", *plain, *unknown)
+    assert breaker(world) is None
+
+
+def test_healthy_source_costs_no_row(world: World) -> None:
+    a_shop(world)
+    world.turn("w", *(ok(job) for job in world.claim()))
+    assert world.dump()["breaker"] == []
+
+
+def test_successes_of_other_workers_are_counted_once_something_failed(world: World) -> None:
+    """A host that has lost its own network must not close a source that others can reach."""
+    a_shop(world, 400)
+    world.register("w2")
+    with closing(world.kind.open(world.path, world.clock)) as elsewhere:
+        for _ in range(12):
+            [mine] = world.claim("w", 1)
+            theirs = elsewhere.turn("w2", [], Capacity(4), world.limits).claimed
+            elsewhere.turn("w2", [ok(job) for job in theirs], Capacity(0), world.limits)
+            world.turn("w", failed(mine))
+            world.clock.advance(0.5)
+    found = breaker(world)
+    assert found is not None
+    assert found.state == "closed"
+    assert sum(well for _, well, _ in found.buckets) > 40
+
+
+def test_breaker_holds_over_a_restart(world: World) -> None:
+    a_shop(world)
+    opens_at = break_it(world)
+    world.store.close()
+    world.store = world.kind.open(world.path, world.clock)
+
+    assert world.claim() == []
+    world.clock.advance(opens_at - world.clock.now())
+    assert len(world.claim()) == 1
+    assert world.claim() == []
+
+
+def test_probe_whose_worker_died_is_followed_by_another(world: World) -> None:
+    a_shop(world)
+    opens_at = break_it(world)
+    world.register("w2")
+    world.clock.advance(opens_at - world.clock.now())
+    assert len(world.claim("w2")) == 1
+    assert world.claim() == []
+    world.store.bury("w2", "killed")
+    assert len(world.claim()) == 1
+
+
+def test_one_source_that_is_closed_does_not_hold_another(world: World) -> None:
+    world.start_all({SHOP: 20, "other.org": 20})
+    world.source(SHOP, LIMITS)
+    mine = [job for job in world.claim() if job.source_id == world.source(SHOP, LIMITS)]
+    world.turn("w", *(failed(job) for job in mine))
+    assert state(world) == "open"
+    assert breaker(world, "source:other.org") is None
+    other = world.source("other.org")
+    world.enqueue(world.start(source="other.org", key="second"), *"abc")
+    assert {job.source_id for job in world.claim()} == {other}
+
+
+def test_signal_names_the_window_that_was_missed(world: World) -> None:
+    a_shop(world)
+    opened_at = world.clock.now()
+    opens_at = break_it(world)
+    world.clock.advance(opens_at - world.clock.now())
+    while state(world) != "closed":
+        world.turn("w", *(ok(job) for job in world.claim()))
+    [signal] = [row for row in world.dump()["signal"] if row[1] == "breaker.closed"]
+    assert json.loads(signal[2]) == {
+        "source": SHOP, "start_at": opened_at, "end_at": world.clock.now(),
+    }  # fmt: skip
+
+
+def test_breaker_that_is_off_never_opens(world: World) -> None:
+    a_shop(world, limits=LaneLimits(concurrency=8, breaker=None))
+    for _ in range(5):
+        world.turn("w", *(failed(job) for job in world.claim()))
+        world.clock.advance(1)
+    assert breaker(world) is None
+
+
+def test_rule_of_the_source_is_its_own(world: World) -> None:
+    rule = BreakerSettings(ratio=1.0, at_least=2, open_for_s=5.0)
+    a_shop(world, limits=LaneLimits(concurrency=8, breaker=rule))
+    first, second, *_ = world.claim()
+    world.turn("w", failed(first), failed(second))
+    found = breaker(world)
+    assert found is not None
+    assert 5.0 <= found.opens_at - world.clock.now() <= 6.0
+
+
+def test_replays_neither_wait_for_it_nor_tell_of_it(world: World) -> None:
+    from penstock.jobs.run import RunKind
+    from tests.contract.scenes import SITE, done, pages
+
+    a_shop(world)
+    break_it(world)
+    run_id, _ = world.store.start_run(
+        world.source(SHOP, LIMITS), RunKind.REPLAY, SITE, "v1", key="again", actor="test"
+    )
+    [root] = world.claim()
+    assert root.run_id == run_id
+    world.turn("w", done(root, children=pages(20)))
+    jobs = world.claim()
+    assert len(jobs) == 20
+    world.clock.advance(100)
+    world.turn("w", *(ok(job) for job in jobs))
+    assert state(world) == "half-open", "its time has come, but nothing has tried it"
+
+
+def test_jobs_turned_away_at_a_host_close_the_source_for_as_long(world: World) -> None:
+    run_id = a_shop(world)
+    world.turn("w", *(away(job, 100.0) for job in world.claim()))
+    found = breaker(world)
+    assert found is not None
+    assert (found.state, found.opens_at) == ("open", world.clock.now() + 100.0)
+    assert world.claim() == []
+    assert {row.tries for row in world.jobs(run_id)} == {0}
+
+
+# An operator's hand.
+
+
+def test_operator_opens_and_closes_a_breaker(world: World) -> None:
+    a_shop(world)
+    assert world.store.open_breaker(KEY, 3600.0, "ann", "they asked")
+    assert not world.store.open_breaker(KEY, 3600.0, "ann", "again")
+    assert world.claim() == []
+    assert world.store.close_breaker(KEY, "ann", "they are done")
+    assert not world.store.close_breaker(KEY, "ann", "twice")
+    assert len(world.claim()) == LIMITS.concurrency
+    told = [each for each in world.store.events(limit=1000) if each.kind in BREAKER_EVENTS]
+    assert {(each.actor, each.source) for each in told} == {("ann", SHOP)}
+    assert "they are done" in told[-1].detail
+    assert [row for row in world.dump()["signal"] if row[1] == "breaker.closed"]
+
+
+# Hosts.
+
+
+def test_host_that_fails_is_known_to_all_and_tried_by_one_over_all_workers(world: World) -> None:
+    host, now = "cdn.example", world.clock.now()
+    watched = world.store.note_hosts({host: HostTold(failed=10, reason="connection refused")})
+    kind, opens_at = watched[host]
+    assert kind == "open"
+    with closing(world.kind.open(world.path, world.clock)) as elsewhere:
+        assert elsewhere.watched_hosts() == watched
+        [verdict, free] = elsewhere.admit_hosts([host, "other.example"])
+        assert (verdict.gate, verdict.wait_s) == ("breaker", pytest.approx(opens_at - now))
+        assert free.gate == ""
+        world.clock.advance(opens_at - now)
+        first = world.store.admit_hosts([host, host])
+        second = elsewhere.admit_hosts([host])
+        assert [each.gate for each in (*first, *second)] == ["", "breaker", "breaker"]
+        elsewhere.note_hosts({host: HostTold(ok=1)})
+        assert [each.gate for each in world.store.admit_hosts([host] * 3)] == ["", "", "breaker"]
+
+
+def test_host_closes_again_after_its_ramp(world: World) -> None:
+    host = "cdn.example"
+    _, opens_at = world.store.note_hosts({host: HostTold(failed=10)})[host]
+    world.clock.advance(opens_at - world.clock.now())
+    ramps = []
+    while state(world, f"host:{host}") != "closed":
+        let = sum(not each.gate for each in world.store.admit_hosts([host] * 20))
+        ramps.append(let)
+        world.store.note_hosts({host: HostTold(ok=let)})
+    assert ramps == [1, 2, 4]
+    assert not any(each.gate for each in world.store.admit_hosts([host] * 20))
+
+
+def test_try_that_came_to_nothing_gives_its_place_back(world: World) -> None:
+    host = "cdn.example"
+    _, opens_at = world.store.note_hosts({host: HostTold(failed=10)})[host]
+    world.clock.advance(opens_at - world.clock.now())
+    assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"]
+    world.store.note_hosts({host: HostTold(neither=1)})
+    assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"]
+    world.clock.advance(300)
+    assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"], (
+        "who had it may have died"
+    )
+
+
+def test_well_host_that_is_told_of_leaves_one_row_and_no_event(world: World) -> None:
+    assert world.store.note_hosts({"a.example": HostTold(ok=5)}) == {}
+    assert world.store.note_hosts({"a.example": HostTold(failed=1)}).keys() == {"a.example"}
+    world.clock.advance(100)
+    assert world.store.watched_hosts() == {}
+    assert events(world, *BREAKER_EVENTS) == []
+
+
+# Adaptive concurrency.
+
+
+def level(world: World) -> int:
+    """How many jobs of the shop may start, with none running."""
+    jobs = world.claim()
+    world.turn("w", *(Settlement(j.id, j.attempt, JobState.QUEUED) for j in jobs))
+    return len(jobs)
+
+
+def test_concurrency_falls_with_errors_and_comes_back_for_all_workers(world: World) -> None:
+    limits = LaneLimits(concurrency=10, breaker=None)
+    a_shop(world, 1000, limits)
+    jobs = world.claim()
+    world.turn("w", *(failed(job) for job in jobs[:2]), *(ok(job) for job in jobs[2:]))
+    assert level(world) == 7
+    world.store.close()
+    world.store = world.kind.open(world.path, world.clock)
+    assert level(world) == 7
+    for _ in range(12):
+        world.turn("w", *(ok(job) for job in world.claim()))
+    assert level(world) == 10
+    assert events(world, "source.slowed", "source.recovered") == [
+        "source.slowed",
+        "source.recovered",
+    ]
+
+
+def test_concurrency_falls_when_pages_become_slow(world: World) -> None:
+    a_shop(world, 1000, LaneLimits(concurrency=10))
+    for _ in range(3):
+        world.turn("w", *(ok(job) for job in world.claim()))
+    slow = [
+        Settlement(j.id, j.attempt, JobState.SUCCEEDED, unit="page", took_s=9.0)
+        for j in world.claim()
+    ]
+    world.turn("w", *slow)
+    assert level(world) == 7
+
+
+def test_concurrency_stays_where_it_is_not_adaptive(world: World) -> None:
+    a_shop(world, 1000, LaneLimits(concurrency=10, breaker=None, adaptive=False))
+    world.turn("w", *(failed(job) for job in world.claim()))
+    assert level(world) == 10
