@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.jobs.job import JobState, Unit
+from penstock.jobs.run import RunKind
 from penstock.store.database import Database, to_json
 
 _STATES = tuple(JobState)
@@ -41,6 +42,7 @@ class StageFacts(msgspec.Struct, frozen=True):
     unit: Unit
     priority: int
     continues: int | None = None
+    kind: RunKind = RunKind.FULL
 
 
 _decode_stages = msgspec.json.Decoder(dict[str, StageFacts]).decode
@@ -107,12 +109,16 @@ class Ledger:
 
     def write(self) -> None:
         self.write_counts()
+        self.write_runs()
+        self.write_events()
+
+    def write_runs(self) -> None:
+        """Bring the counters of runs up to date with what was counted so far."""
         if self._run_deltas:
             self._db.lock_runs(sorted(self._run_deltas))
             deltas = [(run_id, *counts.values()) for run_id, counts in self._run_deltas.items()]
             self._db.do("count_runs", deltas=to_json(deltas))
             self._run_deltas.clear()
-        self.write_events()
 
     def write_events(self) -> None:
         if self._events:

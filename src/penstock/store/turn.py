@@ -21,7 +21,7 @@ from penstock.gates.lane import LaneLimits
 from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark, Rejection, Save, Settlement
-from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions, RunState, StageCount, advance
+from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions, RunState, StageCount, advance, later_s
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.store.accounts import count_candidates, end_account
 from penstock.store.breakers import Watch, weigh, write_levels
@@ -372,7 +372,7 @@ def add_jobs(
     made: list[tuple[_Row, _Item]] = []
     for job_id, (parent_id, job) in zip(ids, jobs, strict=True):
         unit = stages[job.stage].unit
-        rank = ledger.now + job.priority * AGEING_S
+        rank = ledger.now + job.priority * AGEING_S + later_s(stages[job.stage].kind)
         row: _Row = (job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank)
         made.append((row, (job_id, parent_id, job.item.decode(), job.snapshot)))
     if db.is_shared and len(made) > INSERT_LIMIT:

@@ -1,0 +1,77 @@
+"""The three ends of a run of which nothing came: as expected, unexpected, and not allowed to look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.jobs.account import Account
+from penstock.jobs.run import RunKind, RunOptions, RunState
+
+AS_EXPECTED = "empty: as expected"
+UNEXPECTED = "empty though it usually yields"
+NOT_ALLOWED = "not allowed to look"
+ZERO_YIELD = "quality.zero_yield"
+
+# What is usual is judged by so many runs of the same source and kind, of which so many must have yielded.
+LOOKED_AT, USUAL = 5, 3
+# Other kinds have their own idea of an end: a backfill may find no gap, a probe saves nothing.
+_COMPARED = (RunKind.FULL, RunKind.INCREMENTAL)
+_JUDGED = (*_COMPARED, RunKind.BACKFILL)
+
+
+class Yield(msgspec.Struct, frozen=True):
+    """What came of a run: records saved or seen to be unchanged, and pages looked at."""
+
+    records: int
+    pages: int
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """A run that is about to end, as the rows tell it.
+
+    `refused` are jobs that we were not allowed to do: robots.txt forbade it, or we were not let in.
+    `turned_away` are all that ended without being done.
+    """
+
+    kind: RunKind
+    options: RunOptions
+    account: Account
+    found: Yield
+    pages_unchanged: int = 0
+    refused: int = 0
+    turned_away: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing came of it, and nobody meant it to be so."""
+        cancelled = self.account.pages.cancelled + self.account.candidates.cancelled
+        return (
+            self.kind in _JUDGED
+            and self.options.continues is None
+            and not (self.found.records or self.pages_unchanged or cancelled)
+        )
+
+
+def end_of_empty(
+    state: RunState, run: Ending, before: Sequence[Yield]
+) -> tuple[RunState, str]:
+    """The state in which an empty run ends, and why; `before` are the runs before it, the newest first."""
+    if run.refused and not run.account.pages.extracted and run.refused >= run.turned_away:
+        return RunState.FAILED, NOT_ALLOWED
+    if state is RunState.FAILED:
+        return state, ""
+    if run.kind in _COMPARED and _usually_yields(run.found, before):
+        return RunState.PARTIAL, UNEXPECTED
+    has_looked_only = run.found.pages and not run.account.candidates.candidates
+    if state is RunState.COMPLETED and not has_looked_only:
+        return state, AS_EXPECTED
+    return state, ""
+
+
+def _usually_yields(found: Yield, before: Sequence[Yield]) -> bool:
+    recent = before[:LOOKED_AT]
+    if sum(each.records > 0 for each in recent) >= USUAL:
+        return True
+    return not found.pages and sum(each.pages > 0 for each in recent) >= USUAL

@@ -1,0 +1,171 @@
+"""Accounts: what became of every page and candidate, counted with what it became, checked when a run ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from penstock.jobs.account import Account, Fates, account_of, fate_of
+from penstock.jobs.emptiness import (
+    LOOKED_AT,
+    UNEXPECTED,
+    ZERO_YIELD,
+    Ending,
+    Yield,
+    end_of_empty,
+)
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Flush, Settlement
+from penstock.jobs.run import RunState, StageCount
+from penstock.store.database import Database, Owned, to_json
+from penstock.store.ledger import Ledger
+from penstock.store.store import RunRow
+
+# Among so many of a source's newest runs those of one kind are looked for.
+HISTORY = 50
+
+_Units = dict[str, dict[str, StageCount]]
+
+
+class Accounts:
+    """The verbs that tell what became of a run."""
+
+    _db: Database
+
+    def account(self, row: RunRow) -> Account:
+        """The sums of a run, from its rows."""
+        return _account(row, _units(self._db, [row.id]).get(str(row.id), {}))
+
+    def failures_by_kind(self, run_id: int) -> dict[str, int]:
+        """How many jobs of a run are in quarantine for what kind of failure, the most first."""
+        found: dict[str, int] = self._db.json("failures_by_kind", run_id=run_id)
+        return found
+
+    def runs_made_of(self, run_id: int) -> list[RunRow]:
+        """The runs that were made from this one: replays, reconciliations, linked backfills."""
+        ids = self._db.json("runs_made_of", run_id=run_id)
+        found = (_run(self._db, each) for each in ids)
+        return [row for row in found if row is not None]
+
+
+def count_candidates(
+    ledger: Ledger,
+    ends: Sequence[tuple[Settlement | Flush, Owned]],
+    has_changed: Mapping[int, bool],
+) -> None:
+    """Count what became of the candidates that succeeded; `has_changed` is what their saves did, by job."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for end, job in ends:
+        if not isinstance(end, Settlement) or end.state is not JobState.SUCCEEDED:
+            continue
+        unit = end.unit or ledger.stages(job.run_id)[job.stage].unit
+        if unit == "candidate":
+            counts[job.run_id, fate_of(end.effects, has_changed.get(job.id))] += 1
+    for (run_id, fate), number in counts.items():
+        ledger.count(run_id, f"candidates_{fate}", number)
+
+
+def end_account(
+    db: Database, ledger: Ledger, run_id: int, state: RunState, reason: str
+) -> tuple[RunState, str]:
+    """Check the sums of a run that ends now, and judge it if nothing came of it: its state, and why."""
+    ledger.write_runs()
+    row = _run(db, run_id)
+    if row is None:
+        return state, reason
+    units = _units(db, [run_id]).get(str(run_id), {})
+    account = _account(row, units)
+    if account.unaccounted:
+        ledger.journal(
+            "run.unaccounted",
+            row.source_id,
+            run_id,
+            actor="penstock",
+            detail=f"{account.difference} are not accounted for",
+        )
+    if reason or state is RunState.CANCELLED:
+        return state, reason
+    ending = _ending(db, row, units, account)
+    if not ending.is_empty:
+        return state, reason
+    before = _yields_before(db, row)
+    state, reason = end_of_empty(state, ending, before)
+    if reason == UNEXPECTED:
+        _tell_zero_yield(db, ledger, row, before)
+    return state, reason
+
+
+def _ending(
+    db: Database, row: RunRow, units: Mapping[str, StageCount], account: Account
+) -> Ending:
+    turned = [count for unit, count in units.items() if unit != "candidate"]
+    quarantined = sum(count.quarantined for count in turned)
+    auth = db.json("failures_by_kind", run_id=row.id).get("auth", 0) if quarantined else 0
+    return Ending(
+        kind=row.kind,
+        options=row.options,
+        account=account,
+        found=_yield(row, units),
+        pages_unchanged=row.pages_unchanged,
+        refused=row.disallowed + auth,
+        turned_away=sum(count.skipped for count in turned) + quarantined,
+    )
+
+
+def _tell_zero_yield(
+    db: Database, ledger: Ledger, row: RunRow, before: Sequence[Yield]
+) -> None:
+    yielded = sum(each.records > 0 or each.pages > 0 for each in before)
+    detail = f"nothing came of it; {yielded} of the {len(before)} runs before it yielded"
+    ledger.journal(ZERO_YIELD, row.source_id, row.id, actor="penstock", detail=detail)
+    data = to_json({"yielded_before": yielded, "runs_before": len(before)})
+    signal = (ZERO_YIELD, data, row.source_id, row.id)
+    db.do("add_signals", now=ledger.now, signals=to_json([signal]))
+
+
+def _yields_before(db: Database, row: RunRow) -> list[Yield]:
+    """What came of the last ended runs of the same source and kind, the newest first."""
+    rows = db.decoded(
+        "runs", list[RunRow], id=None, source_id=row.source_id, active_only=False, limit=HISTORY
+    )
+    ended = (RunState.COMPLETED, RunState.PARTIAL, RunState.FAILED)
+    alike = [r for r in rows if r.id != row.id and r.kind == row.kind and r.state in ended]
+    recent = alike[:LOOKED_AT]
+    units = _units(db, [each.id for each in recent])
+    return [_yield(each, units.get(str(each.id), {})) for each in recent]
+
+
+def _yield(row: RunRow, units: Mapping[str, StageCount]) -> Yield:
+    saved = row.inserted + row.updated + row.unchanged
+    accepted = row.candidates_accepted + row.candidates_duplicate
+    pages = units.get("page", StageCount()).succeeded + row.pages_unchanged
+    return Yield(records=saved + accepted, pages=pages)
+
+
+def _account(row: RunRow, units: Mapping[str, StageCount]) -> Account:
+    return account_of(
+        units.get("page", StageCount()),
+        units.get("candidate", StageCount()),
+        pages_added=row.pages_added,
+        fates=Fates(
+            added=row.candidates_added,
+            accepted=row.candidates_accepted,
+            duplicate=row.candidates_duplicate,
+            rejected=row.candidates_rejected,
+            passed=row.candidates_passed,
+            dropped=row.candidates_dropped,
+        ),
+        is_kept=row.is_accounted,
+    )
+
+
+def _run(db: Database, run_id: int) -> RunRow | None:
+    found = db.decoded(
+        "runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1
+    )
+    return found[0] if found else None
+
+
+def _units(db: Database, run_ids: Sequence[int]) -> _Units:
+    """The states of these runs' jobs, by run and unit."""
+    return db.decoded("unit_counts", _Units, ids=to_json(sorted(run_ids)))
