@@ -35,10 +35,17 @@ class RunKind(StrEnum):
 
 # Runs of these kinds wait behind the source's live work.
 BACKGROUND_KINDS = (RunKind.BACKFILL, RunKind.REPLAY)
+# By so much their jobs come behind those of live runs that are enqueued at the same time: one that has
+# waited longer than this is not overtaken, so that a source which is always busy still comes to its past.
+BACKGROUND_LATER_S = 3600.0
 # Runs of these kinds have cursors of their own: what they look at again must not move the live ones.
 OWN_CURSOR_KINDS = (RunKind.BACKFILL, RunKind.REPLAY, RunKind.PROBE)
 # Runs of these kinds go to the network for a source's pages, and remember what they found.
 VISITING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.BACKFILL)
+
+
+def later_s(kind: RunKind) -> float:
+    return BACKGROUND_LATER_S if kind in BACKGROUND_KINDS else 0.0
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):

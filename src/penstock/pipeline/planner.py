@@ -65,7 +65,7 @@ async def plan_windows(attempt: Attempt) -> AsyncIterator[dict[str, str]]:
             delay_s = _pause_s(waiting, ended - progress.ended, now - progress.at)
             raise Snooze(delay_s, f"{waiting:,} units are queued ahead")
         last = min(progress.next + CHUNK_UNITS, windows.total)
-        if options.is_missing_only or options.continues is not None:
+        if options.is_missing_only:
             for unit in await _missing(surveyor, attempt.job, windows, progress.next, last):
                 yield unit.item()
         else:

@@ -21,7 +21,16 @@ from penstock.gates.lane import LaneLimits
 from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark, Rejection, Save, Settlement
-from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions, RunState, StageCount, advance, later_s
+from penstock.jobs.run import (
+    NO_OPTIONS,
+    Plan,
+    RunKind,
+    RunOptions,
+    RunState,
+    StageCount,
+    advance,
+    later_s,
+)
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.store.accounts import count_candidates, end_account
 from penstock.store.breakers import Watch, weigh, write_levels

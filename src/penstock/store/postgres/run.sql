@@ -17,7 +17,7 @@ FROM jsonb_to_recordset(%(stages)s::jsonb)
   AS s(name text, unit text, priority bigint, cpu double precision, memory_mb double precision);
 
 -- name: stages
-SELECT coalesce(json_object_agg(g.stage, json_build_object('unit', g.unit, 'priority', g.priority, 'continues',
+SELECT coalesce(json_object_agg(g.stage, json_build_object('unit', g.unit, 'priority', g.priority, 'kind', r.kind, 'continues',
   CASE WHEN strpos(r.options, '"continues":') > 0 AND r.options::jsonb -> 'continued_stages' ? g.stage THEN (r.options::jsonb ->> 'continues')::bigint END)), '{}')::text
 FROM penstock.run AS r JOIN penstock.run_stage AS g ON g.run_id = r.id WHERE r.id = %(run_id)s;
 

@@ -16,7 +16,7 @@ SELECT :run_id, value ->> 'name', value ->> 'unit', value ->> 'priority', value 
 FROM json_each(:stages);
 
 -- name: stages
-SELECT json_group_object(g.stage, json_object('unit', g.unit, 'priority', g.priority, 'continues',
+SELECT json_group_object(g.stage, json_object('unit', g.unit, 'priority', g.priority, 'kind', r.kind, 'continues',
   CASE WHEN instr(r.options, '"continues":') > 0 AND g.stage IN (SELECT value FROM json_each(r.options, '$.continued_stages'))
     THEN r.options ->> 'continues' END))
 FROM run AS r JOIN run_stage AS g ON g.run_id = r.id WHERE r.id = :run_id;
