@@ -17,12 +17,14 @@ from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
     Effects,
+    Extracted,
     Failed,
     Outcome,
     Skipped,
     Snoozed,
     Succeeded,
     Throttled,
+    Unchanged,
 )
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.sources.failures import (
@@ -95,6 +97,7 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
     kind: Kind | None = None
     host: str = ""
     delay_s: float = 0.0
+    page: Extracted | None = None
 
 
 class End(msgspec.Struct, frozen=True, tag=True):
@@ -164,6 +167,8 @@ def refusal_of(number: int, error: BaseException) -> Refusal:
         case FetchError():
             told = (error.message, error.url, error.status, error.is_permanent, error.kind)
             return Refusal(number, name, *told)
+        case Unchanged():
+            return Refusal(number, name, error.why, page=error.page)
     return Refusal(number, name, str(error))
 
 
@@ -176,6 +181,8 @@ def error_from(refusal: Refusal) -> Exception:
         failed = _FETCH_ERRORS[refusal.error]
         told = (refusal.message, refusal.url, refusal.status, refusal.is_permanent, refusal.kind)
         return failed(*told)
+    if refusal.error == Unchanged.__name__:
+        return Unchanged(refusal.message, refusal.page)
     if refusal.error == AttemptLost.__name__:
         return AttemptLost(refusal.message)
     return RuntimeError(f"{refusal.error}: {refusal.message}")

@@ -33,6 +33,7 @@ class _Fetched:
     response: Response
     snapshot_id: int
     kept: asyncio.Future[None]
+    hash: str = ""
 
 
 class Keeper:
@@ -74,7 +75,7 @@ class Keeper:
             self._writing = loop.create_task(self._write_all())
         with self._waiting(job):
             await fetched.kept
-        return replace(response, snapshot_id=fetched.snapshot_id)
+        return replace(response, snapshot_id=fetched.snapshot_id, content_hash=fetched.hash)
 
     async def read(self, job: Claimed, row: SnapshotRow, *, not_modified: bool = False) -> Response:
         """A stored page again. Its body may lie under another address that had the same one."""
@@ -91,6 +92,7 @@ class Keeper:
             is_from_snapshot=True,
             snapshot_id=row.id,
             not_modified=not_modified,
+            content_hash=row.hash,
         )
 
     def take(self) -> list[Kept]:
@@ -169,6 +171,8 @@ class Keeper:
     def _write(self, batch: list[_Fetched]) -> list[Kept]:
         """In the keeper's thread: equal content has one place, new content is appended and synced."""
         hashes = [content_hash(fetched.response.body) for fetched in batch]
+        for fetched, key in zip(batch, hashes, strict=True):
+            fetched.hash = key
         known = self._store.places(sorted(set(hashes)))
         places = {key: Place(key, *where) for key, where in known.items()}
         new = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol, TypeAlias
@@ -19,6 +20,7 @@ from penstock.jobs.outcome import Cancelled, Outcome, Skipped, Snoozed, Succeede
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.outflow import Outflow
+from penstock.pipeline.probing import Enough
 from penstock.pipeline.verdict import outcome_of, timed_out
 from penstock.pipeline.walk import item_of, walk_async, walk_plain
 
@@ -153,6 +155,8 @@ class _Performance(Attempt):
 
     async def keep(self, outcome: Outcome) -> Outcome:
         """Skip and Snooze are good ends: what was buffered on the way there is written first."""
+        if isinstance(outcome, Skipped):
+            self.skip(outcome.why == "unchanged")
         try:
             await self.commit()
         except Exception as error:
@@ -191,7 +195,8 @@ class _InThread(_Performance):
 
     def run_steps(self) -> None:
         try:
-            walk_plain(self.stage.root, item_of(self), self)
+            with suppress(Enough):
+                walk_plain(self.stage.root, item_of(self), self)
             self.outcome = Succeeded(self.reap())
         except BaseException as error:
             self.outcome = self.judged(error)
@@ -284,7 +289,8 @@ class _OnLoop(_OnTask):
 
     async def perform(self) -> Outcome:
         try:
-            await walk_async(self.stage.root, item_of(self), self)
+            with suppress(Enough):
+                await walk_async(self.stage.root, item_of(self), self)
             return Succeeded(await self.harvest())
         except BaseException as error:
             outcome = Cancelled("cancelled") if self.task.cancelling() else self.judged(error)

@@ -25,20 +25,26 @@ from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
+from penstock.engine.replaying import Replaying, put_aside
+from penstock.engine.revisiting import Revisiting, Visit
 from penstock.engine.streams import Streams
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
+from penstock.jobs.probe import dry, without_retries
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, choose_retry, settle
-from penstock.jobs.run import OWN_CURSOR_KINDS
+from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.version import version_of
+from penstock.pipeline.visits import is_page
 from penstock.settings import SourceSettings, WorkerSettings
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
+from penstock.store.backfills import start_linked_backfill
 from penstock.store.store import Admits, Capacity, Kept, Store, Turn
 
 # How often an idle worker looks whether another process has committed something, how often it takes
@@ -112,6 +118,7 @@ class Worker:
         self._has_changed = has_changed
         self._admits = admits
         self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell, rng)
+        self._replaying = Replaying(store, self._ask, keeper)
         self._performer = performer(self)
         self._streams = Streams(name, store, self._ask, self._fill_gap)
         self._openings: set[asyncio.Task[None] | None] = set()
@@ -337,9 +344,15 @@ class Worker:
         where = (job.source_id, job.stage)
         if where not in self._posts:
             assignment = self._assignments.get(job.source_id)
-            stage = assignment.graph.stage(job.stage) if assignment else None
+            stage = self._stage(assignment.graph, job.stage) if assignment else None
             self._posts[where] = _post(assignment, stage) if assignment and stage else None
         return self._posts[where]
+
+    def _stage(self, graph: Graph, name: str) -> Stage | None:
+        return self._replaying.stage(graph) if name == REPLAY_STAGE else graph.stage(name)
+
+    def _is_replay(self, job: Claimed) -> bool:
+        return self._works[job.id, job.attempt][0].run.kind == RunKind.REPLAY
 
     def _refuse(self, job: Claimed) -> None:
         error = f"the project has no stage {job.stage!r} for this source any more"
@@ -368,8 +381,16 @@ class Worker:
     ) -> None:
         if self._secrets:
             outcome = redacted(outcome, self._secrets)
-        self._ends.append(settle(job, outcome, retry, self._rng, unit, took_s, useful_for_s))
+        end = settle(job, outcome, retry, self._rng, unit, took_s, useful_for_s)
+        if self._is_probe(job):
+            post = self._post(job)
+            end = without_retries(end, post.timeout_s if post else took_s)
+        self._ends.append(end)
         self._news.set()
+
+    def _is_probe(self, job: Claimed) -> bool:
+        run = self._runs.get(job.run_id)
+        return run is not None and run.kind == RunKind.PROBE
 
     async def _review(self) -> None:
         """Stop attempts whose job was taken away meanwhile, and all requests to hosts that others closed."""
@@ -417,11 +438,16 @@ class Worker:
         """
         if not await self._is_trusted():
             raise AttemptLost("the worker's lease has ended")
+        if self._is_replay(job):
+            run = self._works[job.id, job.attempt][0].run
+            return await self._replaying.fetch(job, run, url, options)
         if job.is_resumed and options.get("method", "GET") == "GET":
             known = await self._from_snapshot(job, url)
             if known is not None:
                 return known
         source = self._assignments[job.source_id].settings
+        if self._runs[job.run_id].kind == RunKind.INCREMENTAL and is_page(options):
+            return await self._revisit(job, url, source, options)
         if options.pop("conditional", False):
             return await self._fetch_if_changed(job, url, source, options)
         response = await self._fetcher.fetch(
@@ -450,14 +476,39 @@ class Worker:
             return await self._kept(job, response)
         return await self._keeper.read(job, last, not_modified=True)
 
+    async def _revisit(
+        self, job: Claimed, url: str, source: SourceSettings, options: dict[str, Any]
+    ) -> Response:
+        """In an incremental run: no more than is needed to know whether a page is as it was."""
+        options.pop("conditional", None)
+
+        async def get(etag: str | None, last_modified: str | None) -> Response:
+            about = {"etag": etag, "last_modified": last_modified, **options}
+            return await self._fetcher.fetch(
+                url, source.fetch, source=source.key, run_id=job.run_id, **about
+            )
+
+        async def keep(response: Response) -> Response:
+            return await self._kept(job, response)
+
+        post = self._post(job)
+        revisiting = Revisiting(self._store, self._keeper, self._ask)
+        visit = Visit(job, url, post.source.version if post else "", get, keep)
+        is_page_level = post is not None and post.stage.unit == "page"
+        return await (revisiting.page(visit) if is_page_level else revisiting.other(visit))
+
     async def _from_snapshot(self, job: Claimed, url: str) -> Response | None:
         row = await self._ask(lambda: self._store.snapshot_of(job.id, url))
         return None if row is None else await self._keeper.read(job, row)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
+        if self._is_probe(job):
+            effects = dry(effects)
         if self._secrets:
             redact_notes(effects, self._secrets)
+        if self._is_replay(job):
+            put_aside(effects)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
@@ -491,6 +542,17 @@ class Worker:
 
     def _fill_gap(self, job: Claimed, start_at: float, end_at: float) -> None:
         """In the store's thread: have what was missed fetched, by a run that is linked to the stream's."""
+        assignment = self._assignments[job.source_id]
+        start_linked_backfill(
+            self._store,
+            job.source_id,
+            assignment.settings,
+            assignment.graph,
+            start_at=start_at,
+            end_at=end_at,
+            linked_to=job.run_id,
+            reason=f"the stream was away for {end_at - start_at:.0f} s",
+        )
 
     async def _ask(self, verb: Callable[[], Answer]) -> Answer:
         """What a step wants to know. A database that is away is waited for: it is not the step's fault."""
@@ -519,6 +581,7 @@ def _post(assignment: Assignment, stage: Stage) -> _Post:
         settings.priority,
         settings.pipeline,
         settings.threshold,
+        version_of(assignment.graph, settings),
     )
     graph = assignment.graph
     retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)

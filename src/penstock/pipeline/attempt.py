@@ -12,9 +12,11 @@ import msgspec
 
 from penstock.errors import PipelineError
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
-from penstock.jobs.outcome import AttemptLost, Covered, Effects, Reject, Skip
-from penstock.jobs.run import NO_OPTIONS, RunOptions
+from penstock.jobs.outcome import Announced, AttemptLost, Covered, Effects, Reject, Skip
+from penstock.jobs.run import NO_OPTIONS, VISITING_KINDS, RunKind, RunOptions
+from penstock.pipeline.probing import OneOfEach
 from penstock.pipeline.step import window_of
+from penstock.pipeline.visits import Visits
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
@@ -38,6 +40,8 @@ class SourceView:
     pipeline: str = ""
     # What is saved with a score below this is rejected instead.
     threshold: float | None = None
+    # Of the code and configuration that this worker performs its steps with.
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class Attempt:
         "loop",
         "outflow",
         "pending",
+        "probe",
         "run",
         "saved",
         "services",
@@ -94,6 +99,7 @@ class Attempt:
         "source",
         "stage",
         "trouble",
+        "visits",
     )
 
     def __init__(
@@ -121,6 +127,9 @@ class Attempt:
         self.snapshot: int | None = job.snapshot
         self.trouble: BaseException | None = None
         self.outflow: Outflow | None = None
+        is_visiting = stage.unit == "page" and run.kind in VISITING_KINDS
+        self.visits: Visits | None = Visits() if is_visiting else None
+        self.probe: OneOfEach | None = OneOfEach(stage) if run.kind == RunKind.PROBE else None
         # How plain steps reach a thread, and how they reach the loop from there. None: they run
         # on the loop itself, where waiting would stop everyone.
         self.hop: Hop | None = None
@@ -139,10 +148,21 @@ class Attempt:
             self.pending.cancel()
 
     def enqueue(self, child: NewJob) -> None:
+        if self.probe is not None and not self.probe.admits(child.stage):
+            return
         if self.outflow is None:
             self.effects.children.append(child)
         else:
             self.outflow.add(child)
+
+    def announce(self, announced: Announced) -> None:
+        """At once, not when the step has come to its end: no child may be durable before it."""
+        if not announced.changed or self.run.kind not in VISITING_KINDS:
+            return
+        if self.outflow is None:
+            self.effects.announced.append(announced)
+        else:
+            self.outflow.announce(announced)
 
     async def commit(self) -> None:
         """Make all that is buffered durable now; what fails here fails the attempt in the end."""
@@ -191,6 +211,10 @@ class Attempt:
         """As `harvest`, for an attempt that flushes nothing on its way."""
         if self.trouble is not None:
             raise self.trouble
+        if self.visits is not None:
+            if not self.has_committed and (unchanged := self.visits.unchanged) is not None:
+                raise unchanged
+            self.effects.extracted += self.visits.done()
         effects = self.effects
         came_to_nothing = not self.has_arrived and not self.has_committed and not effects
         if came_to_nothing and self.dropped is not None:
@@ -213,3 +237,14 @@ class Attempt:
         if window is not None:
             stretch = Covered(window.partition, window.start_at, window.end_at)
             self.effects.covered.append(stretch)
+
+    def skip(self, is_unchanged: bool) -> None:
+        """There was nothing to do: the pages that were fetched are done with.
+
+        If they are as they were, so is all that could be made of them.
+        """
+        if self.visits is None:
+            return
+        if is_unchanged:
+            self.effects = Effects()
+        self.effects.extracted += self.visits.done(is_same=is_unchanged)

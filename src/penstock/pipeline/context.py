@@ -10,7 +10,17 @@ import msgspec
 
 from penstock.errors import PipelineError, nearest
 from penstock.jobs.job import bounded_key
-from penstock.jobs.outcome import REJECTED, Mark, Merge, Note, Raised, Reject, Save
+from penstock.jobs.outcome import (
+    REJECTED,
+    Announced,
+    Mark,
+    Merge,
+    Note,
+    Raised,
+    Reject,
+    Save,
+    Unchanged,
+)
 from penstock.jobs.windows import Window
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.judging import below_threshold, is_code, rejection_of
@@ -80,7 +90,15 @@ class Context:
 
     async def _fetch(self, url: str, **options: Any) -> Response:
         self._attempt.guard()
-        response = await self._attempt.services.fetch(self._attempt.job, url, **options)
+        visits = self._attempt.visits
+        try:
+            response = await self._attempt.services.fetch(self._attempt.job, url, **options)
+        except Unchanged as unchanged:
+            if visits is not None:
+                visits.left_alone(unchanged)
+            raise
+        if visits is not None:
+            visits.saw(url, response, self._attempt.source.version, options)
         self._attempt.snapshot = response.snapshot_id
         return response
 
@@ -88,7 +106,10 @@ class Context:
         """The page URLs of a sitemap, through its nested ones."""
         from penstock.sources.sitemap import sitemap_urls
 
-        return sitemap_urls(self._fetch, url)
+        attempt = self._attempt
+        return sitemap_urls(
+            self._fetch, url, announce=lambda page, at: attempt.announce(Announced(page, at))
+        )
 
     def feed(self, url: str) -> AsyncIterator[dict[str, Any]]:
         """The entries of an RSS or Atom feed."""
@@ -128,6 +149,8 @@ class Context:
             self._attempt.effects.rejections.append(judged)
         else:
             self._attempt.effects.saves.append(save)
+        if self._attempt.probe is not None:
+            self._attempt.probe.saved()
 
     def reject(self, reason: str, *, code: str = REJECTED, score: float | None = None) -> None:
         """Keep this item as rejected, under a code that programs can go by, and go on."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.jobs.job import NewJob
-from penstock.jobs.outcome import Effects
+from penstock.jobs.outcome import Announced, Effects
 
 if TYPE_CHECKING:
     from penstock.pipeline.attempt import Attempt
@@ -50,6 +50,13 @@ class Outflow:
         with self._swap:
             is_first = not self._outbox
             self._outbox.children.append(child)
+        if is_first:
+            self._start_clock()
+
+    def announce(self, announced: Announced) -> None:
+        with self._swap:
+            is_first = not self._outbox
+            self._outbox.announced.append(announced)
         if is_first:
             self._start_clock()
 

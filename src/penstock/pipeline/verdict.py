@@ -21,6 +21,7 @@ from penstock.jobs.outcome import (
     Snooze,
     Snoozed,
     Throttled,
+    Unchanged,
 )
 from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
@@ -50,6 +51,8 @@ def outcome_of(error: BaseException, declared: Declared = ()) -> Outcome:
     """
     error = _innermost(error)
     match error:
+        case Unchanged():
+            return Skipped(error.reason, why="unchanged")
         case Skip():
             return Skipped(error.reason)
         case Reject():

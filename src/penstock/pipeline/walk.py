@@ -77,6 +77,8 @@ def _pass_on_plain(node: Node, output: Any, attempt: Attempt) -> None:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
             attempt.wait(attempt.outflow.relieve(), "room to write")
+    if attempt.probe is not None:
+        attempt.probe.check()
 
 
 async def walk_async(node: Node, item: Any, attempt: Attempt) -> None:
@@ -126,6 +128,8 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
             await attempt.outflow.relieve()
+    if attempt.probe is not None:
+        attempt.probe.check()
 
 
 def _handed_over(node: Node, output: Any) -> Iterable[tuple[Node, Any]]:

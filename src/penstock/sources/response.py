@@ -24,6 +24,9 @@ class Response:
     is_from_snapshot: bool = False
     snapshot_id: int | None = None
     not_modified: bool = False
+    content_hash: str = ""
+    # In an incremental run: it is as it was, and this very code and configuration is done with it.
+    is_done: bool = False
 
     @property
     def content_type(self) -> str:

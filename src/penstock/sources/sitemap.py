@@ -9,10 +9,13 @@ from urllib.parse import urljoin
 
 from penstock.sources.encoding import BrokenCoding, Inflater
 from penstock.sources.failures import FetchError
+from penstock.sources.lastmod import LONGEST
 from penstock.sources.response import Response
 from penstock.sources.xml import BadXml, Row, local_name, read_rows
 
 Get = Callable[[str], Awaitable[Response]]
+Announce = Callable[[str, str], None]
+Entry = tuple[str, str, str]
 
 MAX_URLS = 5_000_000
 MAX_DEPTH = 3
@@ -27,15 +30,24 @@ _TURN = 500
 
 
 async def sitemap_urls(
-    get: Get, url: str, max_urls: int = MAX_URLS, max_depth: int = MAX_DEPTH
+    get: Get,
+    url: str,
+    max_urls: int = MAX_URLS,
+    max_depth: int = MAX_DEPTH,
+    announce: Announce | None = None,
 ) -> AsyncIterator[str]:
     """Every page of a sitemap and of the sitemaps it points to, as they are read.
+
+    Before a page is handed over, `announce` is told of it and of when it was changed last, in the
+    sitemap's own words: nothing, where it does not say.
 
     A sitemap that can't be read for good does not hide the others: they are read first, then the
     failure is raised. So is running into a cap: what is left out is never left out silently.
     """
     walk = _Walk(get, max_urls, max_depth)
-    async for page in walk.pages(url):
+    async for page, changed in walk.pages(url):
+        if announce is not None:
+            announce(page, changed)
         yield page
     if walk.failure is not None:
         raise walk.failure
@@ -51,20 +63,20 @@ class _Walk:
         self._max_depth = max_depth
         self._found = 0
 
-    async def pages(self, url: str) -> AsyncIterator[str]:
+    async def pages(self, url: str) -> AsyncIterator[tuple[str, str]]:
         waiting = deque([(url, 1)])
         seen = {url}
         while waiting:
             here, depth = waiting.popleft()
-            async for name, location in self._entries(here):
+            async for name, location, changed in self._entries(here):
                 if name == "url":
-                    yield self._counted(location, here)
+                    yield self._counted(location, here), changed
                 elif location not in seen:
                     seen.add(location)
                     self._check_size(depth, len(seen), location)
                     waiting.append((location, depth + 1))
 
-    async def _entries(self, url: str) -> AsyncIterator[tuple[str, str]]:
+    async def _entries(self, url: str) -> AsyncIterator[Entry]:
         try:
             response = await self._get(url)
             for count, entry in enumerate(_read(response), start=1):
@@ -96,8 +108,8 @@ class _Walk:
             raise FetchError(f"more than {MAX_SITEMAPS} sitemaps", location, None, True, "data")
 
 
-def _read(response: Response) -> Iterator[tuple[str, str]]:
-    """(`url` or `sitemap`, location) for each entry of one document: XML, packed XML or plain text."""
+def _read(response: Response) -> Iterator[Entry]:
+    """(`url` or `sitemap`, location, when it was changed) for each entry of one document: XML, packed XML or plain text."""
     chunks = _unpacked(response.body)
     first = next(chunks, b"")
     if first and not first.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
@@ -107,24 +119,28 @@ def _read(response: Response) -> Iterator[tuple[str, str]]:
     start = first.lstrip(b" \t\r\n")
     for row in read_rows(_chained(start, chunks), _ROOTS, _ROWS):
         if location := _location(row, response.url):
-            yield row.name, location
+            yield row.name, location, _text(row, "lastmod")[:LONGEST]
 
 
-def _lines(chunks: list[bytes], response: Response) -> Iterator[tuple[str, str]]:
+def _lines(chunks: list[bytes], response: Response) -> Iterator[Entry]:
     if response.content_type not in ("text/plain", ""):
         raise BadXml(f"{response.content_type[:40]} is not a sitemap")
     for line in b"".join(chunks).decode("utf-8-sig", "replace").splitlines():
         if line.strip().lower().startswith(("http://", "https://")):
-            yield "url", line.strip()
+            yield "url", line.strip(), ""
 
 
 def _location(row: Row, base: str) -> str | None:
-    text = next((f.text for f in row.fields if local_name(f.tag) == "loc"), "")
+    text = _text(row, "loc")
     try:
         url = urljoin(base, text) if text else ""
     except ValueError:
         return None
     return url if url.lower().startswith(("http://", "https://")) else None
+
+
+def _text(row: Row, name: str) -> str:
+    return next((f.text for f in row.fields if local_name(f.tag) == name), "")
 
 
 def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

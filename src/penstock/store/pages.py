@@ -72,11 +72,10 @@ def note_pages(
         for each in effects.announced:
             page = noted[job.source_id, bounded_text(each.url, URL_BYTES)]
             page.run_id, page.announced = job.run_id, each.changed
-        parts = len({each.url for each in effects.extracted})
         for done in effects.extracted:
             page = noted[job.source_id, bounded_text(done.url, URL_BYTES)]
             about = (done.hash, done.snapshot, done.version, done.at)
-            page.run_id, page.done = job.run_id, (*about, parts, int(done.is_same))
+            page.run_id, page.done = job.run_id, (*about, done.parts, int(done.is_same))
     if failed_job_ids:
         for source_id, url in db.rows("pages_of_items", ids=to_json(sorted(failed_job_ids))):
             noted[source_id, bounded_text(url, URL_BYTES)].is_undone = 1

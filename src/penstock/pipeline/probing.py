@@ -1,0 +1,46 @@
+"""A probe takes one item the whole way: one child for each stage that follows, and then it is enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.pipeline.graph import Node, Stage
+
+
+class Enough(BaseException):
+    """The attempt has given what a probe needs. No Exception: a step that bears with errors is to let it pass."""
+
+
+class OneOfEach:
+    """What an attempt of a probe has handed on so far."""
+
+    __slots__ = ("_fed", "_is_leaf_of_run", "_wanted")
+
+    def __init__(self, stage: Stage) -> None:
+        self._wanted = _stages_after(stage.root)
+        self._fed: set[str] = set()
+        self._is_leaf_of_run = stage.unit == "run" and not self._wanted
+
+    def admits(self, stage: str) -> bool:
+        """Whether this is the first child for its stage."""
+        is_first = stage not in self._fed
+        self._fed.add(stage)
+        return is_first
+
+    def check(self) -> None:
+        """An output was walked to its end."""
+        if self._wanted and self._fed >= self._wanted:
+            raise Enough
+
+    def saved(self) -> None:
+        """A run-level step that hands nothing on has shown what it can with its first record."""
+        if self._is_leaf_of_run:
+            raise Enough
+
+
+def _stages_after(node: Node) -> set[str]:
+    found = {feed.stage for feed in node.feeds}
+    for inner in node.fused:
+        found |= _stages_after(inner)
+    return found
