@@ -12,6 +12,7 @@ import socket
 from contextlib import suppress
 
 from penstock.engine.leadership import Leadership
+from penstock.engine.repairs import Repairs
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.sweep import Sweep
 from penstock.engine.upkeep import Upkeep
@@ -35,6 +36,7 @@ class Clockwork:
         self._sweep = Sweep(self._snapshots, project.open_store, project.clock)
         self._upkeep = Upkeep(store, project.settings.retention, self._sweep, project.clock)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
+        self._repairs = Repairs(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
         self._leadership = Leadership(store, matter, holder, project.clock)
         self._planned_term = 0
@@ -50,6 +52,8 @@ class Clockwork:
                 self._scheduler.plan()
                 self._planned_term = leads.term
             self._scheduler.tick(leads.is_trusted)
+            if leads.is_trusted():
+                self._repairs.look()
         return leads.is_trusted() and self._upkeep.do_a_little()
 
     def close(self) -> None:

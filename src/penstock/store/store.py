@@ -22,6 +22,7 @@ from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
+from penstock.store.signals import SignalRow
 
 if TYPE_CHECKING:
     from penstock.store.breakers import BreakerRow, HostTold
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
     from penstock.store.coverage import CoveredRow
     from penstock.store.health import HealthRow
     from penstock.store.pages import PageRow
+    from penstock.store.replays import (
+        Committed,
+        Rejects,
+        ReplayedJob,
+        ReplayRow,
+        Scope,
+        StagedChange,
+    )
+    from penstock.store.undoing import Later, UndoChange, Undone
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.
 Admits = Literal["all", "sound", "suspect"]
@@ -577,6 +587,83 @@ class Store(Protocol):
 
     def recover_source(self, source_id: int, actor: str, reason: str) -> bool: ...
 
+    # Replays.
+
+    def runs_since(self, source_id: int, since_at: float) -> list[int]: ...
+
+    def replay_scope(self, run_ids: Sequence[int]) -> list[Scope]: ...
+
+    def replayed_jobs(
+        self,
+        run_id: int,
+        stage: str,
+        after_key: str | None,
+        *,
+        quarantined_only: bool = False,
+        limit: int = 1000,
+    ) -> list[ReplayedJob]: ...
+
+    def replayed_snapshot(
+        self,
+        url: str,
+        *,
+        of_run_id: int | None,
+        since_at: float | None,
+        source_id: int,
+        stage: str,
+        key: str,
+        snapshot_id: int | None,
+    ) -> SnapshotRow | None: ...
+
+    def replay_state(self, run_id: int) -> ReplayRow: ...
+
+    def has_staged(self, run_id: int) -> bool: ...
+
+    def seal_replay(self, run_id: int, limit: int = 1000) -> bool: ...
+
+    def staged_changes(
+        self, run_id: int, after: tuple[str, str] = ("", ""), limit: int = 1000
+    ) -> list[StagedChange]: ...
+
+    def staged_same(self, run_id: int) -> int: ...
+
+    def reject_shift(
+        self, these: Sequence[int], those: Sequence[int], limit: int = 20
+    ) -> Rejects: ...
+
+    def begin_commit(self, run_id: int, actor: str, reason: str) -> None: ...
+
+    def commit_batch(
+        self,
+        run_id: int,
+        after: tuple[str, str] = ("", ""),
+        *,
+        is_forced: bool = False,
+        limit: int = 500,
+    ) -> Committed: ...
+
+    def end_commit(self, run_id: int, actor: str, detail: str) -> None: ...
+
+    def drop_replay(self, run_id: int, actor: str, reason: str) -> int: ...
+
+    def drop_old_replay(self, before: float, limit: int = 5000) -> int: ...
+
+    # Undo.
+
+    def undo_changes(
+        self, run_id: int, after_id: int = 0, limit: int = 500
+    ) -> list[UndoChange]: ...
+
+    def changed_since(self, run_id: int, limit: int = 20) -> Later: ...
+
+    def begin_undo(self, run_id: int, actor: str, reason: str) -> int: ...
+
+    def undo_batch(
+        self, run_id: int, undo_run_id: int, after_id: int = 0, limit: int = 500
+    ) -> Undone: ...
+
+    def end_undo(self, run_id: int, undo_run_id: int, actor: str, detail: str) -> None: ...
+
     # Checkpoints.
 
     def checkpoint_rows(self, source_id: int) -> list[CheckpointRow]: ...
@@ -605,6 +692,10 @@ class Store(Protocol):
     ) -> list[CoveredRow]: ...
 
     def backlog(self, run_id: int, planner: str) -> tuple[int, int]: ...
+
+    # Signals.
+
+    def signals(self, after_id: int = 0, limit: int = 500) -> list[SignalRow]: ...
 
     # Streams.
 

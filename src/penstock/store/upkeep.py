@@ -22,6 +22,7 @@ class Upkeep:
             dropped += self._prune_jobs(now - keep.jobs_s, limit)
         for query, seconds in (
             ("drop_events", keep.events_s),
+            ("drop_signals", keep.events_s),
             ("drop_old_checkpoint_moves", keep.events_s),
             ("drop_run_cursors", keep.jobs_s),
             ("drop_versions", keep.versions_s),

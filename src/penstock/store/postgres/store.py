@@ -12,10 +12,10 @@ from penstock.errors import Refused
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.breakers import Breakers
+from penstock.store.budgets import Budgets
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.health import Health
-from penstock.store.budgets import Budgets
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
@@ -26,6 +26,7 @@ from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
+from penstock.store.signals import Signals
 from penstock.store.store import Capacity, Keep, Kept, Turn
 from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
@@ -58,6 +59,7 @@ class PostgresStore(
     Quarantine,
     Reading,
     Upkeep,
+    Signals,
     Streams,
     Checkpoints,
     Pages,

@@ -10,10 +10,10 @@ from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.breakers import Breakers
+from penstock.store.budgets import Budgets
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.health import Health
-from penstock.store.budgets import Budgets
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
@@ -22,6 +22,7 @@ from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
+from penstock.store.signals import Signals
 from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.filesystem import Reserve
@@ -45,6 +46,7 @@ class SqliteStore(
     Reading,
     Upkeep,
     FileUpkeep,
+    Signals,
     Streams,
     Checkpoints,
     Pages,

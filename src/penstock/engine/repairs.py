@@ -1,0 +1,63 @@
+"""Repairs: what a source missed while its breaker was open is fetched when it has closed.
+
+Done by the host that leads. Whatever waited in the source's queue goes on by itself; this is for sources
+that can be asked for a stretch of time. A repair is a run that is started under the signal's own name, so
+looking at a signal twice starts it once.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import PenstockError
+from penstock.project import Project
+from penstock.store.backfills import start_linked_backfill
+from penstock.store.signals import SignalRow
+from penstock.store.store import Store
+
+BREAKER_CLOSED = "breaker.closed"
+# Others may still be writing signals with smaller numbers: so many are looked at again.
+MARGIN = 200
+
+
+class Repairs:
+    """Looks at what was signalled since it last looked."""
+
+    def __init__(self, project: Project, store: Store) -> None:
+        self._project = project
+        self._store = store
+        self._seen = 0
+
+    def look(self) -> list[int]:
+        """Start what is to be repaired; answers with the runs."""
+        started = []
+        while True:
+            found = self._store.signals(max(0, self._seen - MARGIN))
+            new = [signal for signal in found if signal.id > self._seen - MARGIN]
+            for signal in new:
+                run_id = self._repair(signal) if signal.name == BREAKER_CLOSED else None
+                if run_id is not None:
+                    started.append(run_id)
+            last = max((signal.id for signal in new), default=self._seen)
+            if last <= self._seen:
+                return started
+            self._seen = last
+
+    def _repair(self, signal: SignalRow) -> int | None:
+        source = self._project.settings.sources.get(signal.source or "")
+        if source is None or source.backfill is None:
+            return None
+        try:
+            graph = self._project.graph(source)
+            return start_linked_backfill(
+                self._store,
+                signal.source_id,
+                source,
+                graph,
+                start_at=float(signal.data["start_at"]),
+                end_at=float(signal.data["end_at"]),
+                linked_to=signal.run_id or None,
+                reason="what was missed while its breaker was open",
+                key=f"repair:{signal.id}",
+            )
+        except (PenstockError, KeyError, TypeError, ValueError):
+            # A pipeline that can't be loaded now, or a signal of somebody's own under this name.
+            return None
