@@ -32,8 +32,17 @@ from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, Unit
-from penstock.jobs.outcome import AttemptLost, Effects, Failed, Flush, Outcome, Settlement
+from penstock.jobs.outcome import (
+    AttemptLost,
+    Effects,
+    Failed,
+    Flush,
+    Outcome,
+    Settlement,
+    Succeeded,
+)
 from penstock.jobs.probe import dry, without_retries
+from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, choose_retry, settle
 from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
 from penstock.pipeline.attempt import RunView, SourceView
@@ -368,6 +377,8 @@ class Worker:
         self._memory_mb += work.stage.memory_mb
         took_s = self._clock.monotonic() - began
         outcome = self._keeper.excuse(job, outcome)
+        if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded):
+            put_aside(outcome.effects)
         self._end(job, outcome, post.retry, work.stage.unit, took_s, post.useful_for_s)
 
     def _end(

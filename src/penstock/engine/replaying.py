@@ -1,0 +1,139 @@
+"""Replaying: pages are brought from the runs that are replayed, and served from their snapshots.
+
+Nothing of a replay reaches the network, and nothing that it does counts before a person commits it:
+what it saves is staged, and it moves no checkpoint, raises no signal and says nothing of its pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from penstock.engine.keeping import Keeper
+from penstock.jobs.job import Claimed, NewJob
+from penstock.jobs.outcome import Effects
+from penstock.jobs.replay import REPLAY_STAGE, entry_stages
+from penstock.pipeline.attempt import Attempt, RunView
+from penstock.pipeline.context import Context
+from penstock.pipeline.graph import Graph, Node, Stage
+from penstock.sources.failures import FetchError
+from penstock.sources.response import Response
+from penstock.store.replays import ReplayedJob
+from penstock.store.store import Store
+
+
+class Ask(Protocol):
+    """Have a verb of the store performed, in its own thread."""
+
+    def __call__(self, verb: Callable[[], Any]) -> Awaitable[Any]: ...
+
+
+class Replaying:
+    """What a worker needs for the jobs of replays."""
+
+    def __init__(self, store: Store, ask: Ask, keeper: Keeper) -> None:
+        self._store = store
+        self._ask = ask
+        self._keeper = keeper
+
+    async def fetch(
+        self, job: Claimed, run: RunView, url: str, options: dict[str, Any]
+    ) -> Response:
+        """The page as the replayed run has seen it; what it has not seen is refused."""
+        method = options.get("method", "GET")
+        if method != "GET":
+            # Snapshots are kept by address: two that differ in what was sent there are one.
+            raise FetchError(f"a {method} can't be replayed", url, None, True, "data")
+        about: dict[str, Any] = {
+            "of_run_id": run.of_run_id,
+            "since_at": run.options.since_at,
+            "source_id": job.source_id,
+            "stage": job.stage,
+            "key": job.key,
+            "snapshot_id": job.snapshot,
+        }
+        row = await self._ask(lambda: self._store.replayed_snapshot(url, **about))
+        if row is None:
+            raise FetchError(f"not in the snapshots {_of(run)}", url, None, True, "data")
+        return await self._keeper.read(job, row)
+
+    def stage(self, graph: Graph) -> Stage:
+        """The first stage of every replay of this pipeline."""
+
+        async def bring(_: Any, ctx: Context) -> AsyncIterator[bool]:
+            attempt = ctx._attempt
+            async for jobs in self._jobs(attempt, entry_stages(graph.plan())):
+                for job in jobs:
+                    attempt.enqueue(job)
+                yield True  # here the attempt makes room for more
+
+        root = Node(REPLAY_STAGE, bring, True, True, True, True, (), ())
+        return Stage(
+            name=REPLAY_STAGE,
+            unit="run",
+            after=(),
+            root=root,
+            steps=(REPLAY_STAGE,),
+            takes_item=False,
+            is_gather=False,
+            is_async=True,
+            isolation=None,
+            retry=None,
+            timeout_s=None,
+            priority=None,
+            cpu=0.0,
+            memory_mb=0.0,
+        )
+
+    async def _jobs(self, attempt: Attempt, stages: tuple[str, ...]) -> AsyncIterator[list[NewJob]]:
+        """The newest run first: a page that several runs have seen is replayed as it was last."""
+        for run_id in await self._runs(attempt):
+            for stage in stages:
+                after_key: str | None = None
+                while page := await self._page(attempt, run_id, stage, after_key):
+                    yield [_again(stage, job, attempt.source.priority) for job in page]
+                    after_key = page[-1].key
+
+    async def _runs(self, attempt: Attempt) -> list[int]:
+        run = attempt.run
+        if run.of_run_id is not None:
+            return [run.of_run_id]
+        source_id, since_at = attempt.job.source_id, run.options.since_at or 0.0
+        found: list[int] = await self._ask(lambda: self._store.runs_since(source_id, since_at))
+        return found
+
+    async def _page(
+        self, attempt: Attempt, run_id: int, stage: str, after_key: str | None
+    ) -> list[ReplayedJob]:
+        only = attempt.run.options.is_quarantined_only
+        found: list[ReplayedJob] = await self._ask(
+            lambda: self._store.replayed_jobs(run_id, stage, after_key, quarantined_only=only)
+        )
+        return found
+
+
+def put_aside(effects: Effects) -> None:
+    """What an attempt of a replay may leave behind: records on the stage, and nothing else."""
+    effects.saves = [replace(save, is_staged=True) for save in effects.saves]
+    for told in (
+        effects.marks,
+        effects.signals,
+        effects.announced,
+        effects.extracted,
+        effects.covered,
+    ):
+        told.clear()
+
+
+def _again(stage: str, job: ReplayedJob, priority: int) -> NewJob:
+    return NewJob(stage, job.key, job.item.encode(), priority, job.snapshot)
+
+
+def _of(run: RunView) -> str:
+    if run.of_run_id is not None:
+        return f"of run {run.of_run_id}"
+    since = datetime.fromtimestamp(run.options.since_at or 0.0, UTC)
+    return f"since {since:%Y-%m-%d %H:%M} UTC"
