@@ -175,8 +175,8 @@ def test_two_workers_that_mark_at_once_leave_the_further_one(world: World) -> No
     """Each compares with what the other has written, also where the partition is new to both."""
     if not world.kind.is_shared:
         pytest.skip("a file has one writer")
+    world.register("a", "b")
     for number in range(15):
-        world.register("a", "b")
         world.start(key=f"a{number}"), world.start(key=f"b{number}", source="acme.com")
         jobs = {"a": world.one("a"), "b": world.one("b")}
         ends = {

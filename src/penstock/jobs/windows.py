@@ -113,7 +113,8 @@ class Windows:
         return int(self.window_s // DAY_S) if self.window_s % DAY_S == 0 else 0
 
     def _counted(self) -> int:
-        count = math.ceil((self.end_at - self.start_at) / self.window_s) + 1
+        # Days may be short, and zones have skipped some: from a little too many, back to the last one.
+        count = math.ceil((self.end_at - self.start_at) / self.window_s) + 3
         while count > 0 and (self.start_at if count == 1 else self._mark(count - 1)) >= self.end_at:
             count -= 1
         return count
