@@ -28,6 +28,7 @@ from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
 from penstock.engine.threads import InlineThreads
 from penstock.engine.worker import Assignment, Worker
+from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
@@ -157,6 +158,8 @@ class Simulation:
 
     async def work(self, for_s: float | None = None) -> None:
         """The same as a coroutine, to be run beside others."""
+        if not self._store.beat(self._name):  # it signed off when it had nothing more to do
+            self._store.register(self._name, "simulated", 1, "simulated")
         worker = self._worker()
         beating = asyncio.create_task(self._beat())
         if for_s is not None:
@@ -166,13 +169,21 @@ class Simulation:
         finally:
             beating.cancel()
 
+    def upkeep(self) -> int:
+        """What a leader does beside the work: budgets begin anew. Answers how many jobs it released."""
+        bounds = rules_of(self._project.settings).lasting()
+        released = 0
+        while batch := self._store.renew_budgets(bounds):
+            released += batch
+        return released
+
     async def _beat(self) -> None:
         while self._store.beat(self._name):
             await asyncio.sleep(5.0)
 
     def _worker(self) -> Worker:
         project = self._project
-        pacing = Pacing(self._store, Inline())
+        pacing = Pacing(self._store, Inline(), rules_of(project.settings), self._name)
         return Worker(
             self._name,
             store=self._store,

@@ -17,6 +17,7 @@ from penstock.engine.scheduler import Scheduler
 from penstock.engine.sweep import Sweep
 from penstock.engine.upkeep import Upkeep
 from penstock.errors import StoreError
+from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.store.store import Store
@@ -34,7 +35,9 @@ class Clockwork:
         self._store = store
         self._snapshots = open_snapshots(project.settings.snapshots, "upkeep")
         self._sweep = Sweep(self._snapshots, project.open_store, project.clock)
-        self._upkeep = Upkeep(store, project.settings.retention, self._sweep, project.clock)
+        bounds = rules_of(project.settings).lasting()
+        retention = project.settings.retention
+        self._upkeep = Upkeep(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
         self._repairs = Repairs(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP

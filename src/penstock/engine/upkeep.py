@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
 from penstock.clock import Clock
 from penstock.engine.sweep import Sweep
+from penstock.gates.budget import Bound, next_reset
 from penstock.settings import Retention
 from penstock.store.store import Keep, Store
 
 PRUNE_EVERY_S = 60.0
+# Budgets begin anew when their time has come, and are looked after so often in between.
+RENEW_EVERY_S = 60.0
 
 
 class Upkeep:
-    """Retention, the rest of cancelled runs, and the sweep of what nothing refers to."""
+    """Retention, the rest of cancelled runs, new budgets, and the sweep of what nothing refers to."""
 
     def __init__(
         self,
@@ -19,8 +25,11 @@ class Upkeep:
         retention: Retention,
         sweep: Sweep,
         clock: Clock,
+        bounds: Sequence[Bound] = (),
     ) -> None:
         self._store = store
+        self._bounds = bounds
+        self._renew_at = 0.0
         self._keep = Keep(
             retention.jobs_s,
             retention.events_s,
@@ -38,6 +47,10 @@ class Upkeep:
         if self._store.sweep_cancelled():
             return True
         now = self._clock.monotonic()
+        if now >= self._renew_at:
+            if self._store.renew_budgets(self._bounds):
+                return True
+            self._renew_at = now + self._until_next_reset_s()
         if now >= self._prune_at:
             if self._store.expire_entries(self._quarantine_s):
                 return True
@@ -47,3 +60,10 @@ class Upkeep:
             self._prune_at = now + PRUNE_EVERY_S
         self._sweep.look()
         return False
+
+    def _until_next_reset_s(self) -> float:
+        """How long until a budget begins anew; without any there is nothing to come back for."""
+        if not self._bounds:
+            return inf
+        now = self._store.now()
+        return min(RENEW_EVERY_S, max(0.0, next_reset(self._bounds, now) - now))

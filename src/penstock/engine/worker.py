@@ -27,6 +27,7 @@ from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.replaying import Replaying, put_aside
 from penstock.engine.revisiting import Revisiting, Visit
+from penstock.engine.spending import Spending
 from penstock.engine.streams import Streams
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError, StoreUnreachable
@@ -126,6 +127,8 @@ class Worker:
         self._rng = rng
         self._has_changed = has_changed
         self._admits = admits
+        self._pacing = pacing
+        self._spending = Spending(pacing.rules)
         self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell, rng)
         self._replaying = Replaying(store, self._ask, keeper)
         self._performer = performer(self)
@@ -250,6 +253,8 @@ class Worker:
         turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
         self._trouble.regain()
         self._learn({job.run_id for job in turn.claimed})
+        if turn.claimed and self._spending.has_budgets:
+            self._spending.exhausted = self._store.exhausted_budgets()
         return turn
 
     def _learn(self, run_ids: set[int]) -> None:
@@ -322,6 +327,8 @@ class Worker:
                 self._refuse(job)
                 continue
             run = self._runs[job.run_id]
+            if self._spending.exhausted and self._set_aside(job, post, run):
+                continue
             work = Work(job, post.stage, post.graph, post.source, run, post.timeout_s)
             self._works[job.id, job.attempt] = (work, post)
             self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
@@ -331,6 +338,15 @@ class Worker:
                 self._openings.add(asyncio.ensure_future(self._open_stream(work)))
             else:
                 self._performer.start(work, self._done)
+
+    def _set_aside(self, job: Claimed, post: _Post, run: RunView) -> bool:
+        """End a job that needs what a budget has no more of, before it begins; no try is spent."""
+        stage = post.stage
+        stops = self._spending.stops(job, post.source.key, stage.unit, run.kind, stage.is_gather)
+        if stops:
+            failed = Failed(stops, is_permanent=True, kind="budget")
+            self._end(job, failed, post.retry, stage.unit)
+        return bool(stops)
 
     async def _open_stream(self, work: Work) -> None:
         """What a stream missed is seen to before it goes on."""
@@ -396,6 +412,9 @@ class Worker:
         if self._is_probe(job):
             post = self._post(job)
             end = without_retries(end, post.timeout_s if post else took_s)
+        if job.source_id in self._assignments:
+            key = self._assignments[job.source_id].settings.key
+            self._spending.load(job, key, end.effects)
         self._ends.append(end)
         self._news.set()
 
@@ -437,6 +456,7 @@ class Worker:
             self._release_all()
         else:
             with suppress(StoreError):  # the supervisor takes back what could not be handed back
+                await self._pacing.settle()
                 await self._calls(lambda: self._store.sign_off(self.name))
         return not self._is_buried
 
@@ -461,10 +481,16 @@ class Worker:
             return await self._revisit(job, url, source, options)
         if options.pop("conditional", False):
             return await self._fetch_if_changed(job, url, source, options)
-        response = await self._fetcher.fetch(
-            url, source.fetch, source=source.key, run_id=job.run_id, **options
-        )
+        response = await self._send(job, url, source, options)
         return await self._kept(job, response)
+
+    async def _send(
+        self, job: Claimed, url: str, source: SourceSettings, options: Mapping[str, Any]
+    ) -> Response:
+        """Out to the network, on the attempt's account."""
+        count = self._spending.counter(job, source.key)
+        about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
+        return await self._fetcher.fetch(url, source.fetch, **about)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:
         kept = await self._keeper.keep(job, response)
@@ -480,9 +506,7 @@ class Worker:
         if last is not None:
             options["etag"] = last.headers.get("etag")
             options["last_modified"] = last.headers.get("last-modified")
-        response = await self._fetcher.fetch(
-            url, source.fetch, source=source.key, run_id=job.run_id, **options
-        )
+        response = await self._send(job, url, source, options)
         if last is None or not response.not_modified:
             return await self._kept(job, response)
         return await self._keeper.read(job, last, not_modified=True)
@@ -495,9 +519,7 @@ class Worker:
 
         async def get(etag: str | None, last_modified: str | None) -> Response:
             about = {"etag": etag, "last_modified": last_modified, **options}
-            return await self._fetcher.fetch(
-                url, source.fetch, source=source.key, run_id=job.run_id, **about
-            )
+            return await self._send(job, url, source, about)
 
         async def keep(response: Response) -> Response:
             return await self._kept(job, response)
@@ -525,6 +547,7 @@ class Worker:
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
         is_stream = where in self._works and self._works[where][0].stage.is_stream
         flush = Flush(job.id, job.attempt, effects, number, is_stream and bool(effects))
+        self._spending.load(job, self._assignments[job.source_id].settings.key, effects)
         self._flushes.append((flush, written))
         self._ends.append(flush)
         self._news.set()

@@ -31,6 +31,7 @@ from penstock.engine.threads import Threads
 from penstock.engine.watchdog import PULSE_S, Watchdog
 from penstock.engine.worker import Assignment, Worker
 from penstock.errors import PenstockError, StoreUnreachable
+from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
@@ -112,7 +113,7 @@ def build_worker(
     reading = InThreads("reading", READING_THREADS)
     clock = SyncedClock(project.clock)
     keeper = Keeper(name, snapshots, index, keeping, clock, reading)
-    pacing = Pacing(store, calls)
+    pacing = Pacing(store, calls, rules_of(settings), name)
     fetcher = Fetcher(AiohttpNetwork(), clock, rng, pacing)
 
     def has_changed() -> bool:

@@ -7,9 +7,11 @@ when there is not, one request at a time is let through, so that the bound is pa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from math import inf
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -124,6 +126,12 @@ def period_of(period: str, timezone: str, now: float) -> tuple[float, float | No
     cuts = sorted({_midnight(day, zone) for day in _around(period, today)})
     began = max(cut for cut in cuts if cut <= now)
     return began, min(cut for cut in cuts if cut > now)
+
+
+def next_reset(bounds: Iterable[Bound], now: float) -> float:
+    """When the first of these budgets begins anew; never, if none does."""
+    ends = (period_of(bound.period, bound.timezone, now)[1] for bound in bounds)
+    return min((end for end in ends if end is not None), default=inf)
 
 
 def _around(period: str, today: date) -> list[date]:

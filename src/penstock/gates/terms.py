@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from penstock.gates.budget import Bound
+from penstock.gates.budget import PROJECT, Bound
+
+if TYPE_CHECKING:
+    from penstock.settings import BudgetLimit, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +93,38 @@ NO_RULES = Rules()
 
 def _scoped(bound: Bound, scope: str) -> Bound:
     return Bound(scope, bound.measure, bound.period, bound.amount, bound.timezone)
+
+
+def rules_of(settings: Settings) -> Rules:
+    """The terms that a project's configuration asks for."""
+    zone = settings.budget.timezone or "UTC"
+    whole = _bounds(PROJECT, settings.budget.bounds, zone)
+    cost = settings.cost.request or 0.0
+    sources = {}
+    for key, source in settings.sources.items():
+        own = _bounds(f"source:{key}", source.budget.bounds, source.budget.timezone or zone)
+        sources[key] = SourceTerms(
+            tuple(bound for bound in (*whole, *own) if bound.period != "run"),
+            _strictest([bound for bound in (*whole, *own) if bound.period == "run"]),
+            cost if source.cost.request is None else source.cost.request,
+        )
+    lasting = tuple(bound for bound in whole if bound.period != "run")
+    hosts = {
+        host: HostLimit(host, limits.concurrency, limits.rate_per_s)
+        for host, limits in settings.hosts.items()
+    }
+    return Rules(sources, SourceTerms(lasting, (), cost), hosts)
+
+
+def _bounds(scope: str, limits: Iterable[BudgetLimit], zone: str) -> list[Bound]:
+    return [Bound(scope, each.measure, each.period, each.amount, zone) for each in limits]
+
+
+def _strictest(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
+    """A run has one budget of each measure, whoever asked for it."""
+    found: dict[str, Bound] = {}
+    for bound in bounds:
+        known = found.get(bound.measure)
+        if known is None or bound.amount < known.amount:
+            found[bound.measure] = bound
+    return tuple(found.values())

@@ -189,6 +189,33 @@ class Context:
             raise self._bad(f"ctx.signal needs a name, not {name!r}")
         self._attempt.effects.signals.append(Raised(name, self._json("ctx.signal", data)))
 
+    def spend(
+        self,
+        *,
+        money: float = 0.0,
+        requests: float = 0.0,
+        bytes: float = 0.0,  # noqa: A002
+        seconds: float = 0.0,
+        reason: str = "",
+    ) -> None:
+        """Count this against the budgets of the run, the source and the project when the attempt commits.
+
+        For what is used beside `ctx.fetch`, which is counted by itself: a paid API, a model, a proxy.
+        """
+        self._attempt.guard()
+        amounts = {"money": money, "requests": requests, "bytes": bytes, "seconds": seconds}
+        for measure, amount in amounts.items():
+            is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+            if not is_number or not math.isfinite(amount) or amount < 0:
+                raise self._bad(f"ctx.spend needs {measure} that is 0 or more, not {amount!r}")
+        spent = self._attempt.effects.spent
+        used = {measure: amount for measure, amount in amounts.items() if amount}
+        for measure, amount in used.items():
+            spent[measure] = spent.get(measure, 0.0) + amount
+        if used and reason:
+            words = ", ".join(f"{amount:g} {measure}" for measure, amount in used.items())
+            self.note(f"spent {words}: {reason}")
+
     def note(self, text: str) -> None:
         """Write a line into the journal."""
         self._attempt.guard()

@@ -1,0 +1,65 @@
+"""Spending: what each attempt of a worker has used, and whose budget has nothing left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from penstock.gates.lane import place_of
+from penstock.gates.rates import Sent
+from penstock.gates.terms import Rules
+from penstock.jobs.job import Claimed, Unit
+from penstock.jobs.outcome import Effects
+from penstock.jobs.run import RunKind
+
+
+class Spending:
+    """Counts requests by the attempt that sent them, and puts them down with what it commits."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._meters: dict[tuple[int, int], dict[str, float]] = {}
+        # Scopes of which a budget is used up, each with the reason, as the last claim found them.
+        self.exhausted: Mapping[str, str] = {}
+
+    @property
+    def has_budgets(self) -> bool:
+        return self._rules.has_budgets
+
+    def counter(self, job: Claimed, source: str) -> Callable[[Sent], None]:
+        """For the requests of this attempt."""
+        cost = self._rules.cost(source)
+
+        def count(sent: Sent) -> None:
+            meter = self._meters.setdefault((job.id, job.attempt), {})
+            amounts = {"requests": 1, "bytes": sent.bytes, "seconds": sent.seconds, "money": cost}
+            for measure, amount in amounts.items():
+                if amount:
+                    meter[measure] = meter.get(measure, 0) + amount
+
+        return count
+
+    def load(self, job: Claimed, source: str, effects: Effects) -> None:
+        """Put what this attempt has used so far into what it commits now.
+
+        What its requests used was counted against the budgets before they went out; what its steps say
+        they have spent is charged with the commit.
+        """
+        if effects.spent:
+            effects.charges = [
+                (bound, effects.spent[bound.measure])
+                for bound in self._rules.bounds(source, job.run_id)
+                if bound.measure in effects.spent
+            ]
+        meter = self._meters.pop((job.id, job.attempt), None)
+        if meter:
+            effects.pour(Effects(spent=meter))
+
+    def stops(self, job: Claimed, source: str, unit: Unit, kind: str, is_gather: bool) -> str:
+        """Why this job is set aside without being begun; empty if it may begin.
+
+        What was fetched already is worked on, and what was gathered is reported, with no budget at all.
+        """
+        if not self.exhausted or is_gather or place_of(unit, RunKind(kind)) == "candidate":
+            return ""
+        scopes = ("project", f"source:{source}", f"run:{job.run_id}")
+        return next((self.exhausted[s] for s in scopes if s in self.exhausted), "")
