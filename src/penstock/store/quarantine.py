@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.errors import Refused, UsageError, nearest
 from penstock.jobs.job import JobState
-from penstock.store.database import Database, to_json
+from penstock.store.database import Database, storable_text, to_json
 from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
 from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
@@ -105,7 +105,7 @@ class Quarantine:
         if row is None:
             raise Refused(f"job {job_id} is not in quarantine")
         with self._db.writing() as now:
-            note = EntryNote(now, actor, text)
+            note = EntryNote(now, storable_text(actor), storable_text(text))
             if not self._db.do("add_entry_note", id=job_id, note=to_json(note)):
                 raise Refused(f"nothing is known of a failure of job {job_id}")
             ledger = Ledger(self._db, now)

@@ -9,6 +9,7 @@ from penstock.jobs.job import JobState, NewJob, bounded_key
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.database import Database, to_json
+from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
 from penstock.store.store import Enqueued, Tick
 from penstock.store.turn import add_jobs, advance_runs
@@ -99,7 +100,7 @@ class Runs:
         roots = [
             (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
             for stage in plan.stages
-            if not stage.after
+            if not stage.after and not options.is_redrive
         ]
         add_jobs(self._db, ledger, run_id, source_id, roots)
         ledger.write()
@@ -299,6 +300,7 @@ class Runs:
 
         Not in a cancelled run, which never opens again.
         """
+        forget_causes(self._db, [job_id])
         with self._db.writing() as now:
             leaves, run_id = self._state_of(job_id)
             if leaves not in (JobState.QUARANTINED, JobState.WAITING):
@@ -317,6 +319,8 @@ class Runs:
 
     def retry_failed(self, run_id: int, actor: str, reason: str) -> int:
         """Queue a run's quarantined jobs again, and only those, in batches; answers how many."""
+        with self._db.writing():
+            self._db.do("forget_causes_of_run", run_id=run_id)
         total = 0
         while True:
             retried = self._retry_batch(run_id, actor, reason)

@@ -19,7 +19,7 @@ SELECT (w ->> 0)::bigint, w ->> 1, r.pipeline_version, (w ->> 3)::bigint, %(now)
     SELECT coalesce(sum(g.succeeded), 0)::bigint FROM penstock.stage_count AS g WHERE g.run_id = r.id AND g.unit = 'page'
   ) ELSE -1 END
 FROM jsonb_array_elements(%(causes)s::jsonb) AS w JOIN penstock.run AS r ON r.id = (w ->> 2)::bigint
-ORDER BY 1, w ->> 1 COLLATE "C"
+ORDER BY (w ->> 0)::bigint, (w ->> 1) COLLATE "C"
 ON CONFLICT (source_id, cause) DO UPDATE
 SET failures = excluded.failures + CASE
     WHEN cause.pipeline_version = excluded.pipeline_version AND cause.succeeded = excluded.succeeded THEN cause.failures
@@ -53,6 +53,16 @@ DELETE FROM penstock.cause WHERE (source_id, cause) IN (
     SELECT j.source_id, f.cause FROM jsonb_array_elements(%(ids)s::jsonb) AS c
     CROSS JOIN LATERAL (SELECT id, source_id FROM penstock.job WHERE id = c::bigint OFFSET 0) AS j
     JOIN penstock.job_failure AS f ON f.job_id = j.id
+  )
+  ORDER BY k.source_id, k.cause FOR UPDATE
+);
+
+-- name: forget_causes_of_run
+DELETE FROM penstock.cause WHERE (source_id, cause) IN (
+  SELECT k.source_id, k.cause FROM penstock.cause AS k
+  WHERE (k.source_id, k.cause) IN (
+    SELECT j.source_id, f.cause FROM penstock.job AS j JOIN penstock.job_failure AS f ON f.job_id = j.id
+    WHERE j.state = 'quarantined' AND j.run_id = %(run_id)s
   )
   ORDER BY k.source_id, k.cause FOR UPDATE
 );

@@ -32,12 +32,16 @@ DELETE FROM penstock.record_version WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: drop_snapshots
--- What a quarantined job fetched stays: it is the evidence.
+-- What a quarantined job fetched, or was made from, stays: it is the evidence.
 DELETE FROM penstock.snapshot WHERE id = ANY (ARRAY(
   SELECT s.id FROM penstock.snapshot AS s
   WHERE s.id < coalesce((SELECT id FROM penstock.snapshot WHERE fetched_at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
     AND NOT EXISTS (
       SELECT 1 FROM penstock.job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled')
+    )
+    AND s.id NOT IN (
+      SELECT i.snapshot_id FROM penstock.job AS q JOIN penstock.job_item AS i ON i.job_id = q.id
+      WHERE q.state = 'quarantined' AND i.snapshot_id IS NOT NULL
     )
   ORDER BY s.id LIMIT %(limit)s
 ));

@@ -43,6 +43,13 @@ DELETE FROM cause WHERE (source_id, cause) IN (
   CROSS JOIN job_failure AS f ON f.job_id = job.id
 );
 
+-- name: forget_causes_of_run
+DELETE FROM cause WHERE (source_id, cause) IN (
+  SELECT job.source_id, f.cause FROM job INDEXED BY job_quarantined
+  CROSS JOIN job_failure AS f ON f.job_id = job.id
+  WHERE job.state = 'quarantined' AND job.run_id = :run_id
+);
+
 -- name: drop_causes
 DELETE FROM cause WHERE last_at < :before;
 

@@ -33,11 +33,15 @@ DELETE FROM record_version WHERE rowid IN (
 );
 
 -- name: drop_snapshots
--- What a quarantined job fetched stays: it is the evidence.
+-- What a quarantined job fetched, or was made from, stays: it is the evidence.
 DELETE FROM snapshot WHERE id IN (
   SELECT s.id FROM snapshot AS s
   WHERE s.id < coalesce((SELECT id FROM snapshot WHERE fetched_at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
     AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled'))
+    AND s.id NOT IN (
+      SELECT i.snapshot_id FROM job AS q INDEXED BY job_quarantined CROSS JOIN job_item AS i ON i.job_id = q.id
+      WHERE q.state = 'quarantined' AND i.snapshot_id IS NOT NULL
+    )
   ORDER BY s.id LIMIT :limit
 );
 

@@ -1,0 +1,328 @@
+"""Quarantine: one entry for each job, and acts on many that touch what was asked for and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from penstock.clock import SystemClock
+from penstock.errors import Refused, UsageError
+from penstock.jobs.job import Claimed, JobState, NewJob
+from penstock.jobs.outcome import Settlement
+from penstock.jobs.run import RunState
+from penstock.store.entries import EntryFilter, EntryRow
+from penstock.store.store import Capacity, Keep, Kept
+from tests.contract.scenes import World, a_job, done
+
+ALL = EntryFilter()
+NO_ROOM = Capacity(0)
+
+
+def failed(job: Claimed, cause: str = "", kind: str = "data") -> Settlement:
+    return Settlement(
+        job.id, job.attempt, JobState.QUARANTINED, spends_try=True, reason=kind, cause=cause,
+        error=f"broken {job.key}", traceback="  File steps.py, line 3", unit="page",
+    )  # fmt: skip
+
+
+def a_page(job: Claimed, snapshot_id: int) -> Kept:
+    url = f"https://acme.com/{job.key}"
+    return Kept(snapshot_id, job.id, job.run_id, url, 200, {}, 1.0, "h", "s-1", 0, 10)
+
+
+def entries(world: World, wanted: EntryFilter = ALL) -> list[EntryRow]:
+    return list(world.store.entries(wanted))
+
+
+def released(world: World, wanted: EntryFilter = ALL) -> int:
+    return sum(world.store.release_entries(wanted, "ana", "mended"))
+
+
+def discarded(world: World, wanted: EntryFilter = ALL) -> int:
+    return sum(world.store.discard_entries(wanted, "ana", "not wanted"))
+
+
+def in_quarantine(world: World, count: int, source: str = "acme.com", key: str = "first") -> int:
+    """A run all of whose pages but one are in quarantine."""
+    [run_id] = world.start_all({source: count + 1}, key)
+    *broken, well = [job for job in world.claim(slots=5000) if job.run_id == run_id]
+    world.turn("w", done(well), *(failed(job) for job in broken))
+    return run_id
+
+
+# Entries.
+
+
+def test_entry_has_all_that_is_known_of_a_failure(world: World) -> None:
+    world.start_with_pages(2)
+    page, other = world.claim()
+    world.store.turn(
+        "w", [failed(page, "selector .price")], NO_ROOM, world.limits, [a_page(page, 7)]
+    )
+
+    [found] = entries(world)
+
+    assert (found.id, found.source, found.stage, found.unit) == (
+        page.id, "acme.com", "extract", "page",
+    )  # fmt: skip
+    assert (found.kind, found.error, found.cause) == (
+        "data", f"broken {page.key}", "selector .price",
+    )  # fmt: skip
+    assert (found.traceback, found.attempt, found.quarantines) == ("  File steps.py, line 3", 1, 1)
+    assert found.item == '{"n":0}'
+    assert found.snapshot is not None
+    assert (found.snapshot.id, found.snapshot.url) == (7, f"https://acme.com/{page.key}")
+    assert found == world.store.entry(page.id)
+    assert world.store.entry(other.id) is None
+
+
+def test_entry_of_a_candidate_names_the_page_that_it_came_from(world: World) -> None:
+    world.start_with_pages(1)
+    page = world.one()
+    child = NewJob("persist", "c", b"{}", snapshot=7)
+    world.store.turn("w", [done(page, children=[child])], NO_ROOM, world.limits, [a_page(page, 7)])
+    candidate = world.one()
+
+    world.turn("w", failed(candidate))
+
+    [found] = entries(world)
+    assert found.snapshot is not None
+    assert (found.unit, found.snapshot.id) == ("candidate", 7)
+
+
+def test_second_failure_keeps_one_entry_and_counts(world: World) -> None:
+    world.start_with_pages(1)
+    page = world.one()
+    world.turn("w", failed(page, "first cause"))
+    world.store.note_entry(page.id, "ask the shop", "ana")
+    [before] = entries(world)
+    world.clock.advance(60.0)
+    assert released(world) == 1
+
+    again = world.one()
+    assert (again.tries, again.attempt) == (0, 2)
+    world.turn("w", failed(again, "second cause"))
+
+    [after] = entries(world)
+    assert (after.quarantines, after.cause, after.attempt) == (2, "second cause", 2)
+    assert after.first_at == before.first_at < after.since
+    assert [(note.actor, note.text) for note in after.notes] == [("ana", "ask the shop")]
+
+
+def test_notes_are_kept_in_order_and_journalled(world: World) -> None:
+    run_id = in_quarantine(world, 1)
+    [found] = entries(world)
+
+    world.store.note_entry(found.id, "first", "ana")
+    world.store.note_entry(found.id, "then 'this' \x00 \ud800", "bo")
+
+    [found] = entries(world)
+    assert [note.actor for note in found.notes] == ["ana", "bo"]
+    assert found.notes[0].text == "first"
+    assert world.kinds(run_id=run_id).count("quarantine.noted") == 2
+
+
+def test_only_what_is_in_quarantine_can_be_noted(world: World) -> None:
+    world.start_with_pages(1)
+    page = world.one()
+    with pytest.raises(Refused, match="is not in quarantine"):
+        world.store.note_entry(page.id, "x", "ana")
+
+
+# Filters.
+
+
+@dataclass
+class Shelf:
+    """Two sources with something of every sort in quarantine."""
+
+    world: World
+    runs: list[int]
+    late: float
+
+
+@pytest.fixture
+def shelf(world: World) -> Shelf:
+    runs = world.start_all({"acme.com": 3, "other.com": 2})
+    jobs = sorted(world.claim(), key=lambda job: job.id)
+    acme = [job for job in jobs if job.run_id == runs[0]]
+    other = [job for job in jobs if job.run_id == runs[1]]
+    world.turn("w", failed(acme[0], "a", "data"), failed(acme[1], "b", "auth"))
+    world.turn("w", done(other[0], children=[a_job("c", stage="persist")]))
+    world.clock.advance(100.0)
+    late = world.store.now()
+    world.turn("w", failed(acme[2], "a", "data"), failed(other[1], "a", "unknown"))
+    candidate = world.one()
+    world.turn("w", failed(candidate, "a", "data"))
+    return Shelf(world, runs, late)
+
+
+FILTERS: list[tuple[str, Callable[[Shelf], EntryFilter], int]] = [
+    ("all", lambda s: ALL, 5),
+    ("source", lambda s: EntryFilter(source="acme.com"), 3),
+    ("run", lambda s: EntryFilter(run_id=s.runs[1]), 2),
+    ("stage", lambda s: EntryFilter(stage="persist"), 1),
+    ("kind", lambda s: EntryFilter(kind="data"), 3),
+    ("cause", lambda s: EntryFilter(cause="a"), 4),
+    ("since", lambda s: EntryFilter(since=s.late), 3),
+    ("together", lambda s: EntryFilter(source="acme.com", kind="data", since=s.late), 1),
+    ("nothing", lambda s: EntryFilter(cause="a%"), 0),
+    ("escalated", lambda s: EntryFilter(is_escalated=True), 0),
+]
+
+
+@pytest.mark.parametrize(("wanted", "count"), [f[1:] for f in FILTERS], ids=[f[0] for f in FILTERS])
+def test_act_touches_what_its_filter_counts_and_nothing_else(
+    shelf: Shelf, wanted: Callable[[Shelf], EntryFilter], count: int
+) -> None:
+    chosen = wanted(shelf)
+    ids = {row.id for row in entries(shelf.world, chosen)}
+    everything = {row.id for row in entries(shelf.world)}
+    assert shelf.world.store.count_entries(chosen) == len(ids) == count
+
+    assert discarded(shelf.world, chosen) == count
+
+    assert {row.id for row in entries(shelf.world)} == everything - ids
+    assert all(shelf.world.job(job_id).state is JobState.CANCELLED for job_id in ids)
+
+
+def test_one_job_is_chosen_by_its_number(shelf: Shelf) -> None:
+    first = entries(shelf.world)[0]
+
+    assert released(shelf.world, EntryFilter(job_id=first.id)) == 1
+
+    assert shelf.world.job(first.id).state is JobState.QUEUED
+    assert shelf.world.store.count_entries(ALL) == 4
+
+
+def test_unknown_source_is_refused(world: World) -> None:
+    with pytest.raises(UsageError, match=r"there is no source 'acme\.con'"):
+        world.store.count_entries(EntryFilter(source="acme.con"))
+
+
+# Acts on many.
+
+
+def test_release_opens_the_run_and_discard_leaves_it_as_it_ended(world: World) -> None:
+    first = in_quarantine(world, 2)
+    second = in_quarantine(world, 2, key="second")
+    assert world.run(first).state is RunState.PARTIAL
+
+    assert released(world, EntryFilter(run_id=first)) == 2
+    assert discarded(world, EntryFilter(run_id=second)) == 2
+
+    assert world.run(first).state is RunState.RUNNING
+    assert world.run(second).state is RunState.PARTIAL
+    assert world.run(second).cancelled == 2
+    kinds = [e for e in world.store.events(run_id=first, limit=1000) if "quarantine." in e.kind]
+    assert {(e.kind, e.actor, e.detail) for e in kinds} == {
+        ("quarantine.released", "ana", "mended"),
+    }
+
+
+def test_discard_of_the_last_open_thing_lets_an_active_run_end(world: World) -> None:
+    [run_id] = world.start_all({"acme.com": 2})
+    broken, well = world.claim()
+    world.turn("w", failed(broken))
+    assert discarded(world) == 1
+    assert world.run(run_id).state is RunState.RUNNING
+
+    world.turn("w", done(well))
+
+    assert world.run(run_id).state is RunState.COMPLETED
+
+
+def test_nothing_of_a_cancelled_run_is_released(world: World) -> None:
+    run_id = world.start_with_pages(2)
+    broken, _ = world.claim()
+    world.turn("w", failed(broken))
+    world.store.cancel_run(run_id, "ana", "")
+    while world.store.sweep_cancelled():
+        pass
+
+    assert released(world) == 0
+
+    assert world.job(broken.id).state is JobState.QUARANTINED
+    assert discarded(world) == 1
+
+
+def test_many_are_released_in_batches_each_once(world: World) -> None:
+    count = 1203
+    run_id = in_quarantine(world, count)
+
+    batches = list(world.store.release_entries(ALL, "ana", ""))
+
+    assert (sum(batches), len(batches)) == (count, 3)
+    assert world.kinds(run_id=run_id).count("quarantine.released") == count
+    assert world.run(run_id).queued == count
+
+
+def test_release_and_discard_at_the_same_time_share_what_there_is(world: World) -> None:
+    count = 400
+    in_quarantine(world, count)
+    answers: list[int] = []
+
+    def act(verb: str) -> None:
+        store = world.kind.open(world.path, SystemClock())
+        answers.append(sum(getattr(store, verb)(ALL, verb, "")))
+        store.close()
+
+    threads = [
+        threading.Thread(target=act, args=(verb,))
+        for verb in ("release_entries", "discard_entries") * 3
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert world.store.count_entries(ALL) == count - sum(answers)
+    moved = [e.job_id for e in world.store.events(limit=100_000) if "quarantine." in e.kind]
+    assert len(moved) == len(set(moved)) == sum(answers)
+
+
+# Time to live.
+
+
+def test_what_nobody_cared_for_is_discarded_and_the_journal_says_so(world: World) -> None:
+    in_quarantine(world, 3)
+    world.clock.advance(50.0)
+    in_quarantine(world, 2, key="second")
+    world.clock.advance(60.0)
+
+    assert world.store.expire_entries(100.0) == 3
+    assert world.store.expire_entries(100.0) == 0
+
+    assert world.store.count_entries(ALL) == 2
+    expired = [e for e in world.store.events(limit=1000) if e.kind == "quarantine.expired"]
+    assert len(expired) == 3
+    assert {e.actor for e in expired} == {"upkeep"}
+
+
+def test_expiry_takes_a_batch_at_a_time(world: World) -> None:
+    in_quarantine(world, 5)
+    world.clock.advance(101.0)
+
+    assert [world.store.expire_entries(100.0, 2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_page_of_a_quarantined_candidate_is_kept_as_evidence(world: World) -> None:
+    world.start_with_pages(2)
+    page, other = world.claim()
+    child = NewJob("persist", "c", b"{}", snapshot=7)
+    kept = [a_page(page, 7), a_page(other, 8)]
+    world.store.turn("w", [done(page, children=[child]), done(other)], NO_ROOM, world.limits, kept)
+    world.turn("w", failed(world.one()))
+    world.clock.advance(1000.0)
+
+    world.store.prune(Keep(None, None, None, 500.0))
+    [found] = entries(world)
+    assert found.snapshot is not None
+    assert world.store.last_snapshot(f"https://acme.com/{other.key}") is None
+
+    discarded(world)
+    world.store.prune(Keep(None, None, None, 500.0))
+    assert world.store.last_snapshot(f"https://acme.com/{page.key}") is None
