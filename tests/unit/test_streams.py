@@ -267,3 +267,105 @@ def test_stream_in_the_wrong_place_is_refused(options: dict[str, str], complaint
 
     with pytest.raises(PipelineError, match=complaint):
         pipeline.compile()
+
+
+# What was missed.
+
+GAPS = """
+import asyncio
+
+from penstock import Pipeline
+
+quotes = Pipeline("quotes")
+
+
+@quotes.step(unit="stream")
+async def listen(ctx):
+    while True:
+        await asyncio.sleep(1.0)
+        ctx.save("quote", key=int(ctx.now()), data={"from": "stream"})
+        ctx.checkpoint(ctx.now(), "AAPL")
+        yield {"live": True}
+
+
+@quotes.step(unit="page", windows=True)
+def fetch(window, ctx):
+    start, end = ctx.window.start.timestamp(), ctx.window.end.timestamp()
+    ctx.note(f"window {start:.0f} {end:.0f}")
+    for second in range(int(start), int(end) + 1):
+        ctx.save("quote", key=second, data={"from": "backfill"}, merge="keep")
+"""
+
+
+@pytest.fixture
+def quoted(tmp_path: Path, clock: VirtualClock) -> Project:
+    (tmp_path / "modules" / f"{MODULE}.py").write_text(GAPS)
+    (tmp_path / "penstock.yaml").write_text(
+        f"""
+sources:
+  ticks:
+    pipeline: {MODULE}:quotes
+    stream: {{gap: 60s}}
+    backfill: {{window: 10m, partitions: [AAPL]}}
+"""
+    )
+    project = Project.load(tmp_path)
+    project.clock = clock
+    return project
+
+
+def backfills(project: Project) -> list[int]:
+    return [run.id for run in project.store.runs(limit=100) if run.kind is RunKind.BACKFILL]
+
+
+def test_what_a_stream_missed_is_filled_by_a_backfill_that_is_linked_to_it(
+    quoted: Project, clock: VirtualClock
+) -> None:
+    run_id = stream_of(quoted)
+    listened(quoted, clock, 100.0, seed=1)
+    left_at = int(clock.now())
+    clock.advance(1800.0)
+
+    listened(quoted, clock, 100.0, seed=2)
+
+    [filling] = backfills(quoted)
+    assert quoted.require_run(filling).of_run_id == run_id
+    assert quoted.require_run(filling).state == "completed"
+    seconds = {int(row.key) for row in quoted.store.records("quote", limit=100_000)}
+    assert seconds >= set(range(left_at, left_at + 1800))
+    assert "stream was away" in quoted.require_run(filling).reason
+
+
+def test_short_absence_is_no_gap(quoted: Project, clock: VirtualClock) -> None:
+    stream_of(quoted)
+    for seed in range(4):
+        listened(quoted, clock, 100.0, seed)
+        clock.advance(50.0)
+
+    assert backfills(quoted) == []
+
+
+def test_stream_that_listens_is_known_to_be_alive(quoted: Project, clock: VirtualClock) -> None:
+    """It beats while it listens, whether anything comes or not."""
+    run_id = stream_of(quoted)
+    listened(quoted, clock, 3600.0, seed=1)
+    alive_at = quoted.store.stream_alive_at(quoted.source_ids["ticks"])
+
+    assert alive_at is not None
+    assert clock.now() - alive_at < 10.0
+    assert quoted.require_run(run_id).state == "running"
+
+
+def test_second_run_of_a_stream_fills_what_was_missed_since_the_first(
+    quoted: Project, clock: VirtualClock
+) -> None:
+    first = stream_of(quoted)
+    listened(quoted, clock, 100.0, seed=1)
+    list(quoted.cancel(first))
+    clock.advance(600.0)
+    second = stream_of(quoted)
+
+    listened(quoted, clock, 100.0, seed=2)
+
+    [filling] = backfills(quoted)
+    assert quoted.require_run(filling).of_run_id == second

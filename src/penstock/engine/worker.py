@@ -150,6 +150,7 @@ class Worker:
         self._is_buried = False
         self._trusted_until = float("inf")
         self._reviewed_at = 0.0
+        self._looked_at = float("-inf")
         self._claim_at = 0.0
         self._is_in_doubt = False
 
@@ -253,6 +254,9 @@ class Worker:
         turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
         self._trouble.regain()
         self._learn({job.run_id for job in turn.claimed})
+        if turn.claimed and self._clock.monotonic() - self._looked_at >= REVIEW_S:
+            self._looked_at = self._clock.monotonic()
+            self._pacing.hosts.learn(self._store.watched_hosts())
         if turn.claimed and self._spending.has_budgets:
             self._spending.exhausted = self._store.exhausted_budgets()
         return turn
@@ -435,6 +439,7 @@ class Worker:
             for job_id in set(ids) - owned:
                 self._performer.cancel(job_id, "the job was taken from this attempt")
             self._close_hosts(await self._calls(self._store.closed_hosts))
+            self._pacing.hosts.learn(await self._calls(self._store.watched_hosts))
             if self._is_in_doubt:
                 self._put_back(await self._calls(lambda: self._store.jobs_of(self.name)))
 

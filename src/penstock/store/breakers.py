@@ -37,7 +37,7 @@ from penstock.gates.breaker import (
 from penstock.gates.lane import Lane, LaneLimits, limits_for
 from penstock.gates.rates import Verdict
 from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.settings.values import BreakerSettings
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.ledger import Ledger
@@ -81,11 +81,14 @@ class BreakerRow(msgspec.Struct, frozen=True):
 
 
 class HostTold(NamedTuple):
-    """What became of requests to a host: went well, failed, or came to nothing that says anything."""
+    """What became of requests to a host: what went well, how long ago, and how many failed.
 
-    ok: int = 0
+    `back` of them were let through to a host that was tried, and are over.
+    """
+
+    well: Sequence[tuple[float, int]] = ()
     failed: int = 0
-    neither: int = 0
+    back: int = 0
     reason: str = ""
 
 
@@ -168,7 +171,11 @@ def _seen(watch: Watch, accepted: Accepted, limits: Mapping[int, LaneLimits]) ->
     offline = watch.offline
     times: dict[int, bool] = {}
     for end, job in accepted.ends:
-        if not isinstance(end, Settlement) or (end.unit != "page" and end.unit != "run"):
+        # A stream never succeeds, but what it brings says that its source is there.
+        if isinstance(end, Flush):
+            if not end.is_progress:
+                continue
+        elif end.unit != "page" and end.unit != "run":
             continue
         if job.run_id in offline:
             continue
@@ -179,11 +186,11 @@ def _seen(watch: Watch, accepted: Accepted, limits: Mapping[int, LaneLimits]) ->
             own = limits_for(source_id, limits)
             # Where there is a rate, the wait for a place is in the time that a job takes.
             times[source_id] = own.adaptive and not own.rate_per_s
-        if end.state is JobState.SUCCEEDED:
+        if isinstance(end, Flush) or end.state is JobState.SUCCEEDED:
             seen.ok += 1
             seen.felt.ok += 1
             seen.run_id = job.run_id
-            if end.unit == "page" and times[source_id]:
+            if isinstance(end, Settlement) and end.unit == "page" and times[source_id]:
                 seen.felt.took(job.stage, end.took_s)
         else:
             _note(seen, end, job)
@@ -541,16 +548,15 @@ class Breakers:
 
 
 def _after(breaker: Breaker, key: str, told: HostTold, now: float) -> Breaker:
-    part = part_of(HOST_RULE, now)
-    tally = Tally(((part, told.ok, told.failed),), reason=told.reason)
-    if told.ok or told.failed:
-        found = follow(breaker, tally, HOST_RULE, HOST_RAMP, now, chance_of(key, now))
-    else:
-        found = breaker
-    if found.state != "half-open":
-        return found
-    back = told.ok + told.failed + told.neither
-    return changed(found, trying=max(0, found.trying - back))
+    buckets = [(part_of(HOST_RULE, now - age_s), count, 0) for age_s, count in told.well]
+    if told.failed:
+        buckets.append((part_of(HOST_RULE, now), 0, told.failed))
+    if buckets:
+        tally = Tally(tuple(buckets), reason=told.reason[:REASON_LENGTH])
+        breaker = follow(breaker, tally, HOST_RULE, HOST_RAMP, now, chance_of(key, now))
+    if breaker.state != "half-open":
+        return breaker
+    return changed(breaker, trying=max(0, breaker.trying - told.back))
 
 
 def _is_due(row: BreakerRow, now: float) -> bool:

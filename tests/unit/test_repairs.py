@@ -1,0 +1,99 @@
+"""What a source missed while its breaker was open is fetched once it has closed, and once only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from penstock.engine.repairs import Repairs
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Effects, Raised, Settlement
+from penstock.project import Project
+from penstock.store.store import Capacity
+from penstock.testing import EPOCH, VirtualClock
+
+MODULE = "repaired_pipelines"
+PIPELINES = """
+from penstock import Pipeline
+
+quotes = Pipeline("quotes")
+
+
+@quotes.step(unit="run")
+def begin(ctx):
+    pass
+
+
+@quotes.step(unit="page", windows=True)
+def fetch(window, ctx):
+    pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    (tmp_path / f"{MODULE}.py").write_text(PIPELINES)
+    monkeypatch.syspath_prepend(tmp_path)
+    backfill = "    backfill: {window: 1h, partitions: [AAPL]}\n"
+    (tmp_path / "penstock.yaml").write_text(
+        f"sources:\n  quotes:\n    pipeline: {MODULE}:quotes\n{backfill}"
+        f"  plain:\n    pipeline: {MODULE}:quotes\n"
+    )
+    project = Project.load(tmp_path)
+    project.clock = VirtualClock()
+    project.store.register("w", "here", 1, "1")
+    yield project
+    project.close()
+    sys.modules.pop(MODULE, None)
+
+
+def signalled(project: Project, source: str, **data: object) -> int:
+    """Have a run of this source raise the signal; answers with the run."""
+    run_id = project.run(source)
+    [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    raised = Raised("breaker.closed", msgspec.json.encode(data))
+    end = Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=Effects(signals=[raised]))
+    project.store.turn("w", [end], Capacity(0), project.limits())
+    return run_id
+
+
+WINDOW = {"start_at": EPOCH - 7200.0, "end_at": EPOCH - 60.0}
+
+
+def test_missed_window_is_filled_by_a_backfill_that_is_linked_to_the_run(project: Project) -> None:
+    run_id = signalled(project, "quotes", **WINDOW)
+
+    [filling] = Repairs(project, project.store).look()
+
+    row = project.require_run(filling)
+    assert (row.kind, row.of_run_id) == ("backfill", run_id)
+    assert (row.options.start_at, row.options.end_at) == (WINDOW["start_at"], WINDOW["end_at"])
+    assert "breaker" in row.reason
+
+
+def test_signal_that_is_looked_at_again_starts_nothing_more(project: Project) -> None:
+    signalled(project, "quotes", **WINDOW)
+    repairs = Repairs(project, project.store)
+
+    once = repairs.look() + repairs.look() + Repairs(project, project.store).look()
+
+    assert len(set(once)) == 1
+    assert len(project.store.runs(limit=10)) == 2
+
+
+def test_source_that_can_not_be_asked_for_a_stretch_of_time_is_left_alone(project: Project) -> None:
+    signalled(project, "plain", **WINDOW)
+
+    assert Repairs(project, project.store).look() == []
+
+
+def test_somebodys_own_signal_under_the_name_harms_nothing(project: Project) -> None:
+    signalled(project, "quotes", start_at="yesterday", end_at=None)
+    signalled(project, "quotes")
+    signalled(project, "quotes", **WINDOW)
+
+    assert len(Repairs(project, project.store).look()) == 1
