@@ -54,9 +54,7 @@ class Ending(msgspec.Struct, frozen=True):
         )
 
 
-def end_of_empty(
-    state: RunState, run: Ending, before: Sequence[Yield]
-) -> tuple[RunState, str]:
+def end_of_empty(state: RunState, run: Ending, before: Sequence[Yield]) -> tuple[RunState, str]:
     """The state in which an empty run ends, and why; `before` are the runs before it, the newest first."""
     if run.refused and not run.account.pages.extracted and run.refused >= run.turned_away:
         return RunState.FAILED, NOT_ALLOWED

@@ -70,6 +70,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     is_quarantined_only: bool = False
     # replay: it brings back what the records were before another run; it has no pages.
     is_undo: bool = False
+    # replay: its jobs are items that were rejected, at the stages that rejected them; it is not staged.
+    is_redrive: bool = False
     # Any kind: what this run has done already, in these stages, need not be done again.
     continues: int | None = None
     continued_stages: tuple[str, ...] = ()

@@ -95,9 +95,7 @@ def end_account(
     return state, reason
 
 
-def _ending(
-    db: Database, row: RunRow, units: Mapping[str, StageCount], account: Account
-) -> Ending:
+def _ending(db: Database, row: RunRow, units: Mapping[str, StageCount], account: Account) -> Ending:
     turned = [count for unit, count in units.items() if unit != "candidate"]
     quarantined = sum(count.quarantined for count in turned)
     auth = db.json("failures_by_kind", run_id=row.id).get("auth", 0) if quarantined else 0
@@ -112,9 +110,7 @@ def _ending(
     )
 
 
-def _tell_zero_yield(
-    db: Database, ledger: Ledger, row: RunRow, before: Sequence[Yield]
-) -> None:
+def _tell_zero_yield(db: Database, ledger: Ledger, row: RunRow, before: Sequence[Yield]) -> None:
     yielded = sum(each.records > 0 or each.pages > 0 for each in before)
     detail = f"nothing came of it; {yielded} of the {len(before)} runs before it yielded"
     ledger.journal(ZERO_YIELD, row.source_id, row.id, actor="penstock", detail=detail)
@@ -160,9 +156,7 @@ def _account(row: RunRow, units: Mapping[str, StageCount]) -> Account:
 
 
 def _run(db: Database, run_id: int) -> RunRow | None:
-    found = db.decoded(
-        "runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1
-    )
+    found = db.decoded("runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1)
     return found[0] if found else None
 
 

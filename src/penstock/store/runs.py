@@ -112,7 +112,13 @@ class Runs:
         return {facts.id: facts for facts in found}
 
     def fire_tick(
-        self, source_id: int, tick: Tick, kind: RunKind, plan: Plan, pipeline_version: str
+        self,
+        source_id: int,
+        tick: Tick,
+        kind: RunKind,
+        plan: Plan,
+        pipeline_version: str,
+        options: RunOptions = NO_OPTIONS,
     ) -> int | None:
         """Start the run of a tick; None if somebody else has fired, skipped or moved this tick.
 
@@ -124,7 +130,7 @@ class Runs:
                 return None
             key = f"tick:{tick.due_at:.3f}"
             about = (source_id, kind, plan, pipeline_version, key, SCHEDULER, tick.schedule)
-            return self._add_run(now, *about)
+            return self._add_run(now, *about, options)
 
     def skip_tick(self, source_id: int, tick: Tick, reason: str) -> bool:
         """A schedule fired but started nothing; the journal says why. False if it was no longer next."""

@@ -18,10 +18,12 @@ from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.budget import Account, Bound
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Verdict, Want
+from penstock.jobs.account import Account
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
+from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.signals import SignalRow
 
 if TYPE_CHECKING:
@@ -693,6 +695,35 @@ class Store(Protocol):
 
     def backlog(self, run_id: int, planner: str) -> tuple[int, int]: ...
 
+    # Rejects and accounts.
+
+    def rejects(self, wanted: RejectFilter, limit: int = 50) -> list[RejectRow]: ...
+
+    def count_rejects(self, wanted: RejectFilter) -> int: ...
+
+    def reject_item(self, reject_id: int) -> str: ...
+
+    def rejects_by_code(self, run_id: int) -> dict[str, int]: ...
+
+    def redrive(
+        self,
+        source_id: int,
+        plan: Plan,
+        pipeline_version: str,
+        wanted: RejectFilter,
+        *,
+        key: str,
+        actor: str,
+        reason: str,
+        limit: int = 10_000,
+    ) -> Redriven | None: ...
+
+    def account(self, row: RunRow) -> Account: ...
+
+    def failures_by_kind(self, run_id: int) -> dict[str, int]: ...
+
+    def runs_made_of(self, run_id: int) -> list[RunRow]: ...
+
     # Signals.
 
     def signals(self, after_id: int = 0, limit: int = 500) -> list[SignalRow]: ...
@@ -716,7 +747,13 @@ class Store(Protocol):
     # Schedules.
 
     def fire_tick(
-        self, source_id: int, tick: Tick, kind: RunKind, plan: Plan, pipeline_version: str
+        self,
+        source_id: int,
+        tick: Tick,
+        kind: RunKind,
+        plan: Plan,
+        pipeline_version: str,
+        options: RunOptions = NO_OPTIONS,
     ) -> int | None: ...
 
     def skip_tick(self, source_id: int, tick: Tick, reason: str) -> bool: ...

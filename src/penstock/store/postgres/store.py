@@ -11,10 +11,12 @@ from penstock.clock import Clock
 from penstock.errors import Refused
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.accounts import Accounts
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
+from penstock.store.explaining import Explaining
 from penstock.store.health import Health
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
@@ -24,6 +26,7 @@ from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
+from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
 from penstock.store.signals import Signals
@@ -49,8 +52,11 @@ class NoReserve:
 
 
 class PostgresStore(
+    Explaining,
+    Rejects,
     Lifecycle,
     Runs,
+    Accounts,
     Workers,
     Leading,
     Pacing,

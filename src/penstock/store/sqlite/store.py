@@ -9,10 +9,12 @@ from pathlib import Path
 from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.accounts import Accounts
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
+from penstock.store.explaining import Explaining
 from penstock.store.health import Health
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
@@ -20,6 +22,7 @@ from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
 from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
+from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
 from penstock.store.signals import Signals
@@ -35,8 +38,11 @@ from penstock.store.workers import Workers
 
 
 class SqliteStore(
+    Explaining,
+    Rejects,
     Lifecycle,
     Runs,
+    Accounts,
     Workers,
     Leading,
     Pacing,
