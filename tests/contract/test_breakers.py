@@ -162,11 +162,11 @@ def test_job_that_failed_is_not_the_next_to_try(world: World) -> None:
         world.turn("w", failed(probe))
 
 
-@pytest.mark.parametrize("kind", ["permanent", "data", "auth"])
-def test_source_that_answers_is_there_whatever_it_answers(world: World, kind: str) -> None:
+@pytest.mark.parametrize("reason", ["permanent", "data", "auth"])
+def test_source_that_answers_is_there_whatever_it_answers(world: World, reason: str) -> None:
     a_shop(world)
-    world.turn("w", *(failed(job, kind, is_last=True) for job in world.claim()))
-    world.turn("w", *(failed(job, kind, is_last=True) for job in world.claim()))
+    world.turn("w", *(failed(job, reason, is_last=True) for job in world.claim()))
+    world.turn("w", *(failed(job, reason, is_last=True) for job in world.claim()))
     assert breaker(world) is None
 
 
@@ -334,7 +334,7 @@ def test_host_that_fails_is_known_to_all_and_tried_by_one_over_all_workers(world
         first = world.store.admit_hosts([host, host])
         second = elsewhere.admit_hosts([host])
         assert [each.gate for each in (*first, *second)] == ["", "breaker", "breaker"]
-        elsewhere.note_hosts({host: HostTold(ok=1)})
+        elsewhere.note_hosts({host: HostTold([(0.0, 1)], back=1)})
         assert [each.gate for each in world.store.admit_hosts([host] * 3)] == ["", "", "breaker"]
 
 
@@ -346,7 +346,7 @@ def test_host_closes_again_after_its_ramp(world: World) -> None:
     while state(world, f"host:{host}") != "closed":
         let = sum(not each.gate for each in world.store.admit_hosts([host] * 20))
         ramps.append(let)
-        world.store.note_hosts({host: HostTold(ok=let)})
+        world.store.note_hosts({host: HostTold([(0.0, let)], back=let)})
     assert ramps == [1, 2, 4]
     assert not any(each.gate for each in world.store.admit_hosts([host] * 20))
 
@@ -356,7 +356,7 @@ def test_try_that_came_to_nothing_gives_its_place_back(world: World) -> None:
     _, opens_at = world.store.note_hosts({host: HostTold(failed=10)})[host]
     world.clock.advance(opens_at - world.clock.now())
     assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"]
-    world.store.note_hosts({host: HostTold(neither=1)})
+    world.store.note_hosts({host: HostTold(back=1)})
     assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"]
     world.clock.advance(300)
     assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"], (
@@ -365,7 +365,7 @@ def test_try_that_came_to_nothing_gives_its_place_back(world: World) -> None:
 
 
 def test_well_host_that_is_told_of_leaves_one_row_and_no_event(world: World) -> None:
-    assert world.store.note_hosts({"a.example": HostTold(ok=5)}) == {}
+    assert world.store.note_hosts({"a.example": HostTold([(0.0, 5)])}) == {}
     assert world.store.note_hosts({"a.example": HostTold(failed=1)}).keys() == {"a.example"}
     world.clock.advance(100)
     assert world.store.watched_hosts() == {}

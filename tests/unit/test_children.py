@@ -191,7 +191,7 @@ def test_a_child_that_dies_is_a_failure_of_its_own_job(
 
 def test_the_workers_errors_reach_the_child_as_they_are(graph: Graph, tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
-        bench.services.trouble = HostClosed("acme.com:443", 30.0)
+        bench.services.trouble = HostClosed("acme.com:443", 30.0, "", 429)
         assert await bench.start("busy", {}) == Throttled("acme.com:443", 30.0)
         bench.services.trouble = FetchError("404", "https://acme.com/", 404, True)
         gone = await bench.start("busy", {})

@@ -30,7 +30,7 @@ from penstock.jobs.outcome import (
     Throttled,
 )
 from penstock.pipeline.pipeline import Pipeline
-from penstock.sources.failures import Disallowed, FetchError, HostClosed, Paced
+from penstock.sources.failures import Disallowed, FetchError, HostBroken, HostClosed, Paced
 from tests.unit.performing import Bench, ListedServices, attempt, begun, until, virtually
 
 
@@ -52,11 +52,14 @@ def raising(error: BaseException, unit: str = "page") -> Pipeline:
         (Snooze(60, "later"), Snoozed(60, "later")),
         (Disallowed("robots.txt disallows it", "https://a.com/x"),
          Skipped("robots.txt disallows it: https://a.com/x")),
-        (HostClosed("a.com:443", 30.0), Throttled("a.com:443", 30.0)),
+        (HostClosed("a.com:443", 30.0, "", 429), Throttled("a.com:443", 30.0)),
+        (HostClosed("a.com:443", 30.0), Throttled("a.com:443", 30.0, is_answer=False)),
+        (HostBroken("a.com:443", 30.0),
+         Throttled("a.com:443", 30.0, is_answer=False, gate="breaker")),
         (Paced("a.com:443", 5.0),
          Snoozed(5.0, "no room in the rate for another request to a.com:443 for 5 s")),
         (AttemptLost("taken"), Cancelled("taken")),
-        (ExceptionGroup("two", [ValueError("x"), HostClosed("a.com:443", 9.0)]),
+        (ExceptionGroup("two", [ValueError("x"), HostClosed("a.com:443", 9.0, "", 503)]),
          Throttled("a.com:443", 9.0)),
     ],
 )  # fmt: skip

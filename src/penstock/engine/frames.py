@@ -32,6 +32,7 @@ from penstock.sources.failures import (
     BudgetSpent,
     Disallowed,
     FetchError,
+    HostBroken,
     HostClosed,
     Kind,
     Paced,
@@ -39,7 +40,7 @@ from penstock.sources.failures import (
 )
 
 MAX_FRAME = 1 << 30
-_CLOSED = {kind.__name__: kind for kind in (HostClosed, Paced)}
+_CLOSED = {kind.__name__: kind for kind in (HostClosed, HostBroken, Paced)}
 _FETCH_ERRORS = {
     kind.__name__: kind
     for kind in (FetchError, Disallowed, RobotsUnreachable, AddressRefused, BudgetSpent)

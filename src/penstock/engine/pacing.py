@@ -10,21 +10,26 @@ What this worker has reserved and not used yet is known here, and is said in ful
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from penstock.engine.calls import Calls
+from penstock.engine.hosts import HostWatch
 from penstock.engine.trouble import RETRY_S, Trouble
 from penstock.errors import StoreError
 from penstock.gates.admission import IN_LINE, Report, reservations, spendings
 from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want
 from penstock.gates.terms import NO_RULES, Rules
+from penstock.store.breakers import HostTold
 from penstock.store.store import Store
 
 # Who waits for what others have reserved is told to come back after this long.
 LONGEST_LINE_S = 30.0
-NOTHING_SENT = Sent(False, 0, 0.0)
+NOTHING_SENT = Sent(None, 0, 0.0)
+NOTHING_TOLD: Mapping[str, HostTold] = MappingProxyType({})
 
 
 @dataclass(eq=False, slots=True)
@@ -59,6 +64,7 @@ class Pacing:
         self._held: dict[str, float] = {}
         self._spent: list[tuple[Bound, float]] = []
         self._has_news = False
+        self.hosts = HostWatch()
         self._asking: asyncio.Task[None] | None = None
         self._looking: asyncio.TimerHandle | None = None
         self.trouble: Trouble | None = None
@@ -99,6 +105,8 @@ class Pacing:
         held = reservations(want)
         for key, amount in held.items():
             self._held[key] = max(0.0, self._held.get(key, 0.0) - amount)
+        if self.hosts.note(want, sent, asyncio.get_running_loop().time()):
+            self._begin()
         if held:
             self._spent += spendings(want, sent.seconds, sent.bytes)
             self._has_news = True
@@ -110,7 +118,7 @@ class Pacing:
 
     def _is_bounded(self, want: Want) -> bool:
         """Whether anything of this request is for the store to decide."""
-        return bool(want.rate_per_s or want.terms)
+        return bool(want.rate_per_s or want.terms) or self.hosts.is_guarded(want)
 
     def close(self, host: str, for_s: float) -> None:
         """Tell all workers of all hosts that this one asked to be left alone."""
@@ -155,7 +163,7 @@ class Pacing:
 
     def _has_business(self) -> bool:
         is_asked = any(not asked.answer.done() for asked in self._asked)
-        return is_asked or bool(self._closings) or self._has_news
+        return is_asked or bool(self._closings) or self._has_news or self.hosts.has_news
 
     def _waiting(self) -> list[_Asked]:
         """Who waits for an answer, who stands in line first; who gave up needs nothing any more."""
@@ -165,7 +173,12 @@ class Pacing:
         self, batch: list[_Asked], closings: dict[str, float], report: Report
     ) -> None:
         wants = [asked.want for asked in batch]
-        verdicts = await self._calls(lambda: self._exchange(wants, closings, report))
+        told = self.hosts.take(asyncio.get_running_loop().time())
+        try:
+            verdicts = await self._calls(lambda: self._exchange(wants, closings, report, told))
+        except StoreError:
+            self.hosts.put_back(told)
+            raise
         for key, amount in report.held.items():
             if amount <= 0 and self._held.get(key) == 0.0:
                 del self._held[key]  # it was said that nothing is held of it
@@ -197,16 +210,32 @@ class Pacing:
         self._begin()
 
     def _exchange(
-        self, wants: list[Want], closings: dict[str, float], report: Report
+        self,
+        wants: list[Want],
+        closings: dict[str, float],
+        report: Report,
+        told: Mapping[str, HostTold] = NOTHING_TOLD,
     ) -> list[Verdict]:
         """In the store's thread."""
         if self.trouble is not None:
             self.trouble.mend()
         if closings:
             self._store.close_hosts(closings)
-        if not wants and not report:
-            return []
-        return self._store.reserve_places(wants, report)
+        if told:
+            self.hosts.learn(self._store.note_hosts(told))
+        shut = self.hosts.admit(self._store, wants)
+        left = [want for index, want in enumerate(wants) if index not in shut]
+        given = iter(self._reserve(left, report))
+        return [shut[index] if index in shut else next(given) for index in range(len(wants))]
+
+    def _reserve(self, wants: list[Want], report: Report) -> list[Verdict]:
+        if not report and not any(want.rate_per_s or want.terms for want in wants):
+            return [Verdict(0.0) for _ in wants]
+        verdicts = self._store.reserve_places(wants, report)
+        for want, verdict in zip(wants, verdicts, strict=True):
+            if verdict.gate:
+                self.hosts.give_back(want)
+        return verdicts
 
     def _wait_s(self, error: StoreError) -> float:
         # What can't be waited for ends the worker: its next turn meets it too.

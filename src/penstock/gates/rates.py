@@ -30,6 +30,7 @@ class Want:
     max_bytes: int = 0
     timeout_s: float = 0.0
     terms: Terms = NO_TERMS
+    has_breaker: bool = True
 
     @property
     def rates(self) -> list[tuple[str, float]]:
@@ -43,11 +44,15 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a request that went out. A host that answers is well, whatever it answers below 500."""
+    """What became of a request that went out. A host that answers is well, whatever it answers below 500.
 
-    is_well: bool
+    `is_well` is None when nothing can be said: it was never sent, or stopped by us, or asked to wait.
+    """
+
+    is_well: bool | None
     bytes: int
     seconds: float
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

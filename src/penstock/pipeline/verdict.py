@@ -25,7 +25,14 @@ from penstock.jobs.outcome import (
 )
 from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
-from penstock.sources.failures import BudgetSpent, Disallowed, FetchError, HostClosed, Paced
+from penstock.sources.failures import (
+    BudgetSpent,
+    Disallowed,
+    FetchError,
+    HostBroken,
+    HostClosed,
+    Paced,
+)
 
 ERROR_LENGTH = 2000
 CAUSE_LENGTH = 200
@@ -97,8 +104,10 @@ def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
         case Paced():
             # Our own rate, not the host's wish: the others on that host need not wait.
             return Snoozed(error.delay_s, _tell(error, with_type=False))
+        case HostBroken():
+            return Throttled(error.host, error.delay_s, is_answer=False, gate="breaker")
         case HostClosed():
-            return Throttled(error.host, error.delay_s)
+            return Throttled(error.host, error.delay_s, is_answer=error.status is not None)
         case BudgetSpent():
             # Nobody's fault: it has no cause that others could share.
             return Failed(error.message, is_permanent=True, kind="budget")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
 from penstock.settings.backfill import read_backfill
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
@@ -19,6 +20,7 @@ from penstock.settings.units import (
     parse_timezone,
 )
 from penstock.settings.values import (
+    SCHEDULED_KINDS,
     FetchPolicy,
     Limits,
     ScheduleSettings,
@@ -36,6 +38,8 @@ SOURCE_KEYS = (
     "priority",
     "weight",
     "threshold",
+    "degrade_after",
+    "good_probes",
     "limits",
     "breaker",
     "stream",
@@ -44,7 +48,7 @@ SOURCE_KEYS = (
     "cost",
     "fetch",
 )
-SCHEDULE_KEYS = ("every", "cron", "timezone")
+SCHEDULE_KEYS = ("every", "cron", "timezone", "kind")
 STREAM_KEYS = ("gap",)
 LIMIT_KEYS = ("concurrency", "candidates", "rate", "adaptive", "windows", "timezone")
 FETCH_KEYS = (
@@ -64,6 +68,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
     """The source with this key, every default filled in; `retries` are the classes that there are."""
     section = Section(entry, join("sources", key), SOURCE_KEYS)
     limits = _limits(section.section("limits", LIMIT_KEYS))
+    breaker = read_breaker(section)
     return SourceSettings(
         key=key,
         pipeline=_pipeline(section),
@@ -75,13 +80,15 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         priority=section.whole("priority", 5, low=0, high=100),
         weight=section.number("weight", 1.0, low=0.01, high=1000),
         threshold=_threshold(section),
+        degrade_after=section.whole("degrade_after", 3, low=0, high=1000),
+        good_probes=section.whole("good_probes", 2, high=1000),
         limits=limits,
-        breaker=read_breaker(section),
+        breaker=breaker,
         stream=_stream(section.section("stream", STREAM_KEYS)),
         backfill=read_backfill(section),
         budget=read_budget(section.section("budget", BUDGET_KEYS)),
         cost=read_cost(section.section("cost", COST_KEYS)),
-        fetch=_fetch(section.section("fetch", FETCH_KEYS), limits),
+        fetch=_fetch(section.section("fetch", FETCH_KEYS), limits, breaker is not None),
     )
 
 
@@ -121,11 +128,13 @@ def _schedule(section: Section) -> ScheduleSettings:
     timing = section.section("schedule", SCHEDULE_KEYS)
     if (timing.get("every") is None) == (timing.get("cron") is None):
         raise section.error("schedule", "needs either every or cron, and only one of them")
+    kind = timing.choice("kind", SCHEDULED_KINDS[0], SCHEDULED_KINDS)
     if timing.get("every") is not None:
-        return _every(timing)
+        return replace(_every(timing), run_kind=kind)
     zone = timing.parsed("timezone", None, parse_timezone, "Europe/Paris")
     cron = timing.parsed("cron", "", parse_cron, '"0 2 * * *"')
-    return ScheduleSettings("cron", cron=cron, timezone=zone.key if zone else "UTC")
+    timezone = zone.key if zone else "UTC"
+    return ScheduleSettings("cron", cron=cron, timezone=timezone, run_kind=kind)
 
 
 def _every(timing: Section) -> ScheduleSettings:
@@ -152,7 +161,7 @@ def _limits(section: Section) -> Limits:
     )
 
 
-def _fetch(section: Section, limits: Limits) -> FetchPolicy:
+def _fetch(section: Section, limits: Limits, has_breaker: bool) -> FetchPolicy:
     usual = FetchPolicy()
     return FetchPolicy(
         allow_private=section.flag("allow_private", usual.allow_private),
@@ -164,6 +173,7 @@ def _fetch(section: Section, limits: Limits) -> FetchPolicy:
         headers=_headers(section),
         connections=limits.concurrency,
         rate_per_s=limits.rate_per_s,
+        has_breaker=has_breaker,
     )
 
 

@@ -13,6 +13,7 @@ from penstock.settings.windows import Window
 from penstock.version import __version__
 
 RETRY_NAMES = ("fast", "conservative", "provider-safe")
+SCHEDULED_KINDS = ("full", "incremental", "probe")
 DAY_S = 86400.0
 
 
@@ -77,6 +78,8 @@ class ScheduleSettings:
     every_s: float | None = None
     cron: str | None = None
     timezone: str = "UTC"
+    # The kind of the runs that it starts.
+    run_kind: str = SCHEDULED_KINDS[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,7 @@ class FetchPolicy:
     headers: dict[str, str] = field(default_factory=Headers)
     connections: int = 4
     rate_per_s: float | None = None
+    has_breaker: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headers", Headers(self.headers))
@@ -194,6 +198,9 @@ class SourceSettings:
     priority: int = 5
     weight: float = 1.0
     threshold: float | None = None
+    # After so many runs in a row that failed, only probes run, until so many of them went well.
+    degrade_after: int = 3
+    good_probes: int = 2
     limits: Limits = Limits()
     breaker: BreakerSettings | None = BreakerSettings()
     stream: StreamSettings = StreamSettings()

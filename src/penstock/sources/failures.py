@@ -87,6 +87,12 @@ class HostClosed(FetchError):
         self.delay_s = delay_s
 
 
+class HostBroken(HostClosed):
+    """The host fails again and again, so its breaker lets nothing pass; nobody was asked."""
+
+    _words = "{host} fails, and is left alone for {delay_s:.0f} s"
+
+
 class Paced(HostClosed):
     """The source's own rate has no room soon; nobody else is concerned."""
 

@@ -22,6 +22,7 @@ from penstock.sources.failures import (
     BudgetSpent,
     Disallowed,
     FetchError,
+    HostBroken,
     HostClosed,
     Kind,
     Paced,
@@ -152,6 +153,8 @@ class Fetcher:
         verdict = await self._door.ask(want)
         if verdict.gate == "budget":
             raise BudgetSpent(verdict.reason, target.text)
+        if verdict.gate == "breaker":
+            raise HostBroken(target.host_key, verdict.wait_s, target.text)
         if verdict.gate:
             raise Paced(target.host_key, verdict.wait_s, target.text)
         return verdict.wait_s
@@ -195,20 +198,25 @@ class _Meter:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.has_begun = False
-        self.sent = Sent(False, 0, 0.0)
+        self.sent = Sent(None, 0, 0.0)
 
     async def send(self, network: Network, request: Request) -> RawResponse:
-        began, received, is_well = self._clock.monotonic(), 0, False
+        began, received = self._clock.monotonic(), 0
+        is_well: bool | None = None
+        told = ""
         self.has_begun = True
         try:
             raw = await network.send(request)
-            received, is_well = len(raw.body), raw.status < 500
+            received, told = len(raw.body), f"status {raw.status}"
+            # Who asks for a pause is heard in another way, and is there.
+            is_well = None if raw.status in _CLOSING else raw.status < 500
             return raw
-        except FetchError as error:
-            received = error.received
+        except (FetchError, TimeoutError) as error:
+            received, told = getattr(error, "received", 0), str(error) or "timed out"
+            is_well = None if getattr(error, "is_permanent", False) else False
             raise
         finally:
-            self.sent = Sent(is_well, received, self._clock.monotonic() - began)
+            self.sent = Sent(is_well, received, self._clock.monotonic() - began, told)
 
 
 def _want(target: Target, policy: FetchPolicy, source: str, run_id: int) -> Want:
@@ -219,6 +227,7 @@ def _want(target: Target, policy: FetchPolicy, source: str, run_id: int) -> Want
         run_id,
         policy.max_bytes,
         policy.timeout_s,
+        has_breaker=policy.has_breaker,
     )
 
 

@@ -1,0 +1,123 @@
+"""Hosts as one worker sees them: which of them must be asked about, and what became of requests to them.
+
+A host is asked about only while its breaker is not closed, and what went well is told only with something
+that failed or while others count it: requests to hosts that are well cost the store nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from penstock.gates.rates import Sent, Verdict, Want
+from penstock.settings.values import BreakerSettings
+from penstock.store.breakers import HostTold
+from penstock.store.store import Store
+
+# What went well longer ago than this says nothing about now.
+REMEMBERED_S = BreakerSettings().window_s
+# Hosts are forgotten, not counted for ever, by a worker that meets thousands of them.
+MANY = 10_000
+
+
+class HostWatch:
+    """Belongs to the loop, except for what is called in the store's thread and says so."""
+
+    def __init__(self) -> None:
+        self._watched: Mapping[str, tuple[str, float]] = {}
+        self._well: dict[str, Counter[int]] = {}
+        self._failed: Counter[str] = Counter()
+        self._reasons: dict[str, str] = {}
+        self._trying: Counter[str] = Counter()
+        self._back: Counter[str] = Counter()
+
+    def learn(self, watched: Mapping[str, tuple[str, float]]) -> None:
+        """Which hosts are watched, by the store."""
+        self._watched = watched
+
+    def is_guarded(self, want: Want) -> bool:
+        """Whether this request must ask before it goes out."""
+        if not want.has_breaker or want.host not in self._watched:
+            return False
+        return self._watched[want.host][0] != "closed"
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to tell now."""
+        return bool(self._failed or self._back) or any(host in self._watched for host in self._well)
+
+    def note(self, want: Want, sent: Sent, monotonic: float) -> bool:
+        """What became of a request; True if the store should hear of it soon."""
+        host = want.host
+        if not host or not want.has_breaker:
+            return False
+        if self._trying[host] > 0:
+            self._trying[host] -= 1
+            self._back[host] += 1
+        if sent.is_well is False:
+            self._failed[host] += 1
+            self._reasons[host] = sent.error
+        elif sent.is_well:
+            self._count_well(host, int(monotonic))
+        return bool(self._back[host] or self._failed[host] or host in self._watched)
+
+    def _count_well(self, host: str, second: int) -> None:
+        if len(self._well) >= MANY and host not in self._well:
+            self._well.clear()
+        seconds = self._well.setdefault(host, Counter())
+        seconds[second] += 1
+        if len(seconds) > REMEMBERED_S + 1:
+            del seconds[min(seconds)]
+
+    def take(self, monotonic: float) -> dict[str, HostTold]:
+        """What is to be told; it is told once."""
+        hosts = {
+            *self._failed,
+            *self._back,
+            *(host for host in self._well if host in self._watched),
+        }
+        told = {host: self._told(host, monotonic) for host in sorted(hosts)}
+        for host in hosts:
+            self._well.pop(host, None)
+        self._failed.clear()
+        self._reasons.clear()
+        self._back.clear()
+        return told
+
+    def put_back(self, told: Mapping[str, HostTold]) -> None:
+        """It could not be told: failures and places given back are kept for the next time."""
+        for host, each in told.items():
+            self._failed[host] += each.failed
+            self._back[host] += each.back
+        self._failed += Counter()
+        self._back += Counter()
+
+    def _told(self, host: str, monotonic: float) -> HostTold:
+        well = [
+            (max(0.0, monotonic - second), count)
+            for second, count in self._well.get(host, Counter()).items()
+            if monotonic - second <= REMEMBERED_S
+        ]
+        return HostTold(well, self._failed[host], self._back[host], self._reasons.get(host, ""))
+
+    # In the store's thread.
+
+    def admit(self, store: Store, wants: Sequence[Want]) -> dict[int, Verdict]:
+        """Those of these requests whose host lets nothing more pass, by their place among them."""
+        guarded = [index for index, want in enumerate(wants) if self.is_guarded(want)]
+        if not guarded:
+            return {}
+        verdicts = store.admit_hosts([wants[index].host for index in guarded])
+        shut = {}
+        for index, verdict in zip(guarded, verdicts, strict=True):
+            if verdict.gate:
+                shut[index] = verdict
+            else:
+                self._trying[wants[index].host] += 1
+        return shut
+
+    def give_back(self, want: Want) -> None:
+        """It was let through here, and held back by something else."""
+        if self._trying[want.host] > 0:
+            self._trying[want.host] -= 1
+            self._back[want.host] += 1
