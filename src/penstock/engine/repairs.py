@@ -24,22 +24,25 @@ class Repairs:
     def __init__(self, project: Project, store: Store) -> None:
         self._project = project
         self._store = store
-        self._seen = 0
+        self._last = 0
+        self._seen: set[int] = set()
 
     def look(self) -> list[int]:
         """Start what is to be repaired; answers with the runs."""
         started = []
-        while True:
-            found = self._store.signals(max(0, self._seen - MARGIN))
-            new = [signal for signal in found if signal.id > self._seen - MARGIN]
+        while new := self._new():
             for signal in new:
                 run_id = self._repair(signal) if signal.name == BREAKER_CLOSED else None
                 if run_id is not None:
                     started.append(run_id)
-            last = max((signal.id for signal in new), default=self._seen)
-            if last <= self._seen:
-                return started
-            self._seen = last
+        return started
+
+    def _new(self) -> list[SignalRow]:
+        found = self._store.signals(max(0, self._last - MARGIN), limit=5 * MARGIN)
+        new = [signal for signal in found if signal.id not in self._seen]
+        self._last = max((signal.id for signal in found), default=self._last)
+        self._seen = {signal.id for signal in found if signal.id > self._last - MARGIN}
+        return new
 
     def _repair(self, signal: SignalRow) -> int | None:
         source = self._project.settings.sources.get(signal.source or "")
