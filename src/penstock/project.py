@@ -23,6 +23,7 @@ from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
+from penstock.pipeline.version import version_of
 from penstock.settings import (
     Settings,
     SourceSettings,
@@ -40,7 +41,14 @@ from penstock.store.opening import open_schema, open_store
 from penstock.store.schema import Schema
 from penstock.store.store import JobRow, RunRow, Store
 
-KINDS = (RunKind.FULL.value, RunKind.STREAM.value)
+KINDS = tuple(
+    kind.value for kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE, RunKind.STREAM)
+)
+# Kinds of runs that need to be told more, and the commands that ask for it.
+COMMANDS = {
+    RunKind.BACKFILL.value: "penstock backfill SOURCE --from DAY --to DAY",
+    RunKind.REPLAY.value: "penstock replay RUN",
+}
 
 
 class Project:
@@ -153,20 +161,37 @@ class Project:
     ) -> RunRow:
         """The same, answering with its row; a draft waits for `start`."""
         source = self.source(name)
-        if kind not in KINDS:
-            raise UsageError(f"there is no kind of run {kind!r}", nearest(kind, KINDS))
+        self.refuse_run(name, kind)
         graph = self.graph(source)
         run_id, _ = self.store.start_run(
             self.source_ids[source.key],
             RunKind(kind),
             graph.plan(source.priority, RunKind(kind)),
-            graph.version,
+            version_of(graph, source),
             key=f"manual:{uuid.uuid4().hex}",
             actor=actor or default_actor(),
             reason=reason,
+            options=run_options(source),
             is_draft=is_draft,
         )
         return self.require_run(run_id)
+
+    def refuse_run(self, name: str, kind: str) -> None:
+        """Say why a source can't have a run of this kind now, if it can't.
+
+        A degraded source runs probes only, until they go well or somebody resumes it.
+        """
+        refuse_kind(kind)
+        if kind == RunKind.PROBE:
+            return
+        source = self.source(name)
+        health = self.store.health(self.source_ids[source.key])
+        if health.degraded_at is not None:
+            raise Refused(
+                f"{source.key} is degraded: {health.degraded_reason}",
+                f"penstock run {source.key} --kind probe tries one item; "
+                f"penstock resume {source.key} takes it for healthy",
+            )
 
     def backfill(
         self,
@@ -291,11 +316,13 @@ class Project:
         return self.store.pause_source(self._id_of(target), actor or default_actor(), reason)
 
     def resume(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
-        """Resume a source or a run; False if it is not paused."""
+        """Resume a source or a run; False if it is not paused. A degraded source is taken for healthy."""
         if isinstance(target, int):
             self.require_run(target)
             return self.store.resume_run(target, actor or default_actor(), reason)
-        return self.store.resume_source(self._id_of(target), actor or default_actor(), reason)
+        source_id, who = self._id_of(target), actor or default_actor()
+        is_recovered = self.store.recover_source(source_id, who, reason)
+        return self.store.resume_source(source_id, who, reason) or is_recovered
 
     def cancel(self, run_id: int, actor: str | None = None, reason: str = "") -> Iterator[int]:
         """Cancel a run now, then sweep its queued jobs, yielding how many each batch swept."""
@@ -356,6 +383,19 @@ class Project:
 def _windows(source: SourceSettings) -> Windows | None:
     limits = source.limits
     return Windows(limits.windows, limits.timezone) if limits.windows else None
+
+
+def refuse_kind(kind: str) -> None:
+    """Not every kind of run can be started by its name alone."""
+    if kind in COMMANDS:
+        raise UsageError(f"a {kind} needs more than a source", COMMANDS[kind])
+    if kind not in KINDS:
+        raise UsageError(f"there is no kind of run {kind!r}", nearest(kind, [*KINDS, *COMMANDS]))
+
+
+def run_options(source: SourceSettings) -> RunOptions:
+    """What its configuration says of a run, remembered with it."""
+    return RunOptions(degrade_after=source.degrade_after, good_probes=source.good_probes)
 
 
 def load_graph(pipeline: str, root: Path, where: str) -> Graph:

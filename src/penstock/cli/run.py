@@ -24,10 +24,13 @@ EXAMPLES = """\
   penstock run acme.com
   penstock run acme.com news --reason "prices changed"
   penstock run --all --json
+  penstock run acme.com --kind incremental
+  penstock run acme.com --kind probe   would it work? ok, degraded or failed
   penstock run acme.com --detach   only queue it, for `penstock up`
 
 exit codes: 0 all completed, 3 any partial, 4 any failed or cancelled, 130 interrupted"""
-KINDS = ("full",)
+# Those that need to be told more are known too, so that it can be said which command asks for it.
+KINDS = ("full", "incremental", "probe", "stream", "backfill", "replay")
 
 
 def register(commands: Commands) -> None:
@@ -35,7 +38,12 @@ def register(commands: Commands) -> None:
     parser.add_argument("names", nargs="*", metavar="SOURCE", help="what to run")
     parser.add_argument("--all", action="store_true", help="every source of penstock.yaml")
     parser.add_argument(
-        "--kind", choices=KINDS, default="full", help="full: everything in scope (default)"
+        "--kind",
+        choices=KINDS,
+        default="full",
+        metavar="KIND",
+        help="full: everything in scope (default); incremental: what is new or changed; "
+        "probe: one item, nothing saved; stream: until it is stopped",
     )
     parser.add_argument("--new", action="store_true", help="even if a run has not ended yet")
     parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
@@ -56,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         # All is checked before anything is started: a wrong second source must not start the first.
         for key, row in unfinished.items():
             project.graph(project.source(key))
+            project.refuse_run(key, args.kind)
             if not args.detach and not args.draft:
                 _refuse_paused(project, key, row)
                 _refuse_held(project, key)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.jobs.run import RunKind
-from penstock.project import Project
+from penstock.pipeline.version import version_of
+from penstock.project import Project, run_options
 from penstock.schedules import Schedule, schedule_from
 from penstock.store.store import Store, Tick
 
@@ -54,5 +55,8 @@ class Scheduler:
             return
         source = self._project.source(key)
         graph = self._project.graph(source)
-        plan = graph.plan(source.priority)
-        self._store.fire_tick(source_id, tick, RunKind.FULL, plan, graph.version)
+        kind = RunKind(source.schedule.run_kind)
+        if self._store.health(source_id).degraded_at is not None:
+            kind = RunKind.PROBE
+        plan, version = graph.plan(source.priority, kind), version_of(graph, source)
+        self._store.fire_tick(source_id, tick, kind, plan, version, run_options(source))

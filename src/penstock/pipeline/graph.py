@@ -122,21 +122,23 @@ class Graph:
 
         A stream's run begins with the streams of the pipeline, every other with all other steps that
         begin one; what no step of the kind leads to is left out. A backfill begins with a stage that is
-        in no pipeline and plans the windows.
+        in no pipeline and plans the windows. A probe is about one item, so nothing of it is gathered.
         """
         if kind is RunKind.BACKFILL:
             return self._backfill_plan(priority)
-        stages = self._begun_by(kind is RunKind.STREAM)
+        stages = self._begun_by(kind is RunKind.STREAM, gathers=kind is not RunKind.PROBE)
         if not stages:
             what = "stream" if kind is RunKind.STREAM else "step that begins a run and ends"
             raise PipelineError(f"pipeline {self.name!r} has no {what}")
         kept = {stage.name for stage in stages}
         return Plan(tuple(_planned(stage, priority, kept) for stage in stages))
 
-    def _begun_by(self, is_stream: bool) -> list[Stage]:
+    def _begun_by(self, is_stream: bool, gathers: bool) -> list[Stage]:
         """The stages that streams lead to, or all the others do."""
         reached: dict[str, Stage] = {}
         for stage in self.stages:
+            if stage.is_gather and not gathers:
+                continue
             if any(name in reached for name in stage.after) or (
                 not stage.after and not stage.takes_windows and stage.is_stream == is_stream
             ):
