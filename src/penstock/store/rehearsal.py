@@ -1,0 +1,183 @@
+"""The acts of a replay, over the store's verbs: start it, commit it, drop it; and undoing a run."""
+
+from __future__ import annotations
+
+import uuid
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.errors import Refused
+from penstock.jobs.replay import REPLAY_STAGE, entry_stages, replay_plan
+from penstock.jobs.run import RunKind, RunOptions
+from penstock.store.diffs import RecordChange, Totals, undo_changes
+from penstock.store.replays import BEGINNING, Committed, Scope
+from penstock.store.undoing import Later, Undone
+
+if TYPE_CHECKING:
+    from penstock.jobs.run import Plan
+    from penstock.store.store import RunRow, Store
+
+
+class Pages(msgspec.Struct, frozen=True):
+    """What there is to replay. `missing` pages have no job any more, `unknown` stages no step."""
+
+    pages: int
+    missing: int
+    unknown: tuple[str, ...]
+
+
+class UndoReport(msgspec.Struct):
+    """What undoing a run would do, or did. `lost` records have no version kept from before the run."""
+
+    run_id: int
+    totals: Totals
+    first: list[RecordChange]
+    later: Later
+    lost: int = 0
+    undo_run_id: int | None = None
+
+
+def pages_of(
+    store: Store, run_ids: list[int], plan: Plan, what: str, *, quarantined_only: bool = False
+) -> Pages:
+    """What of these runs can be replayed with this pipeline; refuses where that is nothing."""
+    scope = store.replay_scope(run_ids)
+    entries = entry_stages(plan)
+    known = [stage for stage in scope if stage.stage in entries]
+    if not run_ids or not any(stage.ended for stage in scope if stage.stage != REPLAY_STAGE):
+        raise Refused(f"{what} has no pages to replay")
+    unknown = _unknown(scope, plan)
+    if unknown and not any(stage.ended for stage in known):
+        raise Refused(
+            f"{what} has pages of {', '.join(unknown)}; the pipeline has {', '.join(entries)} now",
+            "a step must have its old name for its pages to be replayed",
+        )
+    if quarantined_only:
+        found = sum(stage.quarantined for stage in known)
+        if not found:
+            raise Refused(f"{what} has no quarantined pages")
+        return Pages(found, 0, unknown)
+    ended, found = sum(stage.ended for stage in known), sum(stage.found for stage in known)
+    if not found:
+        raise Refused(
+            f"the jobs of {what} are no longer kept, so nobody knows what its pages were fetched for",
+            "retention.jobs says how long they are kept; a new run fetches the pages again",
+        )
+    return Pages(found, ended - found, unknown)
+
+
+def _unknown(scope: list[Scope], plan: Plan) -> tuple[str, ...]:
+    names = {stage.name for stage in plan.stages}
+    pages = {s.stage for s in scope if s.unit == "page" and s.ended}
+    return tuple(sorted(pages - names))
+
+
+def start_replay(
+    store: Store,
+    source_id: int,
+    plan: Plan,
+    pipeline_version: str,
+    *,
+    of_run_id: int | None,
+    since_at: float | None,
+    quarantined_only: bool,
+    actor: str,
+    reason: str,
+) -> int:
+    options = RunOptions(is_staged=True, since_at=since_at, is_quarantined_only=quarantined_only)
+    run_id, _ = store.start_run(
+        source_id,
+        RunKind.REPLAY,
+        replay_plan(plan),
+        pipeline_version,
+        key=f"replay:{uuid.uuid4().hex}",
+        actor=actor,
+        reason=reason,
+        options=options,
+        of_run_id=of_run_id,
+    )
+    return run_id
+
+
+def require_staged(store: Store, run: RunRow) -> None:
+    """Refuse what is no replay that waits to be committed or dropped."""
+    if run.kind != RunKind.REPLAY or run.options.is_undo:
+        raise Refused(
+            f"run {run.id} is no replay, so it has nothing staged", f"penstock replay {run.id}"
+        )
+    if not run.is_ended:
+        raise Refused(f"replay {run.id} is {run.state}; it has not ended yet")
+    state = store.replay_state(run.id).state
+    if state in ("committed", "dropped") and not store.has_staged(run.id):
+        raise Refused(f"what replay {run.id} had staged was {state} already")
+
+
+def seal(store: Store, run_id: int) -> None:
+    """Find what is not made any more; quick when it was done before."""
+    while store.seal_replay(run_id):
+        pass
+
+
+def commit(store: Store, run_id: int, *, is_forced: bool, actor: str, reason: str) -> Committed:
+    """Apply what a replay has staged, batch by batch; one that is cut short is gone on with."""
+    seal(store, run_id)
+    store.begin_commit(run_id, actor, reason)
+    left = Committed()
+    after = BEGINNING
+    while (batch := store.commit_batch(run_id, after, is_forced=is_forced)).last is not None:
+        left.conflicts += batch.conflicts
+        left.newer += batch.newer
+        after = batch.last
+    # From the store: a part of it may have been applied by a commit that was cut short.
+    row = store.replay_state(run_id)
+    left.added, left.changed, left.removed = row.added, row.changed, row.removed
+    store.end_commit(run_id, actor, _told(left, reason))
+    return left
+
+
+def _told(done: Committed, reason: str) -> str:
+    text = f"{done.added} added, {done.changed} changed, {done.removed} removed"
+    if done.conflicts or done.newer:
+        text += f"; left alone: {done.conflicts} changed by others, {done.newer} from later pages"
+    return f"{text}: {reason}" if reason else text
+
+
+def preview_undo(store: Store, run_id: int, limit: int) -> UndoReport:
+    """What undoing a run would do; changes nothing."""
+    totals = Totals()
+    changes = undo_changes(store, run_id, totals)
+    first = list(islice(changes, limit))
+    for _ in changes:
+        pass
+    later = store.changed_since(run_id, limit)
+    return UndoReport(run_id, totals, first, later, _lost(store, run_id))
+
+
+def _lost(store: Store, run_id: int) -> int:
+    lost, after_id = 0, 0
+    while page := store.undo_changes(run_id, after_id):
+        lost += sum(change.kind == "lost" for change in page)
+        after_id = page[-1].id
+    return lost
+
+
+def undo(store: Store, run_id: int, limit: int, *, actor: str, reason: str) -> UndoReport:
+    """Bring records back to what they were before a run, batch by batch; resumable."""
+    report = preview_undo(store, run_id, limit)
+    if not report.totals.differences:
+        return report
+    report.undo_run_id = undo_run_id = store.begin_undo(run_id, actor, reason)
+    after_id: int | None = 0
+    while after_id is not None:
+        batch: Undone = store.undo_batch(run_id, undo_run_id, after_id)
+        after_id = batch.last_id
+    row = store.replay_state(undo_run_id)
+    report.totals.added, report.totals.changed = row.added, row.changed
+    report.totals.removed = row.removed
+    told = f"{row.changed} brought back, {row.added} returned, {row.removed} removed by run {undo_run_id}"
+    if report.later.count:
+        told += f"; {report.later.count} changed by later runs are as they were"
+    store.end_undo(run_id, undo_run_id, actor, f"{told}: {reason}" if reason else told)
+    return report
