@@ -40,6 +40,7 @@ from penstock.store.backfills import (
     start_backfill,
 )
 from penstock.store.diffs import Diff, RecordChange, Totals, read_diff, record_changes
+from penstock.store.entries import EntryFilter
 from penstock.store.opening import open_schema, open_store
 from penstock.store.replays import Committed
 from penstock.store.schema import Schema
@@ -393,7 +394,7 @@ class Project:
         new_id, is_new = self.store.continue_run(
             run_id,
             graph.plan(source.priority, run.kind),
-            graph.version,
+            version_of(graph, source),
             actor or default_actor(),
             reason,
         )
@@ -466,6 +467,22 @@ class Project:
         """Queue a run's quarantined jobs again, and only those."""
         self._refuse_cancelled(run_id)
         return self.store.retry_failed(run_id, actor or default_actor(), reason)
+
+    def release(
+        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
+    ) -> Iterator[int]:
+        """Queue what is in quarantine again, with fresh tries; yields how many each batch released."""
+        return self.store.release_entries(wanted, actor or default_actor(), reason)
+
+    def discard(
+        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
+    ) -> Iterator[int]:
+        """Give up what is in quarantine; yields how many each batch discarded."""
+        return self.store.discard_entries(wanted, actor or default_actor(), reason)
+
+    def note(self, job_id: int, text: str, actor: str | None = None) -> None:
+        """Write something about a quarantined job."""
+        self.store.note_entry(job_id, text, actor or default_actor())
 
     def require_run(self, run_id: int) -> RunRow:
         run = self.store.run(run_id)

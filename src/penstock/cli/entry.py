@@ -39,6 +39,7 @@ MODULES = {
     "unhold": "hold",
     "cancel": "cancel",
     "retry": "retry",
+    "quarantine": "quarantine",
     "db": "db",
 }
 WITHOUT_PROJECT = ("init", "demo")

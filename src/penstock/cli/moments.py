@@ -1,0 +1,24 @@
+"""Moments as a person writes them: `2h` is so long ago, `2026-11-15` or `2026-11-15T08:00Z` is a date."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from penstock.errors import ConfigError, UsageError
+from penstock.settings import parse_duration
+
+_AGO = re.compile(r"[0-9.]+[a-z]+")
+
+
+def moment(option: str, text: str, now: float) -> float:
+    """Seconds since the epoch; without an offset, a date is UTC."""
+    try:
+        if _AGO.fullmatch(text.strip()):
+            return now - parse_duration(text)
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ConfigError, ValueError, OverflowError):
+        raise UsageError(
+            f"{option} can't be {text!r}", "write it as 2h, 7d, 2026-11-15 or 2026-11-15T08:00Z"
+        ) from None

@@ -1,0 +1,333 @@
+"""`penstock quarantine`: what is not tried again by itself: look at it, send it back, or give it up."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.output import Output
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_reason,
+    one_of,
+    whole_number,
+)
+from penstock.cli.wording import count, local_time, shortened
+from penstock.errors import Refused, UsageError, nearest
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.entries import EntryFilter, EntryRow
+
+DESCRIPTION = """\
+Jobs that are not tried again by themselves: their tries are spent, or another try could not help. Each
+has one entry with its error, its traceback, its input, its page and its notes, however often it fails."""
+EXAMPLES = """\
+  penstock quarantine list --source acme.com --kind data
+  penstock quarantine show 345
+  penstock quarantine release --cause "selector .price" --reason "the parser is mended"
+  penstock quarantine discard --run 12 --dry-run
+  penstock quarantine export --format csv > broken.csv
+  penstock quarantine note 345 "asked the shop"
+"""
+LIST = """\
+What is in quarantine, by run and job. Marked ! is what failed three times for one cause: nothing is tried
+again for that cause until the pipeline changes, or somebody releases what lies there."""
+SHOW = "One entry with everything that is known: error, traceback, input, page, attempts, notes."
+RELEASE = """\
+Queue these jobs again, with fresh tries. A run that had ended opens again; of a cancelled run nothing is
+released. Says how many it would touch, and asks."""
+DISCARD = """\
+End these jobs for good, as cancelled. What was saved before stays. Says how many it would touch, and asks."""
+EXPORT = """\
+Everything that is known of these entries, as lines of JSON or as CSV, in which text that a spreadsheet
+would take for a formula begins with an apostrophe. Secrets are masked."""
+NOTE = "Write something about an entry, for whoever looks at it next."
+COLUMNS = ("job", "run", "source", "stage", "kind", "times", "since", "key", "cause", "error")
+LONGEST_KEY, LONGEST_CAUSE, LONGEST_ERROR = 60, 80, 200
+SHOWN = 50
+FORMATS = ("jsonl", "csv")
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "quarantine", "look at what failed, release it", DESCRIPTION, EXAMPLES.rstrip()
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
+    listing = add_command(
+        verbs, "list", "what is there", LIST, "  penstock quarantine list --kind data"
+    )
+    _add_filters(listing)
+    add_limit(listing, SHOWN, "entries")
+    add_json(listing)
+    listing.set_defaults(run=list_entries)
+    showing = add_command(verbs, "show", "one of them", SHOW, "  penstock quarantine show 345")
+    showing.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
+    add_json(showing)
+    showing.set_defaults(run=show)
+    for verb, summary, description, run in (
+        ("release", "queue them again", RELEASE, release),
+        ("discard", "give them up", DISCARD, discard),
+    ):
+        acting = add_command(
+            verbs, verb, summary, description, f"  penstock quarantine {verb} --run 12 --dry-run"
+        )
+        _add_filters(acting)
+        acting.add_argument("--all", action="store_true", help="everything in quarantine")
+        acting.add_argument(
+            "--dry-run", action="store_true", help="only say how many it would touch"
+        )
+        add_reason(acting)
+        add_yes(acting)
+        acting.set_defaults(run=run)
+    exporting = add_command(
+        verbs,
+        "export",
+        "take them elsewhere",
+        EXPORT,
+        "  penstock quarantine export > broken.jsonl",
+    )
+    _add_filters(exporting)
+    exporting.add_argument(
+        "--format", choices=FORMATS, default="jsonl", metavar="FORMAT", help="jsonl (default), csv"
+    )
+    add_limit(exporting, None, "entries")
+    exporting.set_defaults(run=export)
+    noting = add_command(
+        verbs, "note", "write about one", NOTE, '  penstock quarantine note 345 "asked the shop"'
+    )
+    noting.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
+    noting.add_argument("text", metavar="TEXT", help="what to write")
+    noting.set_defaults(run=note)
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--source", metavar="SOURCE", help="only this source's")
+    parser.add_argument(
+        "--run", dest="run_id", type=whole_number, metavar="RUN", help="only this run's"
+    )
+    parser.add_argument("--stage", metavar="STAGE", help="only this stage's")
+    parser.add_argument("--kind", metavar="KIND", help="only failures of this kind")
+    parser.add_argument("--cause", metavar="CAUSE", help="only with exactly this cause")
+    parser.add_argument(
+        "--since", metavar="WHEN", help="only those of the last 2h, or since a date"
+    )
+    parser.add_argument(
+        "--escalated", action="store_true", help="only what a person has to look at"
+    )
+    parser.add_argument(
+        "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
+    )
+
+
+def _wanted(project: Project, args: argparse.Namespace) -> EntryFilter:
+    from penstock.cli.moments import moment
+    from penstock.cli.opening import source_key
+    from penstock.jobs.failures import KINDS, POISON
+    from penstock.store.entries import EntryFilter
+
+    if args.run_id is not None:
+        project.require_run(args.run_id)
+    if args.job_id is not None:
+        project.require_job(args.job_id)
+    if args.kind is not None:
+        one_of("kind", (*KINDS, POISON), args.kind)
+    since = args.since and moment("--since", args.since, project.store.now())
+    return EntryFilter(
+        source=source_key(project, args.source),
+        run_id=args.run_id,
+        stage=args.stage,
+        kind=args.kind,
+        cause=args.cause,
+        since=since or None,
+        is_escalated=args.escalated,
+        job_id=args.job_id,
+    )
+
+
+def list_entries(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.cli.quarantine_export import entry_shape
+
+    out: Output = args.out
+    with opened(args) as project:
+        wanted = _wanted(project, args)
+        rows = list(project.store.entries(wanted, args.limit))
+        total = project.store.count_entries(wanted) if len(rows) == args.limit else len(rows)
+        if args.json:
+            out.json_list(entry_shape(row, is_short=True) for row in rows)
+        elif rows:
+            out.table(COLUMNS, [_line(row) for row in rows])
+            if total > len(rows):
+                out.note(f"{len(rows)} of {total:,}; --limit N shows more, export all")
+            _tell_causes(project, wanted, out)
+        else:
+            out.line(_nothing(project, wanted))
+    return 0
+
+
+def _line(row: EntryRow) -> tuple[object, ...]:
+    mark = "! " if row.escalated_at else ""
+    return (
+        *(str(row.id), str(row.run_id), row.source, row.stage, row.kind, row.quarantines),
+        local_time(row.since),
+        shortened(row.key, LONGEST_KEY),
+        shortened(mark + row.cause, LONGEST_CAUSE),
+        shortened(row.error, LONGEST_ERROR),
+    )
+
+
+def _tell_causes(project: Project, wanted: EntryFilter, out: Output) -> None:
+    for cause in project.store.causes(wanted.source):
+        if cause.escalated_at is not None:
+            out.note(
+                f"! {cause.source}: {cause.cause}: {count(cause.failures, 'job')} since "
+                f"{local_time(cause.first_at)}; not tried again until the pipeline changes or you release"
+            )
+
+
+def _nothing(project: Project, wanted: EntryFilter) -> str:
+    if wanted.cause is not None:
+        known = [cause.cause for cause in project.store.causes(wanted.source, limit=1000)]
+        return (
+            f"nothing in quarantine has the cause {wanted.cause!r}; {nearest(wanted.cause, known)}"
+        )
+    return "nothing in quarantine" if wanted.is_all else "nothing like that in quarantine"
+
+
+def show(args: argparse.Namespace) -> int:
+    from penstock.cli.events import COLUMNS as EVENT_COLUMNS
+    from penstock.cli.events import event_line
+    from penstock.cli.opening import opened
+    from penstock.cli.quarantine_export import entry_shape
+    from penstock.cli.shapes import event_shape
+
+    out: Output = args.out
+    with opened(args) as project:
+        job = project.require_job(args.job_id)
+        row = project.store.entry(args.job_id)
+        if row is None:
+            raise Refused(
+                f"job {job.id} is {job.state}, not quarantined", f"penstock jobs {job.id}"
+            )
+        events = project.store.events(run_id=row.run_id, job_id=row.id, limit=SHOWN)
+    if args.json:
+        out.json({**entry_shape(row), "events": [event_shape(event) for event in events]})
+        return 0
+    out.fields(_fields(row))
+    for line in row.traceback.splitlines():
+        out.line(f"  {line}")
+    if events:
+        out.line()
+        out.table(EVENT_COLUMNS, [event_line(event) for event in events])
+    out.line()
+    out.line(f"send it back:   penstock quarantine release --job {row.id}")
+    out.line(f"give it up:     penstock quarantine discard --job {row.id}")
+    return 0
+
+
+def _fields(row: EntryRow) -> list[tuple[str, object]]:
+    page = row.snapshot
+    marked = f"since {local_time(row.escalated_at)}: nothing is tried again for this cause"
+    return [
+        ("job", row.id),
+        ("run", row.run_id),
+        ("source", row.source),
+        ("stage", f"{row.stage} ({row.unit})"),
+        ("key", row.key),
+        ("kind", row.kind),
+        ("error", row.error),
+        ("cause", row.cause),
+        ("escalated", marked if row.escalated_at else ""),
+        ("attempts", row.attempt),
+        ("tries spent", row.tries),
+        ("deaths", row.deaths or ""),
+        ("here since", local_time(row.since)),
+        ("times here", f"{row.quarantines}, first {local_time(row.first_at)}"),
+        ("page", f"{page.url} (snapshot {page.id}, status {page.status})" if page else ""),
+        ("item", row.item),
+        *(("note", f"{local_time(n.at)} {n.actor}: {n.text}") for n in row.notes),
+    ]
+
+
+def release(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        acted = _act(project, args, "Release", project.release)
+        if acted and not project.store.overview().workers:
+            args.out.line("nobody works now: penstock up --until-idle")
+    return 0
+
+
+def discard(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        _act(project, args, "Discard", project.discard)
+    return 0
+
+
+def _act(
+    project: Project,
+    args: argparse.Namespace,
+    verb: str,
+    act: Callable[..., Iterator[int]],
+) -> int:
+    """Say how many, ask, and do it in batches; what workers took meanwhile is left to them."""
+    out: Output = args.out
+    wanted = _wanted(project, args)
+    if wanted.is_all == (not args.all):
+        told = "exclude each other" if args.all else "or --all"
+        raise UsageError(f"{verb.lower()} what? A filter such as --run RUN, --cause CAUSE, {told}")
+    total = project.store.count_entries(wanted)
+    if not total:
+        raise Refused(_nothing(project, wanted))
+    if args.dry_run:
+        out.line(f"would {verb.lower()} {count(total, 'job')}; nothing was changed")
+        return 0
+    confirm(args, f"{verb} {count(total, 'job')} from quarantine?")
+    acted = 0
+    for batch in act(wanted, reason=args.reason):
+        acted += batch
+        if out.stderr.isatty():
+            out.note(f"{acted:,} of {total:,}")
+    out.line(f"{count(acted, 'job')} {verb.lower()}{'d' if verb.endswith('e') else 'ed'}")
+    if acted < total:
+        out.note(f"{total - acted:,} were left: of cancelled runs, or moved by somebody else")
+    return acted
+
+
+def export(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.cli.quarantine_export import entry_shape, write_entries
+
+    out: Output = args.out
+    with opened(args) as project:
+        rows = itertools.islice(
+            project.store.entries(_wanted(project, args), args.limit), args.limit
+        )
+        if args.format == "csv":
+            write_entries(rows, out)
+        else:
+            for row in rows:
+                out.json(entry_shape(row))
+    return 0
+
+
+def note(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    if not args.text.strip():
+        raise UsageError("a note needs a text")
+    with opened(args) as project:
+        project.require_job(args.job_id)
+        project.note(args.job_id, args.text.strip())
+    args.out.line(f"noted at job {args.job_id}")
+    return 0
