@@ -110,7 +110,8 @@ class Pacing:
         if held:
             self._spent += spendings(want, sent.seconds, sent.bytes)
             self._has_news = True
-            self._begin()
+            with suppress(RuntimeError):  # its loop is gone, and this worker with it
+                self._begin()
 
     def _with_terms(self, want: Want) -> Want:
         terms = self.rules.terms(want.key, want.host, want.run_id)

@@ -32,7 +32,7 @@ class Budgets:
     def exhausted_budgets(self) -> dict[str, str]:
         """The scopes in which a budget is used up, each with the reason in words."""
         rows = self._db.decoded("exhausted_budgets", list[BudgetRow], now=self._db.now())
-        return {row.scope: used_up(row.account) for row in rows}
+        return {row.scope: used_up(account_of(row)) for row in rows}
 
     def renew_budgets(self, bounds: Sequence[Bound], limit: int = RELEASE_LIMIT) -> int:
         """Begin periods anew whose time has come, and release what no budget stops any more.
@@ -79,6 +79,11 @@ class Budgets:
                 ledger.journal("run.reopened", source_id, run_id, actor=UPKEEP, detail=reason)
             ledger.write()
             return len(jobs)
+
+
+def account_of(row: BudgetRow) -> Account:
+    bound = Bound(row.scope, row.measure, row.period, row.bound)
+    return Account(bound, row.period_at, row.resets_at, row.used, row.warned, row.held)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from penstock.gates.admission import NO_REPORT, Report
-from penstock.gates.budget import Account, Bound
+from penstock.gates.budget import Bound
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Verdict, Want
 from penstock.jobs.account import Account
@@ -118,6 +118,11 @@ class SourceRow(msgspec.Struct, frozen=True):
     running: int = 0
     waiting: int = 0
     quarantined: int = 0
+    # While it is degraded, only probes of it run.
+    degraded_at: float | None = None
+    degraded_reason: str = ""
+    bad_runs: int = 0
+    good_probes: int = 0
 
 
 class HoldRow(msgspec.Struct, frozen=True):
@@ -265,13 +270,6 @@ class BudgetRow(msgspec.Struct, frozen=True):
     bound: float
     warned: int
     held: float = 0.0
-
-    @property
-    def account(self) -> Account:
-        bound = Bound(self.scope, self.measure, self.period, self.bound)
-        account = Account(bound, self.period_at, self.resets_at, self.used, self.warned)
-        account.held = self.held
-        return account
 
 
 class LeaderRow(msgspec.Struct, frozen=True):
