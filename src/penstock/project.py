@@ -10,7 +10,8 @@ import getpass
 import importlib
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,7 @@ from penstock.clock import Clock, SystemClock
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nearest
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
+from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.windows import moment
@@ -42,6 +44,7 @@ from penstock.store.backfills import (
 from penstock.store.diffs import Diff, RecordChange, Totals, read_diff, record_changes
 from penstock.store.entries import EntryFilter
 from penstock.store.opening import open_schema, open_store
+from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.replays import Committed
 from penstock.store.schema import Schema
 from penstock.store.store import JobRow, RunRow, Store
@@ -378,6 +381,32 @@ class Project:
         who = actor or default_actor()
         return rehearsal.undo(self.store, run_id, limit, actor=who, reason=reason)
 
+    def redrive(
+        self, name: str, wanted: RejectFilter, actor: str | None = None, reason: str = ""
+    ) -> Redriven:
+        """Judge rejected items of a source again, with today's pipeline, in a run of their own."""
+        source = self.source(name)
+        graph = self.graph(source)
+        wanted = replace(wanted, source_id=self.source_ids[source.key], open_only=True)
+        rejecting = set(self.store.stages_of_rejects(wanted))
+        plan = redrive_plan(graph.plan(source.priority), rejecting)
+        redriven = plan.stages and self.store.redrive(
+            self.source_ids[source.key],
+            plan,
+            version_of(graph, source),
+            wanted,
+            key=f"redrive:{uuid.uuid4().hex}",
+            actor=actor or default_actor(),
+            reason=reason,
+        )
+        if not redriven:
+            known = ", ".join(stage.name for stage in graph.stages)
+            raise Refused(
+                f"nothing to judge again: {source.key} has no reject of a stage that there is today",
+                f"its pipeline has {known}" + _rejected_by(rejecting),
+            )
+        return redriven
+
     def start(self, run_id: int, actor: str | None = None, reason: str = "") -> None:
         """Let a draft begin."""
         run = self.require_run(run_id)
@@ -490,6 +519,12 @@ class Project:
             raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
         return run
 
+    def require_reject(self, reject_id: int) -> RejectRow:
+        found = self.store.rejects(RejectFilter(ids=(reject_id,)), 1)
+        if not found:
+            raise UsageError(f"there is no reject {reject_id}", "penstock rejects list has them")
+        return found[0]
+
     def require_job(self, job_id: int) -> JobRow:
         job = self.store.job(job_id)
         if job is None:
@@ -528,6 +563,10 @@ def refuse_kind(kind: str) -> None:
 def run_options(source: SourceSettings) -> RunOptions:
     """What its configuration says of a run, remembered with it."""
     return RunOptions(degrade_after=source.degrade_after, good_probes=source.good_probes)
+
+
+def _rejected_by(stages: Collection[str]) -> str:
+    return f"; it was rejected by {', '.join(sorted(stages))}" if stages else ""
 
 
 def load_graph(pipeline: str, root: Path, where: str) -> Graph:

@@ -172,6 +172,11 @@ def _tell(reports: list[RunReport], args: argparse.Namespace) -> None:
         ],
     )
     for report in reports:
+        if report.end_reason:
+            out.line(f"run {report.run} of {report.source} ({report.kind}): {report.end_reason}")
+        elif report.counts["pages_unchanged"]:
+            unchanged = report.counts["pages_unchanged"]
+            out.line(f"run {report.run} left {unchanged:,} of its pages alone: unchanged")
         if report.counts["quarantined"]:
             out.line(f"what failed: penstock jobs --run {report.run} --state quarantined")
 

@@ -28,6 +28,8 @@ COUNTS = (
     "unchanged",
     "rejected",
     "skipped",
+    "pages_unchanged",
+    "disallowed",
     "retried",
     "throttled",
     "quarantined",
@@ -38,7 +40,7 @@ COUNTS = (
 RECORD = ("key", "data", "score", "source", "run", "version", "updated_at")
 _TIMES = frozenset(
     """at created_at started_at finished_at last_finished_at updated_at due_at next_due_at next_run_at
-    paused_at cooldown_until lease_expires_at expires_at""".split()
+    paused_at degraded_at cooldown_until lease_expires_at expires_at""".split()
 )
 
 
@@ -65,7 +67,15 @@ def hold_shape(row: HoldRow) -> dict[str, Any]:
 def run_shape(row: RunRow, now: float) -> dict[str, Any]:
     """What `penstock run --json` prints of a run, and what else is known of it."""
     shape = shaped(row, id="run")
-    known = ("actor", "reason", "pipeline_version", "created_at", "started_at", "finished_at")
+    known = (
+        "end_reason",
+        "actor",
+        "reason",
+        "pipeline_version",
+        "created_at",
+        "started_at",
+        "finished_at",
+    )
     return {
         **{name: shape[name] for name in ("run", "source", "kind", "state")},
         "seconds": seconds_of(row, now),

@@ -81,7 +81,7 @@ def _schedule(row: SourceRow, project: Project) -> str:
 
 
 def _why_not_now(row: SourceRow, project: Project, holds: list[HoldRow]) -> str:
-    from penstock.cli.status import held_words
+    from penstock.cli.status import degraded_words, held_words
 
     now = project.store.now()
     if row.key not in project.settings.sources:
@@ -91,6 +91,8 @@ def _why_not_now(row: SourceRow, project: Project, holds: list[HoldRow]) -> str:
         return held_words(held)
     if row.paused_at is not None:
         return f"paused: {row.pause_reason}" if row.pause_reason else "paused"
+    if row.degraded_at is not None:
+        return degraded_words(row)
     if row.cooldown_until > now:
         return (
             f"{row.cooldown_reason or 'asked to wait'}, {duration(row.cooldown_until - now)} left"

@@ -145,6 +145,11 @@ class Seen:
             if each.paused_at is not None
         ]
         told += [
+            (each.key, degraded_words(each))
+            for each in self.sources
+            if each.degraded_at is not None
+        ]
+        told += [
             (each.key, f"{until(each.cooldown_until, self.now)}{_why(each.cooldown_reason)}")
             for each in self.sources
             if each.cooldown_until > self.now
@@ -206,3 +211,10 @@ def held_words(hold: HoldRow) -> str:
 
 def _why(reason: str) -> str:
     return f": {reason}" if reason else ""
+
+
+def degraded_words(row: SourceRow) -> str:
+    """Since when and why a source runs probes only, and how it comes back."""
+    since = local_time(row.degraded_at)
+    good = f"; {count(row.good_probes, 'probe')} went well" if row.good_probes else ""
+    return f"degraded since {since}, probes only: {row.degraded_reason}{good}; penstock resume {row.key}"

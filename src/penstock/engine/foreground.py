@@ -29,6 +29,8 @@ class RunReport:
     state: str
     seconds: float
     counts: dict[str, int]
+    # Why it ended as it did; of a probe, its verdict.
+    end_reason: str = ""
 
 
 class Interrupted(Exception):
@@ -52,6 +54,8 @@ def report(row: RunRow, now: float) -> RunReport:
         "unchanged": row.unchanged,
         "rejected": row.rejected,
         "skipped": row.skipped,
+        "pages_unchanged": row.pages_unchanged,
+        "disallowed": row.disallowed,
         "retried": row.retried,
         "throttled": row.throttled,
         "quarantined": row.quarantined,
@@ -60,7 +64,8 @@ def report(row: RunRow, now: float) -> RunReport:
         "waiting": row.waiting,
     }
     seconds = max(0.0, (row.finished_at or now) - began)
-    return RunReport(row.id, row.source, row.kind, row.state, round(seconds, 3), counts)
+    about = (row.id, row.source, row.kind, row.state, round(seconds, 3))
+    return RunReport(*about, counts, row.end_reason)
 
 
 def run_foreground(

@@ -45,7 +45,9 @@ SELECT coalesce(json_agg(json_build_object(
   'runs', (SELECT count(*) FROM penstock.run AS r WHERE r.source_id = s.id),
   'last_run_id', l.id, 'last_state', l.state, 'last_finished_at', l.finished_at,
   'queued', coalesce(o.queued, 0), 'running', coalesce(o.running, 0),
-  'waiting', coalesce(o.waiting, 0), 'quarantined', coalesce(o.quarantined, 0)
+  'waiting', coalesce(o.waiting, 0), 'quarantined', coalesce(o.quarantined, 0),
+  'degraded_at', h.degraded_at, 'degraded_reason', coalesce(h.degraded_reason, ''),
+  'bad_runs', coalesce(h.bad_runs, 0), 'good_probes', coalesce(h.good_probes, 0)
 ) ORDER BY s.key), '[]')::text
 FROM penstock.source AS s
 LEFT JOIN penstock.run AS l ON l.id = (SELECT max(r.id) FROM penstock.run AS r WHERE r.source_id = s.id)
@@ -55,4 +57,5 @@ LEFT JOIN (
   FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
   WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
   GROUP BY r.source_id
-) AS o ON o.source_id = s.id;
+) AS o ON o.source_id = s.id
+LEFT JOIN penstock.health AS h ON h.source_id = s.id;

@@ -44,7 +44,9 @@ SELECT json_group_array(json_object(
   'runs', (SELECT count(*) FROM run r WHERE r.source_id = s.id),
   'last_run_id', l.id, 'last_state', l.state, 'last_finished_at', l.finished_at,
   'queued', coalesce(o.queued, 0), 'running', coalesce(o.running, 0),
-  'waiting', coalesce(o.waiting, 0), 'quarantined', coalesce(o.quarantined, 0)
+  'waiting', coalesce(o.waiting, 0), 'quarantined', coalesce(o.quarantined, 0),
+  'degraded_at', h.degraded_at, 'degraded_reason', coalesce(h.degraded_reason, ''),
+  'bad_runs', coalesce(h.bad_runs, 0), 'good_probes', coalesce(h.good_probes, 0)
 ))
 FROM (SELECT * FROM source ORDER BY key) s
 LEFT JOIN run l ON l.id = (SELECT max(r.id) FROM run r WHERE r.source_id = s.id)
@@ -54,4 +56,5 @@ LEFT JOIN (
   FROM run r JOIN run_stage g ON g.run_id = r.id
   WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
   GROUP BY r.source_id
-) o ON o.source_id = s.id;
+) o ON o.source_id = s.id
+LEFT JOIN health h ON h.source_id = s.id;
