@@ -30,6 +30,7 @@ MODULES = {
     "runs": "runs",
     "jobs": "jobs",
     "records": "records",
+    "rejects": "rejects",
     "events": "events",
     "workers": "workers",
     "start": "start",

@@ -43,6 +43,12 @@ class Rejects(Runs):
         """The item that was rejected, as JSON."""
         return str(self._db.value("reject_item", id=reject_id))
 
+    def stages_of_rejects(self, wanted: RejectFilter) -> list[str]:
+        """The stages that have rejected these."""
+        values = wanted.as_values() | {"open_only": wanted.open_only}
+        found: list[str] = self._db.json("stages_of_rejects", **values)
+        return found
+
     def rejects_by_code(self, run_id: int) -> dict[str, int]:
         """How many things a run rejected under each code, the most first."""
         found: dict[str, int] = self._db.json("rejects_by_code", run_id=run_id)

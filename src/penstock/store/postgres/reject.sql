@@ -31,6 +31,13 @@ WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_
   AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
   AND (NOT %(open_only)s OR r.redriven_run_id IS NULL);
 
+-- name: stages_of_rejects
+SELECT coalesce(json_agg(DISTINCT r.stage), '[]')::text FROM penstock.reject AS r
+WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
+  AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
+  AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
+  AND (NOT %(open_only)s OR r.redriven_run_id IS NULL);
+
 -- name: reject_item
 SELECT item FROM penstock.reject WHERE id = %(id)s;
 

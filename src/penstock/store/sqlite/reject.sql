@@ -30,6 +30,13 @@ WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r
   AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
   AND (NOT :open_only OR r.redriven_run_id IS NULL);
 
+-- name: stages_of_rejects
+SELECT json_group_array(DISTINCT r.stage) FROM reject AS r
+WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
+  AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
+  AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
+  AND (NOT :open_only OR r.redriven_run_id IS NULL);
+
 -- name: reject_item
 SELECT item FROM reject WHERE id = :id;
 

@@ -1,0 +1,220 @@
+"""`penstock rejects`: what was judged and not wanted; look at it, and judge it again."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.output import Output
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_reason,
+    whole_number,
+)
+from penstock.cli.wording import count, local_time, shortened
+from penstock.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.rejected import RejectFilter, RejectRow
+
+DESCRIPTION = """\
+What a pipeline judged and did not want: by raising Reject, by ctx.reject, or because its score was below
+the source's threshold. Each is kept with its item, so that it can be judged again after a fix."""
+EXAMPLES = """\
+  penstock rejects list --source acme.com --code no_price
+  penstock rejects show 7
+  penstock rejects redrive --source acme.com --code no_price --reason "the parser is mended" """
+LIST = "The newest rejects first."
+SHOW = "One reject with its item, its page and what became of it."
+REDRIVE = """\
+Start a run whose jobs are the rejected items, at the stages that rejected them, with today's pipeline and
+threshold and without the network. What is accepted now becomes a record; what is not is rejected again.
+An item that was rejected several times is judged once, as it was last."""
+COLUMNS = ("reject", "source", "run", "stage", "code", "score", "at", "redriven", "key", "reason")
+LONGEST_KEY, LONGEST_REASON = 60, 120
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "rejects", "what was not wanted: list, show, redrive", DESCRIPTION, EXAMPLES
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
+    listing = add_command(verbs, "list", "the newest", LIST, "  penstock rejects list --run 12")
+    _add_filters(listing)
+    listing.add_argument("--open", action="store_true", help="only those not redriven yet")
+    add_limit(listing, 50, "rejects")
+    add_json(listing)
+    listing.set_defaults(run=tell)
+    showing = add_command(verbs, "show", "one of them", SHOW, "  penstock rejects show 7")
+    showing.add_argument("reject_id", type=whole_number, metavar="REJECT", help="the reject")
+    add_json(showing)
+    showing.set_defaults(run=show)
+    driving = add_command(
+        verbs,
+        "redrive",
+        "judge them again",
+        REDRIVE,
+        "  penstock rejects redrive --source acme.com --code no_price\n"
+        "  penstock rejects redrive --id 7 --id 8 --yes",
+    )
+    _add_filters(driving)
+    driving.add_argument(
+        "--id",
+        dest="ids",
+        type=whole_number,
+        action="append",
+        metavar="REJECT",
+        help="only this one; repeatable",
+    )
+    add_reason(driving)
+    add_yes(driving)
+    add_json(driving)
+    driving.set_defaults(run=redrive)
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--source", metavar="SOURCE", help="only this source's")
+    parser.add_argument(
+        "--run", dest="run_id", type=whole_number, metavar="RUN", help="only this run's"
+    )
+    parser.add_argument("--code", metavar="CODE", help="only those with this code")
+    parser.add_argument(
+        "--since", metavar="WHEN", help="only those of the last 2h, or since a date"
+    )
+
+
+def tell(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        rows = project.store.rejects(_wanted(project, args, args.open), args.limit)
+    if args.json:
+        args.out.json_list(_shape(row) for row in rows)
+    elif rows:
+        args.out.table(COLUMNS, [_line(row) for row in rows])
+        if len(rows) == args.limit:
+            args.out.note(f"the newest {args.limit}; there may be more: --limit")
+    else:
+        args.out.line("no such rejects")
+    return 0
+
+
+def show(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    out: Output = args.out
+    with opened(args) as project:
+        row = project.require_reject(args.reject_id)
+        item = project.store.reject_item(row.id)
+    if args.json:
+        out.json({**_shape(row), "item": item})
+        return 0
+    out.fields(
+        [
+            ("reject", row.id),
+            ("source", row.source),
+            ("run", row.run_id),
+            ("job", row.job_id),
+            ("stage", row.stage),
+            ("key", row.key),
+            ("code", row.code),
+            ("reason", row.reason),
+            ("score", row.score),
+            ("at", local_time(row.at)),
+            ("snapshot", row.snapshot_id),
+            ("redriven by", f"run {row.redriven_run_id}" if row.redriven_run_id else ""),
+            ("item", item),
+        ]
+    )
+    if row.redriven_run_id is None:
+        out.line()
+        out.line(f"judge it again:  penstock rejects redrive --id {row.id}")
+    return 0
+
+
+def redrive(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    out: Output = args.out
+    with opened(args) as project:
+        source = _source(project, args)
+        wanted = _wanted(project, args, open_only=True)
+        found = project.store.count_rejects(wanted)
+        if not found:
+            raise Refused("there are no such rejects that were not redriven yet")
+        confirm(args, f"Judge {count(found, 'reject')} of {source} again?")
+        redriven = project.redrive(source, wanted, reason=args.reason)
+        is_worked = bool(project.store.overview().workers)
+    if args.json:
+        out.json({"run": redriven.run_id, "rejects": redriven.rejects, "items": redriven.items})
+        return 0
+    items = count(redriven.items, "item")
+    out.line(f"run {redriven.run_id} judges {items} of {count(redriven.rejects, 'reject')} again")
+    if redriven.rejects < found:
+        out.line(f"{count(found - redriven.rejects, 'reject')} are left: the same command again")
+    if not is_worked:
+        out.line("nobody works now: penstock up --until-idle")
+    return 0
+
+
+def _source(project: Project, args: argparse.Namespace) -> str:
+    """The source that is meant: by its name, or by the run or the rejects that were named."""
+    if args.source is not None:
+        return project.source(args.source).key
+    if args.run_id is not None:
+        args.source = project.require_run(args.run_id).source
+    elif args.ids:
+        sources = sorted({project.require_reject(each).source for each in args.ids})
+        if len(sources) > 1:
+            raise UsageError(f"these rejects belong to several sources: {', '.join(sources)}")
+        args.source = sources[0]
+    else:
+        raise UsageError(
+            "redrive what? --source SOURCE, --run RUN or --id REJECT",
+            "penstock rejects list shows what there is",
+        )
+    return project.source(args.source).key
+
+
+def _wanted(project: Project, args: argparse.Namespace, open_only: bool) -> RejectFilter:
+    from penstock.cli.opening import source_key
+    from penstock.cli.moments import moment
+    from penstock.store.rejected import RejectFilter
+
+    if args.run_id is not None:
+        project.require_run(args.run_id)
+    key = source_key(project, args.source)
+    ids = getattr(args, "ids", None)
+    return RejectFilter(
+        source_id=None if key is None else project.store.ensure_sources([key])[key],
+        run_id=args.run_id,
+        code=args.code,
+        since=args.since and moment("--since", args.since, project.store.now()),
+        ids=tuple(ids) if ids else None,
+        open_only=open_only,
+    )
+
+
+def _line(row: RejectRow) -> tuple[object, ...]:
+    return (
+        *(str(row.id), row.source, str(row.run_id), row.stage, row.code),
+        "" if row.score is None else f"{row.score:g}",
+        local_time(row.at),
+        "" if row.redriven_run_id is None else f"run {row.redriven_run_id}",
+        shortened(row.key, LONGEST_KEY),
+        shortened(row.reason, LONGEST_REASON),
+    )
+
+
+def _shape(row: RejectRow) -> dict[str, Any]:
+    from penstock.cli.shapes import shaped
+
+    return shaped(
+        row, id="reject", run_id="run", job_id="job", snapshot_id="snapshot",
+        redriven_run_id="redriven_run",
+    )  # fmt: skip
