@@ -115,9 +115,13 @@ class Replaying:
         return found
 
 
-def put_aside(effects: Effects) -> None:
-    """What an attempt of a replay may leave behind: records on the stage, and nothing else."""
-    effects.saves = [replace(save, is_staged=True) for save in effects.saves]
+def put_aside(effects: Effects, is_redrive: bool = False) -> None:
+    """What an attempt of a replay may leave behind: records on the stage, and nothing else.
+
+    Those of a redrive are meant to be saved: it was asked for because something is mended.
+    """
+    if not is_redrive:
+        effects.saves = [replace(save, is_staged=True) for save in effects.saves]
     for told in (
         effects.marks,
         effects.signals,

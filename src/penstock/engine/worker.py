@@ -258,7 +258,7 @@ class Worker:
             self._looked_at = self._clock.monotonic()
             self._pacing.hosts.learn(self._store.watched_hosts())
         if turn.claimed and self._spending.has_budgets:
-            self._spending.exhausted = self._store.exhausted_budgets()
+            self._spending.learn(self._store.exhausted_budgets())
         return turn
 
     def _learn(self, run_ids: set[int]) -> None:
@@ -331,7 +331,7 @@ class Worker:
                 self._refuse(job)
                 continue
             run = self._runs[job.run_id]
-            if self._spending.exhausted and self._set_aside(job, post, run):
+            if self._spending.has_budgets and self._set_aside(job, post, run):
                 continue
             work = Work(job, post.stage, post.graph, post.source, run, post.timeout_s)
             self._works[job.id, job.attempt] = (work, post)
@@ -398,7 +398,7 @@ class Worker:
         took_s = self._clock.monotonic() - began
         outcome = self._keeper.excuse(job, outcome)
         if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded):
-            put_aside(outcome.effects)
+            put_aside(outcome.effects, is_redrive=work.run.options.is_redrive)
         self._end(job, outcome, post.retry, work.stage.unit, took_s, post.useful_for_s)
 
     def _end(
@@ -546,12 +546,12 @@ class Worker:
         if self._secrets:
             redact_notes(effects, self._secrets)
         if self._is_replay(job):
-            put_aside(effects)
+            put_aside(effects, is_redrive=self._runs[job.run_id].options.is_redrive)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
-        is_stream = where in self._works and self._works[where][0].stage.is_stream
-        flush = Flush(job.id, job.attempt, effects, number, is_stream and bool(effects))
+        is_long = where in self._works and self._works[where][0].stage.is_long
+        flush = Flush(job.id, job.attempt, effects, number, is_long and bool(effects))
         self._spending.load(job, self._assignments[job.source_id].settings.key, effects)
         self._flushes.append((flush, written))
         self._ends.append(flush)
