@@ -35,7 +35,11 @@ def help_of(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 HELP = "penstock {} --help has an example"
 GLOBAL = "known: --env, --help, --project, --version, -h"
-COMMANDS = [*MODULES, "db check", "db backup", "db restore", "db migrate", "db copy"]
+COMMANDS = [
+    *MODULES,
+    *(f"db {verb}" for verb in ("check", "backup", "restore", "migrate", "copy")),
+    *(f"quarantine {verb}" for verb in ("list", "show", "release", "discard", "export", "note")),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -58,6 +62,11 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_every_command_that_lists_has_json(command: str) -> None:
     assert parsed(f"{command} --json").json is True
+
+
+@pytest.mark.parametrize("line", ["quarantine list", "quarantine show 345"])
+def test_quarantine_can_be_read_by_programs(line: str) -> None:
+    assert parsed(f"{line} --json").json is True
 
 
 @pytest.mark.parametrize(
