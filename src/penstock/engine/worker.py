@@ -624,5 +624,5 @@ def _post(assignment: Assignment, stage: Stage) -> _Post:
     )
     graph = assignment.graph
     retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)
-    useful_for_s = stage.useful_for_s or (None if stage.is_stream else settings.useful_for_s)
+    useful_for_s = stage.useful_for_s or (None if stage.is_long else settings.useful_for_s)
     return _Post(stage, graph, source, timeout_s, retry, useful_for_s)

@@ -93,6 +93,11 @@ class Stage:
     errors: Declared = ()
     takes_windows: bool = False
 
+    @property
+    def is_long(self) -> bool:
+        """Whether its jobs live for days: what they died of before they came further does not count."""
+        return self.is_stream or self.name == PLANNER
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
