@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
+from penstock.gates.budget import used_up
 from penstock.gates.lane import place_of
 from penstock.gates.rates import Sent
 from penstock.gates.terms import Rules
 from penstock.jobs.job import Claimed, Unit
 from penstock.jobs.outcome import Effects
 from penstock.jobs.run import RunKind
+from penstock.store.store import BudgetRow
 
 
 class Spending:
@@ -18,12 +20,15 @@ class Spending:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._meters: dict[tuple[int, int], dict[str, float]] = {}
-        # Scopes of which a budget is used up, each with the reason, as the last claim found them.
-        self.exhausted: Mapping[str, str] = {}
+        # The budgets that are used up, as the last claim found them.
+        self._exhausted: dict[tuple[str, str, str], BudgetRow] = {}
 
     @property
     def has_budgets(self) -> bool:
         return self._rules.has_budgets
+
+    def learn(self, exhausted: Iterable[BudgetRow]) -> None:
+        self._exhausted = {(row.scope, row.measure, row.period): row for row in exhausted}
 
     def counter(self, job: Claimed, source: str) -> Callable[[Sent], None]:
         """For the requests of this attempt."""
@@ -59,7 +64,11 @@ class Spending:
 
         What was fetched already is worked on, and what was gathered is reported, with no budget at all.
         """
-        if not self.exhausted or is_gather or place_of(unit, RunKind(kind)) == "candidate":
+        if not self._exhausted or is_gather or place_of(unit, RunKind(kind)) == "candidate":
             return ""
-        scopes = ("project", f"source:{source}", f"run:{job.run_id}")
-        return next((self.exhausted[s] for s in scopes if s in self.exhausted), "")
+        for bound in self._rules.bounds(source, job.run_id):
+            row = self._exhausted.get(bound.key)
+            # A bound that was raised since has more to give.
+            if row is not None and (bound.amount <= row.bound or bound.amount <= row.used):
+                return used_up(bound)
+        return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.gates.budget import COUNTED, Account, Bound, words
+from penstock.gates.budget import COUNTED, Account, Bound, used_up, words
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_place
 
 # Who waits for what another request has reserved asks again after this long, and at once when one ends.
@@ -98,7 +98,7 @@ def _within_budget(want: Want, book: Book, now: float) -> Verdict | None:
         gate = account.verdict(takes(want, bound))
         if gate == "budget":
             account.has_refused = True
-            return Verdict(_opens_in(account, now), gate, used_up(account))
+            return Verdict(_opens_in(account, now), gate, used_up(bound))
         if gate:
             waits = Verdict(TURN_S, gate, f"what is left of {words(bound)} is reserved by others")
     return waits
@@ -106,11 +106,6 @@ def _within_budget(want: Want, book: Book, now: float) -> Verdict | None:
 
 def _opens_in(account: Account, now: float) -> float:
     return 0.0 if account.resets_at is None else max(0.0, account.resets_at - now)
-
-
-def used_up(account: Account) -> str:
-    """Why nothing more goes out, in words."""
-    return f"the budget of {words(account.bound)} is used up"
 
 
 def takes(want: Want, bound: Bound) -> float:

@@ -171,6 +171,11 @@ def words(bound: Bound) -> str:
     return f"{amount_words(bound.measure, bound.amount)} {period_words(bound)}"
 
 
+def used_up(bound: Bound) -> str:
+    """Why nothing more goes out."""
+    return f"the budget of {words(bound)} is used up"
+
+
 def period_words(bound: Bound) -> str:
     if bound.period == "run":
         return f"of run {bound.scope.removeprefix('run:')}"

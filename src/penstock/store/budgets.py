@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.gates.admission import used_up
-from penstock.gates.budget import Account, Bound, amount_words, key_of, open_account, words
+from penstock.gates.budget import (
+    Account,
+    Bound,
+    amount_words,
+    key_of,
+    open_account,
+    used_up,
+    words,
+)
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.store.database import Database, to_json
@@ -29,10 +36,9 @@ class Budgets:
         """Every budget of which something was used; of runs' own only this run's, if one is named."""
         return self._db.decoded("budgets", list[BudgetRow], run_id=run_id)
 
-    def exhausted_budgets(self) -> dict[str, str]:
-        """The scopes in which a budget is used up, each with the reason in words."""
-        rows = self._db.decoded("exhausted_budgets", list[BudgetRow], now=self._db.now())
-        return {row.scope: used_up(account_of(row)) for row in rows}
+    def exhausted_budgets(self) -> list[BudgetRow]:
+        """The budgets that are used up, by the bounds they had when somebody was last turned away."""
+        return self._db.decoded("exhausted_budgets", list[BudgetRow], now=self._db.now())
 
     def renew_budgets(self, bounds: Sequence[Bound], limit: int = RELEASE_LIMIT) -> int:
         """Begin periods anew whose time has come, and release what no budget stops any more.
@@ -158,7 +164,7 @@ class Accounts:
     def _warn(self, account: Account, level: int) -> None:
         source_id, run_id = self._whose(account.bound.scope)
         if level >= 100:
-            kind, detail = "budget.exhausted", used_up(account)
+            kind, detail = "budget.exhausted", used_up(account.bound)
         else:
             used = amount_words(account.bound.measure, account.used)
             kind, detail = "budget.warned", f"{level} % of {words(account.bound)}: {used} are used"

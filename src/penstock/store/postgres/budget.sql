@@ -95,4 +95,4 @@ SELECT coalesce(json_object_agg(stage, n), '{}')::text FROM (
 -- name: drop_ended_budgets
 DELETE FROM penstock.budget
 WHERE resets_at IS NULL AND period_at < %(before)s
-  AND scope NOT IN (SELECT 'run:' || id FROM penstock.run WHERE state IN ('draft', 'queued', 'running', 'paused'));
+  AND scope NOT IN (SELECT 'run:' || id FROM penstock.run WHERE state NOT IN ('completed', 'cancelled'));

@@ -82,4 +82,4 @@ SELECT json_group_object(stage, n) FROM (
 -- name: drop_ended_budgets
 DELETE FROM budget
 WHERE resets_at IS NULL AND period_at < :before
-  AND scope NOT IN (SELECT 'run:' || id FROM run WHERE state IN ('draft', 'queued', 'running', 'paused'));
+  AND scope NOT IN (SELECT 'run:' || id FROM run WHERE state NOT IN ('completed', 'cancelled'));
