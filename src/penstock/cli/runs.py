@@ -5,28 +5,30 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.wording import duration, local_time
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.store import RunRow
 
-DESCRIPTION = "The newest runs first; or one run with its counts and its latest events."
+DESCRIPTION = """\
+The newest runs first; or one run, whole: its two sums, what it cost, what failed and was rejected, the
+runs it is linked to, and its latest events."""
 EXAMPLES = """\
   penstock runs
   penstock runs --source acme.com --limit 5
   penstock runs --active --json
-  penstock runs 12"""
+  penstock runs show 12"""
 ABOUT = ("run", "source", "kind", "state", "began", "took")
 COUNTED = ("pages", "candidates", "accepted", "rejected", "skipped", "retried", "quarantined")
-LATEST = 10
+HELP = "penstock runs --help has an example"
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "runs", "the newest runs, or one of them", DESCRIPTION, EXAMPLES)
-    parser.add_argument("run_id", nargs="?", type=whole_number, metavar="RUN", help="one run")
+    parser.add_argument("words", nargs="*", metavar="RUN", help="one run, whole; also: show RUN")
     parser.add_argument("--source", metavar="SOURCE", help="only this source's")
     parser.add_argument("--active", action="store_true", help="only those that have not ended")
     add_limit(parser, 20, "runs")
@@ -38,10 +40,11 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened, source_key
     from penstock.cli.shapes import run_shape
 
+    run_id = _run_id(args.words)
     with opened(args) as project:
         now = project.store.now()
-        if args.run_id is not None:
-            _tell_one(project, args, now)
+        if run_id is not None:
+            _tell_one(project, args, run_id, now)
             return 0
         rows = project.store.runs(source_key(project, args.source), args.active, args.limit)
     if args.json:
@@ -65,43 +68,24 @@ def run_line(row: RunRow, now: float) -> tuple[object, ...]:
     )
 
 
-def _tell_one(project: Project, args: argparse.Namespace, now: float) -> None:
-    from penstock.cli.shapes import run_shape
+def _tell_one(project: Project, args: argparse.Namespace, run_id: int, now: float) -> None:
+    from penstock.cli.run_report import run_report, tell_run
 
-    out: Output = args.out
-    row = project.require_run(args.run_id)
-    shape = run_shape(row, now)
+    row = project.require_run(run_id)
     if args.json:
-        out.json(shape)
-        return
-    out.fields(
-        [
-            ("run", row.id),
-            ("source", row.source),
-            ("kind", row.kind),
-            ("state", row.state),
-            ("started by", row.actor),
-            ("reason", row.reason),
-            ("queued", local_time(row.created_at)),
-            ("began", local_time(row.started_at)),
-            ("ended", local_time(row.finished_at)),
-            ("took", duration(shape["seconds"])),
-            ("pipeline", row.pipeline_version),
-            *((name, number) for name, number in shape["counts"].items() if number),
-        ]
-    )
-    _tell_events(project, row, out)
-    if row.quarantined:
-        out.line()
-        out.line(f"what failed:    penstock jobs --run {row.id} --state quarantined")
-        out.line(f"send it back:   penstock retry {row.id} --failed")
+        args.out.json(run_report(project, row, now))
+    else:
+        tell_run(project, row, now, args.out)
 
 
-def _tell_events(project: Project, row: RunRow, out: Output) -> None:
-    from penstock.cli.events import COLUMNS as EVENT_COLUMNS
-    from penstock.cli.events import event_line
-
-    events = project.store.events(run_id=row.id, limit=LATEST)
-    if events:
-        out.line()
-        out.table(EVENT_COLUMNS, [event_line(event) for event in events])
+def _run_id(words: list[str]) -> int | None:
+    """`runs`, `runs 12` and `runs show 12`."""
+    wanted = words[1:] if words[:1] == ["show"] else words
+    if words[:1] == ["show"] and not wanted:
+        raise UsageError("show which run? penstock runs show RUN", "penstock runs lists them")
+    if len(wanted) > 1:
+        raise UsageError(f"`penstock runs` does not know what to do with {wanted[1]!r}", HELP)
+    try:
+        return whole_number(wanted[0]) if wanted else None
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"RUN: {error}", HELP) from None
