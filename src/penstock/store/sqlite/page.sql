@@ -30,13 +30,13 @@ ON CONFLICT (source_id, url) DO UPDATE SET
 SELECT json_object(
   'announced', p.announced, 'announced_run_id', p.announced_run_id, 'done_announced', p.done_announced,
   'done_hash', p.done_hash, 'done_version', p.done_version, 'done_run_id', p.done_run_id, 'done_at', p.done_at,
-  'done_parts', p.done_parts, 'snapshot', (
+  'done_parts', p.done_parts, 'snapshot', json((
     SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
       'headers', json(s.headers), 'fetched_at', s.fetched_at,
       'hash', s.hash, 'segment', l.segment, 'offset', l.offset, 'length', l.length)
     FROM snapshot AS s JOIN payload AS l ON l.hash = s.hash
     WHERE s.id = p.done_snapshot_id
-  ))
+  )))
 FROM page AS p WHERE p.source_id = :source_id AND p.url = :url;
 
 -- name: pages_of_items
