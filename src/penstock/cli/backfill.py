@@ -1,0 +1,232 @@
+"""`penstock backfill`: fetch a source's past, window by window."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli import exits
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command, add_reason
+from penstock.cli.wording import count, duration
+
+if TYPE_CHECKING:
+    from penstock.jobs.run import RunOptions
+    from penstock.project import Project
+    from penstock.settings import SourceSettings
+    from penstock.store.backfills import Estimate
+    from penstock.store.store import RunRow, Store
+
+DESCRIPTION = """\
+Fetch what a source has of a stretch of time, as units of one window for each partition. It is planned as
+it goes, has a share of the source's places of its own, and moves no live checkpoint. A backfill that was
+interrupted goes on where it was when it is asked for again. --missing fetches only what is not recorded as
+ingested; over a range that is, the run is a reconciliation.
+
+A day is meant from midnight to midnight in the backfill's timezone, and the day of --to belongs to it."""
+EXAMPLES = """\
+  penstock backfill prices --from 2024-01-01 --to 2024-12-31 --plan
+  penstock backfill prices --from 2024-01-01 --to 2024-12-31 --partition AAPL --window 7d
+  penstock backfill prices --from 2024-01-01 --to 2024-12-31 --missing --yes --detach
+
+exit codes: 0 completed, 3 partial, 4 failed or cancelled, 130 interrupted"""
+RECENT_RUNS = 50
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "backfill", "fetch a source's past", DESCRIPTION, EXAMPLES)
+    parser.add_argument("source", metavar="SOURCE", help="whose past")
+    parser.add_argument("--from", dest="start", required=True, metavar="T", help="a day or a time")
+    parser.add_argument("--to", dest="end", required=True, metavar="T", help="a day or a time")
+    parser.add_argument(
+        "--partition",
+        dest="partitions",
+        action="append",
+        default=[],
+        metavar="P",
+        help="only this one; may be said again (all of the source's)",
+    )
+    parser.add_argument("--window", metavar="1d", help="how long a unit is (the source's)")
+    parser.add_argument("--missing", action="store_true", help="only what is not ingested yet")
+    parser.add_argument("--plan", action="store_true", help="only say what it would take")
+    parser.add_argument("--new", action="store_true", help="even if the same one has not ended yet")
+    parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    add_yes(parser)
+    add_reason(parser)
+    parser.set_defaults(run=run, draft=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.cli.run import _refuse_held, _refuse_paused, _tell_queued, _work
+
+    with opened(args) as project:
+        source = project.source(args.source)
+        options = project.backfill_options(
+            source.key,
+            args.start,
+            args.end,
+            args.partitions,
+            missing=args.missing,
+            window_s=_window_s(args.window),
+        )
+        if args.plan:
+            _tell_plan(args, source, _planned(project, source, options))
+            return exits.DONE
+        row = None if args.new else _unfinished(project, source, options)
+        if row is not None:
+            args.out.note(f"run {row.id} of {source.key} has not ended yet; going on with it")
+        if not args.detach:
+            _refuse_paused(project, source.key, row)
+            _refuse_held(project, source.key)
+        if row is None:
+            confirm(args, _question(source, _planned(project, source, options)))
+            row = project.start_backfill(source.key, options, reason=args.reason)
+            if row.options.reconciles is not None:
+                before = row.options.reconciles
+                args.out.note(f"run {before} has ingested this before: run {row.id} reconciles")
+        if args.detach:
+            _tell_queued(project, [row], args)
+            return exits.DONE
+        return _work(project, [row.id], args)
+
+
+def _window_s(text: str | None) -> float | None:
+    from penstock.errors import ConfigError, UsageError
+    from penstock.settings import parse_duration
+
+    if text is None:
+        return None
+    try:
+        seconds = parse_duration(text)
+    except ConfigError as error:
+        raise UsageError(f"--window: {error.message}") from None
+    if seconds < 1:
+        raise UsageError("--window must be at least 1s")
+    return seconds
+
+
+def _unfinished(project: Project, source: SourceSettings, options: RunOptions) -> RunRow | None:
+    """The same backfill, interrupted: another one beside it would do everything twice."""
+    from msgspec.structs import replace
+
+    _ = project.source_ids  # a source that is new in the file becomes known to the store
+    for row in project.store.runs(source.key, active_only=True, limit=RECENT_RUNS):
+        known = replace(row.options, reconciles=None)
+        # Until now is another time at each call.
+        if row.kind == "backfill" and replace(known, end_at=options.end_at) == options:
+            return row
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    options: RunOptions
+    estimate: Estimate
+    expected: int
+
+
+def _planned(project: Project, source: SourceSettings, options: RunOptions) -> _Plan:
+    """What it would take, by what is known; looking makes no database."""
+    from penstock.jobs.windows import windows_of
+    from penstock.store.backfills import estimate, missing_units
+
+    windows = windows_of(options)
+    expected = units = windows.expected()
+    runs: list[RunRow] = []
+    store = _existing_store(project)
+    if store is not None:
+        known = {row.key: row.id for row in store.sources()}
+        if source.key in known:
+            runs = store.runs(source.key, limit=RECENT_RUNS)
+            if options.is_missing_only:
+                units = missing_units(store, known[source.key], windows)
+    return _Plan(options, estimate(source, units, runs, project.clock.now()), expected)
+
+
+def _existing_store(project: Project) -> Store | None:
+    """The project's store, unless it would have to be made, or brought up to date, to be read."""
+    settings = project.settings
+    if not settings.is_on_postgres and not settings.store_file.exists():
+        return None
+    with closing(project.open_schema()) as schema:
+        if schema.plan().state.number < schema.schema:
+            return None
+    return project.store
+
+
+def _question(source: SourceSettings, plan: _Plan) -> str:
+    told = plan.estimate
+    calls = count(round(told.calls), "call")
+    takes = f"{calls}, about {duration(told.seconds)} ({told.basis})"
+    return f"Fetch {count(told.units, 'unit')} of {source.key}: {takes}?"
+
+
+def _tell_plan(args: argparse.Namespace, source: SourceSettings, plan: _Plan) -> None:
+    shape = _plan_shape(source, plan)
+    out: Output = args.out
+    if args.json:
+        out.json(shape)
+        return
+    names = shape["partitions"]
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+    covered = shape["expected"] - shape["units"] if plan.options.is_missing_only else 0
+    window = duration(shape["window_s"])
+    out.fields(
+        [
+            ("source", source.key),
+            ("from", shape["from"]),
+            ("to", shape["to"]),
+            ("window", f"{window}, {plan.options.calendar}, {plan.options.timezone}"),
+            ("partitions", f"{len(names):,}: {shown}"),
+            ("units", f"{shape['units']:,}"),
+            ("ingested", f"{covered:,} of {shape['expected']:,}" if covered > 0 else ""),
+            ("calls", f"{shape['calls']:,}"),
+            ("time", f"about {duration(shape['seconds'])} ({shape['basis']})"),
+            *(("budget", line) for line in shape["budget"]),
+        ]
+    )
+    out.line("nothing was changed; without --plan it is started")
+
+
+def _plan_shape(source: SourceSettings, plan: _Plan) -> dict[str, Any]:
+    from penstock.cli.wording import iso
+
+    options, told = plan.options, plan.estimate
+    return {
+        "source": source.key,
+        "from": iso(options.start_at),
+        "to": iso(options.end_at),
+        "window_s": options.window_s,
+        "partitions": list(options.partitions),
+        "expected": plan.expected,
+        "units": told.units,
+        "calls": round(told.calls),
+        "seconds": round(told.seconds, 1),
+        "basis": told.basis,
+        "budget": _budget(source, told),
+    }
+
+
+def _budget(source: SourceSettings, told: Estimate) -> list[str]:
+    """What the source's own budget makes of it."""
+    needed = {"requests": told.calls, "seconds": told.seconds}
+    if source.cost.request is not None:
+        needed["money"] = told.calls * source.cost.request
+    lines = []
+    for bound in source.budget.bounds:
+        if bound.measure not in needed:
+            continue
+        share = needed[bound.measure] / bound.amount
+        what = f"{needed[bound.measure]:,.10g} of {bound.amount:,.10g} {bound.measure}"
+        if bound.period == "run":
+            enough = "enough" if share <= 1 else "not enough: the run would end partial"
+            lines.append(f"{what} a run: {enough}")
+        else:
+            periods = max(1, -(-needed[bound.measure] // bound.amount))
+            lines.append(f"{what} a {bound.period}: at least {count(int(periods), bound.period)}")
+    return lines

@@ -1,0 +1,133 @@
+"""`penstock checkpoint rewind`: move a checkpoint back, the one way that is not forwards."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.checkpoints import require_partition, short_cursor, source_id_of
+from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
+from penstock.cli.wording import count, local_time
+from penstock.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.checkpoints import CheckpointMove
+
+DESCRIPTION = "Change a checkpoint by hand. Runs move them on; only this moves one back."
+REWIND = """\
+Move a checkpoint of a source back, so that the next run fetches again what came after it. Says first what
+that would be, and asks. To a cursor of your own, or to where it was when a run had left it, or at a time.
+Refused while a run of the source goes on, which might move it at once."""
+EXAMPLES = """\
+  penstock checkpoint rewind prices AAPL --to 2024-06-01 --dry-run
+  penstock checkpoint rewind prices AAPL --to-run 12 --reason "wrong prices since then"
+  penstock checkpoint rewind inbox default --to-time 2d --yes"""
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "checkpoint", "move a checkpoint back", DESCRIPTION, EXAMPLES)
+    acts = parser.add_subparsers(dest="act", metavar="ACT", required=True)
+    rewind = acts.add_parser(
+        "rewind", help="move one back", description=REWIND, epilog=f"examples:\n{EXAMPLES}"
+    )
+    rewind.add_argument("source", metavar="SOURCE", help="whose")
+    rewind.add_argument("partition", metavar="PARTITION", help="which; `default` is the usual name")
+    target = rewind.add_mutually_exclusive_group(required=True)
+    target.add_argument("--to", metavar="CURSOR", help="JSON, or a text as it is")
+    target.add_argument(
+        "--to-run", type=whole_number, metavar="RUN", help="where it was when this run had left it"
+    )
+    target.add_argument(
+        "--to-time", metavar="T", help="where it was then: 2d, or 2026-11-15T08:00Z"
+    )
+    rewind.add_argument(
+        "--dry-run", action="store_true", help="only say what would be fetched again"
+    )
+    rewind.add_argument("--force", action="store_true", help="although a run of the source goes on")
+    add_json(rewind)
+    add_yes(rewind)
+    add_reason(rewind)
+    rewind.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.project import default_actor
+
+    with opened(args) as project:
+        source_id = source_id_of(project, args.source)
+        require_partition(project, source_id, args.source, args.partition)
+        [current] = [
+            row
+            for row in project.store.checkpoint_rows(source_id)
+            if row.partition == args.partition
+        ]
+        target, since = _target(project, args, source_id)
+        units = project.store.units_since(source_id, args.partition, since)
+        words = (
+            f"{args.partition} of {args.source} would go from {short_cursor(current.cursor)} "
+            f"to {short_cursor(target.cursor)}; would fetch {count(units, 'unit')} again"
+        )
+        if not args.dry_run:
+            confirm(args, f"{words}. Go on?")
+            project.store.rewind_checkpoint(
+                source_id,
+                args.partition,
+                target,
+                actor=default_actor(),
+                reason=args.reason,
+                is_forced=args.force,
+            )
+        if args.json:
+            args.out.json(
+                {
+                    "partition": args.partition,
+                    "from": current.cursor,
+                    "to": target.cursor,
+                    "units": units,
+                    "is_done": not args.dry_run,
+                }
+            )
+        else:
+            args.out.line(words if args.dry_run else words.replace("would go", "went"))
+    return 0
+
+
+def _target(
+    project: Project, args: argparse.Namespace, source_id: int
+) -> tuple[CheckpointMove, float]:
+    """Where it is to go, and since when it has been further on than that."""
+    from penstock.cli.moments import moment
+    from penstock.store.checkpoints import CheckpointMove, as_it_was, passed_at
+
+    now = project.store.now()
+    history = project.store.checkpoint_history(source_id, args.partition)
+    if args.to is not None:
+        cursor = _cursor(args.to)
+        run_id = history[0].run_id if history else 0
+        at = passed_at(history, cursor)
+        return CheckpointMove(0, cursor, None, run_id, at, "", "rewound"), at
+    if args.to_run is not None:
+        project.require_run(args.to_run)
+        found = as_it_was(history, run_id=args.to_run)
+        when = f"run {args.to_run} moved it"
+    else:
+        at = moment("--to-time", args.to_time, now)
+        found = as_it_was(history, at=at)
+        when = f"it was there at {local_time(at)}"
+    if found is None:
+        raise UsageError(
+            f"the history does not say that {when}",
+            f"penstock checkpoints {args.source} --history {args.partition}",
+        )
+    return found, found.at
+
+
+def _cursor(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,121 @@
+"""`penstock checkpoints`: how far each partition of a source has come."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.wording import iso, local_time, shortened
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+
+DESCRIPTION = """\
+How far each partition of a source has come: its cursor, the last durable offset, the run that moved it and
+when. --history shows how one of them came there: moved by a run, refused because it would have gone back or
+empty, or rewound by a person."""
+EXAMPLES = """\
+  penstock checkpoints prices
+  penstock checkpoints prices --history AAPL --limit 20
+  penstock checkpoints prices --json"""
+COLUMNS = ("partition", "cursor", "offset", "run", "at", "moves")
+HISTORY = ("number", "act", "cursor", "offset", "run", "at", "by", "reason")
+LONGEST_CURSOR = 60
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "checkpoints", "how far each partition has come", DESCRIPTION, EXAMPLES
+    )
+    parser.add_argument("source", metavar="SOURCE", help="whose")
+    parser.add_argument("--history", metavar="PARTITION", help="how this one came there")
+    add_limit(parser, 50, "moves of the history")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        source_id = source_id_of(project, args.source)
+        if args.history is not None:
+            _tell_history(project, args, source_id)
+            return 0
+        rows = project.store.checkpoint_rows(source_id)
+    if args.json:
+        args.out.json_list(
+            {
+                "partition": row.partition,
+                "cursor": row.cursor,
+                "offset": row.last_offset,
+                "run": row.run_id,
+                "at": iso(row.at),
+                "moves": row.moves,
+            }
+            for row in rows
+        )
+    elif rows:
+        shown = [
+            (
+                *(row.partition, short_cursor(row.cursor), short_cursor(row.last_offset)),
+                *(str(row.run_id), local_time(row.at), row.moves),
+            )
+            for row in rows
+        ]
+        args.out.table(COLUMNS, shown)
+    else:
+        args.out.line("no checkpoints; a step sets one with ctx.checkpoint(cursor)")
+    return 0
+
+
+def _tell_history(project: Project, args: argparse.Namespace, source_id: int) -> None:
+    require_partition(project, source_id, args.source, args.history)
+    moves = project.store.checkpoint_history(source_id, args.history, args.limit)
+    if args.json:
+        args.out.json_list(
+            {
+                "number": move.number,
+                "act": move.act,
+                "cursor": move.cursor,
+                "offset": move.last_offset,
+                "run": move.run_id,
+                "at": iso(move.at),
+                "actor": move.actor,
+                "reason": move.reason,
+            }
+            for move in moves
+        )
+        return
+    shown = [
+        (
+            *(move.number, move.act, short_cursor(move.cursor), short_cursor(move.last_offset)),
+            *(str(move.run_id), local_time(move.at), move.actor, move.reason),
+        )
+        for move in moves
+    ]
+    args.out.table(HISTORY, shown)
+
+
+def source_id_of(project: Project, name: str) -> int:
+    from penstock.cli.opening import source_key
+
+    key = source_key(project, name)
+    return next(row.id for row in project.store.sources() if row.key == key)
+
+
+def require_partition(project: Project, source_id: int, source: str, partition: str) -> None:
+    from penstock.errors import UsageError, nearest
+
+    known = [row.partition for row in project.store.checkpoint_rows(source_id)]
+    if partition not in known:
+        raise UsageError(f"{source} has no checkpoint {partition!r}", nearest(partition, known))
+
+
+def short_cursor(cursor: Any) -> str:
+    """A cursor as it was written, on one line."""
+    return (
+        "" if cursor is None else shortened(json.dumps(cursor, ensure_ascii=False), LONGEST_CURSOR)
+    )
