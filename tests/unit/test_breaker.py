@@ -27,7 +27,8 @@ CAP = 8
 
 
 def seen(now: float, ok: int = 0, failed: int = 0, rule: BreakerSettings = RULE) -> Tally:
-    return Tally(((part_of(rule, now), ok, failed),), reason="it said 500")
+    bucket = (part_of(rule, now), ok, failed)
+    return Tally((bucket,), reason="it said 500", is_well=ok > 0)
 
 
 def after(breaker: Breaker, now: float, ok: int = 0, failed: int = 0) -> Breaker:
@@ -56,9 +57,10 @@ def test_what_is_older_than_the_window_does_not_count() -> None:
 
 def test_a_thousand_successes_do_not_ask_for_a_thousand_failures() -> None:
     busy = after(Breaker(), NOW, ok=1000)
-    assert after(busy, NOW, failed=5).state == "closed", "in the same second, that is noise"
-    assert after(busy, NOW + 1, failed=4).state == "closed"
-    assert after(busy, NOW + 1, failed=5).state == "open", "nothing has gone well since"
+    once = after(busy, NOW, failed=4)
+    assert once.state == "closed"
+    assert after(once, NOW, failed=1).state == "open", "nothing has gone well since"
+    assert after(after(once, NOW, ok=1), NOW, failed=1).state == "closed"
 
 
 def test_open_it_lets_nothing_pass_and_hears_nothing() -> None:
@@ -119,8 +121,12 @@ def test_jobs_that_a_closed_host_turned_away_open_the_source_until_then_and_are_
     away = Tally(away=5, away_s=77.0, reason="cdn is closed")
     waiting = follow(Breaker(), away, RULE, CAP, NOW, 0.0)
     assert (waiting.state, waiting.opens_at, waiting.trips) == ("open", NOW + 77.0, 0)
-    others_are_well = Tally(((part_of(RULE, NOW), 20, 0),), away=5, away_s=77.0)
+    others_are_well = Tally(((part_of(RULE, NOW), 20, 0),), away=5, away_s=77.0, is_well=True)
     assert follow(Breaker(), others_are_well, RULE, CAP, NOW, 0.0).state == "closed"
+    one_by_one = Breaker()
+    for _ in range(5):
+        one_by_one = follow(one_by_one, Tally(away=1, away_s=77.0), RULE, CAP, NOW, 0.0)
+    assert one_by_one.state == "open"
     trying = half_open(opened(), NOW + 60)
     put_off = follow(trying, Tally(away=1, away_s=9.0), RULE, CAP, NOW + 60, 0.0)
     assert (put_off.state, put_off.opens_at, put_off.trips) == ("open", NOW + 69.0, trying.trips)

@@ -17,6 +17,8 @@ ERROR_SHARE = 0.1
 SLOWER = 3.0
 SLOWER_BY_S = 1.0
 LEAST_ROUND = 8
+# What was seen longer ago says nothing about now.
+LONGEST_ROUND_S = 60.0
 # How quickly the usual follows: a source that has become slow for good is taken as it is after a while.
 FOLLOWS = 0.1
 
@@ -46,16 +48,19 @@ class Pulse:
     """A source as one worker sees it: the round that is under way, and what is usual."""
 
     level: float
+    began_at: float = 0.0
     round: Seen = field(default_factory=Seen)
     usual_s: dict[str, float] = field(default_factory=dict)
 
 
-def feel(pulse: Pulse, seen: Seen, cap: int) -> float:
+def feel(pulse: Pulse, seen: Seen, cap: int, now: float) -> float:
     """Take in what was seen; answers with the level from now on, between 1 and the cap."""
+    if now - pulse.began_at > LONGEST_ROUND_S:
+        pulse.round, pulse.began_at = Seen(), now
     pulse.round.pour(seen)
     pulse.level = min(max(1.0, pulse.level), float(cap))
     if pulse.round.ok + pulse.round.failed >= max(LEAST_ROUND, int(pulse.level)):
-        ended, pulse.round = pulse.round, Seen()
+        ended, pulse.round, pulse.began_at = pulse.round, Seen(), now
         is_troubled = _fails(ended) or _is_slow(ended, pulse.usual_s)
         wanted = pulse.level * FALL if is_troubled else pulse.level + RISE
         pulse.level = min(max(1.0, wanted), float(cap))

@@ -33,7 +33,8 @@ EXCUSED_TRIPS = 50
 class Breaker:
     """One breaker. `opened_at` is when it last left closed; `counts_until` says until when what went
     well is worth telling, because something failed not long ago. `trying` requests to a host that is
-    half-open are under way; who had them may have died, so they are given up at `trying_until`.
+    half-open are under way; who had them may have died, so they are given up at `trying_until`. So many
+    failed `in_a_row`, with nothing that went well in between.
     """
 
     state: State = "closed"
@@ -47,19 +48,22 @@ class Breaker:
     reason: str = ""
     trying: int = 0
     trying_until: float = 0.0
+    in_a_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """What was seen: by time what went well and what failed, and why the last of them did.
 
-    `away` were turned away at a host whose own breaker is open, for the next `away_s` seconds.
+    `away` were turned away at a host whose own breaker is open, for the next `away_s` seconds. Something
+    `is_well` just now; what else went well may have been before what failed last.
     """
 
     buckets: tuple[Bucket, ...] = ()
     away: int = 0
     away_s: float = 0.0
     reason: str = ""
+    is_well: bool = False
 
     @property
     def ok(self) -> int:
@@ -103,14 +107,20 @@ def follow(
         return breaker  # what was under way when it opened says nothing new
     if state == "half-open":
         return _try(_half_open(breaker, now), tally, rule, cap, now, chance)
-    seen = merged(breaker.buckets, tally.buckets, rule, now)
-    until = now + rule.window_s if tally.failed or tally.away else breaker.counts_until
-    counted = replace(breaker, buckets=seen, counts_until=until)
-    if tally.failed and _is_bad(seen, rule):
+    missed = ((part_of(rule, now), 0, tally.away),) if tally.away else ()
+    seen = merged(breaker.buckets, (*tally.buckets, *missed), rule, now)
+    bad = tally.failed + tally.away
+    counted = replace(
+        breaker,
+        buckets=seen,
+        counts_until=now + rule.window_s if bad else breaker.counts_until,
+        in_a_row=0 if tally.is_well else breaker.in_a_row + bad,
+    )
+    if not bad or not _is_bad(counted, rule):
+        return counted
+    if tally.failed:
         return trip(counted, _told(seen, tally.reason), rule, now, chance)
-    if tally.away and _is_bad(_with_away(seen, tally.away, rule, now), rule):
-        return wait_for(counted, tally, now)
-    return counted
+    return wait_for(counted, tally, now)
 
 
 def merged(
@@ -192,21 +202,10 @@ def _told(seen: tuple[Bucket, ...], reason: str) -> str:
     return f"{failed} of {ok + failed} failed" + (f", the last with {reason}" if reason else "")
 
 
-def _with_away(
-    seen: tuple[Bucket, ...], away: int, rule: BreakerSettings, now: float
-) -> tuple[Bucket, ...]:
-    return merged(seen, ((part_of(rule, now), 0, away),), rule, now)
-
-
-def _is_bad(seen: tuple[Bucket, ...], rule: BreakerSettings) -> bool:
+def _is_bad(breaker: Breaker, rule: BreakerSettings) -> bool:
     """Too large a share of enough, or enough failures with nothing between them that went well: else a
     source that has just answered a thousand times would have to fail a thousand times."""
-    ok, failed = sum(b[1] for b in seen), sum(b[2] for b in seen)
+    ok, failed = sum(b[1] for b in breaker.buckets), sum(b[2] for b in breaker.buckets)
     if ok + failed >= rule.at_least and failed >= rule.ratio * (ok + failed):
         return True
-    in_a_row = 0
-    for _, well, bad in reversed(seen):
-        if well:
-            break
-        in_a_row += bad
-    return in_a_row >= max(1, ceil(rule.ratio * rule.at_least))
+    return breaker.in_a_row >= max(1, ceil(rule.ratio * rule.at_least))

@@ -253,7 +253,7 @@ def _tell(
         buckets: list[Bucket] = [(part, ok, 0) for part, ok in well.items()]
         if seen.failed:
             buckets.append((part_of(rule, now), 0, seen.failed))
-        tally = Tally(tuple(buckets), seen.away, seen.away_s, seen.reason)
+        tally = Tally(tuple(buckets), seen.away, seen.away_s, seen.reason, seen.ok > 0)
         breaker = follow(before[key], tally, rule, cap, now, chance_of(key, now))
         after[key] = found[source_id] = breaker
         watch.told_until[source_id] = breaker.counts_until if breaker.state == "closed" else inf
@@ -317,7 +317,7 @@ def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap
         pulse = watch.pulses[source_id] = Pulse(before)
     elif int(pulse.level) != int(before):
         pulse.level = before  # somebody else has changed it
-    level = feel(pulse, seen, cap)
+    level = feel(pulse, seen, cap, ledger.now)
     if int(level) == int(before):
         return
     watch.levels[source_id] = watch.pending[source_id] = level if level < cap else None
@@ -373,9 +373,10 @@ def _breaker(
     reason: str,
     trying: int,
     trying_until: float,
+    in_a_row: int,
 ) -> Breaker:
     parts = tuple((part, ok, failed) for part, ok, failed in buckets)
-    about = (opened_at, counts_until, trips, ramp, parts, reason, trying, trying_until)
+    about = (opened_at, counts_until, trips, ramp, parts, reason, trying, trying_until, in_a_row)
     return Breaker(state, since, opens_at, *about)
 
 
@@ -395,7 +396,8 @@ def _write(
     signals = []
     for key, each in changed:
         was = before[key]
-        if (each.state, each.since) == (was.state, was.since):
+        is_put_off = each.state == "open" and was.state != "closed" and each.trips == was.trips
+        if (each.state, each.since) == (was.state, was.since) or (is_put_off and not actor):
             continue
         source_id, run_id = owners.get(key, (None, 0))
         kind, detail = _event(key, was, each, ledger.now)
@@ -411,7 +413,7 @@ def _row(key: str, each: Breaker) -> tuple[object, ...]:
     return (
         *(key, each.state, each.since, each.opens_at, each.opened_at, each.counts_until),
         *(each.trips, each.ramp, to_json(each.buckets), each.reason[: 2 * REASON_LENGTH]),
-        *(each.trying, each.trying_until),
+        *(each.trying, each.trying_until, each.in_a_row),
     )
 
 
@@ -552,7 +554,8 @@ def _after(breaker: Breaker, key: str, told: HostTold, now: float) -> Breaker:
     if told.failed:
         buckets.append((part_of(HOST_RULE, now), 0, told.failed))
     if buckets:
-        tally = Tally(tuple(buckets), reason=told.reason[:REASON_LENGTH])
+        is_well = bool(told.well) and not told.failed
+        tally = Tally(tuple(buckets), reason=told.reason[:REASON_LENGTH], is_well=is_well)
         breaker = follow(breaker, tally, HOST_RULE, HOST_RAMP, now, chance_of(key, now))
     if breaker.state != "half-open":
         return breaker

@@ -144,7 +144,7 @@ TABLES = (
         "breaker",
         "key",
         """state since:real opens_at:real opened_at:real counts_until:real trips ramp trying
-        trying_until:real buckets reason""",
+        trying_until:real in_a_row buckets reason""",
     ),
     _table(
         "budget",

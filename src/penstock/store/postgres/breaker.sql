@@ -6,9 +6,9 @@ FROM penstock.source WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 -- In the order of their keys, so that two hosts never wait for each other in a circle.
 SELECT coalesce(json_object_agg(b.key, json_build_array(
   b.state, b.since, b.opens_at, b.opened_at, b.counts_until, b.trips, b.ramp, b.buckets::json, b.reason, b.trying,
-  b.trying_until)), '{}')::text
+  b.trying_until, b.in_a_row)), '{}')::text
 FROM (
-  SELECT key, state, since, opens_at, opened_at, counts_until, trips, ramp, buckets, reason, trying, trying_until
+  SELECT key, state, since, opens_at, opened_at, counts_until, trips, ramp, buckets, reason, trying, trying_until, in_a_row
   FROM penstock.breaker WHERE key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb)))
   ORDER BY key FOR NO KEY UPDATE
 ) AS b;
@@ -23,7 +23,8 @@ UPDATE penstock.breaker
 SET state = b.v ->> 1, since = (b.v ->> 2)::double precision, opens_at = (b.v ->> 3)::double precision,
   opened_at = (b.v ->> 4)::double precision, counts_until = (b.v ->> 5)::double precision,
   trips = (b.v ->> 6)::bigint, ramp = (b.v ->> 7)::bigint, buckets = b.v ->> 8, reason = b.v ->> 9,
-  trying = (b.v ->> 10)::bigint, trying_until = (b.v ->> 11)::double precision
+  trying = (b.v ->> 10)::bigint, trying_until = (b.v ->> 11)::double precision,
+  in_a_row = (b.v ->> 12)::bigint
 FROM jsonb_array_elements(%(breakers)s::jsonb) AS b(v)
 WHERE breaker.key = b.v ->> 0;
 

@@ -4,7 +4,7 @@ SELECT json_group_array(json_array(id, key)) FROM source WHERE id IN (SELECT val
 -- name: lock_breakers
 -- Nothing to lock here: a transaction that writes has the file to itself.
 SELECT json_group_object(key, json_array(
-  state, since, opens_at, opened_at, counts_until, trips, ramp, json(buckets), reason, trying, trying_until))
+  state, since, opens_at, opened_at, counts_until, trips, ramp, json(buckets), reason, trying, trying_until, in_a_row))
 FROM breaker WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: add_breakers
@@ -15,7 +15,7 @@ ON CONFLICT (key) DO NOTHING;
 UPDATE breaker
 SET state = b.value ->> 1, since = b.value ->> 2, opens_at = b.value ->> 3, opened_at = b.value ->> 4,
   counts_until = b.value ->> 5, trips = b.value ->> 6, ramp = b.value ->> 7, buckets = b.value ->> 8,
-  reason = b.value ->> 9, trying = b.value ->> 10, trying_until = b.value ->> 11
+  reason = b.value ->> 9, trying = b.value ->> 10, trying_until = b.value ->> 11, in_a_row = b.value ->> 12
 FROM json_each(:breakers) AS b
 WHERE breaker.key = b.value ->> 0;
 

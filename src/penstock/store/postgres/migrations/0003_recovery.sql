@@ -229,6 +229,7 @@ CREATE TABLE penstock.breaker (
   ramp bigint NOT NULL DEFAULT 0,
   trying bigint NOT NULL DEFAULT 0,
   trying_until double precision NOT NULL DEFAULT 0,
+  in_a_row bigint NOT NULL DEFAULT 0,
   buckets text NOT NULL DEFAULT '[]',
   reason text NOT NULL DEFAULT ''
 );
