@@ -43,6 +43,8 @@ MODULES = {
     "unhold": "hold",
     "cancel": "cancel",
     "retry": "retry",
+    "replay": "replay",
+    "undo": "undo",
     "quarantine": "quarantine",
     "db": "db",
 }

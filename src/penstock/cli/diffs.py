@@ -1,0 +1,158 @@
+"""A difference between records, for people in a terminal and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.wording import count, shortened
+from penstock.jobs.diff import NOTHING, FieldChange, shown_path
+
+if TYPE_CHECKING:
+    from penstock.cli.output import Output
+    from penstock.store.diffs import RecordChange, Totals
+    from penstock.store.replays import Rejects
+
+COLUMNS = ("what", "collection", "key", "field", "before", "after")
+LONGEST_KEY, LONGEST_VALUE = 60, 80
+MOST_FIELDS = 8
+OBSTACLES = {
+    "conflict": "left alone: changed by another run since",
+    "newer": "left alone: a later page is known",
+}
+
+
+def tell_totals(out: Output, totals: Totals) -> None:
+    """All of it in a few lines."""
+    out.fields(
+        [
+            ("added", totals.added),
+            ("removed", totals.removed),
+            ("changed", totals.changed),
+            ("same", totals.same),
+            ("conflicts", _unless_zero(totals.conflicts, "changed by other runs since")),
+            ("newer", _unless_zero(totals.newer, "known from later pages")),
+            ("scores", score_words(totals)),
+        ]
+    )
+    if totals.fields:
+        out.line()
+        fields = totals.common_fields
+        out.table(("field", "records"), fields[:MOST_FIELDS])
+        if len(fields) > MOST_FIELDS:
+            out.line(f"and {count(len(fields) - MOST_FIELDS, 'more field')}")
+
+
+def tell_changes(out: Output, changes: Iterable[RecordChange]) -> None:
+    rows = [row for change in changes for row in _rows(change, out.as_json)]
+    if rows:
+        out.line()
+        out.table(COLUMNS, rows)
+
+
+def tell_rejects(out: Output, now: Rejects, before: Rejects) -> None:
+    if not now.count and not before.count:
+        return
+    out.line()
+    out.line(
+        f"rejected: {now.count} now, {before.count} before; "
+        f"{now.only} only now, {before.only} only before"
+    )
+    rows = [
+        (when, each["stage"], shortened(each["key"], LONGEST_KEY), each.get("reason") or "")
+        for when, found in (("now", now), ("before", before))
+        for each in found.first
+    ]
+    if rows:
+        out.table(("only", "stage", "key", "reason"), rows)
+
+
+def score_words(totals: Totals) -> str:
+    if not totals.scores_up and not totals.scores_down:
+        return ""
+    mean = f"{totals.mean_shift:+.3g} on the average"
+    return f"{totals.scores_up} up, {totals.scores_down} down, {mean}"
+
+
+def change_words(change: RecordChange) -> str:
+    return OBSTACLES[change.obstacle] if change.obstacle else change.kind
+
+
+def _unless_zero(number: int, words: str) -> str:
+    return f"{number} left alone ({words})" if number else ""
+
+
+def _rows(change: RecordChange, as_json: Callable[[Any], str]) -> Iterator[tuple[str, ...]]:
+    about = (change_words(change), change.collection, shortened(change.key, LONGEST_KEY))
+    if change.kind != "changed":
+        after = {shown_path(field.path): field.after for field in change.fields}
+        yield (*about, "", "", shortened(as_json(after), LONGEST_VALUE) if after else "")
+        return
+    for field in change.fields:
+        yield (*about, *_cells(field, as_json))
+        about = ("", "", "")
+    if change.score_before != change.score_after:
+        yield (*about, "(score)", _score(change.score_before), _score(change.score_after))
+
+
+def _cells(field: FieldChange, as_json: Callable[[Any], str]) -> tuple[str, str, str]:
+    before, after = (
+        "" if value is NOTHING else shortened(as_json(value), LONGEST_VALUE)
+        for value in (field.before, field.after)
+    )
+    return shown_path(field.path), before, after
+
+
+def _score(score: float | None) -> str:
+    return "" if score is None else f"{score:g}"
+
+
+# For programs.
+
+
+def change_shape(change: RecordChange) -> dict[str, Any]:
+    return {
+        "collection": change.collection,
+        "key": change.key,
+        "kind": change.kind,
+        "left_alone": change.obstacle or None,
+        "score_before": change.score_before,
+        "score_after": change.score_after,
+        "fields": [_field_shape(field) for field in change.fields],
+    }
+
+
+def _field_shape(field: FieldChange) -> dict[str, Any]:
+    """`before` or `after` is missing where the field is: null is a value."""
+    shape: dict[str, Any] = {"field": shown_path(field.path), "path": list(field.path)}
+    if field.before is not NOTHING:
+        shape["before"] = field.before
+    if field.after is not NOTHING:
+        shape["after"] = field.after
+    return shape
+
+
+def totals_shape(totals: Totals) -> dict[str, Any]:
+    return {
+        "added": totals.added,
+        "removed": totals.removed,
+        "changed": totals.changed,
+        "same": totals.same,
+        "conflicts": totals.conflicts,
+        "newer": totals.newer,
+        "scores": {
+            "up": totals.scores_up,
+            "down": totals.scores_down,
+            "mean_shift": round(totals.mean_shift, 6),
+        },
+        "fields": dict(totals.common_fields),
+    }
+
+
+def rejects_shape(now: Rejects, before: Rejects) -> dict[str, Any]:
+    return {
+        "now": now.count,
+        "before": before.count,
+        "only_now": {"count": now.only, "first": now.first},
+        "only_before": {"count": before.only, "first": before.first},
+    }

@@ -1,0 +1,117 @@
+"""`penstock undo`: bring records back to what they were before a run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason, whole_number
+from penstock.cli.wording import count
+
+if TYPE_CHECKING:
+    from penstock.cli.output import Output
+    from penstock.store.rehearsal import UndoReport
+
+DESCRIPTION = """\
+Bring records back to what they were before a run. What it would do is shown first. Records that later runs
+have changed are left alone. No version is lost: what is brought back is a new version, written by a run of
+its own, which can be undone too. Checkpoints and pages stay as they are."""
+EXAMPLES = """\
+  penstock undo 12 --dry-run
+  penstock undo 12 --reason "the site showed test prices"
+  penstock undo 12 --yes --json"""
+SHOWN = 10
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "undo", "take back what a run saved", DESCRIPTION, EXAMPLES)
+    parser.add_argument("run_id", type=whole_number, metavar="RUN", help="the run")
+    parser.add_argument("--dry-run", action="store_true", help="only say what it would do")
+    add_limit(parser, SHOWN, "records shown")
+    add_json(parser)
+    add_reason(parser)
+    add_yes(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        report = project.undo(args.run_id, dry_run=True, limit=args.limit)
+        if not args.json:
+            _tell(report, args.out)
+        if report.totals.differences and not args.dry_run:
+            confirm(args, f"Undo what run {args.run_id} did to {_many(report)}?")
+            report = project.undo(args.run_id, limit=args.limit, reason=args.reason)
+            if not args.json:
+                _tell_done(report, args.out)
+        if args.json:
+            args.out.json(_shape(report))
+    return 0
+
+
+def _many(report: UndoReport) -> str:
+    return count(report.totals.differences, "record")
+
+
+def _tell(report: UndoReport, out: Output) -> None:
+    from penstock.cli.diffs import tell_changes
+
+    totals = report.totals
+    out.fields(
+        [
+            ("brought back", totals.changed),
+            ("returned", totals.added or None),
+            ("removed", totals.removed),
+            ("left alone", _left_alone(report)),
+        ]
+    )
+    tell_changes(out, report.first)
+    if len(report.first) < totals.differences:
+        out.line(f"{len(report.first)} of {totals.differences:,} records; --limit N shows more")
+    if report.later.first:
+        out.line()
+        rows = [(collection, key, str(run)) for collection, key, run in report.later.first]
+        out.table(("changed later", "key", "by run"), rows)
+    if not totals.differences:
+        out.line("nothing to undo")
+
+
+def _left_alone(report: UndoReport) -> str:
+    words = []
+    if report.later.count:
+        words.append(f"{report.later.count} changed by later runs")
+    if report.lost:
+        words.append(f"{report.lost} whose earlier version is no longer kept")
+    return ", ".join(words)
+
+
+def _tell_done(report: UndoReport, out: Output) -> None:
+    totals = report.totals
+    out.line()
+    out.line(
+        f"undone: {totals.changed} brought back, {totals.added} returned, {totals.removed} removed"
+    )
+    out.line(f"take that back: penstock undo {report.undo_run_id}")
+
+
+def _shape(report: UndoReport) -> dict[str, Any]:
+    from penstock.cli.diffs import change_shape
+
+    totals = report.totals
+    return {
+        "run": report.run_id,
+        "undone_by": report.undo_run_id,
+        "brought_back": totals.changed,
+        "returned": totals.added,
+        "removed": totals.removed,
+        "changed_later": report.later.count,
+        "no_longer_kept": report.lost,
+        "first": [change_shape(change) for change in report.first],
+        "first_changed_later": [
+            {"collection": collection, "key": key, "run": run}
+            for collection, key, run in report.later.first
+        ],
+    }
