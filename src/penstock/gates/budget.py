@@ -64,6 +64,8 @@ class Account:
     held: float = 0.0
     # Somebody was turned away for it, whatever little is left.
     has_refused: bool = False
+    # Whether the configuration still asks for it.
+    is_wanted: bool = True
 
     @property
     def left(self) -> float:
@@ -82,6 +84,9 @@ class Account:
 
     def crossed(self) -> int | None:
         """The level that was reached since it was last said; None if there is nothing new to say."""
+        if not self.is_wanted:
+            self.warned = 0
+            return None
         level = 100 if self.has_refused else level_of(self.used, self.bound.amount)
         if level <= self.warned:
             return None

@@ -51,11 +51,9 @@ class Budgets:
             ledger = Ledger(self._db, now)
             accounts = Accounts(self._db, ledger, self._db.json("lock_lasting_budgets"))
             for key, account in accounts.all.items():
-                bound = configured.get(key)
-                if bound is not None:
-                    account.bind(bound)
-                elif not account.is_over(now):
-                    account.warned = 0  # nobody asks for it any more
+                account.is_wanted = key in configured
+                if account.is_wanted:
+                    account.bind(configured[key])
             accounts.begin_anew(now)
             accounts.write()
             self._db.do("drop_ended_budgets", before=now - KEEP_S)
