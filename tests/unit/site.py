@@ -1,10 +1,10 @@
 """A small site on virtual time that can be changed between runs, and the projects that read it.
 
-    site = Site()
-    site.page("/a", "first", lastmod="2026-11-01")
-    project = a_project(tmp_path, site)
-    run = go(project, site, "full")
-    assert site.asked == ["/robots.txt", "/sitemap.xml", "/a"]
+site = Site()
+site.page("/a", "first", lastmod="2026-11-01")
+project = a_project(tmp_path, site)
+run = go(project, site, "full")
+assert site.asked == ["/robots.txt", "/sitemap.xml", "/a"]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 HOST = "https://shop.example"
 MODULE = "visiting"
 
-PIPELINES = '''
+PIPELINES = """
 from penstock import Pipeline, Skip
 
 MADE = "{made}"
@@ -55,7 +55,7 @@ def persist(page, ctx):
     if "poison" in page["text"]:
         raise ValueError("can't be saved")
     ctx.save("page", key=page["url"], data=page)
-'''
+"""
 
 
 @dataclass

@@ -9,9 +9,9 @@ from email.utils import parsedate_to_datetime
 # A time that names no zone may be any zone's: at the latest this much later than if it were UTC.
 WESTMOST_S = 12 * 3600.0
 LONGEST = 64
-_YEAR = re.compile(r"(\d{4})")
-_MONTH = re.compile(r"(\d{4})-(\d{2})")
-_DAY = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})")
+_YEAR = re.compile(r"(\d{4})", re.ASCII)
+_MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
+_DAY = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})", re.ASCII)
 
 
 def span_of(text: str) -> tuple[float, float] | None:
