@@ -182,8 +182,8 @@ def _source(project: Project, args: argparse.Namespace) -> str:
 
 
 def _wanted(project: Project, args: argparse.Namespace, open_only: bool) -> RejectFilter:
-    from penstock.cli.opening import source_key
     from penstock.cli.moments import moment
+    from penstock.cli.opening import source_key
     from penstock.store.rejected import RejectFilter
 
     if args.run_id is not None:

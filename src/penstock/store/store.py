@@ -23,6 +23,7 @@ from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
+from penstock.store.kpis import KpiReport
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.signals import SignalRow
 
@@ -723,6 +724,8 @@ class Store(Protocol):
     def failures_by_kind(self, run_id: int) -> dict[str, int]: ...
 
     def runs_made_of(self, run_id: int) -> list[RunRow]: ...
+
+    def kpis(self, since: float, source_id: int | None = None) -> KpiReport: ...
 
     # Signals.
 

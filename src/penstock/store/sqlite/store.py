@@ -16,6 +16,7 @@ from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.explaining import Explaining
 from penstock.store.health import Health
+from penstock.store.kpis import Kpis
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
@@ -43,6 +44,7 @@ class SqliteStore(
     Lifecycle,
     Runs,
     Accounts,
+    Kpis,
     Workers,
     Leading,
     Pacing,

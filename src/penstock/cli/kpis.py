@@ -1,0 +1,80 @@
+"""`penstock kpis`: five numbers that say how well work recovers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.wording import count, duration, local_time
+
+if TYPE_CHECKING:
+    from penstock.jobs.kpis import Kpi
+
+DESCRIPTION = """\
+How well work recovers, from runs and the journal: runs completed without a restart, how long interrupted
+jobs waited, duplicates per million saves, throttling incidents a week, and what people had to do."""
+EXAMPLES = """\
+  penstock kpis
+  penstock kpis --days 7 --source acme.com
+  penstock kpis --json"""
+DAY_S = 86400.0
+COLUMNS = ("number", "value", "counted over")
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "kpis", "how well work recovers", DESCRIPTION, EXAMPLES)
+    parser.add_argument(
+        "--days", type=whole_number, default=30, metavar="N", help="of the last N days (30)"
+    )
+    parser.add_argument("--source", metavar="SOURCE", help="only this source's")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened, source_key
+    from penstock.cli.wording import iso
+
+    with opened(args) as project:
+        key = source_key(project, args.source)
+        source_id = None if key is None else project.store.ensure_sources([key])[key]
+        since = project.store.now() - args.days * DAY_S
+        report = project.store.kpis(since, source_id)
+    if args.json:
+        args.out.json(
+            {
+                "since": iso(report.since),
+                "until": iso(report.until),
+                "journal_since": iso(report.journal_since),
+                "source": key,
+                "kpis": {
+                    each.name: {
+                        "value": each.value,
+                        "unit": each.unit,
+                        "counted": each.counted,
+                        "of": each.of,
+                    }
+                    for each in report.kpis
+                },
+            }
+        )
+        return 0
+    args.out.table(COLUMNS, [_line(each) for each in report.kpis])
+    if report.journal_since is not None:
+        args.out.note(f"the journal was read from {local_time(report.journal_since)} on")
+    return 0
+
+
+def _line(kpi: Kpi) -> tuple[object, ...]:
+    of = kpi.of if kpi.counted != 1 else kpi.of.replace("runs ", "run ").replace("jobs ", "job ")
+    return (kpi.name.replace("_", " "), _value(kpi), count(kpi.counted, of, of))
+
+
+def _value(kpi: Kpi) -> str:
+    if kpi.value is None:
+        return "no data"
+    if kpi.unit == "s":
+        return duration(kpi.value)
+    number = f"{kpi.value:,.1f}".removesuffix(".0")
+    return f"{number} %" if kpi.unit == "%" else f"{number} {kpi.unit}"

@@ -1,0 +1,166 @@
+"""Five numbers that say how well work recovers, each from what the rows tell.
+
+| number | is |
+|---|---|
+| completion without restart | runs that ended `completed`, however often they were interrupted, resumed or retried, of all that ended and were not cancelled |
+| mean recovery time | from a running job's being taken back (its worker died, or drained) to its next start |
+| duplicates per million | saves that changed nothing, per million saves |
+| throttling incidents per week | times that a provider asked a source to wait; within five minutes they are one |
+| operator steps to recover | what people did for a source between a bad end and its next good one |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+WEEK_S = 7 * 86400.0
+INCIDENT_GAP_S = 300.0
+
+# Who acts without being asked: what these do is no step of an operator's.
+OURSELVES = frozenset({"", "penstock", "scheduler", "upkeep", "clock", "stream", "supervisor"})
+# What an operator does, once for each command.
+ACTS = (
+    "run.queued",
+    "run.reopened",
+    "run.continued",
+    "run.paused",
+    "run.resumed",
+    "run.cancelled",
+    "run.undone",
+    "run.committed",
+    "source.paused",
+    "source.resumed",
+    "checkpoint.rewound",
+    "project.held",
+    "project.unheld",
+    "source.held",
+    "source.unheld",
+)
+BAD_ENDS = ("run.partial", "run.failed")
+GOOD_END = "run.completed"
+STEERING = (*ACTS, *BAD_ENDS, GOOD_END)
+
+
+class RunTotals(msgspec.Struct, frozen=True):
+    """How the runs of a time ended, and what they saved."""
+
+    completed: int = 0
+    partial: int = 0
+    failed: int = 0
+    saves: int = 0
+    duplicates: int = 0
+    first_at: float | None = None
+
+
+class Interruptions(msgspec.Struct, frozen=True):
+    """Jobs that were taken back and started again."""
+
+    recovered: int = 0
+    mean_s: float | None = None
+
+
+class Act(msgspec.Struct, frozen=True, array_like=True):
+    """A line of the journal that is part of a recovery, with the kind of its run."""
+
+    at: float
+    kind: str
+    source_id: int | None
+    run_id: int | None
+    run_kind: str | None
+    actor: str
+
+
+class Kpi(msgspec.Struct, frozen=True):
+    """One number; None where there is nothing to count. `counted` is how many things it is about."""
+
+    name: str
+    value: float | None
+    unit: str
+    counted: int
+    of: str
+
+
+def kpis_of(
+    runs: RunTotals,
+    interruptions: Interruptions,
+    incidents: int,
+    acts: Iterable[Act],
+    *,
+    since: float,
+    now: float,
+) -> list[Kpi]:
+    """The five numbers of the time from `since` until now."""
+    ended = runs.completed + runs.partial + runs.failed
+    steps = steps_to_recover(acts)
+    has_runs = runs.first_at is not None
+    # What is younger than a week is not blown up to one.
+    weeks = max(1.0, (now - max(since, runs.first_at or since)) / WEEK_S)
+    return [
+        Kpi(
+            "completion_without_restart",
+            100.0 * runs.completed / ended if ended else None,
+            "%",
+            ended,
+            "runs ended",
+        ),
+        Kpi(
+            "mean_recovery_time",
+            interruptions.mean_s,
+            "s",
+            interruptions.recovered,
+            "jobs resumed",
+        ),
+        Kpi(
+            "duplicates_per_million",
+            1e6 * runs.duplicates / runs.saves if runs.saves else None,
+            "per million",
+            runs.saves,
+            "saves",
+        ),
+        Kpi(
+            "throttling_incidents_per_week",
+            incidents / weeks if has_runs else None,
+            "per week",
+            incidents,
+            "incidents",
+        ),
+        Kpi(
+            "operator_steps_to_recover",
+            sum(steps) / len(steps) if steps else None,
+            "steps",
+            len(steps),
+            "recoveries",
+        ),
+    ]
+
+
+class _Recovery(msgspec.Struct):
+    run_id: int | None
+    run_kind: str | None
+    done: set[tuple[str, float, str]]
+
+
+def steps_to_recover(acts: Iterable[Act]) -> list[int]:
+    """How many steps people took for each recovery: from a bad end to the next good one.
+
+    Good is the same run when it ends again, or another of its kind. What one command wrote in one
+    transaction is one step.
+    """
+    open_ones: dict[int | None, _Recovery] = {}
+    steps: list[int] = []
+    for act in acts:
+        recovery = open_ones.get(act.source_id)
+        if act.kind in BAD_ENDS:
+            if recovery is None:
+                open_ones[act.source_id] = _Recovery(act.run_id, act.run_kind, set())
+        elif recovery is None:
+            continue
+        elif act.kind == GOOD_END:
+            if act.run_id == recovery.run_id or act.run_kind == recovery.run_kind:
+                steps.append(len(recovery.done))
+                del open_ones[act.source_id]
+        elif act.actor not in OURSELVES:
+            recovery.done.add((act.kind, act.at, act.actor))
+    return steps

@@ -1,0 +1,55 @@
+-- name: kpi_runs
+-- Probes save nothing and replays go over what is there: neither says how well work is done. With what is in tallies still.
+WITH ended AS (
+  SELECT id, state, inserted, updated, unchanged FROM penstock.run
+  WHERE finished_at >= %(since)s AND kind IN ('full', 'incremental', 'backfill', 'stream')
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+), tallied AS (
+  SELECT coalesce(sum(t.inserted + t.updated + t.unchanged), 0)::bigint AS saves, coalesce(sum(t.unchanged), 0)::bigint AS duplicates
+  FROM penstock.tally AS t JOIN ended AS e ON e.id = t.run_id
+)
+SELECT json_build_object(
+  'completed', count(*) FILTER (WHERE e.state = 'completed'), 'partial', count(*) FILTER (WHERE e.state = 'partial'),
+  'failed', count(*) FILTER (WHERE e.state = 'failed'),
+  'saves', coalesce(sum(e.inserted + e.updated + e.unchanged), 0)::bigint + (SELECT saves FROM tallied),
+  'duplicates', coalesce(sum(e.unchanged), 0)::bigint + (SELECT duplicates FROM tallied),
+  'first_at', (SELECT f.created_at FROM penstock.run AS f
+    WHERE %(source_id)s::bigint IS NULL OR f.source_id = %(source_id)s ORDER BY f.id LIMIT 1))::text
+FROM ended AS e;
+
+-- name: journal_floor
+SELECT coalesce((SELECT max(id) FROM penstock.event), 0) - %(lines)s::bigint;
+
+-- name: journal_since
+SELECT at FROM penstock.event WHERE id > %(floor)s ORDER BY id LIMIT 1;
+
+-- name: kpi_interruptions
+-- From a job's being taken back to its next start; one that never starts again has not recovered.
+SELECT json_build_object('recovered', count(*), 'mean_s', avg(s.at - r.at))::text
+FROM (
+  SELECT job_id, attempt, at FROM penstock.event
+  WHERE id > %(floor)s AND at >= %(since)s AND kind = 'job.released'
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+) AS r
+JOIN (
+  SELECT job_id, attempt, at FROM penstock.event
+  WHERE id > %(floor)s AND at >= %(since)s AND kind = 'job.started'
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+) AS s ON s.job_id = r.job_id AND s.attempt = r.attempt + 1;
+
+-- name: kpi_incidents
+-- What came soon after another of the same source belongs to it.
+SELECT count(*) FROM (
+  SELECT at - lag(at) OVER (PARTITION BY source_id ORDER BY id) AS gap FROM penstock.event
+  WHERE id > %(floor)s AND at >= %(since)s AND kind = 'job.throttled'
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+) AS t WHERE gap IS NULL OR gap > %(gap_s)s;
+
+-- name: kpi_acts
+SELECT coalesce(json_agg(json_build_array(a.at, a.kind, a.source_id, a.run_id, a.run_kind, a.actor) ORDER BY a.id), '[]')::text FROM (
+  SELECT e.id, e.at, e.kind, e.source_id, e.run_id, r.kind AS run_kind, e.actor
+  FROM penstock.event AS e LEFT JOIN penstock.run AS r ON r.id = e.run_id
+  WHERE e.id > %(floor)s AND e.at >= %(since)s AND e.kind IN (SELECT jsonb_array_elements_text(%(kinds)s::jsonb))
+    AND (%(source_id)s::bigint IS NULL OR e.source_id = %(source_id)s)
+  ORDER BY e.id DESC LIMIT %(limit)s
+) AS a;
