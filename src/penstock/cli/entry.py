@@ -38,6 +38,7 @@ MODULES = {
     "breaker": "breakers",
     "events": "events",
     "workers": "workers",
+    "budget": "budget",
     "kpis": "kpis",
     "start": "start",
     "pause": "pause",

@@ -33,7 +33,7 @@ class Budgets:
     _db: Database
 
     def budgets(self, run_id: int | None = None) -> list[BudgetRow]:
-        """Every budget of which something was used; of runs' own only this run's, if one is named."""
+        """Every budget of which something was used; if a run is named, of single runs only its own."""
         return self._db.decoded("budgets", list[BudgetRow], run_id=run_id)
 
     def exhausted_budgets(self) -> list[BudgetRow]:
