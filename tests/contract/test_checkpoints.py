@@ -102,11 +102,12 @@ def test_tokens_without_an_order_may_go_anywhere_but_to_nothing(world: World) ->
 
 
 def test_same_cursor_again_is_no_move(world: World) -> None:
-    marked(world, 1)
+    world.start()
+    world.turn("w", done(world.one(), effects=Effects(marks=[mark(1, offset=10)])))
     again = marked(world, 1)
 
     [row] = world.store.checkpoint_rows(world.source())
-    assert (row.moves, row.run_id) == (1, again)
+    assert (row.moves, row.run_id, row.last_offset) == (1, again, 10)
 
 
 @pytest.mark.parametrize("kind_of_run", OWN_CURSOR_KINDS)

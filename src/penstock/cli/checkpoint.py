@@ -10,7 +10,7 @@ from penstock.cli.asking import add_yes, confirm
 from penstock.cli.checkpoints import require_partition, short_cursor, source_id_of
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
 from penstock.cli.wording import count, local_time
-from penstock.errors import UsageError
+from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.project import Project
@@ -66,11 +66,12 @@ def run(args: argparse.Namespace) -> int:
             if row.partition == args.partition
         ]
         target, since = _target(project, args, source_id)
+        if target.cursor == current.cursor:
+            raise Refused(f"{args.partition} of {args.source} is there already")
         units = project.store.units_since(source_id, args.partition, since)
-        words = (
-            f"{args.partition} of {args.source} would go from {short_cursor(current.cursor)} "
-            f"to {short_cursor(target.cursor)}; would fetch {count(units, 'unit')} again"
-        )
+        way = f"from {short_cursor(current.cursor)} to {short_cursor(target.cursor)}"
+        again = f"fetch {count(units, 'unit')} again"
+        words = f"{args.partition} of {args.source} would go {way}; would {again}"
         if not args.dry_run:
             confirm(args, f"{words}. Go on?")
             project.store.rewind_checkpoint(
@@ -92,7 +93,8 @@ def run(args: argparse.Namespace) -> int:
                 }
             )
         else:
-            args.out.line(words if args.dry_run else words.replace("would go", "went"))
+            done = f"{args.partition} of {args.source} went {way}; the next run will {again}"
+            args.out.line(words if args.dry_run else done)
     return 0
 
 

@@ -164,6 +164,8 @@ def _move_live(
         why = refusal(_decode(state.cursor), _decode(cursor), is_ordered=mark.is_ordered)
         if not why:
             offset = mark.offset.decode()
+            if cursor == state.cursor and offset == "null":
+                offset = state.last_offset  # said again, by somebody who has nothing to add
             state.is_changed |= (cursor, offset) != (state.cursor, state.last_offset)
             state.cursor, state.last_offset, state.run_id = cursor, offset, job.run_id
             state.is_marked = True
