@@ -300,6 +300,14 @@ def test_jobs_turned_away_at_a_host_close_the_source_for_as_long(world: World) -
     assert {row.tries for row in world.jobs(run_id)} == {0}
 
 
+def test_source_outside_its_hours_has_nothing_to_start(world: World) -> None:
+    a_shop(world)
+    shop = world.source(SHOP, LIMITS)
+    assert world.store.has_startable(0)
+    assert not world.store.has_startable(0, [shop])
+    assert world.store.has_startable(0, [shop + 1])
+
+
 # An operator's hand.
 
 

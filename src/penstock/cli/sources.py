@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json
-from penstock.cli.wording import duration, local_time
+from penstock.cli.wording import duration, local_time, until
 
 if TYPE_CHECKING:
     from penstock.project import Project
+    from penstock.store.breakers import BreakerRow
     from penstock.store.store import HoldRow, SourceRow
 
 DESCRIPTION = """\
@@ -38,28 +40,36 @@ def run(args: argparse.Namespace) -> int:
     with opened(args, is_validated=True) as project:
         _ = project.source_ids
         rows, holds = project.store.sources(), project.store.holds()
+        broken = {each.key: each for each in project.store.breakers() if each.state != "closed"}
         if args.json:
-            args.out.json_list(_shape(row, project, holds) for row in rows)
+            args.out.json_list(_shape(row, project, holds, broken) for row in rows)
         elif rows:
-            args.out.table(COLUMNS, [_row(row, project, holds) for row in rows])
+            args.out.table(COLUMNS, [_row(row, project, holds, broken) for row in rows])
         else:
             args.out.line(f"{project.settings.file} has no sources yet")
     return 0
 
 
-def _shape(row: SourceRow, project: Project, holds: list[HoldRow]) -> dict[str, Any]:
+def _shape(
+    row: SourceRow, project: Project, holds: list[HoldRow], broken: Mapping[str, BreakerRow]
+) -> dict[str, Any]:
+    from penstock.cli.breakers import shape
     from penstock.cli.shapes import hold_shape, source_shape
 
+    breaker = broken.get(f"source:{row.key}")
     configured = project.settings.sources.get(row.key)
     return {
         **source_shape(row),
         "pipeline": configured.pipeline if configured else None,
         "schedule": _schedule(row, project),
+        "breaker": shape(breaker) if breaker is not None else None,
         "held": [hold_shape(each) for each in holds if each.scope in ("", row.key)],
     }
 
 
-def _row(row: SourceRow, project: Project, holds: list[HoldRow]) -> tuple[object, ...]:
+def _row(
+    row: SourceRow, project: Project, holds: list[HoldRow], broken: Mapping[str, BreakerRow]
+) -> tuple[object, ...]:
     configured = project.settings.sources.get(row.key)
     return (
         row.key,
@@ -69,7 +79,7 @@ def _row(row: SourceRow, project: Project, holds: list[HoldRow]) -> tuple[object
         row.last_run_id or "",
         row.last_state or "",
         *(row.queued, row.running, row.waiting, row.quarantined),
-        _why_not_now(row, project, holds),
+        _why_not_now(row, project, holds, broken),
     )
 
 
@@ -80,7 +90,10 @@ def _schedule(row: SourceRow, project: Project) -> str:
     return schedule_from(configured.schedule).words() if configured else ""
 
 
-def _why_not_now(row: SourceRow, project: Project, holds: list[HoldRow]) -> str:
+def _why_not_now(
+    row: SourceRow, project: Project, holds: list[HoldRow], broken: Mapping[str, BreakerRow]
+) -> str:
+    from penstock.cli.breakers import words
     from penstock.cli.status import degraded_words, held_words
 
     now = project.store.now()
@@ -97,4 +110,14 @@ def _why_not_now(row: SourceRow, project: Project, holds: list[HoldRow]) -> str:
         return (
             f"{row.cooldown_reason or 'asked to wait'}, {duration(row.cooldown_until - now)} left"
         )
-    return ""
+    if f"source:{row.key}" in broken:
+        return words(broken[f"source:{row.key}"], now)
+    return _window_words(project, row.key, now)
+
+
+def _window_words(project: Project, key: str, now: float) -> str:
+    from penstock.gates.windows import window_opens_at
+
+    windows = project.limits()[project.source_ids[key]].windows
+    opens_at = window_opens_at(windows, now) if windows is not None else None
+    return f"outside its hours, which begin {until(opens_at, now)}" if opens_at else ""

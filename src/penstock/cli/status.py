@@ -6,6 +6,8 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.cli.breakers import shape as breaker_shape
+from penstock.cli.breakers import words as breaker_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.wording import count, duration, iso, local_time, until
@@ -13,6 +15,7 @@ from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
 if TYPE_CHECKING:
     from penstock.project import Project
+    from penstock.store.breakers import BreakerRow
     from penstock.store.store import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
 
 SHOWN = 20
@@ -56,6 +59,7 @@ class Seen:
     runs: list[RunRow]
     sources: list[SourceRow]
     closed_hosts: dict[str, float]
+    broken: list[BreakerRow]
     holds: list[HoldRow]
 
     @classmethod
@@ -71,6 +75,7 @@ class Seen:
             runs=store.runs(active_only=True, limit=SHOWN),
             sources=store.sources(),
             closed_hosts=store.closed_hosts(),
+            broken=[each for each in store.breakers() if each.state != "closed"],
             holds=store.holds(),
         )
 
@@ -95,6 +100,7 @@ class Seen:
             "runs": [run_shape(each, self.now) for each in self.runs],
             "sources": [source_shape(each) for each in self.sources],
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
+            "breakers": [breaker_shape(each) for each in self.broken],
             "holds": [hold_shape(each) for each in self.holds],
         }
 
@@ -136,7 +142,10 @@ class Seen:
 
     def _waits(self) -> list[tuple[str, str]]:
         told = [
-            (each.scope or "everything", f"{held_words(each)}; penstock unhold {each.scope}".rstrip())
+            (
+                each.scope or "everything",
+                f"{held_words(each)}; penstock unhold {each.scope}".rstrip(),
+            )
             for each in self.holds
         ]
         told += [
@@ -158,6 +167,7 @@ class Seen:
             (host, f"opens {until(closed_until, self.now)}: it asked to be left alone")
             for host, closed_until in self.closed_hosts.items()
         ]
+        told += [(each.name, breaker_words(each, self.now)) for each in self.broken]
         if self.overview.next_due_at is not None:
             jobs = count(self.overview.waiting, "job")
             told.append((jobs, f"the first is due {until(self.overview.next_due_at, self.now)}"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from penstock.engine.lock import holder_of
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import AlreadyRunning
+from penstock.gates.windows import window_opens_at
 from penstock.project import Project
 from penstock.settings import Settings
 from penstock.store.store import RunRow, Store
@@ -135,7 +136,7 @@ def run_forever(
     """
 
     def is_idle() -> bool:
-        return until_idle and nothing_left(project.store)
+        return until_idle and nothing_left(project.store, outside_hours(project, PATIENCE_S))
 
     if workers is None:
         workers = workers_of(project.settings)
@@ -148,9 +149,19 @@ def workers_of(settings: Settings) -> int:
     return settings.worker.count if settings.is_on_postgres else 1
 
 
-def nothing_left(store: Store) -> bool:
+def outside_hours(project: Project, within_s: float) -> list[int]:
+    """Sources of whose windows none opens this soon."""
+    now, found = project.store.now(), []
+    for source_id, limits in project.limits().items():
+        opens_at = window_opens_at(limits.windows, now) if limits.windows is not None else None
+        if opens_at is not None and opens_at > now + within_s:
+            found.append(source_id)
+    return found
+
+
+def nothing_left(store: Store, outside: Sequence[int] = ()) -> bool:
     """Nothing queued that may start, nothing running that will end, nothing due soon."""
     seen = store.overview()
-    if seen.running > store.running_streams() or store.has_startable(PATIENCE_S):
+    if seen.running > store.running_streams() or store.has_startable(PATIENCE_S, outside):
         return False
     return seen.next_due_at is None or seen.next_due_at > store.now() + PATIENCE_S

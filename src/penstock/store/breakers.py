@@ -489,10 +489,16 @@ class Breakers:
         ledger.write()
 
     def breaker_key(self, name: str, source: str) -> str:
-        """The key of the breaker that is meant: a source's by its own key, else a host's."""
+        """The key of the breaker that is meant: a source's by its own key, else a host's.
+
+        A host that has not failed yet is named by its key, `host:cdn.example.com:443`.
+        """
         known: dict[str, int] = self._db.json("source_ids")
         if source in known:
             return SOURCE + source
+        kind, _, rest = name.partition(":")
+        if (kind == "source" and rest in known) or (kind == "host" and rest.partition(":")[0]):
+            return name
         hosts = {row.name: row.key for row in self.breakers() if row.kind == "host"}
         if name in hosts:
             return hosts[name]

@@ -43,9 +43,13 @@ class Reading:
     def overview(self) -> Overview:
         return self._db.decoded("overview", Overview, now=self._db.now())
 
-    def has_startable(self, within_s: float) -> bool:
-        """Whether something is queued that no person holds back and that may start this soon."""
-        return self._db.value("startable", until=self._db.now() + within_s) is not None
+    def has_startable(self, within_s: float, outside: Sequence[int] = ()) -> bool:
+        """Whether something is queued that no person holds back and that may start this soon.
+
+        Sources that are `outside` their hours for as long only start what does not touch them.
+        """
+        until, away = self._db.now() + within_s, to_json(sorted(outside))
+        return self._db.value("startable", until=until, outside=away) is not None
 
     def sources(self) -> list[SourceRow]:
         return self._db.decoded("sources", list[SourceRow])

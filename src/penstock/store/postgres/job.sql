@@ -321,7 +321,7 @@ JOIN penstock.source AS s ON s.id = r.source_id
 JOIN penstock.stage_count AS g ON g.run_id = r.id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
   AND NOT EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key))
-  AND (g.unit = 'candidate' OR r.kind = 'replay' OR NOT EXISTS (
+  AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id <> ALL (translate(%(outside)s, '[]', '{}')::bigint[]) AND NOT EXISTS (
     SELECT 1 FROM penstock.breaker
     WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > %(until)s))
 LIMIT 1;

@@ -249,7 +249,7 @@ CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
   AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key))
-  AND (g.unit = 'candidate' OR r.kind = 'replay' OR NOT EXISTS (
+  AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id NOT IN (SELECT value FROM json_each(:outside)) AND NOT EXISTS (
     SELECT 1 FROM breaker WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > :until))
 LIMIT 1;
 

@@ -1,0 +1,145 @@
+"""`penstock breakers` and `penstock breaker`: what is left alone because it fails, and an operator's hand."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.asking import add_yes, confirm
+from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.wording import duration, iso, local_time, shortened, until
+from penstock.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from penstock.store.breakers import BreakerRow
+
+LIST = """\
+Sources and hosts that have failed: closed ones are asked as usual, open ones are left alone until their
+time has come, half-open ones are tried by a few jobs or requests at a time."""
+LIST_EXAMPLES = """\
+  penstock breakers
+  penstock breakers --json"""
+ACT = "Close a breaker that is open, or open one: the source or host is left alone for a while."
+ACT_EXAMPLES = """\
+  penstock breaker close acme.com --reason "they are back"
+  penstock breaker open cdn.example.com:443 --for 2h --reason "they are moving" """
+CLOSE = "Ask a source or host as usual again, at once."
+CLOSE_EXAMPLES = """\
+  penstock breaker close acme.com --reason "they are back" """
+OPEN = """\
+Ask nothing of a source or host for a while; then it is tried with care. What is running goes on to its
+end, jobs wait in their queue and lose no try. `penstock pause` is for as long as you like."""
+OPEN_EXAMPLES = """\
+  penstock breaker open acme.com --for 2h --reason "they are moving" """
+COLUMNS = ("what", "name", "state", "since", "tried", "trips", "well", "failed", "why")
+REASON = 80
+
+
+def register(commands: Commands) -> None:
+    listing = add_command(
+        commands, "breakers", "what is left alone because it fails", LIST, LIST_EXAMPLES
+    )
+    add_json(listing)
+    listing.set_defaults(run=run)
+    acting = add_command(commands, "breaker", "open or close one of them", ACT, ACT_EXAMPLES)
+    verbs = acting.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
+    closing = add_command(verbs, "close", "ask as usual again", CLOSE, CLOSE_EXAMPLES)
+    closing.set_defaults(run=close)
+    opening = add_command(verbs, "open", "ask nothing for a while", OPEN, OPEN_EXAMPLES)
+    opening.add_argument(
+        "--for", dest="open_for", default="1h", metavar="TIME", help="how long, as 30m or 2h (1h)"
+    )
+    add_yes(opening)
+    opening.set_defaults(run=open_one)
+    for parser in (closing, opening):
+        parser.add_argument(
+            "name", metavar="SOURCE|HOST", help="a source, or a host as `breakers` shows it"
+        )
+        add_reason(parser)
+        add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        rows = sorted(project.store.breakers(), key=lambda row: (row.state == "closed", row.key))
+        now = project.store.now()
+    if args.json:
+        args.out.json_list(shape(row) for row in rows)
+    elif rows:
+        args.out.table(COLUMNS, [_row(row, now) for row in rows])
+    else:
+        args.out.line("nothing has failed so far: there are no breakers")
+    return 0
+
+
+def close(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        key = project.breaker_key(args.name)
+        is_new = project.close_breaker(args.name, reason=args.reason)
+    if args.json:
+        args.out.json({"breaker": key, "state": "closed", "is_new": is_new})
+    else:
+        args.out.line(f"{key} is closed" if is_new else f"{key} was not open")
+    return 0
+
+
+def open_one(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.settings import parse_duration
+
+    try:
+        for_s = parse_duration(args.open_for)
+    except ConfigError as error:
+        raise UsageError(f"--for: {error.message}") from None
+    if for_s < 1:
+        raise UsageError("--for: a breaker is open for at least 1s")
+    with opened(args) as project:
+        key = project.breaker_key(args.name)
+        name = key.removeprefix("source:")
+        confirm(args, f"Ask nothing of {key} for {duration(for_s)}?")
+        is_new = project.open_breaker(args.name, for_s, reason=args.reason)
+    if args.json:
+        args.out.json({"breaker": key, "state": "open", "is_new": is_new})
+    else:
+        args.out.line(f"{key} is open for {duration(for_s)}; penstock breaker close {name}")
+    return 0
+
+
+def shape(row: BreakerRow) -> dict[str, Any]:
+    """A breaker as programs read it."""
+    return {
+        "breaker": row.key,
+        "kind": row.kind,
+        "name": row.name,
+        "state": row.state,
+        "since": iso(row.since),
+        "opens_at": iso(row.opens_at) if row.state == "open" else None,
+        "opened_at": iso(row.opened_at),
+        "trips": row.trips,
+        "ramp": row.ramp if row.state == "half-open" else None,
+        "well": sum(ok for _, ok, _ in row.buckets),
+        "failed": sum(failed for _, _, failed in row.buckets),
+        "reason": row.reason,
+    }
+
+
+def words(row: BreakerRow, now: float) -> str:
+    """Why a source or host is not asked as usual."""
+    if row.state == "open":
+        return f"breaker open, tried {until(row.opens_at, now)}: {row.reason}"
+    return f"breaker half-open, tried by {max(1, row.ramp)} at a time: {row.reason}"
+
+
+def _row(row: BreakerRow, now: float) -> tuple[object, ...]:
+    seen = shape(row)
+    tried = until(row.opens_at, now) if row.state == "open" else ""
+    if row.state == "half-open":
+        tried = f"now, {max(1, row.ramp)} at a time"
+    return (
+        *(row.kind, row.name, row.state, local_time(row.since), tried, row.trips),
+        *(seen["well"], seen["failed"], shortened(row.reason, REASON)),
+    )
