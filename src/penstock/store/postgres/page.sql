@@ -11,7 +11,7 @@ SELECT (p ->> 0)::bigint, p ->> 1, %(now)s, coalesce(p ->> 3, ''),
   CASE WHEN p ->> 4 IS NOT NULL AND (p ->> 9)::bigint = 0 THEN (p ->> 2)::bigint END,
   CASE WHEN p ->> 4 IS NOT NULL THEN coalesce(p ->> 3, '') ELSE '' END
 FROM jsonb_array_elements(%(pages)s::jsonb) AS p
-ORDER BY (p ->> 0)::bigint, p ->> 1 COLLATE "C"
+ORDER BY (p ->> 0)::bigint, (p ->> 1) COLLATE "C"
 ON CONFLICT (source_id, url) DO UPDATE SET
   at = excluded.at,
   announced = CASE WHEN excluded.announced_run_id IS NULL THEN page.announced ELSE excluded.announced END,
