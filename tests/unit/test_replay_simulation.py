@@ -1,4 +1,4 @@
-"""Replays on virtual time: not one request, nothing but what changed, and nothing done before it is committed."""
+"""Replays on virtual time: no request, nothing but what changed, and nothing done before it is committed."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ class Upkeep:
             rejects_s=retention.rejects_s,
         )
         self._quarantine_s = retention.quarantine_s
+        self._staged_s = retention.staged_s
         self._sweep = sweep
         self._clock = clock
         self._prune_at = 0.0
@@ -53,6 +54,8 @@ class Upkeep:
             self._renew_at = now + self._until_next_reset_s()
         if now >= self._prune_at:
             if self._store.expire_entries(self._quarantine_s):
+                return True
+            if self._store.drop_old_replay(self._staged_s):
                 return True
             if self._store.prune(self._keep):
                 return True

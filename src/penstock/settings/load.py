@@ -40,7 +40,7 @@ TOP_KEYS = (
     "sources",
 )
 WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace")
-RETENTION_KEYS = ("jobs", "events", "versions", "snapshots", "quarantine", "rejects")
+RETENTION_KEYS = ("jobs", "events", "versions", "snapshots", "quarantine", "rejects", "staged")
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -207,4 +207,5 @@ def _retention(section: Section) -> Retention:
         snapshots_s=kept("snapshots", usual.snapshots_s),
         quarantine_s=kept("quarantine", usual.quarantine_s),
         rejects_s=kept("rejects", usual.rejects_s),
+        staged_s=kept("staged", usual.staged_s),
     )

@@ -68,6 +68,7 @@ class Retention:
     snapshots_s: float = 90 * DAY_S
     quarantine_s: float = 90 * DAY_S
     rejects_s: float = 90 * DAY_S
+    staged_s: float = 30 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)

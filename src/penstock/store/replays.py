@@ -363,8 +363,9 @@ class Replays:
             self._enter(now, run_id, "dropped", "run.dropped", actor, reason)
         return dropped
 
-    def drop_old_replay(self, before: float, limit: int = DROP_PAGE) -> int:
-        """A batch of what a replay has staged that nobody has wanted since then; 0 when there is none."""
+    def drop_old_replay(self, keep_s: float, limit: int = DROP_PAGE) -> int:
+        """A batch of what a replay has staged that nobody has wanted for so long; 0 when there is none."""
+        before = self._db.now() - keep_s
         for run_id, source_id in self._db.json("old_replays", before=before):
             dropped = self._drop_batch(run_id, same_only=False, limit=limit)
             if not self.has_staged(run_id):

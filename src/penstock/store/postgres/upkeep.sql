@@ -32,7 +32,8 @@ DELETE FROM penstock.record_version WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: drop_snapshots
--- What a quarantined job fetched, or was made from, stays: it is the evidence.
+-- What a quarantined job fetched, or was made from, stays: it is the evidence. So does what a replay is to be served
+-- from, and what its difference refers to, until it is committed or dropped.
 DELETE FROM penstock.snapshot WHERE id = ANY (ARRAY(
   SELECT s.id FROM penstock.snapshot AS s
   WHERE s.id < coalesce((SELECT id FROM penstock.snapshot WHERE fetched_at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
@@ -42,6 +43,11 @@ DELETE FROM penstock.snapshot WHERE id = ANY (ARRAY(
     AND s.id NOT IN (
       SELECT i.snapshot_id FROM penstock.job AS q JOIN penstock.job_item AS i ON i.job_id = q.id
       WHERE q.state = 'quarantined' AND i.snapshot_id IS NOT NULL
+    )
+    AND NOT EXISTS (SELECT 1 FROM penstock.staged WHERE staged.snapshot_id = s.id)
+    AND NOT EXISTS (
+      SELECT 1 FROM penstock.run AS o JOIN penstock.run AS r ON r.source_id = o.source_id
+      WHERE o.id = s.run_id AND r.kind = 'replay' AND r.state IN ('queued', 'running', 'paused')
     )
   ORDER BY s.id LIMIT %(limit)s
 ));

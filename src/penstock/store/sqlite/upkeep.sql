@@ -33,7 +33,8 @@ DELETE FROM record_version WHERE rowid IN (
 );
 
 -- name: drop_snapshots
--- What a quarantined job fetched, or was made from, stays: it is the evidence.
+-- What a quarantined job fetched, or was made from, stays: it is the evidence. So does what a replay is to be served
+-- from, and what its difference refers to, until it is committed or dropped.
 DELETE FROM snapshot WHERE id IN (
   SELECT s.id FROM snapshot AS s
   WHERE s.id < coalesce((SELECT id FROM snapshot WHERE fetched_at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
@@ -41,6 +42,11 @@ DELETE FROM snapshot WHERE id IN (
     AND s.id NOT IN (
       SELECT i.snapshot_id FROM job AS q INDEXED BY job_quarantined CROSS JOIN job_item AS i ON i.job_id = q.id
       WHERE q.state = 'quarantined' AND i.snapshot_id IS NOT NULL
+    )
+    AND NOT EXISTS (SELECT 1 FROM staged WHERE staged.snapshot_id = s.id)
+    AND NOT EXISTS (
+      SELECT 1 FROM run AS o CROSS JOIN run AS r INDEXED BY run_active ON r.source_id = o.source_id
+      WHERE o.id = s.run_id AND r.kind = 'replay' AND r.state IN ('queued', 'running', 'paused')
     )
   ORDER BY s.id LIMIT :limit
 );
