@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import Refused, UsageError
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark
 from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
-from penstock.store.checkpoints import KEPT_MOVES, CheckpointMove, as_it_was, passed_at
+from penstock.store.checkpoints import KEPT_MOVES, CheckpointMove, as_it_was, last_upto
 from penstock.store.store import Capacity, Keep
 from tests.contract.scenes import World, done
 
@@ -261,8 +261,8 @@ def test_where_a_checkpoint_stood_is_known_by_run_time_and_cursor(world: World) 
     assert [found.cursor for found in (as_it_was(history, at=between),) if found] == [2]
     assert as_it_was(history, at=5.0) is None
     assert as_it_was(history, run_id=99) is None
-    assert passed_at(history, 2) == between
-    assert passed_at(history, 0) == 0.0
+    assert [found.at for found in (last_upto(history, 2.5),) if found] == [between]
+    assert last_upto(history, 0) is None
 
 
 def test_units_since_are_windows_where_there_are_any_and_pages_otherwise(world: World) -> None:

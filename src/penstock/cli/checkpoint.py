@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.asking import add_yes, confirm
@@ -103,15 +104,16 @@ def _target(
 ) -> tuple[CheckpointMove, float]:
     """Where it is to go, and since when it has been further on than that."""
     from penstock.cli.moments import moment
-    from penstock.store.checkpoints import CheckpointMove, as_it_was, passed_at
+    from penstock.store.checkpoints import CheckpointMove, as_it_was, last_upto
 
     now = project.store.now()
     history = project.store.checkpoint_history(source_id, args.partition)
     if args.to is not None:
         cursor = _cursor(args.to)
         run_id = history[0].run_id if history else 0
-        at = passed_at(history, cursor)
-        return CheckpointMove(0, cursor, None, run_id, at, "", "rewound"), at
+        last = last_upto(history, cursor)
+        since = 0.0 if last is None else _since(project, history, last)
+        return CheckpointMove(0, cursor, None, run_id, now, "", "rewound"), since
     if args.to_run is not None:
         project.require_run(args.to_run)
         found = as_it_was(history, run_id=args.to_run)
@@ -125,7 +127,17 @@ def _target(
             f"the history does not say that {when}",
             f"penstock checkpoints {args.source} --history {args.partition}",
         )
-    return found, found.at
+    return found, _since(project, history, found)
+
+
+def _since(project: Project, history: Sequence[CheckpointMove], move: CheckpointMove) -> float:
+    """From when on what was fetched came after this move: what its run fetched belongs to it, unless
+    the same run has moved the checkpoint on."""
+    newer = [each for each in history if each.number > move.number and each.act == "moved"]
+    run = project.store.run(move.run_id)
+    if run is None or run.finished_at is None or (newer and newer[-1].run_id == move.run_id):
+        return move.at
+    return max(move.at, run.finished_at)
 
 
 def _cursor(text: str) -> Any:

@@ -244,10 +244,10 @@ def as_it_was(
     return None
 
 
-def passed_at(history: Sequence[CheckpointMove], cursor: Any) -> float:
-    """Since when a checkpoint has been further on than this cursor; 0 when it always was."""
+def last_upto(history: Sequence[CheckpointMove], cursor: Any) -> CheckpointMove | None:
+    """The last move of a checkpoint to this cursor or to one before it; None when nobody knows of any."""
     for move in history:
         way = compared(move.cursor, cursor) if move.act != "refused" else None
         if way is not None and way >= 0:
-            return move.at
-    return 0.0
+            return move
+    return None
