@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         source = source_key(project, args.source)
+        _ = project.source_ids  # sources that are new in the file become known to the store
         run_id = None if args.run_id is None else project.require_run(args.run_id).id
         now = project.store.now()
         found = standings(project, now, source, run_id)

@@ -38,11 +38,13 @@ def _texts(section: Section, measure: str) -> list[str]:
     if entry is None:
         return []
     entries = entry.value if isinstance(entry.value, list) else [entry]
+    texts = []
     for inner in entries:
         if not isinstance(inner.value, str):
             problem = f"must be text such as {EXAMPLES[measure]}, not {describe(inner)}"
             raise section.error(measure, problem)
-    return [inner.value for inner in entries]
+        texts.append(inner.value)
+    return texts
 
 
 def _bound(section: Section, measure: str, text: str) -> BudgetLimit:
