@@ -1,4 +1,4 @@
-"""The five numbers of recovery, read from runs and the journal; a bounded read, however long the history is."""
+"""The five numbers of recovery, from runs and the journal; a bounded read, however long the history is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEWEST_ACTS = 50_000
 
 
 class KpiReport(msgspec.Struct, frozen=True):
-    """`journal_since` is where the part of the journal begins that was read, if that is not all of the time."""
+    """`journal_since` says from when on the journal was read, if not for all of the time."""
 
     since: float
     until: float

@@ -66,7 +66,7 @@ class Rejects(Runs):
         reason: str,
         limit: int = REDRIVE_LIMIT,
     ) -> Redriven | None:
-        """Start a run whose jobs are rejected items, at the stages that rejected them; None if there are none.
+        """Start a run whose jobs are rejected items, at the stages that rejected them; else None.
 
         An item that was rejected several times is judged once, as it was last. The run, its jobs, and
         the marks on the rejects exist together or not at all.

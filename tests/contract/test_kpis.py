@@ -1,0 +1,89 @@
+"""KPIs on every store: numbers of a scripted incident, and no data where nothing happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.store import kpis
+from tests.contract.scenes import World, a_save, done, quarantined, throttled
+
+DAY_S = 86400.0
+
+
+def numbers(world: World, days: float = 30.0, source: str | None = None) -> dict[str, float | None]:
+    source_id = None if source is None else world.source(source)
+    report = world.store.kpis(world.clock.now() - days * DAY_S, source_id)
+    return {each.name: each.value for each in report.kpis}
+
+
+def test_nothing_that_happened_is_no_data(world: World) -> None:
+    assert set(numbers(world).values()) == {None}
+
+
+def test_scripted_incident_is_told_in_five_numbers(world: World) -> None:
+    # A worker dies under a page, which runs again 4 s later; then the provider asks to wait, twice within
+    # a minute; a page fails, and is sent back by one command; at last all is well.
+    run_id = world.start_with_pages(2)
+    world.claim()
+    world.store.bury("w", "killed")
+    world.register("w")
+    world.clock.advance(4.0)
+    one, two = world.claim()
+    world.turn("w", throttled(one, 10.0), quarantined(two))
+    world.clock.advance(30.0)
+    one = world.one()
+    world.turn("w", throttled(one, 10.0))
+    world.clock.advance(30.0)
+    one = world.one()
+    world.turn("w", done(one, saves=[a_save("a", {"n": 1}), a_save("a", {"n": 1})]))
+    assert world.run(run_id).state == "partial"
+    assert numbers(world)["completion_without_restart"] == 0.0
+    world.store.retry_failed(run_id, "ana", "mended")
+    world.turn("w", done(world.one(), saves=[a_save("b", {})]))
+    assert world.run(run_id).state == "completed"
+
+    assert numbers(world) == {
+        "completion_without_restart": 100.0,
+        "mean_recovery_time": pytest.approx(4.0),
+        "duplicates_per_million": pytest.approx(1e6 / 3),
+        "throttling_incidents_per_week": 1.0,
+        "operator_steps_to_recover": 1.0,
+    }
+
+
+def test_incidents_that_are_far_apart_are_two(world: World) -> None:
+    world.start_with_pages(1)
+    for _ in range(2):
+        world.turn("w", throttled(world.one(), 10.0))
+        world.clock.advance(3600.0)
+
+    assert numbers(world)["throttling_incidents_per_week"] == 2.0
+
+
+def test_numbers_are_of_one_source_and_of_one_time(world: World) -> None:
+    for source in ("acme.com", "other.org"):
+        world.start(source=source)
+        world.turn("w", done(world.one()))
+    bad = world.start(source="other.org", key="bad")
+    world.turn("w", quarantined(world.one()))
+    assert world.run(bad).state == "failed"
+
+    assert numbers(world)["completion_without_restart"] == pytest.approx(200 / 3)
+    assert numbers(world, source="acme.com")["completion_without_restart"] == 100.0
+    assert numbers(world, source="other.org")["completion_without_restart"] == 50.0
+    world.clock.advance(40 * DAY_S)
+    assert numbers(world)["completion_without_restart"] is None
+
+
+def test_journal_that_is_too_long_is_read_from_its_end_and_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.start_with_pages(3)
+    since = world.clock.now() - DAY_S
+    assert world.store.kpis(since).journal_since is None
+
+    monkeypatch.setattr(kpis, "NEWEST_LINES", 2)
+    world.clock.advance(5.0)
+    world.claim()
+
+    assert world.store.kpis(since).journal_since == world.clock.now()
