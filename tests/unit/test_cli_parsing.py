@@ -38,6 +38,7 @@ GLOBAL = "known: --env, --help, --project, --version, -h"
 COMMANDS = [
     *MODULES,
     *(f"db {verb}" for verb in ("check", "backup", "restore", "migrate", "copy")),
+    *(f"breaker {verb}" for verb in ("open", "close")),
     *(f"quarantine {verb}" for verb in ("list", "show", "release", "discard", "export", "note")),
 ]
 
@@ -58,7 +59,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["status", "sources", "runs", "jobs", "records", "events", "workers"]
+    "command", ["status", "sources", "runs", "jobs", "records", "breakers", "events", "workers"]
 )
 def test_every_command_that_lists_has_json(command: str) -> None:
     assert parsed(f"{command} --json").json is True

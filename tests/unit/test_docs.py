@@ -14,6 +14,7 @@ from penstock.jobs.job import DEFAULT_PRIORITY
 from penstock.jobs.retry import MAX_DEATHS, MAX_THROTTLES, RETRY_CLASSES
 from penstock.jobs.run import RunState
 from penstock.settings import (
+    BreakerSettings,
     FetchPolicy,
     Limits,
     Retention,
@@ -75,8 +76,9 @@ def documented_keys(prefix: str) -> set[str]:
         ("worker.", WorkerSettings, set()),
         ("retention.", Retention, set()),
         ("sources.KEY.limits.", Limits, set()),
+        ("sources.KEY.breaker.", BreakerSettings, set()),
         ("sources.KEY.stream.", StreamSettings, set()),
-        ("sources.KEY.fetch.", FetchPolicy, {"connections", "rate_per_s"}),
+        ("sources.KEY.fetch.", FetchPolicy, {"connections", "rate_per_s", "has_breaker"}),
     ],
 )
 def test_every_key_of_the_configuration_is_documented(
