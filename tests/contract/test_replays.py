@@ -1,0 +1,468 @@
+"""Replays: staged beside the records, applied whole or not at all, and never against what is known better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from penstock.errors import Refused
+from penstock.jobs.job import Claimed, NewJob
+from penstock.jobs.outcome import Settlement
+from penstock.store.rehearsal import seal
+from penstock.store.store import Keep
+from tests.contract.replaying import Shop, a_staged, url_of
+from tests.contract.scenes import World, a_job, a_save, done, quarantined
+
+DAY_S = 86_400.0
+PAGES: dict[str, Any] = {"p1": {"n": 1}, "p2": {"n": 2}, "p3": {"n": 3}}
+
+
+@pytest.fixture
+def shop(world: World) -> Shop:
+    return Shop(world)
+
+
+# What is replayed.
+
+
+def test_pages_come_in_the_order_of_their_keys_with_the_page_they_fetched(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+
+    first = shop.store.replayed_jobs(run_id, "extract", None, limit=2)
+    rest = shop.store.replayed_jobs(run_id, "extract", first[-1].key, limit=2)
+
+    assert [job.key for job in first + rest] == ["p1", "p2", "p3"]
+    assert [job.item for job in first] == ['{"page":"p1"}', '{"page":"p2"}']
+    snapshots = [shop.store.last_snapshot(url_of(job.key)) for job in first]
+    assert [job.snapshot for job in first] == [found.id for found in snapshots if found]
+
+
+def test_job_whose_key_is_empty_is_replayed_once(shop: Shop) -> None:
+    run_id = shop.run({"": {"n": 0}, "p1": {"n": 1}})
+
+    pages = shop.store.replayed_jobs(run_id, "extract", None, limit=1)
+    pages += shop.store.replayed_jobs(run_id, "extract", "", limit=5)
+
+    assert [job.key for job in pages] == ["", "p1"]
+
+
+def snapshot_for(shop: Shop, run_id: int | None, page: str, **about: Any) -> int | None:
+    where: dict[str, Any] = {
+        "of_run_id": run_id, "since_at": None, "source_id": shop.world.source(),
+        "stage": "extract", "key": page, "snapshot_id": None, **about,
+    }  # fmt: skip
+    found = shop.store.replayed_snapshot(url_of(page), **where)
+    return None if found is None else found.id
+
+
+def test_a_page_is_served_as_its_own_run_has_seen_it(shop: Shop) -> None:
+    first = shop.run(PAGES)
+    second = shop.run({"p1": {"n": 10}})
+
+    assert snapshot_for(shop, first, "p1") == 1001
+    assert snapshot_for(shop, second, "p1") == 1004
+    assert snapshot_for(shop, second, "p2") is None
+    assert snapshot_for(shop, first, "p9") is None
+
+
+def test_since_then_a_page_is_served_as_it_was_last(shop: Shop) -> None:
+    shop.run(PAGES)
+    since = shop.world.clock.now() + 1
+    shop.run({"p1": {"n": 10}})
+    shop.run({"p1": {"n": 11}})
+
+    assert snapshot_for(shop, None, "p1", since_at=since) == 1005
+    assert snapshot_for(shop, None, "p1", since_at=since, snapshot_id=1004) == 1004
+    assert snapshot_for(shop, None, "p2", since_at=since) is None
+    assert snapshot_for(shop, None, "p1", since_at=since, source_id=999) is None
+
+
+@pytest.mark.parametrize(("end", "served"), [(done, 1001), (quarantined, None)])
+def test_a_page_that_a_run_did_not_fetch_anew_is_served_from_the_run_before(
+    shop: Shop, world: World, end: Callable[[Claimed], Settlement], served: int | None
+) -> None:
+    """Where it was unchanged; where it could not be fetched, the run knows nothing of it."""
+    shop.run(PAGES)
+    world.clock.advance(1)
+    second = world.start(key="second")
+    world.turn("w", done(world.one(), children=[a_job("p1")]))
+    world.turn("w", end(world.one()))
+    shop.run({"p1": {"n": 10}})
+
+    assert snapshot_for(shop, second, "p1") == served
+
+
+def test_runs_since_then_are_the_ended_ones_of_the_source_and_no_replays(shop: Shop) -> None:
+    first = shop.run(PAGES)
+    second = shop.run(PAGES)
+    shop.replay(second, PAGES)
+    active = shop.world.start(key="active")
+    source_id = shop.world.source()
+
+    assert shop.store.runs_since(source_id, 0.0) == [second, first]
+    assert shop.store.runs_since(source_id, shop.world.clock.now() + 1) == []
+    shop.store.cancel_run(active, "ops", "")
+    while shop.store.sweep_cancelled():
+        pass
+
+
+# What is staged.
+
+
+def test_nothing_happens_to_the_records_before_the_commit(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    before = shop.world.dump()
+
+    replay = shop.replay(run_id, {"p1": {"n": 10}}, p1="q1")
+
+    after = shop.world.dump()
+    for table in ("record", "record_version", "collection"):
+        assert after[table] == before[table]
+    assert shop.kinds(replay) == {
+        "q1": ("added", ""), "p1": ("removed", ""), "p2": ("removed", ""), "p3": ("removed", ""),
+    }  # fmt: skip
+
+
+def test_unchanged_records_are_staged_without_their_data(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+
+    replay = shop.replay(run_id, PAGES)
+
+    assert shop.kinds(replay) == {}
+    assert shop.store.staged_same(replay) == 3
+    assert shop.world.run(replay).unchanged == 3
+
+
+def test_saves_of_one_record_are_staged_in_their_order(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    for page, data in (("p1", {"a": 1}), ("p2", {"b": 2})):
+        job = jobs[page]
+        shop.world.turn("w", done(job, saves=[a_staged("p1", data, job.snapshot, merge="merge")]))
+    shop.world.turn("w", done(jobs["p3"]))
+
+    [change] = [each for each in shop.changes(replay) if each.key == "p1"]
+
+    assert change.data == '{"a":1,"b":2,"n":1}'
+    assert change.base_version == 1
+
+
+@pytest.mark.parametrize("order", [("p1", "p2"), ("p2", "p1")])
+def test_the_later_page_has_the_last_word_in_any_order(shop: Shop, order: tuple[str, str]) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    for page in order:
+        job = jobs[page]
+        save = a_staged("both", {"from": page, page: True}, job.snapshot, merge="merge")
+        shop.world.turn("w", done(job, saves=[save, a_staged("one", page, job.snapshot)]))
+    shop.world.turn("w", done(jobs["p3"]))
+
+    staged = {change.key: change.data for change in shop.changes(replay)}
+
+    assert staged["both"] == '{"from":"p2","p1":true,"p2":true}'
+    assert staged["one"] == '"p2"'
+
+
+def test_keep_leaves_the_record_and_counts_as_made_again(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    for page, job in jobs.items():
+        save = a_staged(page, {"other": 1}, job.snapshot, merge="keep")
+        shop.world.turn("w", done(job, saves=[save]))
+
+    assert shop.kinds(replay) == {}
+
+
+# What is removed.
+
+
+def test_a_page_that_failed_takes_nothing_away(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+
+    replay = shop.replay(run_id, {"p2": {"n": 2}}, failing=("p1",))
+
+    assert shop.kinds(replay) == {"p3": ("removed", "")}
+
+
+def test_a_candidate_that_failed_keeps_what_its_page_gave(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    with_page = NewJob("persist", "c", b"null", 5, jobs["p1"].snapshot)
+    shop.world.turn(
+        "w",
+        *(done(job, children=[with_page] if page == "p1" else []) for page, job in jobs.items()),
+    )
+    shop.world.turn("w", quarantined(shop.world.one()))
+
+    assert set(shop.kinds(replay)) == {"p2", "p3"}
+
+
+def test_records_of_other_sources_and_of_later_pages_are_not_removed(shop: Shop) -> None:
+    first = shop.run(PAGES)
+    shop.run({"p2": {"n": 20}})
+    shop.world.tamper("UPDATE record SET source_id = 99 WHERE key = 'p3'")
+
+    assert shop.kinds(shop.replay(first, {})) == {"p1": ("removed", "")}
+    shop.world.tamper("UPDATE record SET source_id = 1 WHERE key = 'p3'")
+
+
+def test_what_the_page_gave_in_an_earlier_run_is_removed_too(shop: Shop) -> None:
+    shop.run(PAGES)
+    second = shop.run(PAGES)
+
+    assert set(shop.kinds(shop.replay(second, {"p1": {"n": 1}}))) == {"p2", "p3"}
+
+
+def test_sealing_goes_on_where_it_was(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {})
+
+    rounds = 1
+    while shop.store.seal_replay(replay, limit=1):
+        rounds += 1
+
+    assert rounds == 4
+    assert set(shop.kinds(replay)) == {"p1", "p2", "p3"}
+
+
+def test_replay_that_was_retried_is_sealed_again(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {"p2": {"n": 2}}, failing=("p1",))
+    assert set(shop.kinds(replay)) == {"p3"}
+    shop.world.clock.advance(1)
+    shop.store.retry_failed(replay, "ops", "")
+    job = shop.world.one()
+    shop.world.turn("w", done(job, saves=[a_staged("p3", {"n": 3}, job.snapshot)]))
+
+    assert shop.kinds(replay) == {"p1": ("removed", "")}
+
+
+def test_cancelled_replay_removes_nothing(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    shop.world.turn("w", done(jobs["p1"]))
+    shop.store.cancel_run(replay, "ops", "")
+    while shop.store.sweep_cancelled():
+        pass
+
+    assert shop.kinds(replay) == {}
+
+
+# What becomes of it.
+
+
+def test_commit_makes_new_versions_by_the_replay(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {"p1": {"n": 10}, "p2": {"n": 2}}, p1="p1")
+
+    done_ = shop.commit(replay)
+
+    assert (done_.added, done_.changed, done_.removed) == (0, 1, 1)
+    assert shop.records() == {"p1": {"n": 10}, "p2": {"n": 2}}
+    assert shop.history("p1") == [(1, run_id, {"n": 1}, False), (2, replay, {"n": 10}, False)]
+    assert shop.history("p3") == [(1, run_id, {"n": 3}, False), (2, replay, {"n": 3}, True)]
+    assert shop.store.collections() == [("product", 2)]
+    assert shop.store.replay_state(replay).state == "committed"
+    assert shop.world.dump()["staged"] == []
+    [row] = [row for row in shop.store.versions("product", "p1") if row.version == 2]
+    assert row.pipeline_version == "v2"
+
+
+def test_removed_record_comes_back_as_new_when_it_is_saved_again(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    shop.commit(shop.replay(run_id, {}))
+    assert shop.records() == {}
+    assert shop.store.collections() == [("product", 0)]
+    assert shop.store.overview().records == 0
+
+    again = shop.run({"p1": {"n": 1}})
+
+    assert shop.records() == {"p1": {"n": 1}}
+    assert shop.world.run(again).inserted == 1
+    assert shop.store.collections() == [("product", 1)]
+    assert [entry[0] for entry in shop.history("p1")] == [1, 2, 3]
+
+
+def test_merge_does_not_bring_back_the_fields_of_a_removed_record(shop: Shop, world: World) -> None:
+    shop.commit(shop.replay(shop.run(PAGES), {}))
+    world.start_with_pages(1, key="again")
+    world.turn("w", done(world.one(), saves=[a_save("p1", {"x": 1}, "merge")]))
+
+    assert shop.records() == {"p1": {"x": 1}}
+
+
+@contextmanager
+def stopped_after(shop: Shop, batches: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The process that commits dies after so many batches."""
+    made = shop.store.commit_batch
+    left = [batches]
+
+    def commit_batch(*args: Any, **options: Any) -> Any:
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return made(*args, **{**options, "limit": 2})
+
+    monkeypatch.setattr(shop.store, "commit_batch", commit_batch)
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("batches", [0, 1, 2, 3])
+def test_commit_that_was_cut_short_goes_on_where_it_was(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    pages = {f"p{n}": {"n": n} for n in range(7)}
+    run_id = shop.run(pages)
+    replay = shop.replay(run_id, {page: {"n": -1} for page in pages if page != "p6"})
+    with stopped_after(shop, batches, monkeypatch):
+        shop.commit(replay)
+    assert sum(data == {"n": -1} for data in shop.records().values()) == min(2 * batches, 6)
+    assert shop.store.replay_state(replay).state == "committing"
+
+    again = shop.commit(replay)
+
+    assert (again.added, again.changed, again.removed) == (0, 6, 1)
+    assert {len(shop.history(page)) for page in pages} == {2}
+    kinds = [event.kind for event in shop.store.events(run_id=replay, limit=1000)]
+    assert kinds.count("run.committing") == kinds.count("run.committed") == 1
+
+
+@pytest.mark.parametrize(
+    ("act", "table"), [("INSERT", "record_version"), ("UPDATE", "record"), ("DELETE", "staged")]
+)
+def test_batch_that_fails_changes_nothing(shop: Shop, act: str, table: str) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {"p1": {"n": 10}, "p2": {"n": 20}})
+    seal(shop.store, replay)
+    shop.store.begin_commit(replay, "ops", "")
+    before = shop.world.dump()
+
+    with shop.world.breaking(act, table), pytest.raises(Exception, match="planted"):
+        shop.store.commit_batch(replay)
+
+    assert shop.world.dump() == before
+    shop.commit(replay)
+    assert shop.records() == {"p1": {"n": 10}, "p2": {"n": 20}}
+
+
+def test_what_was_changed_since_it_was_staged_is_left_alone_unless_forced(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {"p1": {"n": 10}, "p2": {"n": 20}, "p3": {"n": 3}})
+    shop.run({"p1": {"n": 100}, "p9": {"n": 9}})
+
+    first = shop.commit(replay)
+
+    assert (first.changed, first.conflicts) == (1, 1)
+    assert shop.records()["p1"] == {"n": 100}
+    assert shop.kinds(replay) == {"p1": ("changed", "conflict")}
+    assert shop.store.replay_state(replay).state == "staged"
+    forced = shop.commit(replay, is_forced=True)
+    assert (forced.changed, forced.conflicts) == (2, 0)
+    assert shop.records()["p1"] == {"n": 10}
+
+
+def test_record_that_appeared_or_went_meanwhile_is_a_conflict(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    other = shop.replay(run_id, {"p1": {"n": 1}, "p2": {"n": 2}, "p3": {"n": 3}}, p3="q3")
+    replay = shop.replay(run_id, {"p1": {"n": 1}, "p2": {"n": 2}, "p3": {"n": 30}}, p3="q3")
+    shop.commit(other)
+
+    assert shop.kinds(replay) == {"q3": ("changed", "conflict")}
+    assert shop.commit(replay).conflicts == 1
+    assert set(shop.records()) == {"p1", "p2", "q3"}
+
+
+def test_what_somebody_did_in_the_same_way_is_no_conflict(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    data = {"p1": {"n": 10}, "p2": {"n": 2}, "p3": {"n": 3}}
+    one, two = shop.replay(run_id, data), shop.replay(run_id, data)
+    shop.commit(one)
+
+    again = shop.commit(two)
+
+    assert (again.changed, again.conflicts) == (0, 0)
+    assert len(shop.history("p1")) == 2
+
+
+def test_dropped_replay_is_gone_and_can_not_be_committed(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {"p1": {"n": 10}})
+    before = shop.records()
+
+    assert shop.store.drop_replay(replay, "ops", "worse") == 1
+
+    assert shop.records() == before
+    assert shop.world.dump()["staged"] == []
+    with pytest.raises(Refused):
+        shop.store.begin_commit(replay, "ops", "")
+
+
+def test_two_who_commit_at_once_apply_each_change_once(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {page: {"n": -1} for page in PAGES})
+    seal(shop.store, replay)
+    shop.store.begin_commit(replay, "one", "")
+    other = shop.world.kind.open(shop.world.path, shop.world.clock)
+    other.begin_commit(replay, "two", "")
+
+    counts = [store.commit_batch(replay, limit=2).changed for store in (shop.store, other, other)]
+
+    assert counts == [2, 1, 0]
+    assert {len(shop.history(page)) for page in PAGES} == {2}
+    other.close()
+
+
+# Retention.
+
+
+def test_what_a_staged_replay_refers_to_outlives_retention_until_it_is_dropped(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {"p1": {"n": 10}})
+    shop.world.clock.advance(400 * DAY_S)
+    keep = Keep(None, None, None, DAY_S)
+
+    while shop.store.prune(keep):
+        pass
+    assert snapshot_for(shop, run_id, "p1") == 1001
+    assert snapshot_for(shop, run_id, "p2") is None
+    shop.store.drop_replay(replay, "ops", "")
+    while shop.store.prune(keep):
+        pass
+
+    assert snapshot_for(shop, run_id, "p1") is None
+
+
+def test_pages_of_a_replay_under_way_are_kept(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    shop.world.clock.advance(400 * DAY_S)
+
+    while shop.store.prune(Keep(None, None, None, DAY_S)):
+        pass
+
+    assert snapshot_for(shop, run_id, "p1") == 1001
+    shop.world.turn("w", *(done(job) for job in jobs.values()))
+    assert shop.world.run(replay).is_ended
+
+
+def test_what_nobody_commits_is_dropped_after_its_time_with_an_event(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, PAGES)
+    young = shop.replay(run_id, PAGES)
+    shop.world.tamper(
+        f"UPDATE run SET finished_at = finished_at - {31 * DAY_S} WHERE id = {replay}"
+    )
+
+    batches = []
+    while dropped := shop.store.drop_old_replay(30 * DAY_S, limit=2):
+        batches.append(dropped)
+
+    assert batches == [2, 1]
+    assert not shop.store.has_staged(replay)
+    assert shop.store.has_staged(young)
+    assert "run.dropped" in shop.world.kinds(run_id=replay)
