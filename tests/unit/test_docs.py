@@ -14,6 +14,7 @@ from penstock.jobs.job import DEFAULT_PRIORITY
 from penstock.jobs.retry import MAX_DEATHS, MAX_THROTTLES, RETRY_CLASSES
 from penstock.jobs.run import RunState
 from penstock.settings import (
+    BackfillSettings,
     BreakerSettings,
     FetchPolicy,
     Limits,
@@ -78,6 +79,7 @@ def documented_keys(prefix: str) -> set[str]:
         ("sources.KEY.limits.", Limits, set()),
         ("sources.KEY.breaker.", BreakerSettings, set()),
         ("sources.KEY.stream.", StreamSettings, set()),
+        ("sources.KEY.backfill.", BackfillSettings, set()),
         ("sources.KEY.fetch.", FetchPolicy, {"connections", "rate_per_s", "has_breaker"}),
     ],
 )
