@@ -29,8 +29,10 @@ def judge(db: Database, ledger: Ledger, ends: Ends) -> tuple[Ends, set[int]]:
     enqueued_at = _enqueued_at(db, failed)
     judged: Ends = []
     for end, job in ends:
-        if end.state is JobState.WAITING and (end.spends_try or end.is_throttle):
-            why = _in_vain(end, escalated.get(job.id), enqueued_at.get(job.id), ledger.now)
+        if end.state is JobState.WAITING and (end.error or end.is_throttle):
+            # What a breaker spares its try waits for it to close, whatever its cause.
+            failures = escalated.get(job.id) if end.spends_try else None
+            why = _in_vain(end, failures, enqueued_at.get(job.id), ledger.now)
             if why:
                 error = f"{end.error or end.reason} (not tried again: {why})"
                 reason = end.reason if end.error else "throttled"
