@@ -51,7 +51,7 @@ def raising(error: BaseException, unit: str = "page") -> Pipeline:
         (Reject("no price"), Skipped("no price", is_rejection=True, code="rejected")),
         (Snooze(60, "later"), Snoozed(60, "later")),
         (Disallowed("robots.txt disallows it", "https://a.com/x"),
-         Skipped("robots.txt disallows it: https://a.com/x")),
+         Skipped("robots.txt disallows it: https://a.com/x", why="disallowed")),
         (HostClosed("a.com:443", 30.0, "", 429), Throttled("a.com:443", 30.0)),
         (HostClosed("a.com:443", 30.0), Throttled("a.com:443", 30.0, is_answer=False)),
         (HostBroken("a.com:443", 30.0),

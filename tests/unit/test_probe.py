@@ -117,6 +117,22 @@ def test_host_that_asks_to_wait_ends_a_probe_at_once(shop: Shop, site: Site) -> 
         assert project.store.closed_hosts() == {"shop.example": pytest.approx(began + 3000, abs=60)}
 
 
+def test_breaker_that_a_probe_opens_does_not_make_it_wait(shop: Shop, site: Site) -> None:
+    shop.write(breaker={"at_least": 1})
+    site.page("/0", "down", status=502)
+    began = shop.clock.now()
+    run = shop.run("probe")
+    assert site.take() == ["/sitemap.xml", "/0"]
+    assert (run.state, run.end_reason[:19]) == ("failed", "failed: FetchError:")
+    assert shop.clock.now() - began < 100
+
+
+def test_probe_that_its_budget_stops_is_not_the_sources_fault(shop: Shop) -> None:
+    shop.write(budget={"requests": "1/d"})
+    run = shop.run("probe")
+    assert (run.state, run.end_reason) == ("partial", "degraded: its budget is used up")
+
+
 def test_nothing_found_and_nothing_made_of_it_is_degraded(shop: Shop, site: Site) -> None:
     site.page("/0", "unwanted")
     run = shop.run("probe")
@@ -338,6 +354,9 @@ def test_no_end_of_a_probe_leads_to_another_try_or_a_long_wait() -> None:
     assert (throttled.state, throttled.effects.probed) == (JobState.SKIPPED, {"throttled": 1})
     slow = without_retries(ended(JobState.SUCCEEDED, took_s=31.0), 60.0)
     assert (slow.state, slow.effects.probed) == (JobState.SUCCEEDED, {"slow": 1})
+    away = without_retries(ended(JobState.WAITING, delay_s=900.0, closes_for_s=900.0), 60.0)
+    assert (away.state, away.effects.probed) == (JobState.SKIPPED, {"throttled": 1})
+    assert failed.is_final and throttled.is_final
     # Our own rate is no fault of the source: a moment later it goes on.
     paced = ended(JobState.WAITING, delay_s=2.0)
     assert without_retries(paced, 60.0).state is JobState.WAITING

@@ -262,6 +262,8 @@ class Settlement(msgspec.Struct, frozen=True):
     gate: str = ""
     took_s: float = 0.0
     useful_for_s: float | None = None
+    # Whatever it is due to, nobody is to have it tried again: a probe's.
+    is_final: bool = False
     effects: Effects = msgspec.field(default_factory=Effects)
 
 

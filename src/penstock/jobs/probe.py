@@ -55,10 +55,10 @@ def without_retries(end: Settlement, timeout_s: float) -> Settlement:
     effects = dry(end.effects)
     if end.took_s > SLOW_SHARE * timeout_s:
         effects.probed["slow"] = 1
-    end = replace(end, effects=effects)
+    end = replace(end, effects=effects, is_final=True)
     if end.state is not JobState.WAITING:
         return end
-    if end.is_throttle:
+    if end.is_throttle or end.closes_for_s > 0:
         effects.probed["throttled"] = 1
         return replace(end, state=JobState.SKIPPED, delay_s=0.0)
     if end.spends_try:

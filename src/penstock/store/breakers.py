@@ -278,6 +278,8 @@ def _excuse(
         breaker = breakers.get(job.source_id)
         if breaker is None or not is_excused(breaker) or verdict_on(end) != "failed":
             continue
+        if end.is_final:
+            continue
         rule = limits_for(job.source_id, limits).breaker or HOST_RULE
         delay_s = breaker.opens_at - now + rule.open_for_s * (0.5 + chance_of(str(job.id), now))
         excused[id(end)] = replace(

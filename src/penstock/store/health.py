@@ -72,11 +72,13 @@ def note_probes(db: Database, seen: Mapping[int, Mapping[str, int]]) -> None:
 
 
 def end_of_probe(
-    db: Database, run_id: int, counts: Mapping[str, StageCount], state: RunState
+    db: Database, run_id: int, counts: Mapping[str, StageCount], state: RunState, reason: str
 ) -> tuple[RunState, str, bool]:
     """The state that a probe ends in, its verdict in words, and whether it speaks for its source."""
     if state is RunState.CANCELLED:
         return state, "", False
+    if reason == "budget":
+        return RunState.PARTIAL, "degraded: its budget is used up", False
     seen = msgspec.convert(db.json("probe", run_id=run_id) or {}, Seen)
     failed = sum(count.quarantined for count in counts.values())
     if failed:

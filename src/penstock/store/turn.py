@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.gates.budget import Bound
-from penstock.gates.lane import LaneLimits
+from penstock.gates.lane import Lane, LaneLimits
 from penstock.gates.sharing import Sharing
 from penstock.jobs.job import AGEING_S, Claimed, JobState, NewJob, bounded_key
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark, Rejection, Save, Settlement
@@ -119,10 +119,9 @@ def take_turn(
                 ledger.now = now = db.let_go()
                 # The lock on the worker went with the first half: it may have been buried in between.
                 is_buried = db.value("is_registered", id=worker) is None
-            admits = capacity.admits
-            lanes = [] if is_buried else ready_lanes(db, limits, memory.floors, admits)
-            memory.watch.look(lanes)
-            claimed = claim(db, memory, ledger, worker, capacity, limits, lanes)
+            lanes: list[Lane] = []
+            if not is_buried:
+                claimed, lanes = start_work(db, memory, ledger, worker, capacity, limits)
             next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
             closed_hosts = db.json("closed_hosts", now=now) if claimed else {}
         ledger.write()
@@ -137,6 +136,23 @@ def take_turn(
         now,
         closed_hosts,
     )
+
+
+def start_work(
+    db: Database,
+    memory: Memory,
+    ledger: Ledger,
+    worker: str,
+    capacity: Capacity,
+    limits: Mapping[int, LaneLimits],
+) -> tuple[list[Claimed], list[Lane]]:
+    """What a worker with this much room starts now, and the lanes as they were before.
+
+    The explanation of why something does not start takes this very step, and undoes it.
+    """
+    lanes = ready_lanes(db, limits, memory.floors, capacity.admits)
+    memory.watch.look(lanes)
+    return claim(db, memory, ledger, worker, capacity, limits, lanes), lanes
 
 
 def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Accepted:
@@ -469,7 +485,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             ends_as = RunState.CANCELLED if run.state is RunState.QUEUED else step.ends_as
             reason, is_good = step.reason, False
             if run.kind is RunKind.PROBE:
-                ends_as, reason, is_good = end_of_probe(db, run_id, run.counts, ends_as)
+                ends_as, reason, is_good = end_of_probe(db, run_id, run.counts, ends_as, reason)
             ends_as, reason = end_account(db, ledger, run_id, ends_as, reason)
             db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=reason, now=now)
             why = reason or RUN_MOVES.get((run.state, ends_as), "")
