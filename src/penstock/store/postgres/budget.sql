@@ -63,10 +63,10 @@ WHERE warned >= 100 AND (resets_at > %(now)s
   OR (resets_at IS NULL AND scope IN (SELECT 'run:' || id FROM penstock.run WHERE state IN ('queued', 'running', 'paused'))));
 
 -- name: runs_set_aside
--- Runs with jobs that a budget stopped, where no budget does so any more. One that its own budget stopped waits for a person.
+-- Runs with jobs that a budget stopped (a step that says so itself names a cause), where no budget does so any more. One that its own budget stopped waits for a person.
 SELECT DISTINCT j.run_id
 FROM penstock.job AS j
-JOIN penstock.job_failure AS f ON f.job_id = j.id AND f.kind = 'budget'
+JOIN penstock.job_failure AS f ON f.job_id = j.id AND f.kind = 'budget' AND f.cause = ''
 JOIN penstock.run AS r ON r.id = j.run_id AND r.state <> 'cancelled'
 JOIN penstock.source AS s ON s.id = j.source_id
 WHERE j.state = 'quarantined' AND NOT EXISTS (
@@ -80,7 +80,7 @@ ORDER BY j.run_id LIMIT %(limit)s;
 UPDATE penstock.job SET state = 'queued', is_resumed = false, at = %(now)s
 WHERE id IN (
   SELECT j.id FROM penstock.job AS j
-  JOIN penstock.job_failure AS f ON f.job_id = j.id AND f.kind = 'budget'
+  JOIN penstock.job_failure AS f ON f.job_id = j.id AND f.kind = 'budget' AND f.cause = ''
   WHERE j.run_id = %(run_id)s AND j.state = 'quarantined' LIMIT %(limit)s FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 RETURNING id, stage, attempt;

@@ -50,10 +50,10 @@ WHERE warned >= 100 AND (resets_at > :now
   OR (resets_at IS NULL AND scope IN (SELECT 'run:' || id FROM run WHERE state IN ('queued', 'running', 'paused'))));
 
 -- name: runs_set_aside
--- Runs with jobs that a budget stopped, where no budget does so any more. One that its own budget stopped waits for a person.
+-- Runs with jobs that a budget stopped (a step that says so itself names a cause), where no budget does so any more. One that its own budget stopped waits for a person.
 SELECT DISTINCT j.run_id
 FROM job AS j INDEXED BY job_quarantined
-CROSS JOIN job_failure AS f ON f.job_id = j.id AND f.kind = 'budget'
+CROSS JOIN job_failure AS f ON f.job_id = j.id AND f.kind = 'budget' AND f.cause = ''
 CROSS JOIN run AS r ON r.id = j.run_id AND r.state <> 'cancelled'
 CROSS JOIN source AS s ON s.id = j.source_id
 WHERE j.state = 'quarantined' AND NOT EXISTS (
@@ -67,7 +67,7 @@ ORDER BY j.run_id LIMIT :limit;
 UPDATE job SET state = 'queued', is_resumed = 0, at = :now
 WHERE id IN (
   SELECT j.id FROM job AS j INDEXED BY job_quarantined
-  CROSS JOIN job_failure AS f ON f.job_id = j.id AND f.kind = 'budget'
+  CROSS JOIN job_failure AS f ON f.job_id = j.id AND f.kind = 'budget' AND f.cause = ''
   WHERE j.run_id = :run_id AND j.state = 'quarantined' LIMIT :limit
 )
 RETURNING id, stage, attempt;
