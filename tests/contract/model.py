@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from penstock.gates.lane import LaneLimits
@@ -59,6 +60,9 @@ class Model:
     paused: set[int] = field(default_factory=set)
     cooling: dict[int, float] = field(default_factory=dict)
     expected: list[tuple[int, str, str]] = field(default_factory=list)
+    # How many saves each run made, and what became of its candidates that succeeded.
+    saves: Counter[int] = field(default_factory=Counter)
+    fates: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     # What the verbs do.
 
@@ -108,16 +112,32 @@ class Model:
                 source_id = self.sources[job.run_id]
                 until = self.now + end.closes_for_s
                 self.cooling[source_id] = max(self.cooling.get(source_id, 0.0), until)
-        self._apply(job, end.effects)
+        has_changed = self._apply(job, end.effects)
+        if isinstance(end, Settlement) and end.state is JobState.SUCCEEDED:
+            if job.stage == "persist":
+                self.fates[job.run_id, self._fate(end.effects, has_changed)] += 1
 
-    def _apply(self, job: Job, effects: Effects) -> None:
+    def _apply(self, job: Job, effects: Effects) -> bool:
+        has_changed = False
         for child in effects.children:
             self.expect(job.run_id, child.stage, child.key)
         for save in effects.saves:
             data, version = self.records.get(save.key, (None, 0))
+            self.saves[job.run_id] += 1
             if data != int(save.data):
                 self.records[save.key] = (int(save.data), version + (save.key not in self.changed))
                 self.changed.add(save.key)
+                has_changed = True
+        return has_changed
+
+    def _fate(self, effects: Effects, has_changed: bool) -> str:
+        if effects.saves:
+            return "accepted" if has_changed else "duplicate"
+        if effects.rejections:
+            return "rejected"
+        if effects.children:
+            return "passed"
+        return "dropped" if effects.is_dropped else "accepted"
 
     def wake(self) -> None:
         for job in self.jobs.values():
@@ -138,7 +158,35 @@ class Model:
             ):
                 self.expect(run_id, "report", "gather")
             else:
-                self.runs[run_id] = self._verdict(state, jobs)
+                verdict = self._verdict(state, jobs)
+                is_good = verdict in (RunState.COMPLETED, RunState.PARTIAL)
+                if is_good and self._is_empty(run_id, jobs) and self._usually_yields(run_id):
+                    verdict = RunState.PARTIAL
+                self.runs[run_id] = verdict
+
+    def _is_empty(self, run_id: int, jobs: list[Job]) -> bool:
+        work = [job.state for job in jobs if job.stage in ("extract", "persist")]
+        return not self._records(run_id) and JobState.CANCELLED not in work
+
+    def _records(self, run_id: int) -> int:
+        accepted = self.fates[run_id, "accepted"] + self.fates[run_id, "duplicate"]
+        return self.saves[run_id] + accepted
+
+    def _pages(self, run_id: int) -> int:
+        return self.in_state(run_id, "extract", JobState.SUCCEEDED)
+
+    def _usually_yields(self, run_id: int) -> bool:
+        """Three of the last five ended runs of the source did."""
+        alike = [
+            other
+            for other in sorted(self.runs, reverse=True)
+            if other != run_id
+            and self.sources[other] == self.sources[run_id]
+            and self.runs[other] in (RunState.COMPLETED, RunState.PARTIAL, RunState.FAILED)
+        ][:5]
+        if sum(self._records(other) > 0 for other in alike) >= 3:
+            return True
+        return not self._pages(run_id) and sum(self._pages(other) > 0 for other in alike) >= 3
 
     def _verdict(self, state: RunState, jobs: list[Job]) -> RunState:
         required = [job.state for job in jobs if job.stage in ("discover", "report")]
@@ -216,6 +264,10 @@ class Model:
             if self.may_start(job)
             and self.has_room(self.sources[job.run_id], job.stage == "persist")
         ]
+
+    def in_state(self, run_id: int, stage: str, state: JobState) -> int:
+        wanted = (run_id, stage, state)
+        return sum((job.run_id, job.stage, job.state) == wanted for job in self.jobs.values())
 
     def in_ward(self, worker: str) -> int:
         jobs = self.jobs.values()

@@ -22,8 +22,9 @@ from hypothesis.stateful import (
 )
 
 from penstock.errors import Refused
+from penstock.jobs.account import Fate
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Flush, Settlement
+from penstock.jobs.outcome import Effects, Flush, Rejection, Settlement
 from penstock.jobs.run import RunState
 from penstock.jobs.transitions import JOB_MOVES, RUN_MOVES
 from penstock.store.sqlite.store import SqliteStore
@@ -45,6 +46,7 @@ from tests.contract.scenes import (
 )
 
 SOURCES = ("acme.com", "other.org")
+FATES = get_args(Fate)
 KEYS = ("a", "b", "c", "d")
 ACTS = (
     "cancel_job", "retry_job", "retry_failed", "cancel_run", "pause_or_resume_run",
@@ -52,12 +54,13 @@ ACTS = (
 )  # fmt: skip
 ENDINGS = (
     "done", "fan out", "flush", "retried", "snoozed", "throttled", "quarantined",
-    "skipped", "released", "goes on",
+    "skipped", "released", "rejected", "dropped", "goes on",
 )  # fmt: skip
 # Drawn one by one, ends are so mixed that hardly a run ever ends.
 GOOD_MOODS = (("done",), ("done", "done", "quarantined"))
 LATER = ("done", "retried", "snoozed", "throttled")
-MOODS = (*GOOD_MOODS, ENDINGS, LATER, ("done", "fan out"), ("quarantined",))
+JUDGING = ("done", "rejected", "dropped", "fan out")
+MOODS = (*GOOD_MOODS, ENDINGS, LATER, ("done", "fan out"), ("quarantined",), JUDGING)
 
 
 class Machine(RuleBasedStateMachine):
@@ -94,7 +97,7 @@ class Machine(RuleBasedStateMachine):
 
     # Work.
 
-    @precondition(lambda self: len(self.model.runs) < 4)
+    @precondition(lambda self: len(self.model.runs) < 5)
     @rule(source=st.sampled_from(SOURCES))
     def start_run(self, source: str) -> None:
         run_id = self.world.start(PLAN, source, key=f"run-{next(self.names)}")
@@ -173,6 +176,10 @@ class Machine(RuleBasedStateMachine):
             return {"retried": retried, "snoozed": snoozed, "throttled": throttled}[how](
                 job, delay_s
             )
+        if how == "rejected":
+            return done(job, effects=Effects(rejections=[Rejection("no_price", "no price")]))
+        if how == "dropped":
+            return done(job, effects=Effects(is_dropped=True))
         plain = {"done": done, "skipped": skipped, "quarantined": quarantined, "released": released}
         return plain[how](job)
 
@@ -326,6 +333,20 @@ class Machine(RuleBasedStateMachine):
         assert {run.id: run.state for run in self.world.store.runs(limit=100)} == self.model.runs
         records = {r.key: (r.data, r.version) for r in self.world.store.records("product")}
         assert records == self.model.records
+
+    @invariant()
+    def everything_is_accounted_for(self) -> None:
+        for row in self.world.store.runs(limit=100):
+            account = self.world.store.account(row)
+            assert account.is_kept
+            assert (account.pages.unaccounted, account.candidates.unaccounted) == (0, 0)
+            found = account.candidates
+            skipped = self.model.in_state(row.id, "persist", JobState.SKIPPED)
+            assert {
+                "accepted": found.accepted, "duplicate": found.duplicate, "passed": found.passed,
+                "rejected": found.rejected, "dropped": found.dropped - skipped,
+            } == {name: self.model.fates[row.id, name] for name in FATES}  # fmt: skip
+            assert row.inserted + row.updated + row.unchanged == self.model.saves[row.id]
 
     @invariant()
     def store_is_sound(self) -> None:

@@ -8,7 +8,7 @@ from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Flush, Rejection, Settlement
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.run import RunKind, RunState
-from penstock.store.rejected import RejectFilter, RejectRow, Redriven
+from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.store import Capacity, Keep
 from tests.contract.scenes import SITE, World, a_job, a_save, done
 

@@ -4,7 +4,7 @@
   or retried, of all that ended and were not cancelled
 - mean recovery time: from a running job's being taken back (its worker died, or drained) to its next start
 - duplicates per million: saves that changed nothing, per million saves
-- throttling incidents per week: times that a provider asked a source to wait; within five minutes they are one
+- throttling incidents per week: times that a provider asked a source to wait; within 5 minutes they are one
 - operator steps to recover: what people did for a source between a bad end and its next good one
 """
 
