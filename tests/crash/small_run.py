@@ -1,7 +1,8 @@
 """A whole small run on virtual time, what it must come to, and how it is taken up after a crash.
 
 Seven pages: one fails the first time, one is rejected, one is skipped, one yields two records; a
-checkpoint is committed on the way, and a gather step counts the records at the end.
+checkpoint is committed on the way, and a gather step counts the records at the end. The same pages are
+those of seven days in the scene of a backfill, which is planned two units at a time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.pipeline import planner
 from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.snapshots import Place, directory, open_snapshots
@@ -33,6 +35,7 @@ sources:
     pipeline: steps:shop
     fetch: {allow_private: true, robots: false}
     limits: {concurrency: 3}
+    backfill: {partitions: [shop], share: 1}
 """
 
 STEPS = """
@@ -74,10 +77,33 @@ async def summary(ctx):
     ctx.save("summary", key="all", data={"words": words})
 """
 
+# The same pages as days: the steps that find and fetch them are others.
+BACKFILLED = """
+from penstock import Pipeline, Reject, Skip
+
+shop = Pipeline("shop")
+
+
+@shop.step(unit="page", windows=True)
+async def extract(ctx):
+    number = ctx.window.start.day - 1
+    response = await ctx.fetch(f"http://shop.example/{number}")
+    ctx.checkpoint(number, partition=f"day {number}")
+    if response.text == "empty":
+        raise Skip("nothing there")
+    for word in response.text.split():
+        yield {"word": word}
+
+"""
+SCENES = {
+    "full": STEPS,
+    "backfill": BACKFILLED + STEPS[STEPS.index('\n@shop.step(after="extract"') :],
+}
+
 BODIES = ["zero", "one", "junk", "three", "empty", "five again", "six"]
 FLAKY = "http://shop.example/3"
 WORDS = {"zero", "one", "three", "five", "again", "six"}
-ENDS = ("job.succeeded", "job.skipped", "job.retried", "job.released")
+ENDS = ("job.succeeded", "job.skipped", "job.retried", "job.snoozed", "job.released")
 LAST_ENDS = ("job.succeeded", "job.skipped", "job.quarantined", "job.cancelled")
 CHECKPOINT_PAGES = 30
 
@@ -138,9 +164,9 @@ class Acknowledging(SqliteStore):
         return turn
 
 
-def lay_out(folder: Path) -> None:
+def lay_out(folder: Path, scene: str = "full") -> None:
     (folder / "penstock.yaml").write_text(CONFIG)
-    (folder / "steps.py").write_text(STEPS)
+    (folder / "steps.py").write_text(SCENES[scene])
 
 
 def network(acks: Path) -> ScriptedNetwork:
@@ -156,15 +182,19 @@ def network(acks: Path) -> ScriptedNetwork:
     return ScriptedNetwork(script)
 
 
-def work(folder: Path, plan: Plan | None, acks: Path, seed: int) -> None:
+def work(folder: Path, plan: Plan | None, acks: Path, seed: int, scene: str = "full") -> None:
     """Do what `penstock run` does: take over from whoever died, have one run, and work it off."""
     project = CrashingProject(folder, plan, acks)
+    vars(planner).update(CHUNK_UNITS=2, AHEAD_JOBS=3)
     if plan is not None:
         vars(directory)["os"] = FaultyOs(plan)
     try:
         take_over(project)
         if not project.store.runs():
-            project.run("shop")
+            if scene == "backfill":
+                project.backfill("shop", "2024-01-01", "2024-01-07")
+            else:
+                project.run("shop")
         finish(project, acks, seed)
     finally:
         vars(directory)["os"] = os
@@ -236,6 +266,8 @@ class Facts:
     checkpoints: dict[str, Any]
     jobs: dict[tuple[str, str], str]
     notes: dict[str, int]
+    cursors: dict[str, Any]
+    covered: list[tuple[float, float]]
 
 
 def facts(folder: Path) -> Facts:
@@ -254,6 +286,14 @@ def facts(folder: Path) -> Facts:
             store.checkpoints(project.source_ids["shop"]),
             {(job.stage, job.key): str(job.state) for job in store.jobs(JobFilter(limit=1000))},
             Counter(event.detail for event in journal(project) if event.kind == "job.noted"),
+            {
+                name: cursor["next"] if name == planner.CURSOR else cursor
+                for name, cursor in store.run_cursors(run.id).items()
+            },
+            [
+                (row.start_at, row.end_at)
+                for row in store.covered(run.source_id, ["shop"], 0, project.clock.now())
+            ],
         )
     finally:
         project.close()

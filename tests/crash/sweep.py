@@ -3,6 +3,7 @@
     python -m tests.crash.sweep kill --points 200    ended as by `kill -9` at the n-th write, sync, truncation
     python -m tests.crash.sweep power --points 300   the power goes there, and unsynced writes with it
     python -m tests.crash.sweep fail --seed 7        the n-th read, write or sync fails, once or from then on
+    python -m tests.crash.sweep kill --of backfill   the same with a backfill instead of a run
 
 The process has one thread, so a fork of it is a worker that costs a few milliseconds. Every point is
 a folder of its own: run until the fault, look, take over (in every second point that is killed too),
@@ -27,6 +28,7 @@ from penstock.clock import SystemClock
 from penstock.errors import StoreError
 from tests.crash.faults import KILLED, Count, FailAt, KillAt, Plan, PowerCut, fresh_folder
 from tests.crash.small_run import (
+    SCENES,
     WORDS,
     Facts,
     facts,
@@ -44,7 +46,8 @@ ENDED_WELL, ENDED_BY_STORE, ENDED_BADLY = 0, 5, 1
 class Sweep:
     """One sweep in a folder: its points, and what was found wrong at them."""
 
-    def __init__(self, root: Path, rng: random.Random) -> None:
+    def __init__(self, root: Path, rng: random.Random, scene: str = "full") -> None:
+        self.scene = scene
         self.folder = root / "project"
         self.acks = root / "elsewhere" / "acks"
         self.rng = rng
@@ -53,14 +56,14 @@ class Sweep:
 
     def renew(self) -> None:
         fresh_folder(self.folder)
-        lay_out(self.folder)
+        lay_out(self.folder, self.scene)
         fresh_folder(self.acks.parent)
 
     def _uninterrupted(self) -> Facts:
         """What the run comes to, and how many points it has, when nothing goes wrong."""
         self.renew()
         plan = Count()
-        work(self.folder, plan, self.acks, seed=1)
+        work(self.folder, plan, self.acks, 1, self.scene)
         self.operations = plan.seen
         self.points = sum(count for kind, count in plan.seen.items() if kind != "read")
         found = facts(self.folder)
@@ -73,7 +76,7 @@ class Sweep:
         pid = os.fork()
         if pid == 0:
             signal.alarm(TOO_LONG_S)
-            os._exit(_attempt(lambda: work(self.folder, plan, self.acks, seed)))
+            os._exit(_attempt(lambda: work(self.folder, plan, self.acks, seed, self.scene)))
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     def report(self, where: str, problems: list[str]) -> None:
@@ -110,7 +113,7 @@ class Sweep:
         self.report(where, problems_after_crash(self.folder, self.acks))
 
     def end(self, where: str) -> None:
-        work(self.folder, None, self.acks, seed=3)
+        work(self.folder, None, self.acks, 3, self.scene)
         self.report(where, problems_at_the_end(self.folder, self.expected))
 
     def _expect(self, where: str, code: int, *expected: int) -> None:
@@ -176,12 +179,13 @@ def _folder() -> Iterator[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.crash.sweep")
     parser.add_argument("sweep", choices=SWEEPS)
+    parser.add_argument("--of", choices=SCENES, default="full")
     parser.add_argument("--points", type=int, default=1 << 30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     args = parser.parse_args()
     began = CLOCK.monotonic()
     with _folder() as root:
-        sweep = Sweep(root, random.Random(args.seed))
+        sweep = Sweep(root, random.Random(args.seed), args.of)
         words = SWEEPS[args.sweep](sweep, args.points)
     seconds = CLOCK.monotonic() - began
     print(f"{words}; {seconds:.0f} s; {len(sweep.wrong)} violations; seed {args.seed}")

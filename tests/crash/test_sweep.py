@@ -45,6 +45,17 @@ def test_disk_error_ends_in_a_clear_error_or_in_nothing_at_all() -> None:
     sweep("fail", "--points", "200", within_s=110)
 
 
+@pytest.mark.parametrize("how", ["kill", "power", "fail"])
+def test_backfill_that_is_interrupted_loses_and_doubles_nothing(how: str) -> None:
+    sweep(how, "--of", "backfill", "--points", "50", within_s=110)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize(("how", "points"), [("kill", 1 << 30), ("power", 2000), ("fail", 1 << 30)])
+def test_backfill_interrupted_anywhere_loses_and_doubles_nothing(how: str, points: int) -> None:
+    sweep(how, "--of", "backfill", "--points", str(points), within_s=3600)
+
+
 @pytest.mark.torture
 def test_run_killed_at_every_write_loses_and_doubles_nothing() -> None:
     sweep("kill", within_s=1800)
