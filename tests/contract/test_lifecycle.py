@@ -192,7 +192,7 @@ def test_schedules_go_on_while_they_are_held(world: World) -> None:
 
 
 def test_hold_of_an_unknown_source_is_refused(world: World) -> None:
-    with pytest.raises(UsageError, match="no source 'nobody.org'"):
+    with pytest.raises(UsageError, match=r"no source 'nobody\.org'"):
         world.store.hold("nobody.org", "ann", "")
 
 

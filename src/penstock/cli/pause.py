@@ -50,7 +50,11 @@ def pause(args: argparse.Namespace) -> int:
         target = run_or_source(project, args.target)
         is_new = project.pause(target, reason=args.reason)
         what = _named(target)
-        said = f"{what} is paused; penstock resume {target}" if is_new else f"{what} was paused already"
+        said = (
+            f"{what} is paused; penstock resume {target}"
+            if is_new
+            else f"{what} was paused already"
+        )
         _tell(project, args, target, "paused", said, is_new)
     return 0
 
@@ -94,7 +98,12 @@ def _next(row: RunRow) -> str:
 
 
 def _tell(
-    project: Project, args: argparse.Namespace, target: int | str, state: str, said: str, is_new: bool
+    project: Project,
+    args: argparse.Namespace,
+    target: int | str,
+    state: str,
+    said: str,
+    is_new: bool,
 ) -> None:
     from penstock.cli.steering import tell_run, tell_source
 

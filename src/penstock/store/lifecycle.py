@@ -122,9 +122,7 @@ class Lifecycle(Runs):
         while True:
             with self._db.writing() as now:
                 ledger = Ledger(self._db, now)
-                found = self._db.json(
-                    "undone_jobs", run_id=run_id, stage=stage, key=key, **wanted
-                )
+                found = self._db.json("undone_jobs", run_id=run_id, stage=stage, key=key, **wanted)
                 known = ledger.stages(new_id)
                 jobs = [
                     (None, NewJob(name, of, item.encode(), known[name].priority, snapshot))

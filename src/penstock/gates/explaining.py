@@ -1,0 +1,191 @@
+"""Explaining: every gate between a job and its start, in order, in words, with the command that opens it.
+
+The gates of the lane are those of the claim, asked in the same way. The others are facts of the claim that
+are no gates of a lane: whether anybody works, what state the run and the job are in, whether a worker has
+room for it, and whether it is its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import msgspec
+
+from penstock.gates.decide import background_of, concurrency_of, gates_before
+from penstock.gates.lane import Closed, Lane, Place
+from penstock.jobs.job import JobState
+from penstock.jobs.run import RunState
+
+# How the whole stands: it starts in the next turn, it runs, it has ended, there is nothing to do, or it
+# waits: for a person, for a time, or for other jobs to end.
+Stands = Literal["starts", "running", "ended", "idle", "person", "time", "others"]
+
+
+class GateSeen(msgspec.Struct, frozen=True):
+    """A gate at this moment: by what it is closed, since when, when it opens by itself, and what opens it."""
+
+    name: str
+    is_open: bool
+    by: str = ""
+    since: float | None = None
+    opens_at: float | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    scope: str
+    at: float
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFacts:
+    """What is known of a source beyond what the claim asks: since when and why."""
+
+    source: str
+    holds: tuple[Held, ...] = ()
+    paused_at: float | None = None
+    pause_reason: str = ""
+    cooldown_reason: str = ""
+    breaker_since: float | None = None
+    breaker_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    id: int
+    state: RunState
+    source: str
+    since: float | None = None
+    actor: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    id: int
+    state: JobState
+    since: float
+    due_at: float | None = None
+    worker: str = ""
+    actor: str = ""
+    reason: str = ""
+
+
+def workers_gate(alive: int) -> GateSeen:
+    if alive:
+        return GateSeen("workers", True, f"{alive} alive")
+    return GateSeen("workers", False, "nobody works on this project", command="penstock up")
+
+
+def run_gate(run: RunFacts) -> GateSeen:
+    by = _said(run.state, run.actor, run.reason)
+    match run.state:
+        case RunState.QUEUED | RunState.RUNNING:
+            return GateSeen("run", True, f"run {run.id} is {run.state}")
+        case RunState.DRAFT:
+            return GateSeen("run", False, by, run.since, command=f"penstock start {run.id}")
+        case RunState.PAUSED:
+            return GateSeen("run", False, by, run.since, command=f"penstock resume {run.id}")
+        case RunState.COMPLETED:
+            return GateSeen("run", False, by, run.since, command=f"penstock run {run.source}")
+        case _:
+            again = f"penstock resume {run.id} --from-checkpoint"
+            return GateSeen("run", False, by, run.since, command=again)
+
+
+def job_gate(job: JobFacts) -> GateSeen:
+    by = _said(job.state, job.actor, job.reason)
+    retry = f"penstock retry --job {job.id}"
+    match job.state:
+        case JobState.QUEUED:
+            return GateSeen("job", True, f"job {job.id} is queued")
+        case JobState.RUNNING:
+            return GateSeen("job", False, f"running in {job.worker}", job.since)
+        case JobState.WAITING:
+            return GateSeen("job", False, by, job.since, job.due_at, retry)
+        case JobState.HELD:
+            return GateSeen("job", False, by, job.since, command=f"penstock unhold --job {job.id}")
+        case JobState.QUARANTINED:
+            return GateSeen("job", False, by, job.since, command=retry)
+        case _:
+            return GateSeen("job", False, by, job.since)
+
+
+def lane_gates(lane: Lane, place: Place, facts: LaneFacts, now: float) -> list[GateSeen]:
+    """The gates that the claim asks, each with what is known of it."""
+    found = dict(gates_before(lane, place, now))
+    if found.get("breaker") is not None:
+        # It leaves no slots either; what else would hold it back is told without it.
+        lane = replace(lane, breaker=None)
+        found |= {k: v for k, v in gates_before(lane, place, now) if k != "breaker"}
+    return [
+        GateSeen(name, True) if closed is None else _closed(closed, lane, place, facts, now)
+        for name, closed in found.items()
+    ]
+
+
+def _closed(closed: Closed, lane: Lane, place: Place, facts: LaneFacts, now: float) -> GateSeen:
+    seen = GateSeen(closed.gate, False, opens_at=closed.opens_at)
+    key = facts.source
+    match closed.gate:
+        case "held":
+            held = facts.holds[0] if facts.holds else Held("", now, "", "")
+            what = held.scope or "everything"
+            by = f"{what} is {_said('held', held.actor, held.reason)}"
+            return _filled(seen, by, held.at, f"penstock unhold {held.scope}".rstrip())
+        case "paused":
+            by = _said("paused", "", facts.pause_reason)
+            return _filled(seen, by, facts.paused_at, f"penstock resume {key}")
+        case "window":
+            return _filled(seen, "outside of its hours (limits.windows)")
+        case "breaker":
+            by = facts.breaker_reason or "it failed too often"
+            if closed.opens_at is None:
+                by = f"half-open, and being tried: {by}"
+            return _filled(seen, by, facts.breaker_since, f"penstock breakers close {key}")
+        case "cooldown":
+            return _filled(seen, facts.cooldown_reason or "it asked to be left alone")
+        case "slots":
+            return _filled(seen, _slots_words(lane, place, now))
+        case "rate":
+            return _filled(seen, f"{lane.limits.rate_per_s or 0:g} a second, all places are taken")
+    return seen
+
+
+def _slots_words(lane: Lane, place: Place, now: float) -> str:
+    if place == "candidate":
+        return f"{lane.running_candidates} running of {lane.limits.candidates} candidates at once"
+    allowed = concurrency_of(lane, now)
+    if lane.running < allowed:
+        return f"{lane.running_background} running of {background_of(lane)} for backfills at once"
+    less = f" (of {lane.limits.concurrency})" if allowed < lane.limits.concurrency else ""
+    return f"{lane.running} running of {allowed}{less} at once"
+
+
+def _filled(seen: GateSeen, by: str, since: float | None = None, command: str = "") -> GateSeen:
+    return msgspec.structs.replace(seen, by=by, since=since, command=command)
+
+
+def _said(what: str, actor: str, reason: str) -> str:
+    """`paused by ann: they are moving`."""
+    who = f" by {actor}" if actor else ""
+    return f"{what}{who}: {reason}" if reason else f"{what}{who}"
+
+
+def how_it_stands(gates: Sequence[GateSeen], would_start: bool) -> tuple[Stands, GateSeen | None]:
+    """What decides: a person first, for nothing opens without one; then the last that has a time."""
+    closed = [gate for gate in gates if not gate.is_open]
+    if would_start:
+        return "starts", None
+    by_hand = next((gate for gate in closed if gate.opens_at is None and gate.command), None)
+    if by_hand is not None:
+        return "person", by_hand
+    timed = [gate for gate in closed if gate.opens_at is not None]
+    if timed:
+        return "time", max(timed, key=lambda gate: gate.opens_at or 0.0)
+    return "others", closed[0] if closed else None
