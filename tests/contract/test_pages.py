@@ -222,3 +222,20 @@ def test_quarantined_job_that_had_no_page_changes_none(world: World) -> None:
     world.store.enqueue(run_id, [a_job("x")])
     world.turn("w", *[quarantined(job) for job in world.claim()])
     assert page_of(world).done_version == "v1"
+
+
+def test_page_that_no_run_has_met_for_long_is_forgotten(world: World) -> None:
+    ended(world, a_page(world), extracted(), *(extracted(f"{URL}{n}") for n in range(25)))
+    world.clock.advance(100)
+    world.start_with_pages(1, key="second")
+    met = world.one()
+    announced = Effects(announced=[Announced(f"{URL}7", "2026")])
+    world.turn("w", Flush(met.id, met.attempt, announced, 1))
+
+    looked, after = 0, world.store.forget_pages(50.0, limit=10)
+    while after is not None:
+        looked, after = looked + 1, world.store.forget_pages(50.0, after, limit=10)
+
+    assert looked == 3
+    assert [row[1] for row in world.dump()["page"]] == [f"{URL}7"]
+    assert page_of(world, f"{URL}7").done_hash == "h1"

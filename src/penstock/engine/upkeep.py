@@ -9,6 +9,7 @@ from penstock.clock import Clock
 from penstock.engine.sweep import Sweep
 from penstock.gates.budget import Bound, next_reset
 from penstock.settings import Retention
+from penstock.store.pages import FIRST, PageKey
 from penstock.store.store import Keep, Store
 
 PRUNE_EVERY_S = 60.0
@@ -42,6 +43,7 @@ class Upkeep:
         self._sweep = sweep
         self._clock = clock
         self._prune_at = 0.0
+        self._page: PageKey | None = None
 
     def do_a_little(self) -> bool:
         """One small batch of whatever is due; True if there is more to do at once."""
@@ -59,10 +61,20 @@ class Upkeep:
                 return True
             if self._store.prune(self._keep):
                 return True
+            if self._forget_pages():
+                return True
             self._store.tidy()
             self._prune_at = now + PRUNE_EVERY_S
         self._sweep.look()
         return False
+
+    def _forget_pages(self) -> bool:
+        """What is known of pages is kept as long as what was fetched of them; True if there is more."""
+        unseen_for_s = self._keep.snapshots_s
+        if unseen_for_s is None:
+            return False
+        self._page = self._store.forget_pages(unseen_for_s, self._page or FIRST)
+        return self._page is not None
 
     def _until_next_reset_s(self) -> float:
         """How long until a budget begins anew; without any there is nothing to come back for."""

@@ -14,6 +14,10 @@ from penstock.store.store import SnapshotRow
 # As long as an address may be in a key of either database.
 URL_BYTES = 2000
 
+# A page's source and address.
+PageKey = tuple[int, str]
+FIRST: PageKey = (0, "")
+
 
 class PageRow(msgspec.Struct, frozen=True):
     """A page as its site announced it last, and as it was when it was extracted last.
@@ -42,6 +46,25 @@ class Pages:
         key = bounded_text(url, URL_BYTES)
         found = self._db.json("page_facts", source_id=source_id, url=key)
         return None if found is None else msgspec.convert(found, PageRow)
+
+    def forget_pages(
+        self, unseen_for_s: float, after: PageKey = FIRST, limit: int = 2000
+    ) -> PageKey | None:
+        """Of the next pages after this one, forget those that no run has met for so long.
+
+        Answers with the last one it has looked at, to go on after; None when there is no more. There is
+        no index by time: every run that meets a page would have to write it, too.
+        """
+        before = self._db.now() - unseen_for_s
+        found = self._db.rows("next_pages", source_id=after[0], url=after[1], limit=limit)
+        if not found:
+            return None
+        old = [(source_id, url) for source_id, url, at in found if at < before]
+        if old:
+            with self._db.writing():
+                self._db.do("drop_pages_if_old", pages=to_json(old), before=before)
+        last: PageKey = (found[-1][0], found[-1][1])
+        return last
 
 
 class _Page:

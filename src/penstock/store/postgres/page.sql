@@ -54,3 +54,16 @@ SELECT j.source_id, s.url
 FROM penstock.job AS j
 CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s
 WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
+
+-- name: next_pages
+SELECT source_id, url, at FROM penstock.page
+WHERE (source_id, url) > (%(source_id)s, %(url)s) ORDER BY source_id, url LIMIT %(limit)s;
+
+-- name: drop_pages_if_old
+-- What somebody writes just now is not old.
+DELETE FROM penstock.page WHERE (source_id, url) IN (
+  SELECT d.source_id, d.url FROM penstock.page AS d
+  JOIN jsonb_array_elements(%(pages)s::jsonb) AS p ON d.source_id = (p ->> 0)::bigint AND d.url = p ->> 1
+  WHERE d.at < %(before)s
+  ORDER BY d.source_id, d.url FOR UPDATE OF d SKIP LOCKED
+);
