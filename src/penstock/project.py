@@ -43,11 +43,12 @@ from penstock.store.backfills import (
 )
 from penstock.store.diffs import Diff, RecordChange, Totals, read_diff, record_changes
 from penstock.store.entries import EntryFilter
+from penstock.store.explaining import Outlook
 from penstock.store.opening import open_schema, open_store
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.replays import Committed
 from penstock.store.schema import Schema
-from penstock.store.store import JobRow, RunRow, Store
+from penstock.store.store import Capacity, JobRow, RunRow, Store
 
 KINDS = tuple(
     kind.value for kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE, RunKind.STREAM)
@@ -428,6 +429,20 @@ class Project:
             reason,
         )
         return self.require_run(new_id), is_new
+
+    def explain(
+        self, name: str | None = None, *, run: int | None = None, job: int | None = None
+    ) -> Outlook:
+        """What stands between a source, a run or a job and its next start, and whether it would start now."""
+        limits, worker = self.limits(), self.settings.worker
+        source = None if name is None else normalise_source(name)
+        if name is not None and all(row.key != source for row in self.store.sources()):
+            raise UsageError(
+                f"{self.settings.file.name} has no source {name!r}",
+                nearest(name, self.settings.sources),
+            )
+        whole = Capacity(worker.slots, worker.cpu, float(worker.memory_mb))
+        return self.store.explain(limits, whole, source=source, run_id=run, job_id=job)
 
     def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
         """Maintenance: start nothing of a source, or of the whole project; False if it is held."""

@@ -27,6 +27,7 @@ MODULES = {
     "worker": "worker",
     "scheduler": "scheduler",
     "status": "status",
+    "explain": "explain",
     "sources": "sources",
     "runs": "runs",
     "jobs": "jobs",

@@ -114,7 +114,7 @@ def _refuse_held(project: Project, key: str) -> None:
         why = f": {held.reason}" if held.reason else ""
         raise Refused(
             f"{what} is held by {held.actor}{why}",
-            f"{' '.join(('penstock unhold', held.scope)).strip()}; --detach queues it for later",
+            f"{f'penstock unhold {held.scope}'.strip()}; --detach queues it for later",
         )
 
 

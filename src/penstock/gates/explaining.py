@@ -147,7 +147,7 @@ def _closed(closed: Closed, lane: Lane, place: Place, facts: LaneFacts, now: flo
             by = facts.breaker_reason or "it failed too often"
             if closed.opens_at is None:
                 by = f"half-open, and being tried: {by}"
-            return _filled(seen, by, facts.breaker_since, f"penstock breakers close {key}")
+            return _filled(seen, by, facts.breaker_since, f"penstock breaker close {key}")
         case "cooldown":
             return _filled(seen, facts.cooldown_reason or "it asked to be left alone")
         case "slots":

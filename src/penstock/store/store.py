@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.store.breakers import BreakerRow, HostTold
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
+    from penstock.store.explaining import Outlook, Story
     from penstock.store.health import HealthRow
     from penstock.store.pages import PageRow
     from penstock.store.replays import (
@@ -742,6 +743,20 @@ class Store(Protocol):
     def stream_alive_at(self, source_id: int) -> float | None: ...
 
     def running_streams(self) -> int: ...
+
+    # Explaining.
+
+    def explain(
+        self,
+        limits: Mapping[int, LaneLimits],
+        whole: Capacity,
+        *,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+    ) -> Outlook: ...
+
+    def story(self, job_id: int) -> Story: ...
 
     # Leaders.
 

@@ -1,0 +1,301 @@
+"""`penstock explain`: why something is not running, when it will, and what would let it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.output import Output
+from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.wording import count, duration, iso, local_time, shortened, until
+from penstock.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.gates.explaining import GateSeen
+    from penstock.project import Project
+    from penstock.store.explaining import Outlook, Story
+    from penstock.store.store import JobRow, RunRow
+
+DESCRIPTION = """\
+Why a source, a run or a job does not start: every gate before it, in the order in which they are asked,
+open or closed, by what, since when, until when, and the command that opens it. What is said is what the
+workers do: the next turn is taken, and undone. Of a job, also what became of it so far."""
+EXAMPLES = """\
+  penstock explain acme.com
+  penstock explain --run 12
+  penstock explain --job 345
+  penstock explain 12          a run, unless a source has that name
+  penstock explain acme.com --json"""
+# When a gate that opens by itself has opened.
+OPENS = {
+    "job": "when it is due",
+    "window": "when its hours begin",
+    "breaker": "when its breaker lets one through",
+    "cooldown": "when it may be asked again",
+    "rate": "when the rate has room",
+}
+LONGEST_KEY, LONGEST_ERROR = 80, 200
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "explain", "why it is not running", DESCRIPTION, EXAMPLES)
+    parser.add_argument(
+        "target", nargs="?", metavar="SOURCE|RUN", help="a source, or a run's number"
+    )
+    parser.add_argument(
+        "--run", dest="run_id", type=whole_number, metavar="RUN", help="this run's next job"
+    )
+    parser.add_argument("--job", dest="job_id", type=whole_number, metavar="JOB", help="this job")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    if [args.target, args.run_id, args.job_id].count(None) != 2:
+        raise UsageError(
+            "explain what? A SOURCE, --run RUN or --job JOB", "penstock status shows what there is"
+        )
+    with opened(args) as project:
+        told = _told(project, args)
+        if args.json:
+            args.out.json(told.as_json())
+        else:
+            told.tell(args.out)
+    return 0
+
+
+def _told(project: Project, args: argparse.Namespace) -> Told:
+    from penstock.cli.opening import run_or_source
+
+    target = None if args.target is None else run_or_source(project, args.target)
+    run_id = target if isinstance(target, int) else args.run_id
+    outlook = project.explain(
+        target if isinstance(target, str) else None, run=run_id, job=args.job_id
+    )
+    row = project.store.job(outlook.job_id) if outlook.job_id else None
+    told = Told(
+        outlook,
+        row,
+        project.store.run(outlook.run_id) if outlook.run_id else None,
+        at_the_request=_at_the_request(project, outlook, row),
+    )
+    if args.job_id is not None:
+        told.story = project.store.story(args.job_id)
+    elif run_id is None:
+        told.about = _about_source(project, outlook)
+    return told
+
+
+@dataclass
+class Told:
+    """All that is told of one thing."""
+
+    outlook: Outlook
+    job: JobRow | None
+    run: RunRow | None
+    at_the_request: list[tuple[str, str]] = field(default_factory=list)
+    about: list[tuple[str, str]] = field(default_factory=list)
+    story: Story | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        from penstock.cli.shapes import job_shape, run_shape, shaped
+
+        outlook = self.outlook
+        told: dict[str, Any] = {
+            "source": outlook.source,
+            "run": outlook.run_id,
+            "job": outlook.job_id,
+            "at": iso(outlook.now),
+            "would_start": outlook.would_start,
+            "stands": outlook.stands,
+            "verdict": verdict(outlook),
+            "gate": outlook.gate or None,
+            "opens_at": iso(outlook.opens_at),
+            "command": outlook.command or None,
+            "gates": [_gate_shape(gate) for gate in outlook.gates],
+            "at_the_request": [
+                {"gate": name, "is_open": False, "by": by} for name, by in self.at_the_request
+            ],
+        }
+        if self.about:
+            told["about"] = dict(self.about)
+        if self.run is not None:
+            told["run_row"] = run_shape(self.run, outlook.now)
+        if self.job is not None:
+            told["job_row"] = job_shape(self.job)
+        if self.story is not None:
+            story = self.story
+            told["attempts"] = [
+                {**shaped(each), "ended_at": iso(each.ended_at)} for each in story.attempts
+            ]
+            told["snapshots"] = [
+                {**shaped(each, id="snapshot"), "fetched_at": iso(each.fetched_at)}
+                for each in story.snapshots
+            ]
+            told["children"] = [
+                {"stage": stage, "state": state, "jobs": number}
+                for stage, state, number in story.children
+            ]
+            told["records"] = [{"collection": name, "key": key} for name, key in story.records]
+            told["parent"] = story.parent_id
+        return told
+
+    def tell(self, out: Output) -> None:
+        outlook = self.outlook
+        out.line(self._title())
+        out.line(verdict(outlook))
+        out.line()
+        out.table(
+            ("gate", "", "by", "since", "opens", "what opens it"),
+            [_gate_line(gate, outlook.now) for gate in outlook.gates],
+        )
+        for title, pairs in (
+            ("When it asks", self.at_the_request),
+            ("About it", self.about),
+        ):
+            if pairs:
+                out.line()
+                out.line(title)
+                out.fields([(f"  {name}", text) for name, text in pairs])
+        if self.story is not None:
+            _tell_story(self.story, self.job, out)
+
+    def _title(self) -> str:
+        words = [self.outlook.source]
+        if self.run is not None:
+            words.append(f"run {self.run.id} ({self.run.kind}, {self.run.state})")
+        if self.job is not None:
+            key = shortened(self.job.key, LONGEST_KEY)
+            words.append(f"job {self.job.id} ({self.job.stage} {key}, {self.job.state})")
+        return ", ".join(words)
+
+
+def verdict(outlook: Outlook) -> str:
+    """In one line: when it starts, or what it waits for."""
+    gate = next((each for each in outlook.gates if each.name == outlook.gate), None)
+    by = gate.by if gate else ""
+    match outlook.stands:
+        case "starts":
+            return "would start now"
+        case "running":
+            since = f", for {duration(outlook.now - gate.since)}" if gate and gate.since else ""
+            return f"is {by}{since}"
+        case "ended":
+            return f"has ended: {by}" + (f"; {outlook.command}" if outlook.command else "")
+        case "idle":
+            if outlook.opens_at is None:
+                return f"nothing to do; {outlook.command}"
+            return f"nothing to do; the next run is due {until(outlook.opens_at, outlook.now)}"
+        case "person":
+            return f"waits for you: {outlook.command}"
+        case "time":
+            left_s = (outlook.opens_at or outlook.now) - outlook.now
+            when = OPENS.get(outlook.gate, "")
+            return f"starts in {duration(left_s)} {when}".rstrip()
+        case _:
+            return f"waits: {by}"
+
+
+def _gate_shape(gate: GateSeen) -> dict[str, Any]:
+    return {
+        "gate": gate.name,
+        "is_open": gate.is_open,
+        "by": gate.by,
+        "since": iso(gate.since),
+        "opens_at": iso(gate.opens_at),
+        "command": gate.command or None,
+    }
+
+
+def _gate_line(gate: GateSeen, now: float) -> tuple[object, ...]:
+    return (
+        gate.name,
+        "open" if gate.is_open else "closed",
+        shortened(gate.by, LONGEST_ERROR),
+        local_time(gate.since),
+        until(gate.opens_at, now) if gate.opens_at is not None else "",
+        gate.command,
+    )
+
+
+def _at_the_request(
+    project: Project, outlook: Outlook, job: JobRow | None
+) -> list[tuple[str, str]]:
+    """What would hold back a request once it has started; the claim does not ask for it."""
+    store, now = project.store, outlook.now
+    told = [
+        (f"host {host}", f"asked to be left alone, opens {until(closed_until, now)}")
+        for host, closed_until in store.closed_hosts().items()
+    ]
+    told += [
+        (f"host {row.name}", f"breaker {row.state}: {row.reason}, opens {until(row.opens_at, now)}")
+        for row in store.breakers()
+        if row.kind == "host" and row.state != "closed"
+    ]
+    scopes = ("project", f"source:{outlook.source}", f"run:{outlook.run_id}")
+    for row in store.exhausted_budgets():
+        if row.scope in scopes or row.scope == "":
+            again = f", begins anew {until(row.resets_at, now)}" if row.resets_at else ""
+            used = f"{row.used:g} of {row.bound:g} {row.measure} {row.period}"
+            told.append((f"budget {row.scope}".rstrip(), f"used up: {used}{again}"))
+    return told
+
+
+def _about_source(project: Project, outlook: Outlook) -> list[tuple[str, str]]:
+    row = next(each for each in project.store.sources() if each.key == outlook.source)
+    told = []
+    if row.last_run_id is not None:
+        ended = f" {local_time(row.last_finished_at)}" if row.last_finished_at else ""
+        told.append(("last run", f"{row.last_run_id}, {row.last_state}{ended}"))
+    if row.next_run_at is not None:
+        told.append(("next run", f"{until(row.next_run_at, outlook.now)} ({row.schedule})"))
+    elif row.schedule:
+        told.append(("schedule", row.schedule))
+    open_jobs = [
+        f"{getattr(row, state):,} {state}"
+        for state in ("queued", "running", "waiting", "quarantined")
+        if getattr(row, state)
+    ]
+    if open_jobs:
+        told.append(("jobs", ", ".join(open_jobs)))
+    health = project.store.health(row.id)
+    if health.degraded_at is not None:
+        why = f": {health.degraded_reason}" if health.degraded_reason else ""
+        told.append(("degraded", f"since {local_time(health.degraded_at)}{why}; only probes run"))
+    return told
+
+
+def _tell_story(story: Story, job: JobRow | None, out: Output) -> None:
+    if story.attempts:
+        out.line()
+        out.table(
+            ("attempt", "worker", "began", "took", "outcome", "why"),
+            [
+                (
+                    *(str(each.attempt), each.worker, local_time(each.started_at)),
+                    duration(each.ended_at - each.started_at) if each.ended_at else "",
+                    *(each.outcome, shortened(each.detail, LONGEST_ERROR)),
+                )
+                for each in story.attempts
+            ],
+        )
+    pairs: list[tuple[str, object]] = []
+    if job is not None and job.error:
+        pairs.append(("error", f"{job.kind}: {job.error}"))
+    pairs += [
+        ("snapshot", f"{each.id}, {each.status} {each.url}, {local_time(each.fetched_at)}")
+        for each in story.snapshots
+    ]
+    pairs += [
+        ("enqueued", f"{count(number, 'job')} of {stage}, {state}")
+        for stage, state, number in story.children
+    ]
+    pairs += [("record", f"{name} {key}") for name, key in story.records]
+    if story.parent_id is not None:
+        pairs.append(("came from", f"job {story.parent_id}"))
+    if pairs:
+        out.line()
+        out.fields(pairs)
