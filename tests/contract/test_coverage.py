@@ -76,3 +76,19 @@ def test_backlog_is_counted_without_the_job_that_plans(world: World) -> None:
     world.turn("w", done(page))
 
     assert world.store.backlog(run_id, "discover") == (2, 1)
+
+
+def test_window_that_has_not_ended_is_covered_until_now_and_has_one_row(world: World) -> None:
+    began = world.clock.now()
+    today = Covered("a", began - 100, began + 1000)
+    covering(world, today)
+    covering(world, Covered("a", began + 500, began + 600))
+    world.clock.advance(50)
+    covering(world, today)
+
+    [row] = world.store.covered(world.source(), ["a"], 0, began + 9999)
+    assert (row.start_at, row.end_at) == (began - 100, began + 52)
+
+    world.clock.advance(5000)
+    covering(world, today)
+    assert world.store.covered(world.source(), ["a"], 0, began + 9999)[-1].end_at == began + 1000

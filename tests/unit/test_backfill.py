@@ -15,11 +15,11 @@ import pytest
 
 from penstock.errors import ConfigError, PipelineError, UsageError
 from penstock.jobs.job import JobState
-from penstock.jobs.run import RunKind
+from penstock.jobs.run import RunKind, RunState
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
-from penstock.store.backfills import start_linked_backfill
+from penstock.store.backfills import estimate, start_linked_backfill
 from penstock.store.store import JobFilter, RunRow
 from penstock.testing import EPOCH, ScriptedNetwork, Simulation, VirtualClock, journal
 
@@ -487,3 +487,56 @@ def test_backfill_is_paused_resumed_and_cancelled_as_any_run(
     assert row(project, second).state == "cancelled"
     states = {job.state for job in project.store.jobs(JobFilter(run_id=second))}
     assert states == {JobState.CANCELLED}
+
+
+# What it would take.
+
+
+def measured(kind: RunKind, pages: int, seconds: float) -> RunRow:
+    facts = (1, 1, "prices", kind, RunState.COMPLETED, "me", "", "v1", 0.0, 0.0, seconds)
+    return RunRow(*facts, 0, 0, 0, 0, 0, 0, pages_done=pages)
+
+
+@pytest.mark.parametrize(
+    ("runs", "limits", "seconds", "basis"),
+    [
+        ([], {"concurrency": 8}, 50.0, "assumed: 1 s a unit, 2 at once"),
+        ([], {"concurrency": 2}, 100.0, "assumed: 1 s a unit, one at a time"),
+        ([measured(RunKind.BACKFILL, 10, 30)], {"concurrency": 8}, 300.0, "measured: runs 1"),
+        ([measured(RunKind.FULL, 10, 30)], {"concurrency": 8}, 1200.0, "measured: runs 1"),
+        ([], {"concurrency": 8, "rate": "60/m"}, 100.0, "by the source's rate"),
+    ],
+)
+def test_what_a_backfill_would_take_is_known_or_assumed(
+    tmp_path: Path,
+    clock: VirtualClock,
+    runs: list[RunRow],
+    limits: dict[str, Any],
+    seconds: float,
+    basis: str,
+) -> None:
+    with closing(a_project(tmp_path / "estimated", clock, limits=limits)) as project:
+        told = estimate(project.source("prices"), 100, runs, EPOCH)
+
+    assert (told.units, told.calls, told.seconds, told.basis) == (100, 100, seconds, basis)
+
+
+@pytest.mark.parametrize(
+    ("backfill", "words"),
+    [
+        ({"windows": "1d"}, "unknown key, did you mean 'window'"),
+        ({"window": "soon"}, "'soon' is not a duration"),
+        ({"partitions": "AAPL"}, "must be a list"),
+        ({"partitions": ["A", "A"]}, "has one of them twice"),
+        ({"share": 2}, "must be from 0.01 to 1"),
+        ({"calendar": "never"}, "must not be 'never'"),
+        ({"holidays": ["christmas"]}, "write days as 2026-12-25"),
+        ({"timezone": "Mars/Olympus"}, "is not a time zone"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told_with_their_place(
+    tmp_path: Path, clock: VirtualClock, backfill: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as told:
+        a_project(tmp_path / "wrong", clock, backfill=backfill)
+    assert "sources.prices.backfill." in told.value.message

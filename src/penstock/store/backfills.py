@@ -229,10 +229,12 @@ def _measured(runs: Sequence[RunRow], slower: float, now: float) -> tuple[float 
         ((RunKind.BACKFILL,), 1.0),
         ((RunKind.FULL, RunKind.INCREMENTAL), slower),
     ):
-        known = [row for row in runs if row.kind in kinds and row.started_at and row.pages_done]
-        if known:
-            wall_s = sum((row.finished_at or now) - (row.started_at or now) for row in known)
-            pages = sum(row.pages_done for row in known)
+        known = [row for row in runs if row.kind in kinds and row.pages_done]
+        took = [
+            (row.finished_at or now) - row.started_at for row in known if row.started_at is not None
+        ]
+        if took:
             names = ", ".join(str(row.id) for row in known[:3])
-            return wall_s / pages * factor, f"measured: runs {names}"
+            per_unit_s = sum(took) / sum(row.pages_done for row in known) * factor
+            return per_unit_s, f"measured: runs {names}"
     return None, ""
