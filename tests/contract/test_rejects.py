@@ -37,7 +37,7 @@ def all_rejects(world: World, **wanted: object) -> list[RejectRow]:
 
 
 def redrive(world: World, key: str = "again", **wanted: object) -> Redriven | None:
-    plan = redrive_plan(SITE, {row.stage for row in all_rejects(world, **wanted)})
+    plan = redrive_plan(SITE, {"persist"})
     return world.store.redrive(
         world.source(), plan, "v2", RejectFilter(**wanted),  # type: ignore[arg-type]
         key=key, actor="ops", reason="the parser is mended",
