@@ -36,7 +36,7 @@ from penstock.gates.breaker import (
 )
 from penstock.gates.lane import Lane, LaneLimits, limits_for
 from penstock.gates.rates import Verdict
-from penstock.jobs.job import JobState
+from penstock.jobs.job import AGEING_S, JobState
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.settings.values import BreakerSettings
 from penstock.store.database import Database, Owned, to_json
@@ -55,6 +55,8 @@ TRYING_S = 120.0
 # Whoever comes while others are trying a host asks again after so long.
 ASK_AGAIN_S = 5.0
 REASON_LENGTH = 300
+# Who failed at an open breaker comes after all that is queued with a priority up to this.
+BEHIND = 10
 
 
 class BreakerRow(msgspec.Struct, frozen=True):
@@ -163,7 +165,7 @@ def weigh(
         if each.failed or each.away or (each.ok and until > now):
             told[source_id] = (each, rule)
     if told:
-        _excuse(accepted, _tell(db, ledger, watch, limits, told), limits, now)
+        _excuse(db, ledger, accepted, _tell(db, ledger, watch, limits, told))
 
 
 def _seen(watch: Watch, accepted: Accepted, limits: Mapping[int, LaneLimits]) -> dict[int, _Seen]:
@@ -263,28 +265,29 @@ def _tell(
 
 
 def _excuse(
-    accepted: Accepted,
-    breakers: Mapping[int, Breaker],
-    limits: Mapping[int, LaneLimits],
-    now: float,
+    db: Database, ledger: Ledger, accepted: Accepted, breakers: Mapping[int, Breaker]
 ) -> None:
-    """What failed because its source can't be had waits until it can, and has lost no try.
+    """What failed because its source can't be had goes back to its queue, and has lost no try.
 
-    For longer than the breaker is open: another job is the next to try, so that one which fails by its
-    own fault can't keep the breaker open.
+    Behind the others: another job is the next to try, so that one which fails by its own fault can't keep
+    the breaker open. Into the queue and not into a wait: an operator who closes the breaker means all.
     """
     excused: dict[int, Settlement] = {}
+    behind: list[int] = []
     for end, job in accepted.unsettled:
         breaker = breakers.get(job.source_id)
-        if breaker is None or not is_excused(breaker) or verdict_on(end) != "failed":
+        if breaker is None or not is_excused(breaker):
             continue
-        if end.is_final:
+        says = verdict_on(end)
+        if says == "failed":
+            behind.append(job.id)
+        elif says != "away":
             continue
-        rule = limits_for(job.source_id, limits).breaker or HOST_RULE
-        delay_s = breaker.opens_at - now + rule.open_for_s * (0.5 + chance_of(str(job.id), now))
         excused[id(end)] = replace(
-            end, state=JobState.WAITING, spends_try=False, delay_s=delay_s, cause=""
+            end, state=JobState.QUEUED, spends_try=False, delay_s=0.0, cause=""
         )
+    if behind:
+        db.do("put_behind", ids=to_json(sorted(behind)), rank=ledger.now + BEHIND * AGEING_S)
     if excused:
         accepted.unsettled = [(excused.get(id(end), end), job) for end, job in accepted.unsettled]
         accepted.ends = [(excused.get(id(end), end), job) for end, job in accepted.ends]

@@ -49,3 +49,7 @@ WITH l AS MATERIALIZED (
   ORDER BY s.id FOR NO KEY UPDATE OF s
 )
 UPDATE penstock.source SET level = l.level FROM l WHERE source.id = l.id;
+
+-- name: put_behind
+UPDATE penstock.job SET rank = greatest(rank, %(rank)s::double precision)
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'running';

@@ -32,3 +32,6 @@ FROM breaker WHERE key >= 'host:' AND key < 'host;' AND (state <> 'closed' OR co
 
 -- name: set_levels
 UPDATE source SET level = l.value ->> 1 FROM json_each(:levels) AS l WHERE source.id = l.value ->> 0;
+
+-- name: put_behind
+UPDATE job NOT INDEXED SET rank = max(rank, :rank) WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running';
