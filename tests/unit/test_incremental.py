@@ -561,3 +561,80 @@ def test_thousands_of_unchanged_pages_cost_one_request(shop: Shop, site: Site) -
     run = shop.run("incremental")
     assert (run.state, run.pages, run.pages_unchanged) == ("completed", 2000, 2000)
     assert site.take() == ["/sitemap.xml"]
+
+
+SLOWLY = (
+    PIPELINES
+    + """
+
+import asyncio
+
+slowly = Pipeline("slowly")
+
+
+@slowly.step(unit="run")
+async def find(ctx):
+    async for url in ctx.sitemap(ctx.params["sitemap"]):
+        yield {{"url": url}}
+
+
+@slowly.step(after="find", unit="run")
+async def look(page):
+    yield page
+    await asyncio.sleep(5)
+
+
+@slowly.step(after="look", unit="page", key="url")
+async def read(page, ctx):
+    response = await ctx.fetch(page["url"])
+    ctx.save("page", key=page["url"], data={{"text": response.text}})
+"""
+)
+
+
+def test_no_page_is_begun_before_its_announcement_is_known(shop: Shop, site: Site) -> None:
+    shop.write(pipelines=SLOWLY, pipeline="visiting:slowly")
+    site.page("/a", "one", lastmod=OLD)
+    site.page("/b", "two", lastmod=OLD)
+    shop.run("full")
+    site.take()
+    shop.later(1)
+    run = shop.run("incremental")
+    assert site.take() == ["/sitemap.xml"]
+    assert run.pages_unchanged == 2
+
+
+COMMITTING = (
+    PIPELINES
+    + """
+
+committing = Pipeline("committing")
+
+
+@committing.step(unit="run")
+async def find(ctx):
+    yield {{"url": "https://shop.example/a"}}
+
+
+@committing.step(after="find", unit="page", key="url")
+async def read(page, ctx):
+    ctx.note("before")
+    await ctx.commit()
+    response = await ctx.fetch(page["url"])
+    ctx.save("page", key=page["url"], data={{"text": response.text}})
+    await ctx.commit()
+    if "broken" in response.text:
+        raise ValueError("after all")
+"""
+)
+
+
+def test_what_was_committed_before_the_end_does_not_make_a_page_done(
+    shop: Shop, site: Site
+) -> None:
+    shop.write(pipelines=COMMITTING, pipeline="visiting:committing")
+    site.page("/a", "broken", etag=True)
+    assert shop.run("full").state == "failed"
+    shop.later(1)
+    run = shop.run("incremental")
+    assert (run.state, run.pages_unchanged) == ("failed", 0)
