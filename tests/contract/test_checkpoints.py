@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 
 from penstock.errors import Refused, UsageError
@@ -14,6 +15,7 @@ from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
 from penstock.store.checkpoints import KEPT_MOVES, CheckpointMove, as_it_was, last_upto
 from penstock.store.store import Capacity, Keep
 from tests.contract.scenes import World, done
+from tests.journeys.rig import until
 
 DAY = 86_400.0
 
@@ -195,6 +197,31 @@ def test_two_workers_that_mark_at_once_leave_the_further_one(world: World) -> No
             list(pool.map(settle, ("a", "b")))
         found = world.store.checkpoints(world.source())
         assert (found[f"p{number}"], found[f"q{number}"]) == (2, 2)
+
+
+def test_mark_waits_for_one_that_is_being_written_and_is_compared_with_it(world: World) -> None:
+    if not world.kind.is_shared:
+        pytest.skip("a file has one writer")
+    marked(world, 1)
+    world.start(key="second")
+    job = world.one()
+    store = world.kind.open(world.path, world.clock)
+    with psycopg.connect(str(world.path)) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("UPDATE penstock.checkpoint SET cursor = '9'")
+        end = done(job, effects=Effects(marks=[mark(5)]))
+        settling = pool.submit(store.turn, "w", [end], Capacity(0), world.limits)
+        until(lambda: is_waited_for(other), "somebody waits for the checkpoint")
+        other.commit()
+        settling.result(timeout=20)
+    store.close()
+
+    assert world.store.checkpoints(world.source()) == {"eur": 9}
+    assert "checkpoint.refused" in world.kinds()
+
+
+def is_waited_for(connection: psycopg.Connection[Any]) -> bool:
+    row = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+    return row is not None and row[0] > 0
 
 
 # Rewinding.
