@@ -39,6 +39,7 @@ COMMANDS = [
     *MODULES,
     *(f"db {verb}" for verb in ("check", "backup", "restore", "migrate", "copy")),
     *(f"breaker {verb}" for verb in ("open", "close")),
+    *(f"rejects {verb}" for verb in ("list", "show", "redrive")),
     *(f"quarantine {verb}" for verb in ("list", "show", "release", "discard", "export", "note")),
 ]
 
@@ -65,7 +66,17 @@ def test_every_command_that_lists_has_json(command: str) -> None:
     assert parsed(f"{command} --json").json is True
 
 
-@pytest.mark.parametrize("line", ["quarantine list", "quarantine show 345"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "quarantine list",
+        "quarantine show 345",
+        "rejects list",
+        "rejects show 7",
+        "runs show 12",
+        "kpis",
+    ],
+)
 def test_quarantine_can_be_read_by_programs(line: str) -> None:
     assert parsed(f"{line} --json").json is True
 

@@ -46,6 +46,7 @@ sources:
     timeout: 90s
     priority: 2
     weight: 2.5
+    threshold: 0.5
     limits: {concurrency: 8, candidates: 16, rate: 60/m}
     fetch:
       allow_private: true
@@ -198,6 +199,8 @@ def test_a_key_without_a_value_is_as_if_it_were_not_written(tmp_path: Path) -> N
         ("priority: -1", "priority: must be from 0 to 100"),
         ("weight: .inf", "weight: must be a number, not '.inf'"),
         ("weight: 0", "weight: must be from 0.01 to 1000"),
+        ("threshold: high", "threshold: must be a number, not 'high'"),
+        ("threshold: .nan", "threshold: must be a number, not '.nan'"),
         (
             "retry: [fast]",
             "retry: must be the name of a class or a mapping like {tries: 8}, not a list",

@@ -23,12 +23,13 @@ EXAMPLES = """\
   penstock runs show 12"""
 ABOUT = ("run", "source", "kind", "state", "began", "took")
 COUNTED = ("pages", "candidates", "accepted", "rejected", "skipped", "retried", "quarantined")
-HELP = "penstock runs --help has an example"
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "runs", "the newest runs, or one of them", DESCRIPTION, EXAMPLES)
-    parser.add_argument("words", nargs="*", metavar="RUN", help="one run, whole; also: show RUN")
+    parser.add_argument(
+        "words", nargs="*", type=_show_or_run, metavar="RUN", help="one run, whole; also: show RUN"
+    )
     parser.add_argument("--source", metavar="SOURCE", help="only this source's")
     parser.add_argument("--active", action="store_true", help="only those that have not ended")
     add_limit(parser, 20, "runs")
@@ -78,14 +79,15 @@ def _tell_one(project: Project, args: argparse.Namespace, run_id: int, now: floa
         tell_run(project, row, now, args.out)
 
 
-def _run_id(words: list[str]) -> int | None:
+def _show_or_run(word: str) -> str | int:
+    return word if word == "show" else whole_number(word)
+
+
+def _run_id(words: list[str | int]) -> int | None:
     """`runs`, `runs 12` and `runs show 12`."""
-    wanted = words[1:] if words[:1] == ["show"] else words
-    if words[:1] == ["show"] and not wanted:
-        raise UsageError("show which run? penstock runs show RUN", "penstock runs lists them")
-    if len(wanted) > 1:
-        raise UsageError(f"`penstock runs` does not know what to do with {wanted[1]!r}", HELP)
-    try:
-        return whole_number(wanted[0]) if wanted else None
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"RUN: {error}", HELP) from None
+    match words:
+        case []:
+            return None
+        case [int(run_id)] | ["show", int(run_id)]:
+            return run_id
+    raise UsageError("show which run? penstock runs show RUN", "penstock runs lists them")
