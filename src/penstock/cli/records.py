@@ -113,9 +113,10 @@ def _tell_table(project: Project, args: argparse.Namespace) -> None:
 
 
 def _line(row: RecordRow, out: Output) -> tuple[object, ...]:
+    data = "(removed)" if row.is_removed else shortened(out.as_json(row.data), LONGEST_DATA)
     return (
         *(shortened(row.key, LONGEST_KEY), row.score, row.source, str(row.run), row.version),
-        *(local_time(row.updated_at), shortened(out.as_json(row.data), LONGEST_DATA)),
+        *(local_time(row.updated_at), data),
     )
 
 
@@ -136,4 +137,9 @@ def _with_key(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]
     versions = project.store.versions(args.collection, args.key)
     if not versions:
         raise UsageError(f"{args.collection} has no record with the key {args.key!r}")
+    if versions[-1].is_removed and not args.versions:
+        raise UsageError(
+            f"{args.collection} {args.key} was removed by run {versions[-1].run}",
+            "--versions shows what it was; saving it again brings it back",
+        )
     return iter(versions if args.versions else versions[-1:])

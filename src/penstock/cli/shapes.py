@@ -114,6 +114,7 @@ def leader_shape(row: LeaderRow) -> dict[str, Any]:
 
 
 def record_shape(row: RecordRow) -> dict[str, Any]:
-    """Exactly these seven fields; programs rely on it."""
+    """Exactly these seven fields; programs rely on it. A version that took the record away says so."""
     shape = shaped(row)
-    return {name: shape[name] for name in RECORD}
+    named = {name: shape[name] for name in RECORD}
+    return {**named, "is_removed": True} if row.is_removed else named
