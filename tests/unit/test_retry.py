@@ -13,6 +13,7 @@ from penstock.jobs.outcome import (
     Cancelled,
     Effects,
     Failed,
+    Note,
     Rejection,
     Skipped,
     Snoozed,

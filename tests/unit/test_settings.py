@@ -128,6 +128,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         2,
         2.5,
     )
+    assert (acme.threshold, settings.sources["feed"].threshold) == (0.5, None)
     assert acme.limits == Limits(8, 16, 1.0)
     assert acme.fetch == FetchPolicy(
         allow_private=True,

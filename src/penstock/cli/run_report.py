@@ -43,14 +43,15 @@ def run_report(project: Project, row: RunRow, now: float) -> dict[str, Any]:
 
 
 def account_shape(account: Account) -> dict[str, Any]:
-    sums = {"pages": account.pages, "candidates": account.candidates}
     return {
-        **{
-            name: {**msgspec.to_builtins(each), "unaccounted": each.unaccounted}
-            for name, each in sums.items()
-        },
+        "pages": _sum_shape(account.pages),
+        "candidates": _sum_shape(account.candidates),
         "is_kept": account.is_kept,
     }
+
+
+def _sum_shape(found: PageSum | CandidateSum) -> dict[str, int]:
+    return {**msgspec.to_builtins(found), "unaccounted": found.unaccounted}
 
 
 def tell_run(project: Project, row: RunRow, now: float, out: Output) -> None:

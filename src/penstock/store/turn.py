@@ -405,9 +405,9 @@ def add_jobs(
     new: set[int] = set()
     for first in range(0, len(made), INSERT_LIMIT):
         new |= _insert(db, ledger.now, made[first : first + INSERT_LIMIT])
-    for (job_id, _, _, stage, unit, *_), _ in made:
+    for (job_id, _, _, stage, its_unit, *_), _ in made:
         if job_id in new:
-            ledger.added(run_id, stage, unit)
+            ledger.added(run_id, stage, its_unit)
     if any(facts.continues for facts in stages.values()):
         _skip_what_is_done(db, ledger, [row for row, _ in made if row[0] in new])
     return new
