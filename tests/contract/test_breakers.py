@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from threading import Lock
 
 import pytest
 
@@ -13,7 +16,7 @@ from penstock.jobs.outcome import Settlement
 from penstock.settings.values import BreakerSettings
 from penstock.store.breakers import BreakerRow, HostTold
 from penstock.store.store import Capacity
-from tests.contract.scenes import World
+from tests.contract.scenes import World, throttled
 
 SHOP = "acme.com"
 KEY = f"source:{SHOP}"
@@ -306,6 +309,53 @@ def test_source_outside_its_hours_has_nothing_to_start(world: World) -> None:
     assert world.store.has_startable(0)
     assert not world.store.has_startable(0, [shop])
     assert world.store.has_startable(0, [shop + 1])
+
+
+def test_workers_that_fail_at_the_same_time_wait_for_each_other_in_one_direction(
+    world: World,
+) -> None:
+    """Many turns that touch many breakers, hosts, levels and cooldowns; none is a deadlock's victim."""
+    shops = [f"shop{number}.org" for number in range(5)]
+    runs = world.start_all(dict.fromkeys(shops, 200))
+    rule = BreakerSettings(open_for_s=1.0, longest_s=1.0)
+    for shop in shops:
+        world.source(shop, LaneLimits(concurrency=6, breaker=rule))
+    hands, clock_hand = 4, Lock()
+    world.register(*(f"hand{number}" for number in range(hands)))
+
+    def work(number: int) -> None:
+        chance = random.Random(number)
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            ends: list[Settlement] = []
+            for _ in range(40):
+                claimed = store.turn(f"hand{number}", ends, Capacity(8), world.limits).claimed
+                ends = [_some_end(job, chance) for job in claimed]
+                chance.shuffle(ends)
+                hosts = chance.sample(shops, 3)
+                store.note_hosts(
+                    {host: HostTold([(0.0, 1)], chance.randint(0, 3)) for host in hosts}
+                )
+                store.admit_hosts(hosts)
+                with clock_hand:
+                    world.clock.advance(chance.uniform(0.0, 0.5))
+            store.turn(f"hand{number}", ends, Capacity(0), world.limits)
+
+    with ThreadPoolExecutor(hands) as threads:
+        list(threads.map(work, range(hands)))
+
+    assert {row.kind for row in world.store.breakers()} == {"source", "host"}
+    assert sum(world.run(run_id).succeeded for run_id in runs) > 20
+
+
+def _some_end(job: Claimed, chance: random.Random) -> Settlement:
+    match chance.randrange(4):
+        case 0:
+            return failed(job)
+        case 1:
+            return away(job, 1.0)
+        case 2:
+            return throttled(job, 0.5, f"shop{chance.randrange(5)}.org")
+    return ok(job)
 
 
 # An operator's hand.

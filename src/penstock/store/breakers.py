@@ -359,11 +359,21 @@ def source_keys(db: Database, watch: Watch, source_ids: Iterable[int]) -> dict[i
 def _locked(db: Database, now: float, keys: Iterable[str]) -> dict[str, Breaker]:
     """These breakers, as they stay until the transaction ends; a new one is closed."""
     wanted = sorted(set(keys))
-    found = db.json("lock_breakers", keys=to_json(wanted))
-    if len(found) < len(wanted):
-        db.do("add_breakers", keys=to_json(wanted), now=now)
-        found = db.json("lock_breakers", keys=to_json(wanted))
-    return {key: _breaker(*row) for key, row in found.items()}
+    present = set(db.json("present_breakers", keys=to_json(wanted)))
+    if present.issuperset(wanted):
+        return _found(db, wanted)
+    found: dict[str, Breaker] = {}
+    for key in wanted:
+        # One by one: what is new is locked as it is added, and must not be before what comes first.
+        if key not in present:
+            db.do("add_breaker", key=key, now=now)
+        found |= _found(db, [key])
+    return found
+
+
+def _found(db: Database, keys: Sequence[str]) -> dict[str, Breaker]:
+    rows = db.json("lock_breakers", keys=to_json(keys))
+    return {key: _breaker(*row) for key, row in rows.items()}
 
 
 def _breaker(
@@ -471,10 +481,8 @@ class Breakers:
     def close_breaker(self, key: str, actor: str, reason: str) -> bool:
         """Let everything pass; False if it was closed, or never there."""
         with self._db.writing() as now:
-            if not self._db.json("lock_breakers", keys=to_json([key])):
-                return False
-            before = _locked(self._db, now, [key])
-            if before[key].state == "closed":
+            before = _found(self._db, [key])
+            if key not in before or before[key].state == "closed":
                 return False
             text = f"closed by {actor}" + (f": {reason}" if reason else "")
             self._act(now, before, {key: close(before[key], now, text)}, actor)
@@ -533,11 +541,7 @@ class Breakers:
         To a host that is tried again as many are let through as its ramp says, over all workers.
         """
         with self._db.writing() as now:
-            keys = to_json(sorted({HOST + host for host in hosts}))
-            if not self._db.json("lock_breakers", keys=keys):
-                return [Verdict(0.0) for _ in hosts]
-            found = self._db.json("lock_breakers", keys=keys)
-            before = {key: _breaker(*row) for key, row in found.items()}
+            before = _found(self._db, sorted({HOST + host for host in hosts}))
             after = dict(before)
             verdicts = [self._admit(after, HOST + host, now) for host in hosts]
             ledger = Ledger(self._db, now)

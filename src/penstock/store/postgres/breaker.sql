@@ -13,10 +13,12 @@ FROM (
   ORDER BY key FOR NO KEY UPDATE
 ) AS b;
 
--- name: add_breakers
-INSERT INTO penstock.breaker (key, state, since)
-SELECT value, 'closed', %(now)s FROM jsonb_array_elements_text(%(keys)s::jsonb) ORDER BY value COLLATE "C"
-ON CONFLICT (key) DO NOTHING;
+-- name: present_breakers
+SELECT coalesce(json_agg(key), '[]')::text
+FROM penstock.breaker WHERE key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb)));
+
+-- name: add_breaker
+INSERT INTO penstock.breaker (key, state, since) VALUES (%(key)s, 'closed', %(now)s) ON CONFLICT (key) DO NOTHING;
 
 -- name: set_breakers
 UPDATE penstock.breaker

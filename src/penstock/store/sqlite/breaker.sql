@@ -7,9 +7,11 @@ SELECT json_group_object(key, json_array(
   state, since, opens_at, opened_at, counts_until, trips, ramp, json(buckets), reason, trying, trying_until, in_a_row))
 FROM breaker WHERE key IN (SELECT value FROM json_each(:keys));
 
--- name: add_breakers
-INSERT INTO breaker (key, state, since) SELECT value, 'closed', :now FROM json_each(:keys) WHERE true
-ON CONFLICT (key) DO NOTHING;
+-- name: present_breakers
+SELECT json_group_array(key) FROM breaker WHERE key IN (SELECT value FROM json_each(:keys));
+
+-- name: add_breaker
+INSERT INTO breaker (key, state, since) VALUES (:key, 'closed', :now) ON CONFLICT (key) DO NOTHING;
 
 -- name: set_breakers
 UPDATE breaker
