@@ -79,7 +79,8 @@ def test_poison_in_a_process_of_its_own_is_an_ordinary_failure(tmp_path: Path) -
         assert done.returncode == 3, done.stderr
         quarantined = rig.jobs(JobState.QUARANTINED)
         assert {job.key for job in quarantined} == set(poison)
-        assert all(job.deaths == 0 and job.tries == 4 for job in quarantined)
+        # Nobody knows why a child dies: such failures are tried twice.
+        assert {(job.kind, job.deaths, job.tries) for job in quarantined} == {("unknown", 0, 2)}
         assert len(rig.events("worker.started")) == 1
         assert rig.events("worker.buried") == []
         rig.assert_records({f"bad {number}" for number in range(8) if str(number) not in poison})
