@@ -19,7 +19,7 @@ from typing import Any
 from bench import product, projects
 from bench import records as loads
 from bench.peers.bare_sqlite import rows_per_job
-from bench.projects import SQLITE, nothing, project_in, span, up, write
+from bench.projects import GUARDED, RATE, SQLITE, nothing, project_in, span, up, write
 from penstock import Project
 from penstock.engine.foreground import RunReport, run_foreground
 from penstock.engine.worker import Worker
@@ -66,8 +66,9 @@ def site(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     source = {
         "pipeline": "bench.pipelines:crawl",
         "params": {"sitemap": size["origin"] + "/sitemap.xml"},
-        "limits": {"concurrency": size["concurrency"]},
+        "limits": {"concurrency": size["concurrency"], "rate": RATE, "adaptive": True},
         "fetch": {"allow_private": True},
+        **GUARDED,
     }
     with project_in(folder, {"site.test": source}) as project:
         report = _run(project, "site.test")

@@ -40,10 +40,22 @@ def write(
     (folder / "penstock.yaml").write_text(json.dumps(settings))  # JSON is YAML too
 
 
+# Every gate is there and none of them closes: what is measured is the asking.
+GUARDED: dict[str, Any] = {
+    "breaker": {"ratio": 0.5, "at_least": 10},
+    "budget": {"requests": "1000000000/d", "bytes": "1000000GB/d"},
+}
+RATE = "100000/s"
+
+
 def nothing(sources: int) -> dict[str, Any]:
     """So many sources whose jobs do nothing."""
     return {
-        f"source-{number}.test": {"pipeline": "bench.pipelines:nothing"}
+        f"source-{number}.test": {
+            "pipeline": "bench.pipelines:nothing",
+            "limits": {"rate": RATE, "adaptive": True},
+            **GUARDED,
+        }
         for number in range(sources)
     }
 
