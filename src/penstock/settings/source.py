@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import replace
 
 from penstock.settings.backfill import read_backfill
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
 from penstock.settings.document import Entry, join
 from penstock.settings.restraints import read_breaker, read_windows
 from penstock.settings.retries import read_retry
+from penstock.settings.schedule import read_schedules
 from penstock.settings.section import Section, describe, plain, text_of
 from penstock.settings.units import (
-    parse_cron,
     parse_duration,
     parse_rate,
     parse_size,
-    parse_timezone,
 )
 from penstock.settings.values import (
-    SCHEDULED_KINDS,
     FetchPolicy,
     Limits,
-    ScheduleSettings,
     SourceSettings,
     StreamSettings,
 )
@@ -32,6 +28,8 @@ SOURCE_KEYS = (
     "pipeline",
     "params",
     "schedule",
+    "freshness",
+    "deadline",
     "retry",
     "useful_for",
     "timeout",
@@ -48,7 +46,6 @@ SOURCE_KEYS = (
     "cost",
     "fetch",
 )
-SCHEDULE_KEYS = ("every", "cron", "timezone", "kind")
 STREAM_KEYS = ("gap",)
 LIMIT_KEYS = ("concurrency", "candidates", "rate", "adaptive", "windows", "timezone")
 FETCH_KEYS = (
@@ -73,7 +70,9 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         key=key,
         pipeline=_pipeline(section),
         params=_params(section),
-        schedule=_schedule(section),
+        schedules=read_schedules(section),
+        freshness_s=section.duration("freshness", None, parse_duration, low=1.0),
+        deadline_s=section.duration("deadline", None, parse_duration, low=1.0),
         retry=read_retry(section, retries),
         useful_for_s=section.duration("useful_for", None, parse_duration, low=1.0),
         timeout_s=section.duration("timeout", None, parse_duration, low=0.001),
@@ -116,31 +115,6 @@ def _params(section: Section) -> dict[str, object]:
     if not isinstance(entry.value, dict):
         raise section.error("params", f"must be a mapping, not {describe(entry)}")
     return {name: plain(inner) for name, inner in entry.value.items()}
-
-
-def _schedule(section: Section) -> ScheduleSettings:
-    entry = section.get("schedule")
-    if entry is None or entry.value == "manual":
-        return ScheduleSettings()
-    if not isinstance(entry.value, dict):
-        problem = f"must be manual, {{every: 6h}} or {{cron: …}}, not {describe(entry)}"
-        raise section.error("schedule", problem)
-    timing = section.section("schedule", SCHEDULE_KEYS)
-    if (timing.get("every") is None) == (timing.get("cron") is None):
-        raise section.error("schedule", "needs either every or cron, and only one of them")
-    kind = timing.choice("kind", SCHEDULED_KINDS[0], SCHEDULED_KINDS)
-    if timing.get("every") is not None:
-        return replace(_every(timing), run_kind=kind)
-    zone = timing.parsed("timezone", None, parse_timezone, "Europe/Paris")
-    cron = timing.parsed("cron", "", parse_cron, '"0 2 * * *"')
-    timezone = zone.key if zone else "UTC"
-    return ScheduleSettings("cron", cron=cron, timezone=timezone, run_kind=kind)
-
-
-def _every(timing: Section) -> ScheduleSettings:
-    if timing.get("timezone") is not None:
-        raise timing.error("timezone", "belongs to cron; every counts seconds, in any time zone")
-    return ScheduleSettings("every", every_s=timing.duration("every", 0.0, parse_duration, low=1.0))
 
 
 def _stream(section: Section) -> StreamSettings:

@@ -14,6 +14,7 @@ from penstock.version import __version__
 
 RETRY_NAMES = ("fast", "conservative", "provider-safe")
 SCHEDULED_KINDS = ("full", "incremental", "probe")
+ScheduleKind = Literal["manual", "every", "cron", "cadence", "session", "watch", "signal", "after"]
 DAY_S = 86400.0
 
 
@@ -72,15 +73,65 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleSettings:
-    """When a source runs by itself. A cron expression is checked and its aliases are spelled out."""
+class SessionSettings:
+    """A moment of every session of an exchange: its open or close, and so much later (or earlier)."""
 
-    kind: Literal["manual", "every", "cron"] = "manual"
+    calendar: str
+    at: Literal["open", "close"] = "open"
+    offset_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """Files that start a run when they land: those that match, once nothing has changed for a while."""
+
+    pattern: str
+    debounce_s: float = 2.0
+    rescan_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class NearSettings:
+    """So long before and after a moment that a step has announced, look this often."""
+
+    window_s: float
+    every_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """When a source runs by itself: one policy, and what holds whatever the policy is.
+
+    A cron expression is checked and its aliases are spelled out. A source may have several of these; each
+    has a name of its own, and the kind of the runs that it starts.
+    """
+
+    kind: ScheduleKind = "manual"
     every_s: float | None = None
     cron: str | None = None
     timezone: str = "UTC"
     # The kind of the runs that it starts.
     run_kind: str = SCHEDULED_KINDS[0]
+    name: str = "main"
+    jitter_s: float = 0.0
+    # high, medium, low, probe, or auto; `mode` says whether auto moves the source or only proposes to.
+    cadence: str | None = None
+    mode: Literal["apply", "suggest"] = "apply"
+    session: SessionSettings | None = None
+    watch: WatchSettings | None = None
+    signals: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    near: NearSettings | None = None
+    # When it may start at all: inside these windows, outside of those, by the schedule's time zone.
+    windows: tuple[Window, ...] = ()
+    blackouts: tuple[Window, ...] = ()
+    during: Literal["", "in-session", "out-of-session"] = ""
+    calendar: str | None = None
+    # Ticks that were missed: one run for all of them, none, or one for each (so many a minute).
+    missed: Literal["once", "skip", "all"] = "once"
+    catch_up_per_min: float = 10.0
+    # A tick that comes while the run before it has not ended.
+    overlap: Literal["skip", "queue", "replace"] = "skip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +243,10 @@ class SourceSettings:
     key: str
     pipeline: str
     params: dict[str, Any] = field(default_factory=dict, repr=False)
-    schedule: ScheduleSettings = ScheduleSettings()
+    schedules: tuple[ScheduleSettings, ...] = ()
+    # Promises about this source: how old its last good run may be, and how long one may take.
+    freshness_s: float | None = None
+    deadline_s: float | None = None
     retry: RetryChoice = RetryChoice()
     useful_for_s: float | None = None
     timeout_s: float | None = None
@@ -209,6 +263,11 @@ class SourceSettings:
     budget: BudgetSettings = BudgetSettings()
     cost: CostSettings = CostSettings()
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
+
+    @property
+    def schedule(self) -> ScheduleSettings:
+        """The first of its schedules."""
+        return self.schedules[0] if self.schedules else ScheduleSettings()
 
 
 @dataclass(frozen=True, slots=True)

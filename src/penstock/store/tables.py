@@ -39,6 +39,7 @@ class Table:
             "record",
             "signal",
             "reject",
+            "outbox",
         )
 
 
@@ -59,7 +60,9 @@ TABLES = (
         """key paused_at:real pause_reason cooldown_until:real cooldown_reason schedule next_run_at:real
         created_at:real level:real""",
     ),
-    _table("health", "source_id", "bad_runs bad_run_id good_probes degraded_at:real degraded_reason"),
+    _table(
+        "health", "source_id", "bad_runs bad_run_id good_probes degraded_at:real degraded_reason"
+    ),
     _table(
         "run",
         "id",
@@ -133,7 +136,24 @@ TABLES = (
     ),
     _table("run_cursor", "run_id partition", "cursor last_offset at:real"),
     _table("coverage", "source_id partition start_at:real end_at:real", "run_id at:real"),
-    _table("signal", "id", "name data source_id run_id at:real"),
+    _table("signal", "id", "name data source_id run_id at:real actor key"),
+    _table("delivery", "signal_id source_id schedule", "run_id reason at:real"),
+    _table(
+        "schedule",
+        "source_id name",
+        """version definition words kind next_due_at:real last_due_at:real last_run_id
+        changed_at:real""",
+    ),
+    _table("schedule_version", "source_id name version", "definition words at:real actor"),
+    _table("tick", "source_id schedule due_at:real", "version outcome run_id reason at:real"),
+    _table(
+        "outbox",
+        "id",
+        """hook run_id state body created_at:real due_at:real attempts delivered_at:real error""",
+    ),
+    _table("cadence", "source_id", "class before proposed reason steps last_run_id since:real"),
+    _table("announcement", "source_id at:real", "run_id"),
+    _table("breach", "source_id rule since:real", "run_id detail ended_at:real"),
     _table("payload", "hash", "segment offset length"),
     _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real final_url"),
     _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),
