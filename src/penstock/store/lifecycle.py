@@ -132,7 +132,9 @@ class Lifecycle(Runs):
                 if len(found) < CARRY_LIMIT:
                     self._db.do("carry_cursors", run_id=new_id, continues=run_id)
                     detail = f"{carried} jobs left of run {run_id}"
-                    ledger.journal("run.continued", source_id, new_id, detail=detail)
+                    ledger.journal(
+                        "run.continued", source_id, new_id, actor="penstock", detail=detail
+                    )
                 ledger.write()
             if len(found) < CARRY_LIMIT:
                 return
