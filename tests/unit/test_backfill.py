@@ -489,6 +489,29 @@ def test_backfill_is_paused_resumed_and_cancelled_as_any_run(
     assert states == {JobState.CANCELLED}
 
 
+def test_cancelled_backfill_is_continued_with_only_the_rest(
+    project: Project, clock: VirtualClock
+) -> None:
+    first = project.backfill("prices", "2024-01-01", "2024-01-31", ["AAPL"])
+    asked: list[str] = []
+
+    async def script(request: Request) -> RawResponse:
+        asked.append(request.url)
+        if len(asked) == 20:
+            project.store.cancel_run(first, "ann", "enough")
+        await asyncio.sleep(0.1)
+        return RawResponse(200, {}, b"1.0")
+
+    simulate(project, clock, script)
+    assert row(project, first).state == "cancelled"
+    again, _ = project.continue_run(first)
+    simulate(project, clock, script, seed=2)
+
+    assert row(project, again.id).state == "completed"
+    assert project.store.collections() == [("price", 31)]
+    assert len(asked) <= 31 + 2, "and what was in flight"
+
+
 # What it would take.
 
 
