@@ -109,7 +109,7 @@ CASES: list[tuple[BaseException, str]] = [
     (asyncio.IncompleteReadError(b"", 5), "transient"),
     (EOFError(), "transient"),
     (socket.gaierror(socket.EAI_AGAIN, "try again"), "transient"),
-    (http.client.RemoteDisconnected(), "transient"),
+    (http.client.RemoteDisconnected("gone"), "transient"),
     (http.client.IncompleteRead(b""), "transient"),
     (aiohttp.ServerDisconnectedError(), "transient"),
     (aiohttp.ClientPayloadError(), "transient"),

@@ -39,6 +39,7 @@ CAUSE_LENGTH = 200
 SHOWN_FRAMES = 8
 # How long a provider is left alone that turned us away without naming a time.
 THROTTLE_S = 30.0
+LONGEST_THROTTLE_S = 3600.0
 _ROOM = Path(__file__).resolve().parent.parent
 _OURS = tuple(str(_ROOM / room) for room in ("pipeline", "engine", "sources"))
 _PLUMBING = (
@@ -162,8 +163,9 @@ def _place(error: BaseException) -> str:
 
 def _delay_s(error: BaseException) -> float:
     asked = getattr(error, "retry_after", None)
-    is_time = isinstance(asked, (int, float)) and not isinstance(asked, bool)
-    return float(asked) if is_time and 0 < float(asked or 0) <= 3600 else THROTTLE_S
+    if isinstance(asked, (int, float)) and 0 < asked <= LONGEST_THROTTLE_S:
+        return float(asked)
+    return THROTTLE_S
 
 
 def _innermost(error: BaseException) -> BaseException:
