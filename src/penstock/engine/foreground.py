@@ -54,6 +54,7 @@ def report(row: RunRow, now: float) -> RunReport:
         "updated": row.updated,
         "unchanged": row.unchanged,
         "rejected": row.rejected,
+        "dropped": row.dropped,
         "skipped": row.skipped,
         "pages_unchanged": row.pages_unchanged,
         "disallowed": row.disallowed,
