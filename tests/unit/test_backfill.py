@@ -232,7 +232,7 @@ def dying(project: Project, turns: int, is_written: bool) -> Callable[..., Any]:
         left[0] -= 1
         if left[0] <= 0 and not is_written:
             raise Gone
-        answer = take(project.store, *args, **kwargs)  # type: ignore[arg-type]
+        answer = take(project.store, *args, **kwargs)
         if left[0] <= 0:
             raise Gone
         return answer

@@ -168,7 +168,7 @@ def start_linked_backfill(
 
 
 def covering_run(store: Store, source_id: int, windows: Windows) -> int | None:
-    """The last run that has ingested these windows, if all of them are; looks no further than a gap."""
+    """The newest of the runs that have ingested these windows, if all of them are; stops at a gap."""
     latest: int | None = None
     for first in range(0, windows.total, CHUNK):
         units = list(windows.units(first, min(first + CHUNK, windows.total)))
