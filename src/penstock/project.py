@@ -191,9 +191,10 @@ class Project:
         A degraded source runs probes only, until they go well or somebody resumes it.
         """
         refuse_kind(kind)
-        if kind == RunKind.PROBE:
-            return
-        source = self.source(name)
+        if kind != RunKind.PROBE:
+            self._refuse_degraded(self.source(name))
+
+    def _refuse_degraded(self, source: SourceSettings) -> None:
         health = self.store.health(self.source_ids[source.key])
         if health.degraded_at is not None:
             raise Refused(
@@ -258,6 +259,7 @@ class Project:
         reason: str = "",
     ) -> RunRow:
         source = self.source(name)
+        self._refuse_degraded(source)
         run_id, _ = start_backfill(
             self.store,
             self.source_ids[source.key],

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigError, PipelineError, UsageError
+from penstock.errors import ConfigError, PipelineError, Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.backfills import estimate, start_linked_backfill
+from penstock.store.health import HealthRow
 from penstock.store.store import JobFilter, RunRow
 from penstock.testing import EPOCH, ScriptedNetwork, Simulation, VirtualClock, journal
 
@@ -317,6 +318,33 @@ def test_live_work_overtakes_a_backfill_that_waits_for_the_only_place(
         simulate(project, clock, script)
 
     assert order[:11].count("live") == 10, "one at most was begun before"
+
+
+def test_past_does_not_get_stale(tmp_path: Path, clock: VirtualClock) -> None:
+    """A retry that comes after hours is as useful as ever."""
+    asked: list[str] = []
+
+    async def script(request: Request) -> RawResponse:
+        asked.append(request.url)
+        return RawResponse(500 if len(asked) == 1 else 200, {}, b"1.0")
+
+    settings = {"useful_for": "1s", "retry": "conservative"}
+    with closing(a_project(tmp_path / "stale", clock, **settings)) as project:
+        run_id = project.backfill("prices", "2024-01-01", "2024-01-01", ["AAPL"])
+        simulate(project, clock, script)
+
+        assert row(project, run_id).state == "completed"
+        assert len(asked) == 2
+
+
+def test_degraded_source_is_not_backfilled(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    degraded = HealthRow(degraded_at=1.0, degraded_reason="three bad runs")
+    monkeypatch.setattr(project.store, "health", lambda source_id: degraded)
+
+    with pytest.raises(Refused, match="prices is degraded: three bad runs"):
+        project.backfill("prices", "2024-01-01", "2024-01-01")
 
 
 # What is missing.

@@ -45,7 +45,7 @@ from penstock.jobs.outcome import (
 from penstock.jobs.probe import dry, without_retries
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, choose_retry, settle
-from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
+from penstock.jobs.run import BACKGROUND_KINDS, OWN_CURSOR_KINDS, RunKind
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
@@ -399,7 +399,9 @@ class Worker:
         outcome = self._keeper.excuse(job, outcome)
         if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded):
             put_aside(outcome.effects, is_redrive=work.run.options.is_redrive)
-        self._end(job, outcome, post.retry, work.stage.unit, took_s, post.useful_for_s)
+        # What is past does not get stale.
+        useful_for_s = None if work.run.kind in BACKGROUND_KINDS else post.useful_for_s
+        self._end(job, outcome, post.retry, work.stage.unit, took_s, useful_for_s)
 
     def _end(
         self,
