@@ -21,6 +21,7 @@ from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nea
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
 from penstock.jobs.redrive import redrive_plan
+from penstock.jobs.replay import replay_plan
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.windows import moment
@@ -423,9 +424,10 @@ class Project:
         run = self.require_run(run_id)
         source = self.source(run.source)
         graph = self.graph(source)
+        plan = graph.plan(source.priority, run.kind)
         new_id, is_new = self.store.continue_run(
             run_id,
-            graph.plan(source.priority, run.kind),
+            replay_plan(plan) if run.options.is_staged else plan,
             version_of(graph, source),
             actor or default_actor(),
             reason,

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     _refuse_contradictions(args)
     with opened(args) as project:
         row = None if args.run_id is None else project.require_run(args.run_id)
-        if row is not None and row.kind == "replay":
+        if row is not None and row.options.is_staged:
             _refuse_for_replays(args)
         elif args.drop:
             raise UsageError(f"run {args.run_id} is no replay; there is nothing to drop")
@@ -146,7 +146,7 @@ def _unfinished(project: Project, args: argparse.Namespace) -> RunRow | None:
             row
             for row in active
             if row.of_run_id == args.run_id
-            and row.kind == "replay"
+            and row.options.is_staged
             and row.options.is_quarantined_only == args.quarantined
         ),
         None,
