@@ -1,4 +1,4 @@
-"""What is known of pages is written with the attempt that heard or did it, under its fence, on every store."""
+"""What is known of pages is written with the attempt that heard or did it, under its fence."""
 
 from __future__ import annotations
 

@@ -356,7 +356,8 @@ def test_no_end_of_a_probe_leads_to_another_try_or_a_long_wait() -> None:
     assert (slow.state, slow.effects.probed) == (JobState.SUCCEEDED, {"slow": 1})
     away = without_retries(ended(JobState.WAITING, delay_s=900.0, closes_for_s=900.0), 60.0)
     assert (away.state, away.effects.probed) == (JobState.SKIPPED, {"throttled": 1})
-    assert failed.is_final and throttled.is_final
+    assert failed.is_final
+    assert throttled.is_final
     # Our own rate is no fault of the source: a moment later it goes on.
     paced = ended(JobState.WAITING, delay_s=2.0)
     assert without_retries(paced, 60.0).state is JobState.WAITING
