@@ -120,23 +120,27 @@ def test_unchanged_page_ends_the_attempt_whatever_the_step_catches(seen: Extract
     assert [flush.saves for flush in services.flushed if flush.saves] == []
 
 
+def is_unchanged(visits: Visits) -> bool:
+    return visits.unchanged is not None
+
+
 def test_new_page_beside_an_unchanged_one_is_done_with() -> None:
     visits = Visits()
     visits.left_alone(Unchanged("so", LOOKED_AT))
-    assert visits.unchanged is not None
+    assert is_unchanged(visits)
     visits.saw("https://a/2", page("https://a/2"), "v", {})
-    assert visits.unchanged is None
+    assert not is_unchanged(visits)
     assert [each.url for each in visits.done()] == ["https://a/2", "https://a/1"]
 
 
 def test_pages_that_are_all_as_they_were_are_unchanged_together() -> None:
     visits = Visits()
     visits.saw("https://a/1", page("https://a/1", is_done=True), "v", {})
-    assert visits.unchanged is not None
+    assert is_unchanged(visits)
     visits.saw("https://a/2", page("https://a/2", is_done=True), "v", {})
-    assert visits.unchanged is not None
+    assert is_unchanged(visits)
     visits.saw("https://a/api", page("https://a/api"), "v", {"method": "POST"})
-    assert visits.unchanged is None
+    assert not is_unchanged(visits)
     assert [each.parts for each in visits.done()] == [3, 3]
 
 
