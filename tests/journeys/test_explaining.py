@@ -46,7 +46,7 @@ def persist(page, ctx):
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    sources = {
+    sources: dict[str, dict[str, Any]] = {
         "acme.com": {"pipeline": "steps:site", "limits": {"concurrency": 1}},
         "12": {"pipeline": "steps:site"},
     }
