@@ -497,6 +497,7 @@ class Worker:
         """Out to the network, on the attempt's account."""
         count = self._spending.counter(job, source.key)
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
+        about["is_again"] = job.tries > 0
         return await self._fetcher.fetch(url, source.fetch, **about)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:

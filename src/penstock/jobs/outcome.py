@@ -262,6 +262,8 @@ class Settlement(msgspec.Struct, frozen=True):
     gate: str = ""
     took_s: float = 0.0
     useful_for_s: float | None = None
+    # The job has failed before: that it fails again says nothing new about its source.
+    is_again: bool = False
     # Whatever it is due to, nobody is to have it tried again: a probe's.
     is_final: bool = False
     effects: Effects = msgspec.field(default_factory=Effects)

@@ -146,6 +146,7 @@ def _settle_failed(
         traceback=failed.traceback,
         cause=failed.cause,
         host=failed.host,
+        is_again=job.tries > 0,
     )
     if failed.kind == "budget":
         # Nothing was tried: it is set aside, with all its tries, until there is something to spend again.

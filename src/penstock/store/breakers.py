@@ -278,8 +278,8 @@ def _tell(
         buckets: list[Bucket] = [(part, ok, 0) for part, ok in well.items()]
         if seen.failed:
             buckets.append((part_of(rule, now), 0, seen.failed))
-        well = seen.ok > 0
-        tally = Tally(tuple(buckets), seen.away, seen.away_s, seen.reason, well, seen.again)
+        about = (seen.away, seen.away_s, seen.reason, seen.ok > 0, seen.again)
+        tally = Tally(tuple(buckets), *about)
         breaker = follow(before[key], tally, rule, cap, now, chance_of(key, now))
         after[key] = found[source_id] = breaker
         watch.told_until[source_id] = breaker.counts_until if breaker.state == "closed" else inf
