@@ -153,7 +153,6 @@ def test_no_try_is_lost_at_a_source_that_is_away(world: World) -> None:
     rows = world.jobs(run_id, stage="extract")
     assert {row.state for row in rows} <= {JobState.QUEUED, JobState.WAITING}
     assert {row.tries for row in rows} == {0}
-    assert {row.throttles for row in rows} == {0}
 
 
 def test_job_that_failed_is_not_the_next_to_try(world: World) -> None:
