@@ -244,6 +244,9 @@ def test_missing_fetches_what_is_not_there_and_says_so_before(
 
         assert done.returncode == 0, done.stderr
         assert (planned["units"], planned["expected"]) == (26, 31)
+        assert [(gap["from"][:10], gap["to"][:10]) for gap in planned["missing"]] == [
+            ("2024-01-01", "2024-01-05"), ("2024-01-10", "2024-02-01"),
+        ]  # fmt: skip
         asked = asked_for(site, "gaps")
         assert (len(asked), max(asked.values())) == (31, 1)
 

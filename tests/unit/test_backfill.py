@@ -16,10 +16,11 @@ import pytest
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.windows import windows_of
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
-from penstock.store.backfills import estimate, start_linked_backfill
+from penstock.store.backfills import estimate, missing, start_linked_backfill
 from penstock.store.health import HealthRow
 from penstock.store.store import JobFilter, RunRow
 from penstock.testing import EPOCH, ScriptedNetwork, Simulation, VirtualClock, journal
@@ -380,6 +381,23 @@ def test_window_that_is_partly_covered_is_fetched_in_part(
     covered = project.store.covered(project.source_ids["prices"], ["AAPL"], 0, EPOCH)
     hours = [((c.start_at - 1704067200) / 3600, (c.end_at - 1704067200) / 3600) for c in covered]
     assert hours == [(0, 6), (6, 12), (12, 24)]
+
+
+def test_what_would_be_fetched_is_what_is_fetched(project: Project, clock: VirtualClock) -> None:
+    project.backfill("prices", "2024-01-03", "2024-01-04")
+    project.backfill("prices", "2024-01-08", "2024-01-08", ["MSFT"])
+    simulate(project, clock)
+    options = project.backfill_options("prices", "2024-01-01", "2024-01-10", missing=True)
+
+    planned = missing(project.store, project.source_ids["prices"], windows_of(options))
+    project.start_backfill("prices", options)
+    asked = simulate(project, clock, seed=2)
+
+    assert planned.units == len(asked) == 15
+    told = [(w.partition, w.start.day, w.end.day) for w in planned.stretches]
+    assert told == [
+        ("AAPL", 1, 3), ("AAPL", 5, 11), ("MSFT", 1, 3), ("MSFT", 5, 8), ("MSFT", 9, 11),
+    ]  # fmt: skip
 
 
 def test_days_on_which_there_is_nothing_are_not_missing(

@@ -21,6 +21,7 @@ from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.outflow import Outflow
 from penstock.pipeline.probing import Enough
+from penstock.pipeline.step import DataError
 from penstock.pipeline.verdict import outcome_of, timed_out
 from penstock.pipeline.walk import item_of, walk_async, walk_plain
 
@@ -150,7 +151,10 @@ class _Performance(Attempt):
         """What the attempt came to by this; a window in which there was nothing is done with, too."""
         outcome = outcome_of(error, self.stage.errors)
         if isinstance(outcome, Skipped) and not outcome.is_rejection and outcome.why != "disallowed":
-            self.cover()
+            try:
+                self.cover()
+            except DataError as unreadable:
+                return outcome_of(unreadable, self.stage.errors)
         return outcome
 
     async def keep(self, outcome: Outcome) -> Outcome:
