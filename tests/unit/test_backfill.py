@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.scheduler import Scheduler
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
@@ -319,6 +320,19 @@ def test_live_work_overtakes_a_backfill_that_waits_for_the_only_place(
         simulate(project, clock, script)
 
     assert order[:11].count("live") == 10, "one at most was begun before"
+
+
+def test_backfill_does_not_hold_up_the_schedule(tmp_path: Path, clock: VirtualClock) -> None:
+    with closing(a_project(tmp_path / "timed", clock, schedule={"every": "1h"})) as project:
+        scheduler = Scheduler(project, project.store)
+        scheduler.plan()
+        project.backfill("prices", "2024-01-01", "2024-12-31")
+        clock.advance(3601)
+
+        scheduler.tick()
+
+        kinds = [run.kind for run in project.store.runs()]
+        assert kinds == [RunKind.FULL, RunKind.BACKFILL]
 
 
 def test_past_does_not_get_stale(tmp_path: Path, clock: VirtualClock) -> None:
