@@ -221,6 +221,22 @@ def test_every_status_has_its_kind(status: int, kind: str) -> None:
     assert of_status(status) == kind
 
 
+class Grudging(OSError):
+    """An error that does not want to be asked."""
+
+    @property
+    def response(self) -> object:
+        raise RuntimeError("don't ask")
+
+    status = reason = code = retry_after = errno = response  # type: ignore[assignment]
+
+
+def test_error_that_can_not_be_asked_is_still_only_a_failure() -> None:
+    outcome = outcome_of(Grudging("no"))
+    assert isinstance(outcome, Failed)
+    assert outcome.kind == "unknown"
+
+
 # Fetches.
 
 

@@ -9,7 +9,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from penstock.errors import PipelineError
-from penstock.jobs.failures import FAIL_FAST, Declared, DeclaredFailure, Kind, classify, status_of
+from penstock.jobs.failures import (
+    FAIL_FAST,
+    Declared,
+    DeclaredFailure,
+    Kind,
+    attribute_of,
+    classify,
+    status_of,
+)
 from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
@@ -143,7 +151,7 @@ def host_of(url: str) -> str:
 def _cause(error: BaseException) -> str:
     """What this failure has in common with others: what it declares, else its type and where it came from."""
     if isinstance(error, DeclaredFailure) and error.cause:
-        text = str(error.cause)
+        text = error.cause
     else:
         status = status_of(error)
         name = type(error).__name__ + (f" {status}" if status is not None else "")
@@ -162,7 +170,7 @@ def _place(error: BaseException) -> str:
 
 
 def _delay_s(error: BaseException) -> float:
-    asked = getattr(error, "retry_after", None)
+    asked = attribute_of(error, "retry_after")
     if isinstance(asked, (int, float)) and 0 < asked <= LONGEST_THROTTLE_S:
         return float(asked)
     return THROTTLE_S
