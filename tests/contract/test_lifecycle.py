@@ -446,6 +446,33 @@ def test_only_a_run_that_ended_with_something_left_is_continued(world: World, st
         world.store.continue_run(run_id, SITE, "v1", "ann", "")
 
 
+@pytest.mark.parametrize("option", ["is_undo", "is_redrive"])
+def test_what_has_no_beginning_of_its_own_is_not_continued(world: World, option: str) -> None:
+    run_id, _ = world.store.start_run(
+        world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
+        options=RunOptions(**{option: True}),
+    )  # fmt: skip
+    world.store.cancel_run(run_id, "ann", "")
+
+    with pytest.raises(Refused, match="is not continued"):
+        world.store.continue_run(run_id, SITE, "v1", "ann", "")
+
+
+def test_replay_is_done_again_as_a_whole(world: World) -> None:
+    run_id, _ = world.store.start_run(
+        world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
+        options=RunOptions(is_staged=True), of_run_id=1,
+    )  # fmt: skip
+    world.turn("w", done(world.one(), children=[a_job("a"), a_job("b")]))
+    world.turn("w", *(quarantined(job) if job.key == "b" else done(job) for job in world.claim()))
+
+    new = world.run(continued(world, run_id))
+
+    assert (new.options.is_staged, new.of_run_id, new.skipped) == (True, 1, 0)
+    world.turn("w", done(world.one(), children=[a_job("a"), a_job("b")]))
+    assert {job.key for job in world.claim()} == {"a", "b"}
+
+
 def test_continuing_a_run_that_is_not_there_is_refused(world: World) -> None:
     with pytest.raises(UsageError, match="no run 77"):
         world.store.continue_run(77, SITE, "v1", "ann", "")
