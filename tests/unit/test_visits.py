@@ -114,10 +114,12 @@ def test_unchanged_page_ends_the_attempt_whatever_the_step_catches(seen: Extract
             ctx.save("page", key="a", data={"text": "none"})
 
     outcome, services = run(act, refusal=Unchanged("the site says so", seen))
-    assert outcome == Skipped("unchanged: the site says so", why="unchanged")
-    written = [each for flush in services.flushed for each in flush.extracted]
-    assert written == ([] if seen is None else [seen])
-    assert [flush.saves for flush in services.flushed if flush.saves] == []
+    assert isinstance(outcome, Skipped)
+    assert (outcome.reason, outcome.why) == ("unchanged: the site says so", "unchanged")
+    assert services.flushed == []
+    left = outcome.effects or Effects()
+    assert left.extracted == ([] if seen is None else [seen])
+    assert left.saves == []
 
 
 def is_unchanged(visits: Visits) -> bool:

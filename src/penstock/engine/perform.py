@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from penstock.clock import Clock
 from penstock.engine.threads import Errand
 from penstock.jobs.job import Claimed
@@ -161,6 +163,9 @@ class _Performance(Attempt):
         """Skip and Snooze are good ends: what was buffered on the way there is written first."""
         if isinstance(outcome, Skipped):
             self.skip(outcome.why == "unchanged")
+            if outcome.why == "unchanged":
+                # Most pages of a run may end like this: no turn is taken for it but the last.
+                return replace(outcome, effects=self.effects) if self.effects else outcome
         try:
             await self.commit()
         except Exception as error:

@@ -228,6 +228,8 @@ class Skipped(msgspec.Struct, frozen=True):
     why: SkipWhy = ""
     code: str = ""
     score: float | None = None
+    # What is to be remembered all the same: that the page was looked at.
+    effects: Effects | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):

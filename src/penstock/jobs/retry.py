@@ -119,7 +119,8 @@ def settle(
             rejection = Rejection(outcome.code or REJECTED, reason, outcome.score)
             return replace(base, effects=Effects(rejections=[rejection]))
         case Skipped(reason):
-            return replace(base, state=JobState.SKIPPED, reason=reason, skip=outcome.why)
+            ended = replace(base, state=JobState.SKIPPED, reason=reason, skip=outcome.why)
+            return replace(ended, effects=outcome.effects) if outcome.effects else ended
         case Cancelled(reason):
             return replace(base, state=JobState.QUEUED, reason=reason)
         case Snoozed(delay_s, reason):
