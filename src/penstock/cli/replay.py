@@ -129,9 +129,14 @@ def _begun(project: Project, args: argparse.Namespace) -> RunRow:
             f"the pipeline has no step {', '.join(pages.unknown)} any more; its pages are left out"
         )
     known = _unfinished(project, args)
-    if known is not None:
+    if known is not None and known.pipeline_version == project.version(known.source):
         out.note(f"replay {known.id} has not ended yet; going on with it")
         return known
+    if known is not None:
+        # Half of it would be of another logic than the other half.
+        for _ in project.cancel(known.id, reason="the pipeline has changed since"):
+            pass
+        out.note(f"replay {known.id} was of another version of the pipeline; cancelled")
     run_id = project.replay(args.run_id, **wanted, reason=args.reason)
     return project.require_run(run_id)
 

@@ -25,7 +25,7 @@ from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
-from penstock.engine.replaying import Replaying, put_aside
+from penstock.engine.replaying import Replaying, another_version, put_aside
 from penstock.engine.revisiting import Revisiting, Visit
 from penstock.engine.spending import Spending
 from penstock.engine.streams import Streams
@@ -331,6 +331,9 @@ class Worker:
                 self._refuse(job)
                 continue
             run = self._runs[job.run_id]
+            if run.options.is_staged and run.pipeline_version != post.source.version:
+                self._end(job, another_version(), post.retry, post.stage.unit)
+                continue
             if self._spending.has_budgets and self._set_aside(job, post, run):
                 continue
             work = Work(job, post.stage, post.graph, post.source, run, post.timeout_s)
