@@ -21,6 +21,7 @@ from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nea
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
 from penstock.jobs.redrive import redrive_plan
+from penstock.jobs.replay import replay_plan
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.windows import moment
@@ -154,6 +155,11 @@ class Project:
             self._graphs[source.pipeline] = graph
         return self._graphs[source.pipeline]
 
+    def version(self, name: str) -> str:
+        """The version of a source's pipeline as it is today: its code and its configuration."""
+        source = self.source(name)
+        return version_of(self.graph(source), source)
+
     # Verbs.
 
     def run(self, name: str, kind: str = "full", actor: str | None = None, reason: str = "") -> int:
@@ -191,9 +197,10 @@ class Project:
         A degraded source runs probes only, until they go well or somebody resumes it.
         """
         refuse_kind(kind)
-        if kind == RunKind.PROBE:
-            return
-        source = self.source(name)
+        if kind != RunKind.PROBE:
+            self._refuse_degraded(self.source(name))
+
+    def _refuse_degraded(self, source: SourceSettings) -> None:
         health = self.store.health(self.source_ids[source.key])
         if health.degraded_at is not None:
             raise Refused(
@@ -258,6 +265,7 @@ class Project:
         reason: str = "",
     ) -> RunRow:
         source = self.source(name)
+        self._refuse_degraded(source)
         run_id, _ = start_backfill(
             self.store,
             self.source_ids[source.key],
@@ -292,7 +300,7 @@ class Project:
             self.store,
             self.source_ids[found.key],
             graph.plan(found.priority),
-            graph.version,
+            version_of(graph, found),
             of_run_id=run_id,
             since_at=since_at,
             quarantined_only=quarantined,
@@ -411,6 +419,7 @@ class Project:
     def start(self, run_id: int, actor: str | None = None, reason: str = "") -> None:
         """Let a draft begin."""
         run = self.require_run(run_id)
+        self._refuse_degraded_run(run)
         if not self.store.start_draft(run_id, actor or default_actor(), reason):
             raise Refused(f"run {run_id} is {run.state}; only a draft can be started")
 
@@ -419,11 +428,13 @@ class Project:
     ) -> tuple[RunRow, bool]:
         """A run that does what an ended one has left undone, and whether it is new."""
         run = self.require_run(run_id)
+        self._refuse_degraded_run(run)
         source = self.source(run.source)
         graph = self.graph(source)
+        plan = graph.plan(source.priority, run.kind)
         new_id, is_new = self.store.continue_run(
             run_id,
-            graph.plan(source.priority, run.kind),
+            replay_plan(plan) if run.options.is_staged else plan,
             version_of(graph, source),
             actor or default_actor(),
             reason,
@@ -486,7 +497,7 @@ class Project:
         """Pause a source (by name) or a run (by number); False if it is paused already."""
         if isinstance(target, int):
             run = self.require_run(target)
-            if run.is_ended:
+            if run.is_ended or run.state == "draft":
                 raise Refused(f"run {target} is {run.state}; only an active run can be paused")
             return self.store.pause_run(target, actor or default_actor(), reason)
         return self.store.pause_source(self._id_of(target), actor or default_actor(), reason)
@@ -494,7 +505,12 @@ class Project:
     def resume(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
         """Resume a source or a run; False if it is not paused. A degraded source is taken for healthy."""
         if isinstance(target, int):
-            self.require_run(target)
+            run = self.require_run(target)
+            if run.state in ("partial", "failed", "cancelled"):
+                raise Refused(
+                    f"run {target} has ended: it is {run.state}",
+                    f"what is left of it: penstock resume {target} --from-checkpoint",
+                )
             return self.store.resume_run(target, actor or default_actor(), reason)
         source_id, who = self._id_of(target), actor or default_actor()
         is_recovered = self.store.recover_source(source_id, who, reason)
@@ -565,6 +581,10 @@ class Project:
     def _refuse_cancelled(self, run_id: int) -> None:
         if self.require_run(run_id).state == "cancelled":
             raise Refused(f"run {run_id} was cancelled; start a new run instead")
+
+    def _refuse_degraded_run(self, run: RunRow) -> None:
+        if run.kind not in (RunKind.PROBE, RunKind.REPLAY) and run.source in self.settings.sources:
+            self._refuse_degraded(self.source(run.source))
 
     def _scope(self, name: str | None) -> str:
         """The scope of a hold: '' for everything, else a source's key."""

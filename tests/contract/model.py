@@ -21,7 +21,7 @@ PLAN = Plan(
     )
 )
 LIMITS = LaneLimits(concurrency=3, candidates=2)
-OPEN = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING)
+OPEN = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING, JobState.HELD)
 ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
 MAX_DEATHS, WARD_DEATHS = 3, 2
 
@@ -39,6 +39,8 @@ class Job:
     deaths: int = 0
     worker: str | None = None
     due_at: float | None = None
+    # Where it returns to when it is held.
+    returns: tuple[JobState, float | None] = (JobState.QUEUED, None)
 
     def as_row(self) -> tuple[object, ...]:
         return (
@@ -58,6 +60,7 @@ class Model:
     changed: set[str] = field(default_factory=set)
     workers: set[str] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
+    held: set[int] = field(default_factory=set)
     cooling: dict[int, float] = field(default_factory=dict)
     expected: list[tuple[int, str, str]] = field(default_factory=list)
     # How many saves each run made, and what became of its candidates that succeeded.
@@ -223,6 +226,13 @@ class Model:
     def cancel(self, job: Job) -> None:
         job.state, job.worker, job.due_at = JobState.CANCELLED, None, None
 
+    def hold(self, job: Job) -> None:
+        job.returns = (job.state, job.due_at)
+        job.state, job.due_at = JobState.HELD, None
+
+    def unhold(self, job: Job) -> None:
+        job.state, job.due_at = job.returns
+
     def retry(self, job: Job) -> None:
         job.state, job.due_at = JobState.QUEUED, None
         job.tries = job.throttles = job.deaths = 0
@@ -241,6 +251,7 @@ class Model:
             job.state is JobState.QUEUED
             and self.runs[job.run_id] in (RunState.QUEUED, RunState.RUNNING)
             and source_id not in self.paused
+            and not self.held & {0, source_id}
             and self.cooling.get(source_id, 0.0) <= self.now
         )
 

@@ -64,6 +64,13 @@ def state(world: World, key: str = KEY) -> str:
     return found.state if found else "none"
 
 
+def soon(world: World) -> bool:
+    """Fails instead of waiting for what never comes."""
+    assert world.clock.monotonic() < 1000
+    world.clock.advance(0.1)
+    return True
+
+
 def break_it(world: World) -> float:
     """Fail until it opens; answers with when it may be tried."""
     jobs = world.claim()
@@ -102,7 +109,7 @@ def test_one_job_tries_it_whoever_asks_then_two_then_four(world: World) -> None:
     world.clock.advance(opens_at - world.clock.now())
 
     ramps = []
-    while state(world) != "closed":
+    while state(world) != "closed" and soon(world):
         trying = world.claim("w") + world.claim("w2") + world.claim("w")
         ramps.append(len(trying))
         world.clock.advance(1)
@@ -146,7 +153,6 @@ def test_no_try_is_lost_at_a_source_that_is_away(world: World) -> None:
     rows = world.jobs(run_id, stage="extract")
     assert {row.state for row in rows} <= {JobState.QUEUED, JobState.WAITING}
     assert {row.tries for row in rows} == {0}
-    assert {row.throttles for row in rows} == {0}
 
 
 def test_job_that_failed_is_not_the_next_to_try(world: World) -> None:
@@ -248,7 +254,7 @@ def test_signal_names_the_window_that_was_missed(world: World) -> None:
     opened_at = world.clock.now()
     opens_at = break_it(world)
     world.clock.advance(opens_at - world.clock.now())
-    while state(world) != "closed":
+    while state(world) != "closed" and soon(world):
         world.turn("w", *(ok(job) for job in world.claim()))
     [signal] = [row for row in world.dump()["signal"] if row[1] == "breaker.closed"]
     assert json.loads(signal[2]) == {
@@ -386,7 +392,8 @@ def test_host_that_fails_is_known_to_all_and_tried_by_one_over_all_workers(world
     with closing(world.kind.open(world.path, world.clock)) as elsewhere:
         assert elsewhere.watched_hosts() == watched
         [verdict, free] = elsewhere.admit_hosts([host, "other.example"])
-        assert (verdict.gate, verdict.wait_s) == ("breaker", pytest.approx(opens_at - now))
+        assert verdict.gate == "breaker"
+        assert verdict.wait_s == pytest.approx(opens_at - now)
         assert free.gate == ""
         world.clock.advance(opens_at - now)
         first = world.store.admit_hosts([host, host])
@@ -401,7 +408,7 @@ def test_host_closes_again_after_its_ramp(world: World) -> None:
     _, opens_at = world.store.note_hosts({host: HostTold(failed=10)})[host]
     world.clock.advance(opens_at - world.clock.now())
     ramps = []
-    while state(world, f"host:{host}") != "closed":
+    while state(world, f"host:{host}") != "closed" and soon(world):
         let = sum(not each.gate for each in world.store.admit_hosts([host] * 20))
         ramps.append(let)
         world.store.note_hosts({host: HostTold([(0.0, let)], back=let)})

@@ -78,6 +78,19 @@ def test_several_budgets_are_taken_together_or_not_at_all(world: World) -> None:
     assert [row(world, bound).used for bound in (REQUESTS, money)] == [3, pytest.approx(0.9)]
 
 
+def test_budget_with_less_left_than_a_request_costs_is_used_up(world: World) -> None:
+    money = Bound(f"source:{SHOP}", "money", "day", 1.0)
+    want = a_want(money, cost=0.4)
+    assert ask(world, want, want) == ["", ""]
+    assert world.store.exhausted_budgets() == []
+    assert ask(world, want) == ["budget"]
+    [found] = world.store.exhausted_budgets()
+    assert (found.used, found.warned) == (0.8, 100)
+    assert world.kinds().count("budget.exhausted") == 1
+    assert ask(world, want, want) == ["budget", "budget"]
+    assert world.kinds().count("budget.exhausted") == 1
+
+
 def test_what_is_known_afterwards_is_reserved_and_then_used(world: World) -> None:
     want = a_want(BYTES)
     assert ask(world, *[want] * 4) == ["", "", "", "turn"]

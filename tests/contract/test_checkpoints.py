@@ -93,6 +93,21 @@ def test_mark_after_a_refused_one_counts(world: World) -> None:
     assert acts == ["refused", "moved", "moved"], "one line for a turn that refused several"
 
 
+def test_run_that_begins_again_from_the_beginning_is_refused_once(world: World) -> None:
+    """Or its refusals would take the place of all that the history knows."""
+    marked(world, 5)
+    run_id = marked(world, 1, 2, 3, 4, 5, 6, 2, 3, 7)
+
+    history = world.store.checkpoint_history(world.source(), "eur")
+
+    assert [(move.act, move.cursor) for move in reversed(history)] == [
+        ("moved", 5), ("refused", 1), ("moved", 6), ("refused", 2), ("moved", 7),
+    ]  # fmt: skip
+    assert world.kinds(run_id=run_id).count("checkpoint.refused") == 2
+    marked(world, 6)
+    assert world.store.checkpoint_history(world.source(), "eur")[0].act == "refused"
+
+
 def test_tokens_without_an_order_may_go_anywhere_but_to_nothing(world: World) -> None:
     world.start()
     job = world.one()

@@ -40,13 +40,23 @@ def test_only_what_touches_the_wanted_stretch_is_answered(world: World) -> None:
     assert [c.start_at for c in found] == [DAY]
 
 
-def test_stretch_that_is_ingested_again_belongs_to_the_later_run(world: World) -> None:
-    covering(world, Covered("a", 0, DAY))
-    later = covering(world, Covered("a", 0, DAY), kind=RunKind.BACKFILL)
+def test_stretch_that_is_ingested_again_stays_with_the_first_run(world: World) -> None:
+    first = covering(world, Covered("a", 0, DAY))
+    covering(world, Covered("a", 0, DAY), kind=RunKind.BACKFILL)
 
     [row] = world.store.covered(world.source(), ["a"], 0, DAY)
 
-    assert row.run_id == later
+    assert row.run_id == first
+
+
+def test_what_a_run_has_ingested_that_is_undone_is_missing_again(world: World) -> None:
+    first = covering(world, Covered("a", 0, DAY))
+    second = covering(world, Covered("a", 0, DAY), Covered("a", DAY, 2 * DAY))
+
+    world.store.begin_undo(second, "ann", "")
+    assert [c.start_at for c in world.store.covered(world.source(), ["a"], 0, 9 * DAY)] == [0]
+    world.store.begin_undo(first, "ann", "")
+    assert world.store.covered(world.source(), ["a"], 0, 9 * DAY) == []
 
 
 @pytest.mark.parametrize("kind_of_run", [RunKind.PROBE, RunKind.REPLAY])

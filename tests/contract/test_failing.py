@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as without
+
 import pytest
 from msgspec.structs import replace
 
+from penstock.gates.lane import LaneLimits
 from penstock.jobs.causes import ENOUGH
 from penstock.jobs.failures import POISON
 from penstock.jobs.job import Claimed, JobState
@@ -14,6 +17,18 @@ from penstock.store.entries import EntryFilter, EntryRow
 from tests.contract.scenes import SITE, World, done, pages, quarantined, throttled
 
 SELECTOR = "selector .price"
+
+
+class Unbroken(dict[int, LaneLimits]):
+    """Lanes without a breaker: it would spare the tries that these tests are about."""
+
+    def __setitem__(self, source_id: int, limits: LaneLimits) -> None:
+        super().__setitem__(source_id, without(limits, breaker=None))
+
+
+@pytest.fixture(autouse=True)
+def _no_breakers(world: World) -> None:
+    world.limits = Unbroken()
 
 
 def failed(

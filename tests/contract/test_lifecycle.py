@@ -446,6 +446,105 @@ def test_only_a_run_that_ended_with_something_left_is_continued(world: World, st
         world.store.continue_run(run_id, SITE, "v1", "ann", "")
 
 
+@pytest.mark.parametrize("option", ["is_undo", "is_redrive"])
+def test_what_has_no_beginning_of_its_own_is_not_continued(world: World, option: str) -> None:
+    run_id, _ = world.store.start_run(
+        world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
+        options=RunOptions(**{option: True}),
+    )  # fmt: skip
+    world.store.cancel_run(run_id, "ann", "")
+
+    with pytest.raises(Refused, match="is not continued"):
+        world.store.continue_run(run_id, SITE, "v1", "ann", "")
+
+
+def test_replay_is_done_again_as_a_whole(world: World) -> None:
+    run_id, _ = world.store.start_run(
+        world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
+        options=RunOptions(is_staged=True), of_run_id=1,
+    )  # fmt: skip
+    world.turn("w", done(world.one(), children=[a_job("a"), a_job("b")]))
+    world.turn("w", *(quarantined(job) if job.key == "b" else done(job) for job in world.claim()))
+
+    new = world.run(continued(world, run_id))
+
+    assert (new.options.is_staged, new.of_run_id, new.skipped) == (True, 1, 0)
+    world.turn("w", done(world.one(), children=[a_job("a"), a_job("b")]))
+    assert {job.key for job in world.claim()} == {"a", "b"}
+
+
 def test_continuing_a_run_that_is_not_there_is_refused(world: World) -> None:
     with pytest.raises(UsageError, match="no run 77"):
         world.store.continue_run(77, SITE, "v1", "ann", "")
+
+
+# Who did it, and why.
+
+Steering = Callable[[World, int, int], object]
+STEERED: dict[str, tuple[str, Steering]] = {
+    "pause a source": ("source.paused", lambda w, r, j: w.store.pause_source(w.source(), "ann", "why")),
+    "resume a source": ("source.resumed", lambda w, r, j: w.store.resume_source(w.source(), "ann", "why")),
+    "hold a source": ("source.held", lambda w, r, j: w.store.hold("acme.com", "ann", "why")),
+    "unhold a source": ("source.unheld", lambda w, r, j: w.store.unhold("acme.com", "ann", "why")),
+    "hold everything": ("project.held", lambda w, r, j: w.store.hold("", "ann", "why")),
+    "unhold everything": ("project.unheld", lambda w, r, j: w.store.unhold("", "ann", "why")),
+    "pause a run": ("run.paused", lambda w, r, j: w.store.pause_run(r, "ann", "why")),
+    "resume a run": ("run.resumed", lambda w, r, j: w.store.resume_run(r, "ann", "why")),
+    "hold a job": ("job.held", lambda w, r, j: w.store.hold_job(j, "ann", "why")),
+    "unhold a job": ("job.unheld", lambda w, r, j: w.store.unhold_job(j, "ann", "why")),
+    "cancel a job": ("job.cancelled", lambda w, r, j: w.store.cancel_job(j, "ann", "why")),
+    "retry what failed": ("run.reopened", lambda w, r, j: w.store.retry_failed(r, "ann", "why")),
+    "retry a job": ("job.retry", lambda w, r, j: w.store.retry_job(failed(w, r), "ann", "why")),
+    "cancel a run": ("run.cancelled", lambda w, r, j: w.store.cancel_run(r, "ann", "why")),
+    "continue a run": ("run.queued", lambda w, r, j: w.store.continue_run(r, SITE, "v", "ann", "why")),
+    "start a draft": ("run.queued", lambda w, r, j: w.store.start_draft(a_draft(w), "ann", "why")),
+}  # fmt: skip
+# What has to be done before.
+BEFORE = {
+    "resume a source": "pause a source", "unhold a source": "hold a source",
+    "unhold everything": "hold everything", "resume a run": "pause a run", "unhold a job": "hold a job",
+    "retry what failed": "fail", "retry a job": "fail", "continue a run": "fail",
+}  # fmt: skip
+
+
+def failed(world: World, run_id: int) -> int:
+    return world.jobs(run_id, JobState.QUARANTINED)[0].id
+
+
+@pytest.mark.parametrize("act", STEERED)
+def test_every_act_of_an_operator_is_journalled_with_actor_and_reason(
+    world: World, act: str
+) -> None:
+    run_id = world.start_with_pages(2)
+    job_id = world.jobs(run_id, JobState.QUEUED)[0].id
+    before = BEFORE.get(act)
+    if before == "fail":
+        world.turn("w", *(quarantined(job) for job in world.claim()))
+    elif before is not None:
+        STEERED[before][1](world, run_id, job_id)
+    last = max(event.id for event in world.store.events(limit=1000))
+    kind, steer = STEERED[act]
+
+    assert steer(world, run_id, job_id)
+
+    lines = [event for event in world.store.events(limit=1000) if event.id > last]
+    assert kind in {line.kind for line in lines}
+    steered = [line for line in lines if line.kind == kind]
+    assert {(line.actor, line.detail) for line in steered} <= {("ann", "why"), ("ann", "r")}
+    assert any((line.actor, line.detail) == ("ann", "why") for line in steered)
+
+
+def test_every_move_of_a_run_or_job_has_an_actor(world: World) -> None:
+    run_id = world.start_with_pages(4)
+    jobs = world.claim(slots=3)
+    world.turn("w", retried(jobs[0], 5), done(jobs[1]), quarantined(jobs[2]))
+    world.clock.advance(5)
+    world.turn("w", *(done(job) for job in world.claim()))
+    assert world.run(run_id).state is RunState.PARTIAL
+    world.store.cancel_run(continued(world, run_id), "ann", "")
+    while world.store.sweep_cancelled():
+        pass
+
+    moves = [line for line in world.store.events(limit=1000) if line.kind[:4] in ("run.", "job.")]
+
+    assert [(line.kind, line.detail) for line in moves if not line.actor] == []

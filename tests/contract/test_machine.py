@@ -50,7 +50,7 @@ FATES = get_args(Fate)
 KEYS = ("a", "b", "c", "d")
 ACTS = (
     "cancel_job", "retry_job", "retry_failed", "cancel_run", "pause_or_resume_run",
-    "pause_or_resume_run",
+    "pause_or_resume_run", "hold_or_unhold_job", "hold_or_unhold",
 )  # fmt: skip
 ENDINGS = (
     "done", "fan out", "flush", "retried", "snoozed", "throttled", "quarantined",
@@ -300,6 +300,34 @@ class Machine(RuleBasedStateMachine):
             assert store.resume_run(run_id, "ops", "") == may
         if may:
             self.model.runs[run_id] = RunState.PAUSED if is_pause else RunState.RUNNING
+
+    def _hold_or_unhold_job(self, data: st.DataObject) -> None:
+        """Anything of an active run may be set aside, and what is set aside is let go half of the time."""
+        held = [job.id for job in self.model.jobs.values() if job.state is JobState.HELD]
+        job = self._draw_job(data)
+        if held and data.draw(st.booleans()):
+            job = self.model.jobs[data.draw(st.sampled_from(held))]
+        store, is_held = self.world.store, job.state is JobState.HELD
+        may = job.state in (JobState.QUEUED, JobState.WAITING)
+        assert store.hold_job(job.id, "ops", "") == may
+        if may:
+            self.model.hold(job)
+        elif is_held:
+            assert store.unhold_job(job.id, "ops", "")
+            self.model.unhold(job)
+
+    def _hold_or_unhold(self, data: st.DataObject) -> None:
+        """The project (0 in the model) or a source, for maintenance."""
+        scope = data.draw(st.sampled_from(("", *SOURCES)))
+        of = self.world.source(scope, LIMITS) if scope else 0
+        is_held, store = of in self.model.held, self.world.store
+        # Held for one act in three: else nothing would ever be done.
+        if is_held or data.draw(st.integers(0, 2)):
+            assert store.unhold(scope, "ops", "") == is_held
+            self.model.held.discard(of)
+        else:
+            assert store.hold(scope, "ops", "")
+            self.model.held.add(of)
 
     @rule(source=st.sampled_from(SOURCES), is_pause=st.booleans())
     def pause_or_resume_source(self, source: str, is_pause: bool) -> None:

@@ -1,4 +1,4 @@
-"""What is known of pages is written with the attempt that heard or did it, under its fence, on every store."""
+"""What is known of pages is written with the attempt that heard or did it, under its fence."""
 
 from __future__ import annotations
 
@@ -190,7 +190,8 @@ def test_snapshot_comes_with_its_page_until_retention_drops_it(world: World) -> 
 
 
 def keep(world: World, job: Claimed, snapshot_id: int, *ends: Settlement | Flush) -> None:
-    about = (job.id, job.run_id, URL, 200, {}, world.clock.now())
+    headers: dict[str, str] = {}
+    about = (job.id, job.run_id, URL, 200, headers, world.clock.now())
     kept = Kept(snapshot_id, *about, f"hash{snapshot_id}", "segment", snapshot_id, 10)
     world.store.turn("w", ends, Capacity(0), {}, [kept])
 

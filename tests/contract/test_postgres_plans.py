@@ -47,6 +47,11 @@ HOT = {
     "open_of_run": "job_key",
     "cancel_jobs_if_open": BY_ID,
     "retry_quarantined_of_run": "job_quarantined",
+    "done_before": "job_key",
+    "undone_jobs": "job_key",
+    "skip_if_queued": BY_ID,
+    "first_queued": "job_ready",
+    "jobs_before": "job_ready",
     "old_jobs": "job_key",
     "drop_jobs": BY_ID,
     "jobs": BY_ID,
@@ -61,6 +66,8 @@ WALKERS = {
     "miscounted_stages", "jobs_without_item", "snapshots_without_payload", "miscounted_collections",
     "drop_events", "drop_snapshots", "next_segments", "segments_in_use", "drop_unused_payloads",
     "events", "latest_events", "follow_events", "find_jobs", "find_quarantined",
+    # An undo, by a person: it pays for having no index that every save would have to keep.
+    "undoable", "changed_since",
 }  # fmt: skip
 VALUES: dict[str, Any] = {
     "ids": "[1, 2]", "fences": "[[1, 1]]", "flushes": "[[1, 1]]", "touched": '[[1, "extract"]]',
@@ -72,6 +79,8 @@ VALUES: dict[str, Any] = {
     "state": "completed", "leaves": "queued", "reason": "r", "host": "h", "schedule": "s",
     "plan": "{}", "pipeline_version": "v", "matter": "m", "holder": "h", "version": "v",
     "admits": "all", "segments": '["a"]', "ward_is_free": True, "active_only": False,
+    "undos": "[1]", "run_ids": "[1]", "stage": "extract", "snapshots": "[1, 2]", "after_collection": "",
+    "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
 }  # fmt: skip
 TEXT_IDS = {
     "bury_jobs", "release_jobs", "jobs_of", "register", "beat_if_registered", "is_registered",

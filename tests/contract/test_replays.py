@@ -11,6 +11,8 @@ import pytest
 from penstock.errors import Refused
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Settlement
+from penstock.store import replays
+from penstock.store.records import read_present
 from penstock.store.rehearsal import seal
 from penstock.store.store import Keep
 from tests.contract.replaying import Shop, a_staged, url_of
@@ -185,6 +187,15 @@ def test_a_page_that_failed_takes_nothing_away(shop: Shop) -> None:
     replay = shop.replay(run_id, {"p2": {"n": 2}}, failing=("p1",))
 
     assert shop.kinds(replay) == {"p3": ("removed", "")}
+
+
+def test_a_page_that_was_cancelled_takes_nothing_away(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    shop.store.cancel_job(jobs["p1"].id, "ops", "not this one")
+    shop.world.turn("w", done(jobs["p2"]), done(jobs["p3"]))
+
+    assert set(shop.kinds(replay)) == {"p2", "p3"}
 
 
 def test_a_candidate_that_failed_keeps_what_its_page_gave(shop: Shop) -> None:
@@ -414,6 +425,29 @@ def test_two_who_commit_at_once_apply_each_change_once(shop: Shop) -> None:
 
     assert counts == [2, 1, 0]
     assert {len(shop.history(page)) for page in PAGES} == {2}
+    other.close()
+
+
+def test_what_is_dropped_while_it_is_committed_is_not_applied(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shop.world.kind.is_shared:
+        pytest.skip("a file has one writer at a time")
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {page: {"n": -1} for page in PAGES})
+    seal(shop.store, replay)
+    shop.store.begin_commit(replay, "one", "")
+    other = shop.world.kind.open(shop.world.path, shop.world.clock)
+
+    def while_another_drops(*args: Any) -> Any:
+        other._drop_batch(replay, same_only=False)  # type: ignore[attr-defined]
+        return read_present(*args)
+
+    monkeypatch.setattr(replays, "read_present", while_another_drops)
+    applied = shop.store.commit_batch(replay)
+
+    assert applied.changed == 0
+    assert shop.records() == PAGES
     other.close()
 
 

@@ -44,6 +44,9 @@ HOT = {
     "open_of_run": "COVERING INDEX job_ready (run_id=?)",
     "cancel_jobs_if_open": BY_ID,
     "retry_quarantined_of_run": "INDEX job_quarantined (run_id=?)",
+    "done_before": UNIQUE,
+    "undone_jobs": "sqlite_autoindex_job_1 (run_id=? AND (stage,key)>(?,?))",
+    "skip_if_queued": BY_ID,
     "old_jobs": "SEARCH job USING INDEX sqlite_autoindex_job_1 (run_id=?)",
 }
 # These partial indexes hold only what is open or waits for a person, so walking one is no scan of the queue.

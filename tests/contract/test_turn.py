@@ -339,3 +339,14 @@ def test_first_of_two_ends_in_one_turn_counts(
     assert (turn.settled, turn.lost) == ([job.id], [job.id])
     assert world.job(job.id).state is ends[0].state
     assert world.run(run_id).running == 1
+
+
+def test_what_an_attempt_spent_is_counted_in_its_run(world: World) -> None:
+    """Also where it was added up as fractions: a server's columns are whole numbers."""
+    run_id = world.start()
+    spent = {"requests": 2.0, "bytes": 10.0, "seconds": 0.5}
+
+    world.turn("w", done(world.one(), effects=Effects(spent=spent)))
+
+    run = world.run(run_id)
+    assert (run.requests, run.bytes, run.seconds) == (2, 10, 0.5)

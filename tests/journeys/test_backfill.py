@@ -113,9 +113,19 @@ def test_what_makes_no_sense_is_told_in_a_line(
 def test_backfill_killed_at_sixty_percent_fetches_only_the_rest(
     tmp_path: Path, site: CountingSite
 ) -> None:
+    assert_only_the_rest(tmp_path, site, "killed", "sqlite:penstock.db")
+
+
+def test_backfill_on_a_server_killed_at_sixty_percent_fetches_only_the_rest(
+    tmp_path: Path, site: CountingSite, database: str
+) -> None:
+    assert_only_the_rest(tmp_path, site, "served", database)
+
+
+def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: str) -> None:
     units = 366
-    source = source_of(site, ms=20, host=2, partitions=["killed"])
-    with Rig(tmp_path, {"prices": source}, PRICES) as rig:
+    source = source_of(site, ms=20, host=2, partitions=[name])
+    with Rig(tmp_path, {"prices": source}, PRICES, store=store) as rig:
         process = rig.start("backfill", "prices", *YEAR, "--yes")
         until(rig.store.runs, "the run is there", process=process)
         [run] = rig.store.runs()
@@ -133,7 +143,7 @@ def test_backfill_killed_at_sixty_percent_fetches_only_the_rest(
         assert (ended.state, ended.pages, ended.inserted, ended.unchanged) == (
             "completed", units, units, 0,
         )  # fmt: skip
-        asked = asked_for(site, "killed")
+        asked = asked_for(site, name)
         assert len(asked) == units
         # Only what was on its way when it was killed is asked for again.
         assert sum(asked.values()) <= units + SHARE
@@ -234,6 +244,9 @@ def test_missing_fetches_what_is_not_there_and_says_so_before(
 
         assert done.returncode == 0, done.stderr
         assert (planned["units"], planned["expected"]) == (26, 31)
+        assert [(gap["from"][:10], gap["to"][:10]) for gap in planned["missing"]] == [
+            ("2024-01-01", "2024-01-05"), ("2024-01-10", "2024-02-01"),
+        ]  # fmt: skip
         asked = asked_for(site, "gaps")
         assert (len(asked), max(asked.values())) == (31, 1)
 

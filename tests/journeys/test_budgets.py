@@ -11,7 +11,8 @@ import pytest
 
 from penstock.jobs.job import JobState
 from tests.journeys.rig import CountingSite, Rig, counting_site, kill, source_of, until
-from tests.journeys.test_many_hosts import stop
+from tests.journeys.test_many_hosts import pids_by_host, stop
+from tests.journeys.test_pacing import PIPELINE, a_site, source
 
 
 def configure(rig: Rig, **changes: Any) -> None:
@@ -94,6 +95,36 @@ def test_worker_that_is_killed_leaks_nothing_of_a_budget(tmp_path: Path) -> None
             assert held(rig) == 0
             [budget] = rig.store.budgets()
             assert budget.used >= rig.run(run_id).bytes
+            rig.assert_sound()
+
+
+def test_two_hosts_share_a_budget_and_a_limit(tmp_path: Path, database: str) -> None:
+    """Counted by the site: not one request more than the budget, and each of them in the accounts."""
+    with a_site() as site:
+        shops = {key: source(site, "pages", 60, concurrency=8) for key in ("one", "two")}
+        with Rig(tmp_path, shops, PIPELINE, {"slots": 6}, store=database) as rig:
+            file = rig.folder / "penstock.yaml"
+            config = json.loads(file.read_text())
+            config["budget"] = {"requests": "70/d", "bytes": "1GB/d"}
+            config["hosts"] = {site.url.removeprefix("http://"): {"concurrency": 3}}
+            file.write_text(json.dumps(config))
+            one, two = rig.start("up"), rig.start("up")
+            pids = pids_by_host(rig, one, two)
+            runs = rig.enqueue("one", "two")
+            until(
+                lambda: all(rig.run(run).is_ended for run in runs), "both have ended", within_s=90
+            )
+            stop(one, two)
+
+            assert len(site.seen) == 70
+            assert site.workers == set(pids)
+            found = [rig.run(run) for run in runs]
+            assert sum(run.requests for run in found) == 70
+            assert sum(run.bytes for run in found) == 70 * len(b"hello")
+            assert {run.end_reason for run in found} <= {"budget", ""}
+            assert "budget" in {run.end_reason for run in found}
+            used = {row.measure: (row.used, row.held) for row in rig.store.budgets()}
+            assert used == {"requests": (70, 0), "bytes": (70 * len(b"hello"), 0)}
             rig.assert_sound()
 
 

@@ -201,7 +201,7 @@ def test_run_prints_one_object_for_each_run_and_the_worst_decides_the_code(
 ) -> None:
     project = make(tmp_path / "p", shop, "good", "spotty", "broken")
     [good] = project.lines("run", "https://GOOD/", "good", "--json")
-    assert list(good) == ["run", "source", "kind", "state", "seconds", "counts"]
+    assert list(good) == ["run", "source", "kind", "state", "seconds", "counts", "end_reason"]
     assert (good["run"], good["source"], good["kind"], good["state"]) == (
         1,
         "good",

@@ -68,7 +68,7 @@ def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path:
     assert {source: counts(first, source) for source in FIRST} == FIRST
     flaky = first["sources"]["flaky"]["counts"]
     # At least: a machine that is busy may time out on a page that would have answered.
-    assert flaky["retried"] >= 26
+    assert flaky["retried"] >= 17
     assert flaky["throttled"] >= 8
     assert first["totals"]["pages"] == 305
     assert first["records"] == {"before": {}, "after": RECORDS}

@@ -13,7 +13,8 @@ import pytest
 
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
-from tests.journeys.rig import Rig, until
+from tests.journeys.rig import Rig, counting_site, until
+from tests.journeys.test_backfill import PRICES, SHARE, YEAR, asked_for, source_of
 
 PAGES = 6
 STEPS = """
@@ -79,6 +80,7 @@ def fetched(rig: Rig) -> list[int]:
 
 def test_draft_waits_until_it_is_started(rig: Rig) -> None:
     assert "run 1 of acme.com is draft; penstock start 1" in said(rig, "run", "acme.com", "--draft")
+    assert "only an active run can be paused" in said(rig, "pause", "1", code=7)
     said(rig, "up", "--until-idle")
     assert rig.run(1).state is RunState.DRAFT
     assert "none open" in said(rig, "status")
@@ -135,10 +137,10 @@ def test_held_source_leaves_the_others_alone(rig: Rig) -> None:
 
 
 def test_hold_outlives_a_kill(rig: Rig) -> None:
+    (rig.folder / "slow").touch()
     rig.enqueue("acme.com")
     up = rig.start("up")
-    (rig.folder / "slow").touch()
-    until(lambda: rig.jobs(JobState.RUNNING, stage="extract"), "a page runs", process=up)
+    until(lambda: list(rig.folder.glob("pid-*")), "a page runs", process=up)
     said(rig, "hold", "--reason", "now")
     for pid in [*rig.worker_pids(up), up.pid]:
         os.kill(pid, signal.SIGKILL)
@@ -181,6 +183,7 @@ def test_run_that_ended_partial_is_continued_with_only_what_is_left(rig: Rig) ->
     said(rig, "run", "acme.com", code=3)
     (rig.folder / "broken").unlink()
     (rig.folder / "fetched.txt").write_text("")
+    assert "penstock resume 1 --from-checkpoint" in said(rig, "resume", "1", code=7)
 
     told = said(rig, "resume", "1", "--from-checkpoint", "--reason", "mended")
     assert "run 2 of acme.com does what run 1 has left: 2 jobs queued" in told
@@ -258,6 +261,7 @@ def test_pause_outlives_a_kill_and_lets_what_runs_commit(rig: Rig) -> None:
     ("words", "code", "message"),
     [
         ("start 77", 2, "there is no run 77"),
+        ("resume 77", 2, "there is no run 77"),
         ("hold nobody.org", 2, "no source 'nobody.org'"),
         ("hold --job 77", 2, "there is no job 77"),
         ("hold acme.com --job 7", 2, "SOURCE or --job JOB, not both"),
@@ -270,3 +274,30 @@ def test_what_can_not_be_is_told_in_a_line(rig: Rig, words: str, code: int, mess
 
     assert message in told
     assert "Traceback" not in told
+
+
+def test_cancelled_backfill_is_continued_where_its_cursor_was(tmp_path: Path) -> None:
+    """What was planned and not done is carried over, and planning goes on behind it."""
+    with counting_site() as served:
+        source = source_of(served, ms=5, partitions=["continued"])
+        with Rig(tmp_path, {"prices": source}, PRICES) as rig:
+            queued = rig.penstock("backfill", "prices", *YEAR, "--yes", "--detach", "--json")
+            run_id = json.loads(queued.stdout)["run"]
+            process = rig.start("up")
+            rig.wait_for_pages(run_id, 100, process)
+            said(rig, "cancel", str(run_id), "--yes", "--reason", "too many at once")
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            done = rig.run(run_id).succeeded
+
+            answer = answered(rig, "resume", str(run_id), "--from-checkpoint")
+            assert (answer["kind"], answer["is_new"]) == ("backfill", True)
+            said(rig, "up", "--until-idle")
+
+            assert rig.run(answer["run"]).state is RunState.COMPLETED
+            asked = asked_for(served, "continued")
+            assert len(asked) == 366
+            # What was under way when it was cancelled is asked for again, and nothing else.
+            assert sum(asked.values()) <= 366 + SHARE
+            assert done > 0
+            assert len(rig.store.records("price", limit=1000)) == 366

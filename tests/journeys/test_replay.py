@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.job import JobState
 from tests.journeys.rig import PAGES, CountingSite, Rig, counting_site, kill, source_of, until
 
 COUNT = 300
@@ -77,7 +78,7 @@ def test_replay_that_was_killed_goes_on_and_so_does_its_commit(
     rig: Rig, site: CountingSite
 ) -> None:
     before = site.counts()
-    slow = "import time; time.sleep(0.02)\n    " + BETTER
+    slow = "import time; time.sleep(0.01)\n    " + BETTER
     change(rig, 'yield {"path": response.text}', slow)
     process = rig.start("replay", "1")
     until(lambda: len(rig.store.runs()) == 2, "the replay is there", process=process)
@@ -88,7 +89,6 @@ def test_replay_that_was_killed_goes_on_and_so_does_its_commit(
     if worker is not None:
         kill(worker)
     assert not rig.run(2).is_ended
-    change(rig, 'yield {"path": response.text}', BETTER)
 
     again = told(rig, "replay", "1")
 
@@ -104,6 +104,33 @@ def test_replay_that_was_killed_goes_on_and_so_does_its_commit(
     assert {(row.version, row.run) for row in rows} == {(2, 2)}
     assert not rig.store.has_staged(2)
     assert site.counts() == before
+
+
+def test_penstock_that_runs_yesterday_s_logic_does_not_replay_today_s(rig: Rig) -> None:
+    up = rig.start("up")
+    [second] = rig.enqueue(SOURCE)
+    until(lambda: rig.run(second).is_ended, "it works with yesterday's logic", process=up)
+    change(rig, 'yield {"path": response.text}', BETTER)
+
+    done = rig.penstock("replay", "1")
+
+    assert done.returncode == 4, done.stdout + done.stderr
+    [job] = rig.jobs(JobState.QUARANTINED)
+    assert "another version of the pipeline" in (job.error or "")
+    up.terminate()
+    up.wait()
+    again = told(rig, "replay", "1")
+    assert (again["replay"], again["totals"]["changed"]) == (4, COUNT)
+
+
+def test_replay_of_a_pipeline_that_was_changed_again_begins_anew(rig: Rig) -> None:
+    queued = told(rig, "replay", "1", "--detach")
+    change(rig, 'yield {"path": response.text}', BETTER)
+
+    again = told(rig, "replay", "1")
+
+    assert rig.run(queued["replay"]).state == "cancelled"
+    assert (again["replay"], again["totals"]["changed"]) == (3, COUNT)
 
 
 def test_what_is_not_wanted_any_more_is_removed_and_comes_back(rig: Rig) -> None:

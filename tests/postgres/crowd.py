@@ -25,6 +25,7 @@ from penstock.gates.rates import Want
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Effects, Flush, Mark, Note, Raised, Rejection, Save, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.store.entries import EntryFilter
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.store import Capacity, JobFilter, Keep, Kept
 
@@ -202,6 +203,8 @@ class Client:
             is_throttle=fate == "throttled",
             reason=fate,
             error="broken" if fate in ("retried", "quarantined") else "",
+            cause=f"cause-{self.rng.randrange(4)}" if fate in ("retried", "quarantined") else "",
+            useful_for_s=self.rng.choice((None, 0.01, 60.0)),
             closes_host=host,
             closes_for_s=0.02,
             effects=effects,
@@ -291,6 +294,22 @@ class Client:
         if run_id := self._run():
             self.store.retry_failed(run_id, "crowd", "at random")
 
+    def release(self) -> None:
+        for _ in self.store.release_entries(self._entries(), "crowd", "at random"):
+            pass
+
+    def discard(self) -> None:
+        for _ in self.store.discard_entries(self._entries(), "crowd", "at random"):
+            pass
+
+    def expire(self) -> None:
+        self.store.expire_entries(0.5, self.rng.choice((3, 500)))
+
+    def _entries(self) -> EntryFilter:
+        if self.rng.random() < 0.5:
+            return EntryFilter(run_id=self._run())
+        return EntryFilter(cause=f"cause-{self.rng.randrange(4)}")
+
     def steer_run(self) -> None:
         if run_id := self._run():
             steer = self.rng.choice((self.store.pause_run, self.store.resume_run))
@@ -334,6 +353,7 @@ class Client:
 ACTS: dict[Callable[[Client], None], int] = {
     Client.turn: 60, Client.enqueue: 8, Client.start_run: 4, Client.beat: 3, Client.leave: 1,
     Client.bury: 1, Client.cancel_run: 1, Client.cancel_job: 3, Client.retry: 3,
+    Client.release: 2, Client.discard: 1, Client.expire: 1,
     Client.retry_failed: 2, Client.steer_run: 3, Client.steer_source: 3, Client.sweep: 3,
     Client.prune: 2, Client.pace: 2, Client.look: 3,
 }  # fmt: skip

@@ -111,7 +111,7 @@ class Site:
         if page.location:
             return RawResponse(302, {**headers, "location": page.location}, b"")
         if page.etag:
-            headers["etag"] = '"' + hashlib.md5(page.body).hexdigest() + '"'
+            headers["etag"] = '"' + hashlib.sha256(page.body).hexdigest() + '"'
             if match.get("if-none-match") == headers["etag"]:
                 return RawResponse(304, headers, b"")
         return RawResponse(page.status, headers, page.body)

@@ -13,13 +13,16 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigError, PipelineError, UsageError
+from penstock.engine.scheduler import Scheduler
+from penstock.errors import ConfigError, PipelineError, Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.windows import windows_of
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
-from penstock.store.backfills import estimate, start_linked_backfill
+from penstock.store.backfills import estimate, missing, start_linked_backfill
+from penstock.store.health import HealthRow
 from penstock.store.store import JobFilter, RunRow
 from penstock.testing import EPOCH, ScriptedNetwork, Simulation, VirtualClock, journal
 
@@ -232,7 +235,7 @@ def dying(project: Project, turns: int, is_written: bool) -> Callable[..., Any]:
         left[0] -= 1
         if left[0] <= 0 and not is_written:
             raise Gone
-        answer = take(project.store, *args, **kwargs)  # type: ignore[arg-type]
+        answer = take(project.store, *args, **kwargs)
         if left[0] <= 0:
             raise Gone
         return answer
@@ -319,6 +322,46 @@ def test_live_work_overtakes_a_backfill_that_waits_for_the_only_place(
     assert order[:11].count("live") == 10, "one at most was begun before"
 
 
+def test_backfill_does_not_hold_up_the_schedule(tmp_path: Path, clock: VirtualClock) -> None:
+    with closing(a_project(tmp_path / "timed", clock, schedule={"every": "1h"})) as project:
+        scheduler = Scheduler(project, project.store)
+        scheduler.plan()
+        project.backfill("prices", "2024-01-01", "2024-12-31")
+        clock.advance(3601)
+
+        scheduler.tick()
+
+        kinds = [run.kind for run in project.store.runs()]
+        assert kinds == [RunKind.FULL, RunKind.BACKFILL]
+
+
+def test_past_does_not_get_stale(tmp_path: Path, clock: VirtualClock) -> None:
+    """A retry that comes after hours is as useful as ever."""
+    asked: list[str] = []
+
+    async def script(request: Request) -> RawResponse:
+        asked.append(request.url)
+        return RawResponse(500 if len(asked) == 1 else 200, {}, b"1.0")
+
+    settings = {"useful_for": "1s", "retry": "conservative"}
+    with closing(a_project(tmp_path / "stale", clock, **settings)) as project:
+        run_id = project.backfill("prices", "2024-01-01", "2024-01-01", ["AAPL"])
+        simulate(project, clock, script)
+
+        assert row(project, run_id).state == "completed"
+        assert len(asked) == 2
+
+
+def test_degraded_source_is_not_backfilled(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    degraded = HealthRow(degraded_at=1.0, degraded_reason="three bad runs")
+    monkeypatch.setattr(project.store, "health", lambda source_id: degraded)
+
+    with pytest.raises(Refused, match="prices is degraded: three bad runs"):
+        project.backfill("prices", "2024-01-01", "2024-01-01")
+
+
 # What is missing.
 
 
@@ -352,6 +395,23 @@ def test_window_that_is_partly_covered_is_fetched_in_part(
     covered = project.store.covered(project.source_ids["prices"], ["AAPL"], 0, EPOCH)
     hours = [((c.start_at - 1704067200) / 3600, (c.end_at - 1704067200) / 3600) for c in covered]
     assert hours == [(0, 6), (6, 12), (12, 24)]
+
+
+def test_what_would_be_fetched_is_what_is_fetched(project: Project, clock: VirtualClock) -> None:
+    project.backfill("prices", "2024-01-03", "2024-01-04")
+    project.backfill("prices", "2024-01-08", "2024-01-08", ["MSFT"])
+    simulate(project, clock)
+    options = project.backfill_options("prices", "2024-01-01", "2024-01-10", missing=True)
+
+    planned = missing(project.store, project.source_ids["prices"], windows_of(options))
+    project.start_backfill("prices", options)
+    asked = simulate(project, clock, seed=2)
+
+    assert planned.units == len(asked) == 15
+    told = [(w.partition, w.start.day, w.end.day) for w in planned.stretches]
+    assert told == [
+        ("AAPL", 1, 3), ("AAPL", 5, 11), ("MSFT", 1, 3), ("MSFT", 5, 8), ("MSFT", 9, 11),
+    ]  # fmt: skip
 
 
 def test_days_on_which_there_is_nothing_are_not_missing(
@@ -487,6 +547,29 @@ def test_backfill_is_paused_resumed_and_cancelled_as_any_run(
     assert row(project, second).state == "cancelled"
     states = {job.state for job in project.store.jobs(JobFilter(run_id=second))}
     assert states == {JobState.CANCELLED}
+
+
+def test_cancelled_backfill_is_continued_with_only_the_rest(
+    project: Project, clock: VirtualClock
+) -> None:
+    first = project.backfill("prices", "2024-01-01", "2024-01-31", ["AAPL"])
+    asked: list[str] = []
+
+    async def script(request: Request) -> RawResponse:
+        asked.append(request.url)
+        if len(asked) == 20:
+            project.store.cancel_run(first, "ann", "enough")
+        await asyncio.sleep(0.1)
+        return RawResponse(200, {}, b"1.0")
+
+    simulate(project, clock, script)
+    assert row(project, first).state == "cancelled"
+    again, _ = project.continue_run(first)
+    simulate(project, clock, script, seed=2)
+
+    assert row(project, again.id).state == "completed"
+    assert project.store.collections() == [("price", 31)]
+    assert len(asked) <= 31 + 2, "and what was in flight"
 
 
 # What it would take.

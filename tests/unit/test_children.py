@@ -183,7 +183,7 @@ def test_a_child_that_dies_is_a_failure_of_its_own_job(
         dying = bench.start("die", how, job_id=1)
         living = bench.start("plain", "fine", job_id=2)
         assert await dying == Failed(told, cause=told)
-        assert await living == Skipped("unwanted", is_rejection=True)
+        assert await living == Skipped("unwanted", is_rejection=True, code="rejected")
         assert [effects.notes for effects in bench.services.flushed] == [[Note("fine")]]
 
     with_children(graph, tmp_path, use)

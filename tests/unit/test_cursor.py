@@ -19,6 +19,7 @@ CURSORS = st.recursive(
     ),
     max_leaves=6,
 )
+NOTHING: tuple[Any, ...] = (None, "", [], {})
 WAYS = {1: "on", 0: "same", -1: "back", None: "who knows"}
 
 
@@ -73,7 +74,7 @@ def _holds_objects(cursor: Any) -> bool:
 def test_same_cursor_is_never_refused_and_nothing_is_never_moved_to(cursor: Any) -> None:
     assert compared(cursor, cursor) == 0
     assert refusal(cursor, cursor) == ""
-    for empty in (None, "", [], {}):
+    for empty in NOTHING:
         assert is_empty(cursor) or refusal(cursor, empty) == "it is empty"
         assert refusal(empty, cursor) == ""
         assert is_empty(cursor) or refusal(cursor, empty, is_ordered=False) == "it is empty"

@@ -49,16 +49,30 @@ class Watched(SqliteStore):
         return verdicts
 
 
+class Slow(Inline):
+    """Each call takes a second, as if the disk or the way to the server did."""
+
+    async def __call__(self, verb: Callable[[], Answer]) -> Answer:
+        await asyncio.sleep(1.0)
+        return verb()
+
+
 class Rig:
     """A fetcher and its door over a store, on virtual time; pages take a second."""
 
-    def __init__(self, root: Path, *bounds: Bound, host: HostLimit | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *bounds: Bound,
+        host: HostLimit | None = None,
+        calls: Inline | None = None,
+    ) -> None:
         self.clock = VirtualClock()
         self.store = Watched(root / "penstock.db", self.clock)
         self.store.register("w", "here", 1, "test")
         hosts = {} if host is None else {host.host: host}
         rules = Rules({"shop": SourceTerms(bounds)}, hosts=hosts)
-        self.pacing = Pacing(self.store, Inline(), rules, "w")
+        self.pacing = Pacing(self.store, calls or Inline(), rules, "w")
         self.network = ScriptedNetwork(self.answer)
         self.fetcher = Fetcher(self.network, self.clock, random.Random(1), self.pacing)
         self.under_way = 0
@@ -185,6 +199,30 @@ def test_cancelled_between_the_answer_and_its_being_heard(tmp_path: Path) -> Non
     rig.run(cancelled)
     assert rig.standing() == [(0, 0)]
     assert rig.network.requests == []
+
+
+def test_cancelled_while_the_store_is_asked(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, BYTES, calls=Slow())
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(rig.fetch())
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.6)
+        assert [len(report.held) for report in rig.store.reports] == [0]
+
+    rig.run(cancelled)
+    assert rig.standing() == [(0, 0)]
+
+
+def test_worker_that_goes_says_first_what_it_used(tmp_path: Path) -> None:
+    """What it holds when it goes counts as used, all of it."""
+    rig = Rig(tmp_path, BYTES, calls=Slow())
+    assert rig.run(lambda: rig.fetch_all(2)) == ["ok", "ok"]
+    rig.store.sign_off("w")
+    assert rig.standing() == [(200, 0)]
 
 
 def test_answers_that_are_lost_leave_nothing_reserved(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ CASES: list[tuple[BaseException, str]] = [
     (asyncio.IncompleteReadError(b"", 5), "transient"),
     (EOFError(), "transient"),
     (socket.gaierror(socket.EAI_AGAIN, "try again"), "transient"),
-    (http.client.RemoteDisconnected(), "transient"),
+    (http.client.RemoteDisconnected("gone"), "transient"),
     (http.client.IncompleteRead(b""), "transient"),
     (aiohttp.ServerDisconnectedError(), "transient"),
     (aiohttp.ClientPayloadError(), "transient"),
@@ -219,6 +219,22 @@ def test_table_is_long_enough_and_knows_every_kind() -> None:
 )  # fmt: skip
 def test_every_status_has_its_kind(status: int, kind: str) -> None:
     assert of_status(status) == kind
+
+
+class Grudging(OSError):
+    """An error that does not want to be asked."""
+
+    @property
+    def response(self) -> object:
+        raise RuntimeError("don't ask")
+
+    status = reason = code = retry_after = errno = response  # type: ignore[assignment]
+
+
+def test_error_that_can_not_be_asked_is_still_only_a_failure() -> None:
+    outcome = outcome_of(Grudging("no"))
+    assert isinstance(outcome, Failed)
+    assert outcome.kind == "unknown"
 
 
 # Fetches.

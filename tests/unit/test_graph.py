@@ -90,6 +90,8 @@ def test_the_plan_says_what_comes_after_what_and_what_is_required() -> None:
         {"priority": 1},
         {"resources": {"cpu": 1}},
         {"isolation": "process"},
+        {"useful_for": "2h"},
+        {"required": True},
     ],
 )
 def test_a_step_that_wants_something_of_its_own_is_a_stage_of_its_own(own: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Incremental runs on virtual time: what is as it was costs as little as can be, and nothing new is missed."""
+"""Incremental runs on virtual time: what is as it was costs next to nothing, and nothing new is missed."""
 
 from __future__ import annotations
 

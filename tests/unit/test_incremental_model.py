@@ -1,8 +1,8 @@
 """Whatever a site does between two runs: an incremental run leaves the records that a full run would.
 
-A site of a few pages changes at random: pages come, go, change, break and are mended, announce their changes
-exactly, by the day, wrongly in form or not at all, know their ETags or don't; code and parameters change; snapshots
-are dropped. After every incremental run the records must be what the site says now.
+A site of a few pages changes at random: pages come, go, change, break and are mended, announce their
+changes exactly, by the day, in a wrong form or not at all, know their ETags or don't; code and parameters
+change; snapshots are dropped. After every incremental run the records must be what the site says now.
 """
 
 from __future__ import annotations

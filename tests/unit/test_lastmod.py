@@ -12,8 +12,9 @@ from penstock.sources.lastmod import WESTMOST_S, is_older, span_of
 DAY_S = 86400.0
 
 
-def at(*about: int) -> float:
-    return datetime(*about, tzinfo=UTC).timestamp()  # type: ignore[misc]
+def at(year: int, month: int, day: int, *clock: int) -> float:
+    hour, minute, second = (*clock, 0, 0, 0)[:3]
+    return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
 
 
 @pytest.mark.parametrize(

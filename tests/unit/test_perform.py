@@ -606,3 +606,25 @@ def test_plain_steps_run_on_the_loop_when_they_ask_for_it() -> None:
         return await ended
 
     assert asyncio.run(perform()) == Succeeded(Effects(notes=[Note("on the loop")]))
+
+
+def windows_pipeline(error: BaseException | None) -> Pipeline:
+    pipeline = Pipeline("p")
+
+    @pipeline.step(unit="page", windows=True)
+    def act(ctx):  # type: ignore[no-untyped-def]
+        if error is not None:
+            raise error
+
+    return pipeline
+
+
+@pytest.mark.parametrize("error", [None, Skip("nothing there")], ids=["ended", "skipped"])
+def test_job_for_something_that_is_no_window_fails_and_nothing_else_does(
+    error: BaseException | None,
+) -> None:
+    outcome = attempt(windows_pipeline(error), "act", {"from": "soon"})
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.is_permanent, outcome.kind) == (True, "data")
+    assert "needs 'from' as a time" in outcome.error

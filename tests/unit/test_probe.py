@@ -206,6 +206,44 @@ def test_what_is_rejected_is_degraded_and_not_kept(shop: Shop) -> None:
     assert_nothing_saved(shop)
 
 
+COMMITTING = (
+    PIPELINES
+    + """
+
+committing = Pipeline("committing")
+
+
+@committing.step(unit="run")
+async def find(ctx):
+    ctx.checkpoint("begun")
+    ctx.note("looked")
+    await ctx.commit()
+    yield {{"url": "https://shop.example/0"}}
+
+
+@committing.step(after="find", unit="page", key="url")
+async def read(page, ctx):
+    response = await ctx.fetch(page["url"])
+    for part in range(3):
+        ctx.save("part", key=part, data={{"text": response.text}})
+        ctx.checkpoint(part)
+        ctx.signal("part", number=part)
+        await ctx.commit()
+"""
+)
+
+
+def test_what_a_step_commits_on_its_way_is_not_saved_either(shop: Shop) -> None:
+    shop.write(pipelines=COMMITTING, pipeline="visiting:committing")
+    run = shop.run("probe")
+    assert (run.state, run.end_reason) == ("completed", "ok")
+    assert_nothing_saved(shop)
+    with shop.project() as project:
+        events = project.store.events(run_id=run.id, limit=100)
+    noted = [event.detail for event in events if event.kind == "job.noted"]
+    assert noted == ["looked", "would save part 0", "would save part 1", "would save part 2"]
+
+
 ONE_STEP = (
     PIPELINES
     + """
@@ -281,10 +319,12 @@ def test_step_of_either_colour_is_stopped_after_its_first_item(
 def test_probe_always_goes_to_the_network_and_leaves_no_trace_for_incremental_runs(
     shop: Shop, site: Site
 ) -> None:
+    site.page("/0", "page 0", lastmod="2026-11-01", etag=True)
     shop.run("full")
     before = rows_of(shop, "page")
     site.take()
-    shop.run("probe")
+    shop.later(1)
+    assert shop.run("probe").end_reason == "ok"
     assert site.conditional == []
     assert site.take() == ["/sitemap.xml", "/0"]
     assert rows_of(shop, "page") == before
@@ -356,7 +396,8 @@ def test_no_end_of_a_probe_leads_to_another_try_or_a_long_wait() -> None:
     assert (slow.state, slow.effects.probed) == (JobState.SUCCEEDED, {"slow": 1})
     away = without_retries(ended(JobState.WAITING, delay_s=900.0, closes_for_s=900.0), 60.0)
     assert (away.state, away.effects.probed) == (JobState.SKIPPED, {"throttled": 1})
-    assert failed.is_final and throttled.is_final
+    assert failed.is_final
+    assert throttled.is_final
     # Our own rate is no fault of the source: a moment later it goes on.
     paced = ended(JobState.WAITING, delay_s=2.0)
     assert without_retries(paced, 60.0).state is JobState.WAITING

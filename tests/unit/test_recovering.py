@@ -237,7 +237,7 @@ def test_required_step_fails_the_run_and_nothing_is_gathered_behind_it(tmp_path:
     run_id = shop.run()
 
     assert shop.state(run_id) is RunState.FAILED
-    assert sorted(n for n in shop.tried if n != "report") == [0, 1, 2]
+    assert set(shop.tried) == {0, 1, 2}
     assert "report" not in shop.tried
 
 

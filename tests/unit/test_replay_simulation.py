@@ -279,6 +279,32 @@ def test_no_way_leads_to_the_network(shop: Shop, what: str) -> None:
     assert shop.project.store.run(replay).quarantined == 5  # type: ignore[union-attr]
 
 
+def test_replay_that_is_continued_is_replayed_as_a_whole(shop: Shop) -> None:
+    run_id = shop.run()
+    shop.change(extract="raise ValueError('not yet')")
+    replay = shop.replay(run_id)
+    shop.change(persist="product['better'] = True")
+
+    with shop.without_requests():
+        again, _ = shop.project.continue_run(replay)
+        shop.work()
+
+    assert shop.project.diff(again.id).totals.changed == 5
+
+
+def test_what_fails_in_a_replay_says_nothing_of_its_page(shop: Shop) -> None:
+    run_id = shop.run()
+    connection = shop.project.store._db  # type: ignore[attr-defined]
+    before = connection.run_sql("SELECT * FROM page ORDER BY url")
+    assert before
+    shop.change(extract="raise ValueError('not yet')")
+
+    shop.replay(run_id)
+
+    connection = shop.project.store._db  # type: ignore[attr-defined]
+    assert connection.run_sql("SELECT * FROM page ORDER BY url") == before
+
+
 def test_quarantined_pages_can_be_replayed_alone(shop: Shop) -> None:
     shop.write()
     shop.change(extract="if product['price'] > 3:\n        raise ValueError('big')")

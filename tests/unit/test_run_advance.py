@@ -162,3 +162,39 @@ def test_count_knows_what_is_open() -> None:
 def test_plan_finds_a_stage_by_name() -> None:
     assert SITE.stage("extract") is SITE.stages[1]
     assert SITE.stage("nothing") is None
+
+
+# Required steps.
+
+
+@pytest.mark.parametrize("unit", ["page", "candidate"])
+@pytest.mark.parametrize("required", [True, False])
+def test_required_step_fails_the_run_and_another_does_not(unit: str, required: bool) -> None:
+    plan = Plan(
+        (
+            a_stage("discover"),
+            a_stage("act", "discover", unit=unit, required=required),
+            a_stage("report", "act", gather=True),
+        )
+    )
+    some_failed = StageCount(succeeded=9, quarantined=1)
+
+    ended = advance(plan, {"discover": ONE, "act": some_failed, "report": NONE})
+
+    # What gathers behind a required step that failed never starts.
+    assert ended == (Advance(ends_as=RunState.FAILED) if required else Advance(start=("report",)))
+
+
+@pytest.mark.parametrize(
+    ("extract", "state"),
+    [
+        (StageCount(quarantined=3), RunState.FAILED),
+        (StageCount(quarantined=3, skipped=1), RunState.PARTIAL),
+        (StageCount(quarantined=3, succeeded=1), RunState.PARTIAL),
+        (StageCount(skipped=3), RunState.COMPLETED),
+    ],
+)
+def test_every_page_failed_is_failed_and_a_skipped_page_has_not(
+    extract: StageCount, state: RunState
+) -> None:
+    assert site(ONE, extract).ends_as is state

@@ -36,10 +36,11 @@ SCHEMA = "\n".join(each.text for each in migrations(PACKAGE))
 State = TypeVar("State", bound=StrEnum)
 
 
-def picture(moves: Mapping[tuple[State, State], str], start: State) -> str:
+def picture(moves: Mapping[tuple[State, State], str], *starts: State) -> str:
     """A table of moves as a Mermaid state diagram."""
     arrows = [f"    {leaves} --> {enters}: {cause}" for (leaves, enters), cause in moves.items()]
-    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {start}", *arrows, "```"]
+    begins = [f"    [*] --> {start}" for start in starts]
+    lines = ["```mermaid", "stateDiagram-v2", *begins, *arrows, "```"]
     return "\n".join(lines)
 
 
@@ -67,7 +68,7 @@ def test_pictures_in_the_docs_are_drawn_from_the_tables() -> None:
     text = STATES.read_text(encoding="utf-8")
 
     assert picture(JOB_MOVES, JobState.QUEUED) in text
-    assert picture(RUN_MOVES, RunState.QUEUED) in text
+    assert picture(RUN_MOVES, RunState.DRAFT, RunState.QUEUED) in text
     assert text.count("```mermaid") == 2
 
 

@@ -13,11 +13,14 @@ import pytest
 from penstock.engine.sweep import EVERY_S, Sweep
 from penstock.engine.upkeep import Upkeep
 from penstock.errors import StoreError
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.settings import Retention
 from penstock.snapshots import Capture
 from penstock.snapshots.directory import DirectorySnapshots
 from penstock.snapshots.segment import IDLE_S
+from penstock.store.entries import EntryFilter
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity, Kept
 from penstock.testing import VirtualClock
@@ -157,3 +160,24 @@ def test_a_round_that_fails_is_told_and_followed_by_the_next(tmp_path: Path) -> 
     (tmp_path / "away.db").rename(house.database)
     house.live_through(2)
     assert house.files() == []
+
+
+def test_what_is_in_quarantine_for_too_long_is_discarded(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    source_id = house.store.ensure_sources(["acme.com"])["acme.com"]
+    house.store.start_run(source_id, RunKind.FULL, PLAN, "v1", key="k", actor="test")
+    house.store.register("w", "host", 1, "0")
+    [job] = house.store.turn("w", [], Capacity(1), {}).claimed
+    broken = Settlement(job.id, 1, JobState.QUARANTINED, reason="data", error="no price", cause="x")
+    house.store.turn("w", [broken], Capacity(0), {})
+
+    house.live(89 * DAY_S)
+    assert house.store.count_entries(EntryFilter()) == 1
+    assert len(house.store.causes()) == 1
+    house.live(2 * DAY_S)
+
+    assert house.store.count_entries(EntryFilter()) == 0
+    assert house.store.causes() == []
+    [event] = [e for e in house.store.events(limit=100) if e.kind == "quarantine.expired"]
+    assert (event.job_id, event.actor) == (job.id, "upkeep")
+    assert event.detail == "in quarantine for more than 90 days"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.jobs.run import RunOptions
     from penstock.project import Project
     from penstock.settings import SourceSettings
-    from penstock.store.backfills import Estimate
+    from penstock.store.backfills import Estimate, Missing
     from penstock.store.store import RunRow, Store
 
 DESCRIPTION = """\
@@ -34,6 +34,7 @@ EXAMPLES = """\
 
 exit codes: 0 completed, 3 partial, 4 failed or cancelled, 130 interrupted"""
 RECENT_RUNS = 50
+SHOWN_GAPS = 10
 
 
 def register(commands: Commands) -> None:
@@ -128,24 +129,27 @@ class _Plan:
     options: RunOptions
     estimate: Estimate
     expected: int
+    missing: Missing | None = None
 
 
 def _planned(project: Project, source: SourceSettings, options: RunOptions) -> _Plan:
     """What it would take, by what is known; looking makes no database."""
     from penstock.jobs.windows import windows_of
-    from penstock.store.backfills import estimate, missing_units
+    from penstock.store.backfills import estimate, missing
 
     windows = windows_of(options)
     expected = units = windows.expected()
     runs: list[RunRow] = []
+    gaps: Missing | None = None
     store = _existing_store(project)
     if store is not None:
         known = {row.key: row.id for row in store.sources()}
         if source.key in known:
             runs = store.runs(source.key, limit=RECENT_RUNS)
             if options.is_missing_only:
-                units = missing_units(store, known[source.key], windows)
-    return _Plan(options, estimate(source, units, runs, project.clock.now()), expected)
+                gaps = missing(store, known[source.key], windows)
+                units = gaps.units
+    return _Plan(options, estimate(source, units, runs, project.clock.now()), expected, gaps)
 
 
 def _existing_store(project: Project) -> Store | None:
@@ -188,6 +192,7 @@ def _tell_plan(args: argparse.Namespace, source: SourceSettings, plan: _Plan) ->
             ("calls", f"{shape['calls']:,}"),
             ("time", f"about {duration(shape['seconds'])} ({shape['basis']})"),
             *(("budget", line) for line in shape["budget"]),
+            *(("missing", line) for line in _gap_lines(shape["missing"])),
         ]
     )
     out.line("nothing was changed; without --plan it is started")
@@ -209,7 +214,17 @@ def _plan_shape(source: SourceSettings, plan: _Plan) -> dict[str, Any]:
         "seconds": round(told.seconds, 1),
         "basis": told.basis,
         "budget": _budget(source, told),
+        "missing": [
+            {"partition": gap.partition, "from": iso(gap.start_at), "to": iso(gap.end_at)}
+            for gap in (plan.missing.stretches if plan.missing else ())
+        ],
     }
+
+
+def _gap_lines(missing: list[dict[str, str]]) -> list[str]:
+    lines = [f"{gap['partition']}: {gap['from']} to {gap['to']}" for gap in missing[:SHOWN_GAPS]]
+    more = len(missing) - SHOWN_GAPS
+    return [*lines, f"and {count(more, 'stretch', 'stretches')} more"] if more > 0 else lines
 
 
 def _budget(source: SourceSettings, told: Estimate) -> list[str]:

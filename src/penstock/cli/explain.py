@@ -175,6 +175,8 @@ class Told:
 
 def verdict(outlook: Outlook) -> str:
     """In one line: when it starts, or what it waits for."""
+    from penstock.gates.explaining import wants_a_person
+
     gate = next((each for each in outlook.gates if each.name == outlook.gate), None)
     by = gate.by if gate else ""
     match outlook.stands:
@@ -190,7 +192,8 @@ def verdict(outlook: Outlook) -> str:
                 return f"nothing to do; {outlook.command}"
             return f"nothing to do; the next run is due {until(outlook.opens_at, outlook.now)}"
         case "person":
-            return f"waits for you: {outlook.command}"
+            commands = dict.fromkeys(each.command for each in wants_a_person(outlook.gates))
+            return f"waits for you: {'; '.join(commands)}"
         case "time":
             left_s = (outlook.opens_at or outlook.now) - outlook.now
             when = OPENS.get(outlook.gate, "")

@@ -125,7 +125,7 @@ class LiveProgress:
         for _ in range(5):
             table.add_column(no_wrap=True)
         for each in reports:
-            done, pages = each.counts["pages_done"], each.counts["pages"]
+            done, pages = each.counts["pages_done"], _pages(each)
             bar = ProgressBar(total=max(pages, 1), completed=done, width=self._bar_width)
             table.add_row(each.source, bar, f"{done}/{pages}", _painted(each.state), _asides(each))
         self._live.update(table)
@@ -155,9 +155,14 @@ class LineProgress:
 
 
 def _line(report: RunReport) -> str:
-    pages = f"{report.counts['pages_done']} of {report.counts['pages']} pages"
+    pages = f"{report.counts['pages_done']} of {_pages(report)} pages"
     told = (f"{report.source}: {report.state}", pages, _asides(report))
     return ", ".join(part for part in told if part)
+
+
+def _pages(report: RunReport) -> int:
+    """Of a backfill, also those that are not planned yet."""
+    return max(report.counts["pages"], report.expected)
 
 
 def _asides(report: RunReport) -> str:

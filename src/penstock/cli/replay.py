@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     _refuse_contradictions(args)
     with opened(args) as project:
         row = None if args.run_id is None else project.require_run(args.run_id)
-        if row is not None and row.kind == "replay":
+        if row is not None and row.options.is_staged:
             _refuse_for_replays(args)
         elif args.drop:
             raise UsageError(f"run {args.run_id} is no replay; there is nothing to drop")
@@ -129,9 +129,14 @@ def _begun(project: Project, args: argparse.Namespace) -> RunRow:
             f"the pipeline has no step {', '.join(pages.unknown)} any more; its pages are left out"
         )
     known = _unfinished(project, args)
-    if known is not None:
+    if known is not None and known.pipeline_version == project.version(known.source):
         out.note(f"replay {known.id} has not ended yet; going on with it")
         return known
+    if known is not None:
+        # Half of it would be of another logic than the other half.
+        for _ in project.cancel(known.id, reason="the pipeline has changed since"):
+            pass
+        out.note(f"replay {known.id} was of another version of the pipeline; cancelled")
     run_id = project.replay(args.run_id, **wanted, reason=args.reason)
     return project.require_run(run_id)
 
@@ -146,7 +151,7 @@ def _unfinished(project: Project, args: argparse.Namespace) -> RunRow | None:
             row
             for row in active
             if row.of_run_id == args.run_id
-            and row.kind == "replay"
+            and row.options.is_staged
             and row.options.is_quarantined_only == args.quarantined
         ),
         None,

@@ -157,15 +157,15 @@ def _tell(reports: list[RunReport], args: argparse.Namespace) -> None:
         for report in reports:
             out.json(dataclasses.asdict(report))
         return
+    from penstock.cli.runs import COUNTED
     from penstock.cli.wording import duration
 
-    names = ("pages", "candidates", "accepted", "rejected", "skipped", "retried", "quarantined")
     out.table(
-        ("run", "source", "state", *names, "took"),
+        ("run", "source", "state", *COUNTED, "took"),
         [
             (
                 *(str(report.run), report.source, report.state),
-                *(report.counts[name] for name in names),
+                *(report.counts[name] for name in COUNTED),
                 duration(report.seconds),
             )
             for report in reports

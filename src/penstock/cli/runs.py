@@ -22,7 +22,16 @@ EXAMPLES = """\
   penstock runs --active --json
   penstock runs show 12"""
 ABOUT = ("run", "source", "kind", "state", "began", "took")
-COUNTED = ("pages", "candidates", "accepted", "rejected", "skipped", "retried", "quarantined")
+COUNTED = (
+    "pages",
+    "candidates",
+    "accepted",
+    "rejected",
+    "dropped",
+    "skipped",
+    "retried",
+    "quarantined",
+)
 
 
 def register(commands: Commands) -> None:

@@ -27,6 +27,7 @@ COUNTS = (
     "updated",
     "unchanged",
     "rejected",
+    "dropped",
     "skipped",
     "pages_unchanged",
     "disallowed",

@@ -6,6 +6,7 @@ Every step of it is a command that can be typed; nothing here reaches behind the
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -36,8 +37,13 @@ class Typed:
     output: str
 
 
-def stops(run_of_catalogue: int) -> tuple[Stop, ...]:
-    """The tour through a project whose catalogue was ingested by this run."""
+# Stands for the run that the command before it has started.
+THAT_RUN = "{run}"
+_RUN = re.compile(r"^replay (\d+)", re.MULTILINE)
+
+
+def stops(run_of_catalogue: int, broken_job: int) -> tuple[Stop, ...]:
+    """The tour through a project whose catalogue was ingested by this run, and where this job failed."""
     replay = ("--env", "next", "replay")
     return (
         Stop(
@@ -63,24 +69,29 @@ def stops(run_of_catalogue: int) -> tuple[Stop, ...]:
             "the pages as they were fetched, without the network; the difference is shown, then dropped.",
             (
                 (*replay, str(run_of_catalogue), "--diff", "--limit", "3"),
-                (*replay, "--last", "--drop", "--yes"),
+                (*replay, THAT_RUN, "--drop", "--yes"),
             ),
         ),
         Stop(
             "Why is it not running?",
-            "`explain` asks the gates that the engine itself asks.",
-            (("explain", "flaky"),),
+            "`explain` asks the gates that the engine itself asks, and tells what became of a job.",
+            (("explain", "flaky"), ("explain", "--job", str(broken_job))),
         ),
     )
 
 
-def taken(folder: Path, site: Site, run_of_catalogue: int) -> Iterator[Stop | Typed]:
+def taken(
+    folder: Path, site: Site, run_of_catalogue: int, broken_job: int
+) -> Iterator[Stop | Typed]:
     """Take the tour: each stop, then each of its commands once it has been run."""
-    for stop in stops(run_of_catalogue):
+    that_run = ""
+    for stop in stops(run_of_catalogue, broken_job):
         yield stop
         stop.before(site)
         for words in stop.commands:
-            yield _run(folder, words)
+            typed = _run(folder, tuple(that_run if word == THAT_RUN else word for word in words))
+            that_run = next(iter(_RUN.findall(typed.output)), that_run)
+            yield typed
 
 
 def _run(folder: Path, words: tuple[str, ...]) -> Typed:

@@ -10,6 +10,7 @@ from penstock.engine.lock import holder_of
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import AlreadyRunning
 from penstock.gates.windows import window_opens_at
+from penstock.jobs.windows import expected_units
 from penstock.project import Project
 from penstock.settings import Settings
 from penstock.store.store import RunRow, Store
@@ -32,6 +33,8 @@ class RunReport:
     counts: dict[str, int]
     # Why it ended as it did; of a probe, its verdict.
     end_reason: str = ""
+    # Of a backfill that goes on: how many units it will have when all are planned; 0 if nobody knows.
+    expected: int = 0
 
 
 class Interrupted(Exception):
@@ -54,6 +57,7 @@ def report(row: RunRow, now: float) -> RunReport:
         "updated": row.updated,
         "unchanged": row.unchanged,
         "rejected": row.rejected,
+        "dropped": row.dropped,
         "skipped": row.skipped,
         "pages_unchanged": row.pages_unchanged,
         "disallowed": row.disallowed,
@@ -66,7 +70,8 @@ def report(row: RunRow, now: float) -> RunReport:
     }
     seconds = max(0.0, (row.finished_at or now) - began)
     about = (row.id, row.source, row.kind, row.state, round(seconds, 3))
-    return RunReport(*about, counts, row.end_reason)
+    expected = 0 if row.is_ended else expected_units(row.kind, row.options)
+    return RunReport(*about, counts, row.end_reason, expected)
 
 
 def run_foreground(

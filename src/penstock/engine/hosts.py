@@ -51,10 +51,11 @@ class HostWatch:
         host = want.host
         if not host or not want.has_breaker:
             return False
-        if self._trying[host] > 0:
+        is_a_try = self._trying[host] > 0
+        if is_a_try:
             self._trying[host] -= 1
             self._back[host] += 1
-        if sent.is_well is False:
+        if sent.is_well is False and (is_a_try or not want.is_again):
             self._failed[host] += 1
             self._reasons[host] = sent.error
         elif sent.is_well:

@@ -105,12 +105,12 @@ class Pacing:
         held = reservations(want)
         for key, amount in held.items():
             self._held[key] = max(0.0, self._held.get(key, 0.0) - amount)
-        if self.hosts.note(want, sent, asyncio.get_running_loop().time()):
-            self._begin()
         if held:
             self._spent += spendings(want, sent.seconds, sent.bytes)
             self._has_news = True
-            with suppress(RuntimeError):  # its loop is gone, and this worker with it
+        with suppress(RuntimeError):  # its loop is gone, and this worker with it
+            now = asyncio.get_running_loop().time()
+            if self.hosts.note(want, sent, now) or held:
                 self._begin()
 
     def _with_terms(self, want: Want) -> Want:

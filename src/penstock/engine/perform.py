@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from penstock.clock import Clock
 from penstock.engine.threads import Errand
 from penstock.jobs.job import Claimed
@@ -21,6 +23,7 @@ from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.outflow import Outflow
 from penstock.pipeline.probing import Enough
+from penstock.pipeline.step import DataError
 from penstock.pipeline.verdict import outcome_of, timed_out
 from penstock.pipeline.walk import item_of, walk_async, walk_plain
 
@@ -149,18 +152,20 @@ class _Performance(Attempt):
     def judged(self, error: BaseException) -> Outcome:
         """What the attempt came to by this; a window in which there was nothing is done with, too."""
         outcome = outcome_of(error, self.stage.errors)
-        if (
-            isinstance(outcome, Skipped)
-            and not outcome.is_rejection
-            and outcome.why != "disallowed"
-        ):
-            self.cover()
+        if isinstance(outcome, Skipped) and not outcome.is_rejection and outcome.why != "disallowed":
+            try:
+                self.cover()
+            except DataError as unreadable:
+                return outcome_of(unreadable, self.stage.errors)
         return outcome
 
     async def keep(self, outcome: Outcome) -> Outcome:
         """Skip and Snooze are good ends: what was buffered on the way there is written first."""
         if isinstance(outcome, Skipped):
             self.skip(outcome.why == "unchanged")
+            if outcome.why == "unchanged":
+                # Most pages of a run may end like this: no turn is taken for it but the last.
+                return replace(outcome, effects=self.effects) if self.effects else outcome
         try:
             await self.commit()
         except Exception as error:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from penstock.engine.keeping import Keeper
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import Effects
+from penstock.jobs.outcome import Effects, Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
 from penstock.pipeline.attempt import Attempt, RunView
 from penstock.pipeline.context import Context
@@ -130,6 +130,15 @@ def put_aside(effects: Effects, is_redrive: bool = False) -> None:
         effects.covered,
     ):
         told.clear()
+
+
+def another_version() -> Failed:
+    """A worker that was started before the pipeline was changed would replay what is not today's logic."""
+    error = (
+        "this worker has another version of the pipeline than the replay was started with: "
+        "restart it and retry, or start a new replay"
+    )
+    return Failed(error, is_permanent=True, kind="permanent", cause="another version")
 
 
 def _again(stage: str, job: ReplayedJob, priority: int) -> NewJob:

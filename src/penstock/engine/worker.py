@@ -25,7 +25,7 @@ from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
 from penstock.engine.redaction import redact_notes, redacted
-from penstock.engine.replaying import Replaying, put_aside
+from penstock.engine.replaying import Replaying, another_version, put_aside
 from penstock.engine.revisiting import Revisiting, Visit
 from penstock.engine.spending import Spending
 from penstock.engine.streams import Streams
@@ -45,7 +45,7 @@ from penstock.jobs.outcome import (
 from penstock.jobs.probe import dry, without_retries
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, choose_retry, settle
-from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
+from penstock.jobs.run import BACKGROUND_KINDS, OWN_CURSOR_KINDS, RunKind
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
@@ -331,6 +331,9 @@ class Worker:
                 self._refuse(job)
                 continue
             run = self._runs[job.run_id]
+            if run.options.is_staged and run.pipeline_version != post.source.version:
+                self._end(job, another_version(), post.retry, post.stage.unit)
+                continue
             if self._spending.has_budgets and self._set_aside(job, post, run):
                 continue
             work = Work(job, post.stage, post.graph, post.source, run, post.timeout_s)
@@ -399,7 +402,9 @@ class Worker:
         outcome = self._keeper.excuse(job, outcome)
         if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded):
             put_aside(outcome.effects, is_redrive=work.run.options.is_redrive)
-        self._end(job, outcome, post.retry, work.stage.unit, took_s, post.useful_for_s)
+        # What is past does not get stale.
+        useful_for_s = None if work.run.kind in BACKGROUND_KINDS else post.useful_for_s
+        self._end(job, outcome, post.retry, work.stage.unit, took_s, useful_for_s)
 
     def _end(
         self,
@@ -495,6 +500,7 @@ class Worker:
         """Out to the network, on the attempt's account."""
         count = self._spending.counter(job, source.key)
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
+        about["is_again"] = job.tries > 0
         return await self._fetcher.fetch(url, source.fetch, **about)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:

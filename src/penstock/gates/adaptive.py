@@ -31,16 +31,15 @@ class Seen:
     failed: int = 0
     seconds: dict[str, tuple[int, float]] = field(default_factory=dict)
 
-    def took(self, stage: str, seconds: float) -> None:
+    def took(self, stage: str, jobs: int, seconds: float) -> None:
         count, total = self.seconds.get(stage, (0, 0.0))
-        self.seconds[stage] = (count + 1, total + seconds)
+        self.seconds[stage] = (count + jobs, total + seconds)
 
     def pour(self, other: Seen) -> None:
         self.ok += other.ok
         self.failed += other.failed
         for stage, (count, total) in other.seconds.items():
-            mine, sum_s = self.seconds.get(stage, (0, 0.0))
-            self.seconds[stage] = (mine + count, sum_s + total)
+            self.took(stage, count, total)
 
 
 @dataclass(slots=True)

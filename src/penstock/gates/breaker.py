@@ -64,6 +64,9 @@ class Tally:
     away_s: float = 0.0
     reason: str = ""
     is_well: bool = False
+    # Jobs that had failed before and failed again: no news of a breaker that is closed, or one page
+    # that is broken for good would open it; but as good as any other of one that is tried.
+    again: int = 0
 
     @property
     def ok(self) -> int:
@@ -183,6 +186,9 @@ def _try(
     """While it is half-open: what failed is weighed against what went well since, so that one failure in
     a hundred does not keep a large source from coming back."""
     first = part_of(rule, breaker.since)
+    if tally.again:
+        failed_again = (part_of(rule, now), 0, tally.again)
+        tally = replace(tally, buckets=(*tally.buckets, failed_again), again=0)
     news = tuple(bucket for bucket in tally.buckets if bucket[0] >= first)
     well = sum(b[1] for b in news)
     seen = merged(breaker.buckets, news, rule, now)

@@ -82,8 +82,11 @@ def workers_gate(alive: int) -> GateSeen:
     return GateSeen("workers", False, "nobody works on this project", command="penstock up")
 
 
-def run_gate(run: RunFacts) -> GateSeen:
+def run_gate(run: RunFacts, retries: int | None = None) -> GateSeen:
+    """`retries` is a job in quarantine that is asked about: to send it back opens its run again."""
     by = _said(run.state, run.actor, run.reason)
+    if retries is not None and run.state in (RunState.PARTIAL, RunState.FAILED):
+        return GateSeen("run", False, by, run.since, command=f"penstock retry --job {retries}")
     match run.state:
         case RunState.QUEUED | RunState.RUNNING:
             return GateSeen("run", True, f"run {run.id} is {run.state}")
@@ -177,14 +180,20 @@ def _said(what: str, actor: str, reason: str) -> str:
     return f"{what}{who}: {reason}" if reason else f"{what}{who}"
 
 
+def wants_a_person(gates: Sequence[GateSeen]) -> list[GateSeen]:
+    """The closed gates that only a command opens; that nobody works comes last, for it is soon mended."""
+    found = [g for g in gates if not g.is_open and g.opens_at is None and g.command]
+    return sorted(found, key=lambda gate: gate.name == "workers")
+
+
 def how_it_stands(gates: Sequence[GateSeen], would_start: bool) -> tuple[Stands, GateSeen | None]:
     """What decides: a person first, for nothing opens without one; then the last that has a time."""
     closed = [gate for gate in gates if not gate.is_open]
     if would_start:
         return "starts", None
-    by_hand = next((gate for gate in closed if gate.opens_at is None and gate.command), None)
-    if by_hand is not None:
-        return "person", by_hand
+    by_hand = wants_a_person(gates)
+    if by_hand:
+        return "person", by_hand[0]
     timed = [gate for gate in closed if gate.opens_at is not None]
     if timed:
         return "time", max(timed, key=lambda gate: gate.opens_at or 0.0)

@@ -31,6 +31,8 @@ class Want:
     timeout_s: float = 0.0
     terms: Terms = NO_TERMS
     has_breaker: bool = True
+    # For a job that has failed before: that it fails again says nothing new about the host.
+    is_again: bool = False
 
     @property
     def rates(self) -> list[tuple[str, float]]:

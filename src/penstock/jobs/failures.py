@@ -32,7 +32,7 @@ class DeclaredFailure(Exception):
 
     def __init__(self, message: str = "", *, cause: str = "") -> None:
         super().__init__(message)
-        self.cause = cause
+        self.cause = str(cause)
 
 
 class Transient(DeclaredFailure):
@@ -224,7 +224,7 @@ def _kind(error: BaseException, declared: Declared, depth: int) -> Kind:
     if found is not None:
         return found
     # Wrapped by somebody: what it was made from says more.
-    inner = getattr(error, "reason", None)
+    inner = attribute_of(error, "reason")
     if not isinstance(inner, BaseException):
         inner = error.__cause__
     return _kind(inner, declared, depth - 1) if inner is not None and depth > 0 else "unknown"
@@ -232,19 +232,28 @@ def _kind(error: BaseException, declared: Declared, depth: int) -> Kind:
 
 def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error of whatever client carries."""
-    holders: tuple[Any, ...] = (error, getattr(error, "response", None))
-    for holder in holders:
+    for holder in (error, attribute_of(error, "response")):
         for name in ("status", "status_code", "code"):
-            value = getattr(holder, name, None)
+            value = attribute_of(holder, name)
             if isinstance(value, int) and not isinstance(value, bool) and 300 <= value <= 599:
                 return value
     return None
 
 
+def attribute_of(holder: object, name: str) -> Any:
+    """What an error of somebody else's holds under a name; None where even asking fails."""
+    try:
+        return getattr(holder, name, None)
+    except Exception:
+        # A property may raise anything, and to be asked is no part of the step's work.
+        return None
+
+
 def _by_type(error: BaseException) -> Kind | None:
     for each in type(error).__mro__:
         if each is OSError:
-            return _ERRNOS.get(error.errno or 0) if isinstance(error, OSError) else None
+            number = attribute_of(error, "errno")
+            return _ERRNOS.get(number) if isinstance(number, int) else None
         kind = _TYPES.get(f"{each.__module__}.{each.__qualname__}")
         if kind is not None:
             return kind

@@ -228,6 +228,8 @@ class Skipped(msgspec.Struct, frozen=True):
     why: SkipWhy = ""
     code: str = ""
     score: float | None = None
+    # What is to be remembered all the same: that the page was looked at.
+    effects: Effects | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -262,6 +264,8 @@ class Settlement(msgspec.Struct, frozen=True):
     gate: str = ""
     took_s: float = 0.0
     useful_for_s: float | None = None
+    # The job has failed before: that it fails again says nothing new about its source.
+    is_again: bool = False
     # Whatever it is due to, nobody is to have it tried again: a probe's.
     is_final: bool = False
     effects: Effects = msgspec.field(default_factory=Effects)

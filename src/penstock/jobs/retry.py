@@ -119,7 +119,8 @@ def settle(
             rejection = Rejection(outcome.code or REJECTED, reason, outcome.score)
             return replace(base, effects=Effects(rejections=[rejection]))
         case Skipped(reason):
-            return replace(base, state=JobState.SKIPPED, reason=reason, skip=outcome.why)
+            ended = replace(base, state=JobState.SKIPPED, reason=reason, skip=outcome.why)
+            return replace(ended, effects=outcome.effects) if outcome.effects else ended
         case Cancelled(reason):
             return replace(base, state=JobState.QUEUED, reason=reason)
         case Snoozed(delay_s, reason):
@@ -146,6 +147,7 @@ def _settle_failed(
         traceback=failed.traceback,
         cause=failed.cause,
         host=failed.host,
+        is_again=job.tries > 0,
     )
     if failed.kind == "budget":
         # Nothing was tried: it is set aside, with all its tries, until there is something to spend again.

@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from penstock.jobs.run import RunOptions
+from penstock.jobs.run import RunKind, RunOptions
 
 DAY_S = 86_400.0
 # Where stretches meet within this, nothing is missing between them.
@@ -88,6 +89,8 @@ class Windows:
 
     def expected(self) -> int:
         """How many units there are."""
+        if self.calendar == "always" and not self.holidays and not self._days:
+            return self.total
         return len(self.partitions) * sum(
             start_at < end_at and self.is_expected(start_at, end_at)
             for start_at, end_at in map(self.bounds, range(self._count))
@@ -146,6 +149,14 @@ def windows_of(options: RunOptions) -> Windows:
         options.calendar,
         frozenset(options.holidays),
     )
+
+
+@lru_cache(maxsize=16)
+def expected_units(kind: RunKind, options: RunOptions) -> int:
+    """How many units a run will have in all; 0 where that can't be said without looking."""
+    if kind is not RunKind.BACKFILL or options.is_missing_only:
+        return 0
+    return windows_of(options).expected()
 
 
 def moment(value: float | str | date, timezone: str, *, is_end: bool = False) -> float:

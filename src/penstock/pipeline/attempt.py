@@ -246,5 +246,5 @@ class Attempt:
         if self.visits is None:
             return
         if is_unchanged:
-            self.effects = Effects()
+            self.effects = Effects(covered=self.effects.covered)
         self.effects.extracted += self.visits.done(is_same=is_unchanged)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Enough(BaseException):
-    """The attempt has given what a probe needs. No Exception: a step that bears with errors is to let it pass."""
+    """The attempt has given what a probe needs. No Exception: steps that bear with errors let it pass."""
 
 
 class OneOfEach:

@@ -9,7 +9,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from penstock.errors import PipelineError
-from penstock.jobs.failures import FAIL_FAST, Declared, DeclaredFailure, Kind, classify, status_of
+from penstock.jobs.failures import (
+    FAIL_FAST,
+    Declared,
+    DeclaredFailure,
+    Kind,
+    attribute_of,
+    classify,
+    status_of,
+)
 from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
@@ -39,6 +47,7 @@ CAUSE_LENGTH = 200
 SHOWN_FRAMES = 8
 # How long a provider is left alone that turned us away without naming a time.
 THROTTLE_S = 30.0
+LONGEST_THROTTLE_S = 3600.0
 _ROOM = Path(__file__).resolve().parent.parent
 _OURS = tuple(str(_ROOM / room) for room in ("pipeline", "engine", "sources"))
 _PLUMBING = (
@@ -142,7 +151,7 @@ def host_of(url: str) -> str:
 def _cause(error: BaseException) -> str:
     """What this failure has in common with others: what it declares, else its type and where it came from."""
     if isinstance(error, DeclaredFailure) and error.cause:
-        text = str(error.cause)
+        text = error.cause
     else:
         status = status_of(error)
         name = type(error).__name__ + (f" {status}" if status is not None else "")
@@ -161,9 +170,10 @@ def _place(error: BaseException) -> str:
 
 
 def _delay_s(error: BaseException) -> float:
-    asked = getattr(error, "retry_after", None)
-    is_time = isinstance(asked, (int, float)) and not isinstance(asked, bool)
-    return float(asked) if is_time and 0 < float(asked or 0) <= 3600 else THROTTLE_S
+    asked = attribute_of(error, "retry_after")
+    if isinstance(asked, (int, float)) and 0 < asked <= LONGEST_THROTTLE_S:
+        return float(asked)
+    return THROTTLE_S
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -47,11 +47,11 @@ def read_windows(limits: Section) -> tuple[tuple[Window, ...], str]:
     path = join(limits.path, "windows")
     if not written:
         raise limits.error("windows", "must not be empty; leave it out for all hours")
-    found = [_window(one, path) for one in written]
+    found = [window_of(one, path) for one in written]
     return tuple(found), zone.key if zone else "UTC"
 
 
-def _window(entry: Entry, path: str) -> Window:
+def window_of(entry: Entry, path: str) -> Window:
     text = text_of(entry, path)
     try:
         return parse_window(text)

@@ -4,15 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, get_args
 
 from penstock.settings.document import Entry, join
-from penstock.settings.section import Section, describe
-from penstock.settings.units import parse_cron, parse_duration, parse_timezone
-from penstock.settings.values import SCHEDULED_KINDS, ScheduleSettings
+from penstock.settings.restraints import window_of
+from penstock.settings.section import Section, describe, text_of
+from penstock.settings.units import parse_cron, parse_duration, parse_offset, parse_timezone
+from penstock.settings.values import (
+    SCHEDULED_KINDS,
+    NearSettings,
+    ScheduleSettings,
+    SessionSettings,
+    WatchSettings,
+)
+from penstock.settings.windows import Window
 
-COMMON_KEYS = ("name", "kind")
-# Each policy by the key that names it, with the keys that belong to it.
-POLICIES: dict[str, tuple[str, ...]] = {"every": (), "cron": ("timezone",)}
+# Each policy by the key that names it, with the keys that belong to it alone.
+POLICIES: dict[str, tuple[str, ...]] = {
+    "every": ("jitter", "near"),
+    "cron": (),
+    "cadence": ("mode",),
+    "session": (),
+    "watch": ("debounce", "rescan"),
+    "signal": (),
+    "after": (),
+}
+COMMON_KEYS = (
+    "name",
+    "kind",
+    "timezone",
+    "windows",
+    "blackouts",
+    "during",
+    "calendar",
+    "missed",
+    "catch_up",
+    "overlap",
+)
+KEYS = (*POLICIES, *(key for keys in POLICIES.values() for key in keys), *COMMON_KEYS)
+CADENCES = ("high", "medium", "low", "probe", "auto")
+MODES = ("apply", "suggest")
+MISSED = ("once", "skip", "all")
+OVERLAPS = ("skip", "queue", "replace")
+DURING = ("in-session", "out-of-session")
+SESSION_KEYS = ("calendar", "at", "offset")
+NEAR_KEYS = ("window", "every")
+USUAL = ScheduleSettings()
 
 
 def read_schedules(source: Section) -> tuple[ScheduleSettings, ...]:
@@ -23,51 +60,161 @@ def read_schedules(source: Section) -> tuple[ScheduleSettings, ...]:
     written = entry.value if isinstance(entry.value, list) else [entry]
     path = join(source.path, "schedule")
     found: dict[str, ScheduleSettings] = {}
-    for number, one in enumerate(written):
+    for one in written:
         schedule = _read(one, path)
         if schedule.name in found:
             raise one.error(path, f"has two schedules named {schedule.name!r}; give each a name")
-        if len(written) > 1 and number and schedule.name == ScheduleSettings().name:
-            raise one.error(path, "needs a name for each schedule after the first")
         found[schedule.name] = schedule
     return tuple(found.values())
 
 
 def _read(entry: Entry, path: str) -> ScheduleSettings:
     if not isinstance(entry.value, dict):
-        problem = f"must be manual, {{every: 6h}} or {{cron: …}}, not {describe(entry)}"
-        raise entry.error(path, problem)
-    known = dict.fromkeys(
-        (*POLICIES, *COMMON_KEYS, *(k for keys in POLICIES.values() for k in keys))
-    )
-    section = Section(entry, path, tuple(known))
+        words = ", ".join(f"{{{name}: …}}" for name in POLICIES)
+        raise entry.error(path, f"must be manual or one of {words}, not {describe(entry)}")
+    section = Section(entry, path, KEYS)
     named = [name for name in POLICIES if section.get(name) is not None]
     if len(named) != 1:
-        words = ", ".join(POLICIES)
-        raise entry.error(path, f"needs one of {words}, and only one of them")
+        raise entry.error(path, f"needs one of {', '.join(POLICIES)}, and only one of them")
     [policy] = named
+    _refuse_strangers(section, policy)
+    return _common(section, _READERS[policy](section))
+
+
+def _refuse_strangers(section: Section, policy: str) -> None:
     for other, keys in POLICIES.items():
         for key in keys:
-            if section.get(key) is not None and key not in POLICIES[policy]:
+            if other != policy and section.get(key) is not None:
                 raise section.error(key, f"belongs to {other}, not to {policy}")
-    settings = _READERS[policy](section)
+    has_clock = policy == "cron" or any(section.get(key) for key in ("windows", "blackouts"))
+    if section.get("timezone") is not None and not has_clock:
+        raise section.error("timezone", "belongs to cron or to windows, and there are none")
+
+
+def _common(section: Section, settings: ScheduleSettings) -> ScheduleSettings:
+    zone = section.parsed("timezone", None, parse_timezone, "Europe/Paris")
+    during = section.choice("during", "", ("", *DURING)) if section.get("during") else ""
+    calendar = section.text("calendar", "") or None
+    if settings.session is not None:
+        calendar = calendar or settings.session.calendar
+    if during and calendar is None:
+        raise section.error("during", "needs the calendar whose sessions are meant: calendar: XNYS")
+    if calendar is not None and not during and settings.session is None:
+        raise section.error("calendar", "belongs to during or session, and there is none")
     return replace(
         settings,
-        name=section.text("name", settings.name),
+        name=section.text("name", USUAL.name),
         run_kind=section.choice("kind", SCHEDULED_KINDS[0], SCHEDULED_KINDS),
+        timezone=zone.key if zone else USUAL.timezone,
+        windows=_windows(section, "windows"),
+        blackouts=_windows(section, "blackouts"),
+        during=_literal(during),
+        calendar=calendar,
+        missed=_literal(section.choice("missed", USUAL.missed, MISSED)),
+        catch_up_per_min=section.number("catch_up", USUAL.catch_up_per_min, low=0.1, high=10_000),
+        overlap=_literal(section.choice("overlap", USUAL.overlap, OVERLAPS)),
     )
+
+
+def _literal(word: str) -> Any:
+    return word
+
+
+def _windows(section: Section, name: str) -> tuple[Window, ...]:
+    entry = section.get(name)
+    if entry is None:
+        return ()
+    written = entry.value if isinstance(entry.value, list) else [entry]
+    if not written:
+        raise section.error(name, "must not be empty; leave it out")
+    return tuple(window_of(one, join(section.path, name)) for one in written)
 
 
 def _every(section: Section) -> ScheduleSettings:
-    return ScheduleSettings(
-        "every", every_s=section.duration("every", 0.0, parse_duration, low=1.0)
+    every_s = section.duration("every", 0.0, parse_duration, low=1.0)
+    jitter_s = section.duration("jitter", 0.0, parse_duration)
+    if jitter_s > every_s:
+        raise section.error("jitter", "must not be longer than every")
+    return ScheduleSettings("every", every_s=every_s, jitter_s=jitter_s, near=_near(section, every_s))
+
+
+def _near(section: Section, every_s: float) -> NearSettings | None:
+    if section.get("near") is None:
+        return None
+    near = section.section("near", NEAR_KEYS)
+    for key in NEAR_KEYS:
+        if near.get(key) is None:
+            raise near.error(key, "is missing: near: {window: 10m, every: 5s}")
+    found = NearSettings(
+        near.duration("window", 0.0, parse_duration, low=1.0),
+        near.duration("every", 0.0, parse_duration, low=1.0),
     )
+    if found.every_s >= every_s:
+        raise near.error("every", "must be shorter than the schedule's own every")
+    return found
 
 
 def _cron(section: Section) -> ScheduleSettings:
-    zone = section.parsed("timezone", None, parse_timezone, "Europe/Paris")
-    cron = section.parsed("cron", "", parse_cron, '"0 2 * * *"')
-    return ScheduleSettings("cron", cron=cron, timezone=zone.key if zone else "UTC")
+    return ScheduleSettings("cron", cron=section.parsed("cron", "", parse_cron, '"0 2 * * *"'))
 
 
-_READERS: dict[str, Callable[[Section], ScheduleSettings]] = {"every": _every, "cron": _cron}
+def _cadence(section: Section) -> ScheduleSettings:
+    cadence = section.choice("cadence", "", CADENCES)
+    if section.get("mode") is not None and cadence != "auto":
+        raise section.error("mode", "belongs to cadence: auto")
+    mode = section.choice("mode", USUAL.mode, MODES)
+    return ScheduleSettings("cadence", cadence=cadence, mode=_literal(mode))
+
+
+def _session(section: Section) -> ScheduleSettings:
+    session = section.section("session", SESSION_KEYS)
+    if session.get("calendar") is None:
+        raise session.error("calendar", "is missing: session: {calendar: XNYS, at: open}")
+    return ScheduleSettings(
+        "session",
+        session=SessionSettings(
+            session.text("calendar", ""),
+            _literal(session.choice("at", "open", ("open", "close"))),
+            session.parsed("offset", 0.0, parse_offset, "15m or -5m"),
+        ),
+    )
+
+
+def _watch(section: Section) -> ScheduleSettings:
+    usual = WatchSettings("")
+    return ScheduleSettings(
+        "watch",
+        watch=WatchSettings(
+            section.text("watch", ""),
+            section.duration("debounce", usual.debounce_s, parse_duration, low=0.01),
+            section.duration("rescan", usual.rescan_s, parse_duration, low=1.0),
+        ),
+    )
+
+
+def _signal(section: Section) -> ScheduleSettings:
+    return ScheduleSettings("signal", signals=_names(section, "signal"))
+
+
+def _after(section: Section) -> ScheduleSettings:
+    return ScheduleSettings("after", after=_names(section, "after"))
+
+
+def _names(section: Section, key: str) -> tuple[str, ...]:
+    entry = section.get(key)
+    written = [] if entry is None else entry.value if isinstance(entry.value, list) else [entry]
+    names = tuple(dict.fromkeys(text_of(one, join(section.path, key)) for one in written))
+    if not names:
+        raise section.error(key, "must not be empty")
+    return names
+
+
+_READERS: dict[str, Callable[[Section], ScheduleSettings]] = {
+    "every": _every,
+    "cron": _cron,
+    "cadence": _cadence,
+    "session": _session,
+    "watch": _watch,
+    "signal": _signal,
+    "after": _after,
+}

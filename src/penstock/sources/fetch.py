@@ -84,6 +84,7 @@ class Fetcher:
         last_modified: str | None = None,
         source: str = "",
         run_id: int = 0,
+        is_again: bool = False,
         count: Callable[[Sent], None] = _uncounted,
     ) -> Response:
         """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
@@ -94,7 +95,7 @@ class Fetcher:
         conditions = _conditions(etag, last_modified)
         hop = Hop(method.upper(), look_at(url), _headers(policy, headers, conditions), body)
         for _ in range(policy.max_redirects + 1):
-            raw = await self._send(hop, policy, source, run_id, count)
+            raw = await self._send(hop, policy, (source, run_id, is_again), count)
             if raw.status not in REDIRECTS:
                 return self._answer(url, hop, raw, bool(conditions))
             hop = follow(hop, raw.status, raw.headers.get("location", ""))
@@ -121,15 +122,14 @@ class Fetcher:
         self,
         hop: Hop,
         policy: FetchPolicy,
-        source: str,
-        run_id: int,
+        whose: tuple[str, int, bool],
         count: Callable[[Sent], None],
     ) -> RawResponse:
         target = hop.target
         self._check_open(target)
         if policy.robots and not await self._robots.is_allowed(target, policy):
             raise Disallowed("robots.txt disallows it", target.text)
-        want = _want(target, policy, source, run_id)
+        want = _want(target, policy, whose)
         wait_s = await self._ask(target, want)
         meter = _Meter(self._clock)
         try:
@@ -219,7 +219,8 @@ class _Meter:
             self.sent = Sent(is_well, received, self._clock.monotonic() - began, told)
 
 
-def _want(target: Target, policy: FetchPolicy, source: str, run_id: int) -> Want:
+def _want(target: Target, policy: FetchPolicy, whose: tuple[str, int, bool]) -> Want:
+    source, run_id, is_again = whose
     return Want(
         source or target.host_key,
         policy.rate_per_s,
@@ -228,6 +229,7 @@ def _want(target: Target, policy: FetchPolicy, source: str, run_id: int) -> Want
         policy.max_bytes,
         policy.timeout_s,
         has_breaker=policy.has_breaker,
+        is_again=is_again,
     )
 
 

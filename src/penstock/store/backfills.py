@@ -14,7 +14,7 @@ from penstock.errors import ConfigError, UsageError
 from penstock.gates.decide import background_of
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.run import RunKind, RunOptions
-from penstock.jobs.windows import Window, Windows, gaps, moment, windows_of
+from penstock.jobs.windows import SLACK_S, Window, Windows, gaps, moment, windows_of
 from penstock.settings import BackfillSettings, SourceSettings
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ CHUNK = 1000
 # What a unit is taken to need where nothing was measured.
 ASSUMED_S = 1.0
 MOST_UNITS = 20_000_000
+MOST_STRETCHES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,14 @@ class Estimate:
     calls: float
     seconds: float
     basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What is not ingested: how many units, and the first of the stretches that they make."""
+
+    units: int
+    stretches: list[Window]
 
 
 def backfill_options(
@@ -168,7 +177,7 @@ def start_linked_backfill(
 
 
 def covering_run(store: Store, source_id: int, windows: Windows) -> int | None:
-    """The last run that has ingested these windows, if all of them are; looks no further than a gap."""
+    """The newest of the runs that have ingested these windows, if all of them are; stops at a gap."""
     latest: int | None = None
     for first in range(0, windows.total, CHUNK):
         units = list(windows.units(first, min(first + CHUNK, windows.total)))
@@ -179,14 +188,31 @@ def covering_run(store: Store, source_id: int, windows: Windows) -> int | None:
     return latest
 
 
-def missing_units(store: Store, source_id: int, windows: Windows) -> int:
-    """How many units a backfill of what is missing would have."""
-    total = 0
+def missing(store: Store, source_id: int, windows: Windows) -> Missing:
+    """What a backfill of what is missing would fetch: the same as it does when it runs."""
+    units = 0
+    stretches: list[Window] = []
+    last: dict[str, int] = {}
     for first in range(0, windows.total, CHUNK):
-        units = list(windows.units(first, min(first + CHUNK, windows.total)))
-        covered, _ = _covered(store, source_id, units)
-        total += sum(len(gaps(unit, covered[unit.partition])) for unit in units)
-    return total
+        expected = list(windows.units(first, min(first + CHUNK, windows.total)))
+        covered, _ = _covered(store, source_id, expected)
+        for unit in expected:
+            for gap in gaps(unit, covered[unit.partition]):
+                units += 1
+                _join(stretches, last, gap)
+    return Missing(units, sorted(stretches, key=lambda each: (each.partition, each.start_at)))
+
+
+def _join(stretches: list[Window], last: dict[str, int], gap: Window) -> None:
+    """Gaps that meet are one stretch, up to as many as anybody wants to read."""
+    at = last.get(gap.partition)
+    if at is not None and gap.start_at - stretches[at].end_at < SLACK_S:
+        stretches[at] = Window(gap.partition, stretches[at].start_at, gap.end_at)
+    elif len(stretches) < MOST_STRETCHES:
+        last[gap.partition] = len(stretches)
+        stretches.append(gap)
+    else:
+        last.pop(gap.partition, None)
 
 
 def _covered(

@@ -47,9 +47,14 @@ if TYPE_CHECKING:
 
 SOURCE, HOST = "source:", "host:"
 HOST_RULE = BreakerSettings()
-# What failures say of a source: that it can't be had now, or that it was there and answered.
+# Which jobs touch their source, and what their failures say of it: that it can't be had now, or that it was
+# there and answered.
 _BAD = frozenset({"transient", "timeout"})
+_TOUCHING = frozenset({"run", "page"})
 _ANSWERED = frozenset({"permanent", "data", "auth"})
+# So often a job may fail at an open breaker without losing a try. A source that is away for hours stays
+# within it; a page that is broken by itself, and is all that is left to try, comes to an end.
+EXCUSES = 10
 # A request that was let through to a host that is tried is given up after so long.
 TRYING_S = 120.0
 # Whoever comes while others are trying a host asks again after so long.
@@ -100,11 +105,21 @@ class _Seen:
 
     ok: int = 0
     failed: int = 0
+    again: int = 0
     away: int = 0
     away_s: float = 0.0
     reason: str = ""
     run_id: int = 0
     felt: adaptive.Seen = field(default_factory=adaptive.Seen)
+
+
+@dataclass(slots=True)
+class _Pages:
+    """The pages of one stage of a run that went well in one turn."""
+
+    source_id: int
+    count: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -162,7 +177,8 @@ def weigh(
             continue
         if each.ok:
             _count_well(watch, source_id, part_of(rule, now), each.ok)
-        if each.failed or each.away or (each.ok and until > now):
+        is_tried = each.again and until == inf
+        if each.failed or each.away or is_tried or (each.ok and until > now):
             told[source_id] = (each, rule)
     if told:
         _excuse(db, ledger, accepted, _tell(db, ledger, watch, limits, told))
@@ -170,33 +186,37 @@ def weigh(
 
 def _seen(watch: Watch, accepted: Accepted, limits: Mapping[int, LaneLimits]) -> dict[int, _Seen]:
     found: dict[int, _Seen] = {}
-    offline = watch.offline
-    times: dict[int, bool] = {}
+    # Pages that went well come by the thousand: they are added up first.
+    pages: dict[tuple[int, str], _Pages] = {}
     for end, job in accepted.ends:
-        # A stream never succeeds, but what it brings says that its source is there.
         if isinstance(end, Flush):
-            if not end.is_progress:
-                continue
-        elif end.unit != "page" and end.unit != "run":
+            # A stream never succeeds, but what it brings says that its source is there.
+            if end.is_progress and job.run_id not in watch.offline:
+                _note_well(found.setdefault(job.source_id, _Seen()), job.run_id, 1)
+        elif end.unit == "page" and end.state is JobState.SUCCEEDED:
+            these = pages.get((job.run_id, job.stage))
+            if these is None:
+                these = pages[job.run_id, job.stage] = _Pages(job.source_id)
+            these.count += 1
+            these.seconds += end.took_s
+        elif end.unit in _TOUCHING and job.run_id not in watch.offline:
+            _note(found.setdefault(job.source_id, _Seen()), end, job)
+    for (run_id, stage), these in pages.items():
+        if run_id in watch.offline:
             continue
-        if job.run_id in offline:
-            continue
-        source_id = job.source_id
-        seen = found.get(source_id)
-        if seen is None:
-            seen = found[source_id] = _Seen()
-            own = limits_for(source_id, limits)
-            # Where there is a rate, the wait for a place is in the time that a job takes.
-            times[source_id] = own.adaptive and not own.rate_per_s
-        if isinstance(end, Flush) or end.state is JobState.SUCCEEDED:
-            seen.ok += 1
-            seen.felt.ok += 1
-            seen.run_id = job.run_id
-            if isinstance(end, Settlement) and end.unit == "page" and times[source_id]:
-                seen.felt.took(job.stage, end.took_s)
-        else:
-            _note(seen, end, job)
+        seen = found.setdefault(these.source_id, _Seen())
+        _note_well(seen, run_id, these.count)
+        own = limits_for(these.source_id, limits)
+        # Where there is a rate, the wait for a place is in the time that a job takes.
+        if own.adaptive and not own.rate_per_s:
+            seen.felt.took(stage, these.count, these.seconds)
     return found
+
+
+def _note_well(seen: _Seen, run_id: int, count: int) -> None:
+    seen.ok += count
+    seen.felt.ok += count
+    seen.run_id = run_id
 
 
 def _note(seen: _Seen, end: Settlement, job: Owned) -> None:
@@ -206,7 +226,10 @@ def _note(seen: _Seen, end: Settlement, job: Owned) -> None:
         seen.away_s = max(seen.away_s, end.closes_for_s)
         seen.reason = end.reason
     elif says == "failed":
-        seen.failed += 1
+        if end.is_again:
+            seen.again += 1
+        else:
+            seen.failed += 1
         seen.felt.failed += 1
         seen.reason = end.error[:REASON_LENGTH]
     elif says == "ok":
@@ -255,7 +278,8 @@ def _tell(
         buckets: list[Bucket] = [(part, ok, 0) for part, ok in well.items()]
         if seen.failed:
             buckets.append((part_of(rule, now), 0, seen.failed))
-        tally = Tally(tuple(buckets), seen.away, seen.away_s, seen.reason, seen.ok > 0)
+        about = (seen.away, seen.away_s, seen.reason, seen.ok > 0, seen.again)
+        tally = Tally(tuple(buckets), *about)
         breaker = follow(before[key], tally, rule, cap, now, chance_of(key, now))
         after[key] = found[source_id] = breaker
         watch.told_until[source_id] = breaker.counts_until if breaker.state == "closed" else inf
@@ -273,24 +297,30 @@ def _excuse(
     the breaker open. Into the queue and not into a wait: an operator who closes the breaker means all.
     """
     excused: dict[int, Settlement] = {}
-    behind: list[int] = []
+    behind: dict[int, Settlement] = {}
     for end, job in accepted.unsettled:
         breaker = breakers.get(job.source_id)
-        if breaker is None or not is_excused(breaker):
+        if breaker is None or not is_excused(breaker) or end.is_final:
             continue
         says = verdict_on(end)
         if says == "failed":
-            behind.append(job.id)
-        elif says != "away":
-            continue
-        excused[id(end)] = replace(
-            end, state=JobState.QUEUED, spends_try=False, delay_s=0.0, cause=""
-        )
+            behind[job.id] = end
+        elif says == "away":
+            excused[id(end)] = _again(end)
     if behind:
-        db.do("put_behind", ids=to_json(sorted(behind)), rank=ledger.now + BEHIND * AGEING_S)
+        ids = to_json(sorted(behind))
+        excuses = dict(db.json("excuses", ids=ids))
+        for job_id, end in behind.items():
+            if excuses.get(job_id, 0) < EXCUSES:
+                excused[id(end)] = replace(_again(end), is_throttle=True)
+        db.do("put_behind", ids=ids, rank=ledger.now + BEHIND * AGEING_S)
     if excused:
         accepted.unsettled = [(excused.get(id(end), end), job) for end, job in accepted.unsettled]
         accepted.ends = [(excused.get(id(end), end), job) for end, job in accepted.ends]
+
+
+def _again(end: Settlement) -> Settlement:
+    return replace(end, state=JobState.QUEUED, spends_try=False, delay_s=0.0, cause="")
 
 
 def begin_tries(db: Database, ledger: Ledger, watch: Watch, lanes: Sequence[Lane]) -> None:

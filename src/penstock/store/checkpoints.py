@@ -58,6 +58,7 @@ class _Moving:
     cursor: str
     last_offset: str
     moves: int
+    refused_run_id: int | None = None
     run_id: int = 0
     is_marked: bool = False
     is_changed: bool = False
@@ -169,7 +170,8 @@ def _move_live(
             state.is_changed |= (cursor, offset) != (state.cursor, state.last_offset)
             state.cursor, state.last_offset, state.run_id = cursor, offset, job.run_id
             state.is_marked = True
-        elif key not in refused:
+        elif key not in refused and (state.is_changed or state.refused_run_id != job.run_id):
+            # Once, and not for each mark of a run that begins again from the beginning.
             refused[key] = (cursor, mark.offset.decode(), job.run_id, actor, "refused", why)
             detail = (
                 f"{key[1]}: {_short(cursor)} is not moved to, {why}: {_short(state.cursor)} stays"
@@ -187,10 +189,7 @@ def _locked(
     if is_new and len(found) < len(keys):
         db.do("add_checkpoints", now=now, keys=to_json(keys))
         found = db.json("lock_checkpoints", keys=to_json(keys))
-    return {
-        (source_id, partition): _Moving(cursor, offset, moves)
-        for source_id, partition, cursor, offset, moves in found
-    }
+    return {(source_id, partition): _Moving(*state) for source_id, partition, *state in found}
 
 
 def _write(
@@ -212,7 +211,7 @@ def _write(
             moves.append((*key, state.moves, *refused[key]))
         if state.is_marked:
             marked.append((*key, state.cursor, state.last_offset, state.run_id, state.moves))
-        else:
+        elif key in refused:
             counted.append((*key, state.moves))
     if marked:
         db.do("move_checkpoints", now=now, marks=to_json(marked))

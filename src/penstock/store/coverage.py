@@ -18,7 +18,7 @@ UNCOVERING_KINDS = (RunKind.PROBE, RunKind.REPLAY)
 
 
 class CoveredRow(msgspec.Struct, frozen=True, array_like=True):
-    """A stretch of time of one partition, and the run that has ingested it last."""
+    """A stretch of time of one partition, and the run that has ingested it first."""
 
     partition: str
     start_at: float
@@ -53,7 +53,7 @@ class Coverage:
 
 
 def note_coverage(db: Database, ledger: Ledger, covered: Sequence[tuple[Owned, Covered]]) -> None:
-    """What accepted attempts have ingested; the last run that did stands with it.
+    """What accepted attempts have ingested; the first run that did stands with it.
 
     Of a window that has not ended yet, the part that has: the rest can't have been there.
     """

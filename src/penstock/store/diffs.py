@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -89,7 +88,7 @@ class Totals(msgspec.Struct):
     @property
     def common_fields(self) -> list[tuple[str, int]]:
         """The fields that change in the most records first."""
-        return Counter(self.fields).most_common()
+        return sorted(self.fields.items(), key=lambda field: (-field[1], field[0]))
 
 
 class Diff(msgspec.Struct):

@@ -292,7 +292,9 @@ class Explaining(Lifecycle, Breakers, Reading):
         lane = next((each for each in lanes if each.source_id == case.source.id), None)
         gates = [workers_gate(alive)]
         if case.run is not None:
-            gates.append(run_gate(self._run_facts(case.run)))
+            in_quarantine = case.job is not None and case.job.state is JobState.QUARANTINED
+            retries = case.job.id if case.job is not None and in_quarantine else None
+            gates.append(run_gate(self._run_facts(case.run), retries))
         if case.job is not None:
             gates.append(job_gate(self._job_facts(case.job)))
         elif case.run is None or case.run.state not in ENDED_RUN_STATES:

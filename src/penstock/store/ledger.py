@@ -35,6 +35,8 @@ COUNTS = (
     "candidates_added",
 )
 
+_MEASURED = ("seconds", "money")
+
 
 class StageFacts(msgspec.Struct, frozen=True):
     """`continues` is the run in which this stage's jobs may have been done already."""
@@ -85,7 +87,8 @@ class Ledger:
         self._touched.update((run_id, stage) for stage in self.stages(run_id))
 
     def count(self, run_id: int, name: str, by: float) -> None:
-        self._run_deltas[run_id][name] += by
+        # What is counted is a whole number, whatever it was added up as; a server's columns insist on it.
+        self._run_deltas[run_id][name] += by if name in _MEASURED else round(by)
 
     def journal(
         self,

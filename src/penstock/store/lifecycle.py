@@ -105,6 +105,12 @@ class Lifecycle(Runs):
         run = msgspec.json.decode(text, type=_Continued)
         if run.state not in ENDED_RUN_STATES:
             raise Refused(f"run {run_id} has not ended: it is {run.state}")
+        if run.options.is_undo or run.options.is_redrive:
+            what = "an undo" if run.options.is_undo else "a redrive"
+            raise Refused(
+                f"run {run_id} is {what}, which is not continued",
+                f"penstock retry {run_id} --failed, or do it again",
+            )
         if run.state is RunState.COMPLETED:
             raise Refused(f"run {run_id} is completed: there is nothing left of it")
         return run
@@ -132,7 +138,9 @@ class Lifecycle(Runs):
                 if len(found) < CARRY_LIMIT:
                     self._db.do("carry_cursors", run_id=new_id, continues=run_id)
                     detail = f"{carried} jobs left of run {run_id}"
-                    ledger.journal("run.continued", source_id, new_id, detail=detail)
+                    ledger.journal(
+                        "run.continued", source_id, new_id, actor="penstock", detail=detail
+                    )
                 ledger.write()
             if len(found) < CARRY_LIMIT:
                 return

@@ -103,7 +103,7 @@ def start_replay(
 
 def require_staged(store: Store, run: RunRow) -> None:
     """Refuse what is no replay that waits to be committed or dropped."""
-    if run.kind != RunKind.REPLAY or run.options.is_undo or run.options.is_redrive:
+    if not run.options.is_staged:
         raise Refused(
             f"run {run.id} is no replay, so it has nothing staged", f"penstock replay {run.id}"
         )

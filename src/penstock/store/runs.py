@@ -162,6 +162,7 @@ class Runs:
         return [(row[0], row[1], row[2]) for row in self._db.rows("scheduled")]
 
     def active_run_of(self, source_id: int) -> int | None:
+        """A run that has not ended and does what the source's schedule would do again."""
         found = self._db.value("active_run_of", source_id=source_id)
         return None if found is None else int(found)
 

@@ -108,7 +108,8 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 
 def _write(db: Database, ledger: Ledger, staged: dict[_Key, _Staged]) -> None:
-    new, again = [], []
+    new: list[tuple[object, ...]] = []
+    again: list[tuple[object, ...]] = []
     for key, s in staged.items():
         data, score = s.value or (None, None)
         row = (*key, data, score, s.merge, s.source_id, s.snapshot, s.base_version)

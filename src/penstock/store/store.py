@@ -187,6 +187,11 @@ class RunRow(msgspec.Struct, frozen=True):
     def is_ended(self) -> bool:
         return self.finished_at is not None
 
+    @property
+    def dropped(self) -> int:
+        """Candidates for which a step returned None."""
+        return self.candidates_dropped
+
 
 class JobRow(msgspec.Struct, frozen=True):
     id: int

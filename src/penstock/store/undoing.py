@@ -113,6 +113,7 @@ class Undoing:
             about = {"id": number, "state": RunState.COMPLETED, "end_reason": "undo", "now": now}
             self._db.do("end_run_if_active", **about)
             self._db.do("set_replay_state", run_id=number, state="committing", sealed="{}", now=now)
+            self._db.do("uncover", source_id=source_id, run_id=run_id)
             ledger = Ledger(self._db, now)
             detail = f"of run {run_id}" + (f": {reason}" if reason else "")
             ledger.journal("run.undoing", source_id, number, actor=actor, detail=detail)

@@ -55,3 +55,7 @@ UPDATE penstock.source SET level = l.level FROM l WHERE source.id = l.id;
 -- name: put_behind
 UPDATE penstock.job SET rank = greatest(rank, %(rank)s::double precision)
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'running';
+
+-- name: excuses
+SELECT coalesce(json_agg(json_build_array(id, throttles)), '[]')::text
+FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);

@@ -4,11 +4,15 @@ WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: lock_checkpoints
 -- In the order of their keys, so that two workers never wait for each other in a circle.
-SELECT coalesce(json_agg(json_build_array(source_id, partition, cursor, last_offset, moves)), '[]')::text FROM (
+-- With the run that was refused last, if nothing happened since.
+SELECT coalesce(json_agg(json_build_array(c.source_id, c.partition, c.cursor, c.last_offset, c.moves,
+  (SELECT m.run_id FROM penstock.checkpoint_move AS m
+    WHERE m.source_id = c.source_id AND m.partition = c.partition AND m.number = c.moves AND m.act = 'refused'))), '[]')::text
+FROM (
   SELECT source_id, partition, cursor, last_offset, moves FROM penstock.checkpoint
   WHERE (source_id, partition) IN (SELECT (k ->> 0)::bigint, k ->> 1 FROM jsonb_array_elements(%(keys)s::jsonb) AS k)
   ORDER BY source_id, partition FOR NO KEY UPDATE
-) AS locked;
+) AS c;
 
 -- name: add_checkpoints
 -- Empty, to be locked and moved next: whoever comes second waits here, and then compares with what it finds.

@@ -1,10 +1,15 @@
 -- name: cover
+-- The run that was first stays with it: one that comes again finds the same, and undoing it takes nothing away.
 -- In the order of their keys, so that two workers never wait for each other in a circle.
 INSERT INTO penstock.coverage (source_id, partition, start_at, end_at, run_id, at)
 SELECT (c ->> 0)::bigint, c ->> 1, (c ->> 2)::double precision, (c ->> 3)::double precision, (c ->> 4)::bigint, %(now)s
 FROM jsonb_array_elements(%(covered)s::jsonb) AS c
 ORDER BY (c ->> 0)::bigint, (c ->> 1) COLLATE "C", (c ->> 2)::double precision, (c ->> 3)::double precision
-ON CONFLICT (source_id, partition, start_at, end_at) DO UPDATE SET run_id = excluded.run_id, at = excluded.at;
+ON CONFLICT (source_id, partition, start_at, end_at) DO UPDATE SET at = excluded.at;
+
+-- name: uncover
+-- What a run has ingested that is undone is missing again.
+DELETE FROM penstock.coverage WHERE source_id = %(source_id)s AND run_id = %(run_id)s;
 
 -- name: covered
 -- What is ingested of a stretch of time, partition by partition, in order.

@@ -22,8 +22,9 @@ INSERT INTO penstock.run_stage (run_id, stage, unit, priority, cpu, memory_mb, q
 VALUES (-1, 'pretended', %(unit)s, 5, %(cpu)s, %(memory_mb)s, 1);
 
 -- name: job_needs
-SELECT j.source_id, g.cpu, g.memory_mb, j.rank FROM penstock.job AS j
-JOIN penstock.run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage WHERE j.id = %(id)s;
+SELECT j.source_id, g.cpu, g.memory_mb, j.rank
+FROM (SELECT source_id, run_id, stage, rank FROM penstock.job WHERE id = %(id)s OFFSET 0) AS j
+JOIN penstock.run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage;
 
 -- name: first_queued
 SELECT h.id FROM penstock.run AS r
@@ -46,7 +47,7 @@ ORDER BY j.due_at LIMIT 1;
 SELECT j.id FROM penstock.job AS j
 WHERE j.state = 'held' AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s) AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
   AND EXISTS (SELECT 1 FROM penstock.run WHERE run.id = j.run_id AND run.state IN ('draft', 'queued', 'running', 'paused'))
-ORDER BY j.id LIMIT 1;
+ORDER BY j.at LIMIT 1;
 
 -- name: first_running
 SELECT j.id FROM penstock.job AS j
@@ -62,20 +63,24 @@ SELECT count(*) FROM (
 -- name: children_of
 -- A job's children came after it and are of its run; nothing leads from it to them.
 SELECT coalesce(json_agg(json_build_array(c.stage, c.state, c.n) ORDER BY c.stage, c.state), '[]')::text FROM (
-  SELECT j.stage, j.state, count(*) AS n FROM penstock.job AS j JOIN penstock.job_item AS i ON i.job_id = j.id
+  SELECT j.stage, j.state, count(*) AS n FROM penstock.job AS j
+  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i
   WHERE j.run_id = %(run_id)s AND i.parent_id = %(id)s GROUP BY j.stage, j.state
 ) AS c;
 
 -- name: snapshots_of_job
 SELECT coalesce(json_agg(json_build_object('id', s.id, 'url', s.url, 'status', s.status, 'fetched_at', s.fetched_at, 'hash', s.hash) ORDER BY s.id), '[]')::text
 FROM (
-  SELECT id, url, status, fetched_at, hash FROM penstock.snapshot WHERE job_id = %(id)s ORDER BY id LIMIT %(limit)s
+  SELECT id, url, status, fetched_at, hash
+  FROM (SELECT id, url, status, fetched_at, hash FROM penstock.snapshot WHERE job_id = %(id)s OFFSET 0) AS own
+  ORDER BY id LIMIT %(limit)s
 ) AS s;
 
 -- name: records_of_job
 SELECT coalesce(json_agg(json_build_array(f.collection, f.key) ORDER BY f.collection, f.key), '[]')::text FROM (
-  SELECT r.collection, r.key FROM penstock.snapshot AS s JOIN penstock.record AS r ON r.snapshot_id = s.id
-  WHERE s.job_id = %(id)s ORDER BY r.collection, r.key LIMIT %(limit)s
+  SELECT r.collection, r.key FROM (SELECT id FROM penstock.snapshot WHERE job_id = %(id)s OFFSET 0) AS s
+  CROSS JOIN LATERAL (SELECT collection, key FROM penstock.record WHERE snapshot_id = s.id OFFSET 0) AS r
+  ORDER BY r.collection, r.key LIMIT %(limit)s
 ) AS f;
 
 -- name: job_whereabouts

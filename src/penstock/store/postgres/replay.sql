@@ -22,7 +22,7 @@ FROM (
     AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT %(quarantined_only)s))
   ORDER BY key LIMIT %(limit)s
 ) AS j
-JOIN penstock.job_item AS i ON i.job_id = j.id;
+CROSS JOIN LATERAL (SELECT item FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i;
 
 -- name: replayed_snapshot
 -- What the replayed runs have of this address: what the same job has fetched, else what was fetched last.
@@ -66,7 +66,7 @@ LEFT JOIN LATERAL (
   WHERE run_id = k.run_id AND collection = k.collection AND key = k.key FOR UPDATE
 ) AS t ON true
 LEFT JOIN LATERAL (
-  SELECT version, data, score, is_removed FROM penstock.record WHERE collection = k.collection AND key = k.key
+  SELECT version, data, score, is_removed FROM penstock.record WHERE collection = k.collection AND key = k.key OFFSET 0
 ) AS r ON true;
 
 -- name: stage_new
@@ -93,7 +93,7 @@ FROM (
   WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)
   ORDER BY key LIMIT %(limit)s
 ) AS j
-JOIN penstock.job_item AS i ON i.job_id = j.id;
+CROSS JOIN LATERAL (SELECT snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i;
 
 -- name: stage_removals
 -- Records that came from these pages, or from what stood at their addresses earlier, and were not made again.
@@ -102,19 +102,21 @@ INSERT INTO penstock.staged (run_id, collection, key, data, score, merge, source
 SELECT DISTINCT ON (r.collection, r.key)
   %(run_id)s::bigint, r.collection, r.key, NULL, NULL::double precision, 'remove', r.source_id, r.snapshot_id, r.version, %(now)s
 FROM unnest(translate(%(snapshots)s, '[]', '{}')::bigint[]) AS c (id)
-CROSS JOIN LATERAL (SELECT job_id FROM penstock.snapshot WHERE id = c.id) AS origin
-CROSS JOIN LATERAL (SELECT id, url FROM penstock.snapshot WHERE job_id = origin.job_id) AS page
+CROSS JOIN LATERAL (SELECT job_id FROM penstock.snapshot WHERE id = c.id OFFSET 0) AS origin
+CROSS JOIN LATERAL (SELECT id, url FROM penstock.snapshot WHERE job_id = origin.job_id OFFSET 0) AS page
 CROSS JOIN LATERAL (
-  SELECT id FROM penstock.snapshot WHERE md5(url) = md5(page.url) AND url = page.url AND id <= page.id
+  SELECT id FROM penstock.snapshot WHERE md5(url) = md5(page.url) AND url = page.url AND id <= page.id OFFSET 0
 ) AS earlier
 CROSS JOIN LATERAL (
   SELECT collection, key, source_id, snapshot_id, version FROM penstock.record
-  WHERE snapshot_id = earlier.id AND source_id = %(source_id)s AND NOT is_removed
+  WHERE snapshot_id = earlier.id AND source_id = %(source_id)s AND NOT is_removed OFFSET 0
 ) AS r
 WHERE origin.job_id NOT IN (
-  SELECT s.job_id FROM penstock.job
-  JOIN penstock.job_item AS i ON i.job_id = job.id JOIN penstock.snapshot AS s ON s.id = i.snapshot_id
-  WHERE job.state = 'quarantined' AND job.run_id = %(run_id)s
+  SELECT s.job_id FROM (
+    SELECT id FROM penstock.job WHERE state = 'quarantined' AND run_id = %(run_id)s OFFSET 0
+  ) AS failed
+  CROSS JOIN LATERAL (SELECT snapshot_id FROM penstock.job_item WHERE job_id = failed.id OFFSET 0) AS i
+  CROSS JOIN LATERAL (SELECT job_id FROM penstock.snapshot WHERE id = i.snapshot_id OFFSET 0) AS s
 )
 ORDER BY r.collection, r.key
 ON CONFLICT (run_id, collection, key) DO NOTHING;
@@ -130,7 +132,10 @@ FROM (
     AND (data IS NOT NULL OR merge = 'remove')
   ORDER BY collection, key LIMIT %(limit)s
 ) AS t
-LEFT JOIN penstock.record AS r ON r.collection = t.collection AND r.key = t.key;
+LEFT JOIN LATERAL (
+  SELECT version, data, score, snapshot_id, is_removed, run_id FROM penstock.record
+  WHERE collection = t.collection AND key = t.key OFFSET 0
+) AS r ON true;
 
 -- name: staged_same
 SELECT count(*) FROM penstock.staged WHERE run_id = %(run_id)s AND data IS NULL AND merge <> 'remove';

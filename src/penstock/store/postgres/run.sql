@@ -97,8 +97,10 @@ FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 SELECT state, source_id FROM penstock.run WHERE id = %(id)s;
 
 -- name: active_run_of
+-- One of the kinds that a schedule starts: a backfill of a week or a stream must not hold it up.
 SELECT id FROM penstock.run
-WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') ORDER BY id LIMIT 1;
+WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
+ORDER BY id LIMIT 1;
 
 -- name: runs
 SELECT coalesce(json_agg(json_build_object(

@@ -37,3 +37,6 @@ UPDATE source SET level = l.value ->> 1 FROM json_each(:levels) AS l WHERE sourc
 
 -- name: put_behind
 UPDATE job NOT INDEXED SET rank = max(rank, :rank) WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running';
+
+-- name: excuses
+SELECT json_group_array(json_array(id, throttles)) FROM job NOT INDEXED WHERE id IN (SELECT value FROM json_each(:ids));

@@ -3,7 +3,10 @@ SELECT json_group_object(id, kind) FROM run WHERE id IN (SELECT value FROM json_
 
 -- name: lock_checkpoints
 -- Nothing to lock here: a transaction that writes has the file to itself.
-SELECT json_group_array(json_array(c.source_id, c.partition, c.cursor, c.last_offset, c.moves))
+-- With the run that was refused last, if nothing happened since.
+SELECT json_group_array(json_array(c.source_id, c.partition, c.cursor, c.last_offset, c.moves,
+  (SELECT m.run_id FROM checkpoint_move AS m
+    WHERE m.source_id = c.source_id AND m.partition = c.partition AND m.number = c.moves AND m.act = 'refused')))
 FROM json_each(:keys) AS k
 CROSS JOIN checkpoint AS c ON c.source_id = k.value ->> 0 AND c.partition = k.value ->> 1;
 

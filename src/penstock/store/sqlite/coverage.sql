@@ -1,7 +1,12 @@
 -- name: cover
+-- The run that was first stays with it: one that comes again finds the same, and undoing it takes nothing away.
 INSERT INTO coverage (source_id, partition, start_at, end_at, run_id, at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now FROM json_each(:covered) WHERE true
-ON CONFLICT (source_id, partition, start_at, end_at) DO UPDATE SET run_id = excluded.run_id, at = excluded.at;
+ON CONFLICT (source_id, partition, start_at, end_at) DO UPDATE SET at = excluded.at;
+
+-- name: uncover
+-- What a run has ingested that is undone is missing again.
+DELETE FROM coverage WHERE source_id = :source_id AND run_id = :run_id;
 
 -- name: covered
 -- What is ingested of a stretch of time, partition by partition, in order.

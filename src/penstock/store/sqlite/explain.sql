@@ -45,7 +45,7 @@ ORDER BY j.due_at LIMIT 1;
 SELECT j.id FROM job AS j INDEXED BY job_held
 WHERE j.state = 'held' AND (:run_id IS NULL OR j.run_id = :run_id) AND (:source_id IS NULL OR j.source_id = :source_id)
   AND EXISTS (SELECT 1 FROM run WHERE run.id = j.run_id AND run.state IN ('draft', 'queued', 'running', 'paused'))
-ORDER BY j.id LIMIT 1;
+ORDER BY j.at LIMIT 1;
 
 -- name: first_running
 SELECT j.id FROM job AS j INDEXED BY job_running

@@ -32,11 +32,10 @@ FROM run WHERE id = :id;
 SELECT json_group_array(json_array(j.stage, j.key, coalesce(i.item, 'null'), i.snapshot_id)) FROM (
   SELECT id, stage, key FROM job
   WHERE run_id = :run_id AND (stage, key) > (:stage, :key)
-    AND state IN (SELECT value FROM json_each(:states)) AND stage IN (SELECT value FROM json_each(:stages))
+    AND state IN (SELECT value FROM json_each(:states)) AND +stage IN (SELECT value FROM json_each(:stages))
   ORDER BY stage, key LIMIT :limit
 ) AS j
-LEFT JOIN job_item AS i ON i.job_id = j.id
-ORDER BY j.stage, j.key;
+LEFT JOIN job_item AS i ON i.job_id = j.id;
 
 -- name: done_before
 -- Which of these jobs were done in the run that theirs continues, or in one that this one continues; and in which.
@@ -47,13 +46,13 @@ WITH RECURSIVE chain(id) AS (
   WHERE run.options ->> 'continues' IS NOT NULL
 )
 SELECT json_group_array(json_array(id, done_in)) FROM (
-  SELECT k.value ->> 0 AS id, min(job.run_id) AS done_in
+  SELECT k.value ->> 0 AS id, (
+    SELECT min(job.run_id) FROM chain
+    CROSS JOIN job ON job.run_id = chain.id AND job.stage = k.value ->> 1 AND job.key = k.value ->> 2
+    WHERE job.state IN ('succeeded', 'skipped')
+  ) AS done_in
   FROM json_each(:keys) AS k
-  CROSS JOIN chain
-  CROSS JOIN job ON job.run_id = chain.id AND job.stage = k.value ->> 1 AND job.key = k.value ->> 2
-  WHERE job.state IN ('succeeded', 'skipped')
-  GROUP BY k.value ->> 0
-);
+) WHERE done_in IS NOT NULL;
 
 -- name: skip_if_queued
 UPDATE job NOT INDEXED SET state = 'skipped', at = :now

@@ -10,7 +10,7 @@ SELECT json_group_array(id) FROM (
 -- name: replay_scope
 -- For each stage: how many of its jobs came to an end, and how many of those are still there.
 SELECT json_group_array(json_array(g.run_id, g.stage, g.unit, g.succeeded + g.skipped + g.quarantined, (
-  SELECT count(*) FROM job
+  SELECT count(*) FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state IN ('succeeded', 'skipped', 'quarantined')
 ), g.quarantined))
 FROM json_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
@@ -19,7 +19,7 @@ FROM json_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
 -- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
 SELECT json_group_array(json_array(j.key, i.item, (SELECT max(s.id) FROM snapshot AS s WHERE s.job_id = j.id)))
 FROM (
-  SELECT id, key FROM job
+  SELECT id, key FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
     AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT :quarantined_only))
   ORDER BY key LIMIT :limit
@@ -75,7 +75,7 @@ WHERE staged.run_id = u.value ->> 0 AND staged.collection = u.value ->> 1 AND st
 -- A page of a replay's own jobs: what they were served from, and how they ended.
 SELECT json_group_array(json_array(j.key, i.snapshot_id, j.state))
 FROM (
-  SELECT id, key, state FROM job
+  SELECT id, key, state FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
   ORDER BY key LIMIT :limit
 ) AS j

@@ -98,7 +98,10 @@ FROM run WHERE id IN (SELECT value FROM json_each(:ids));
 SELECT state, source_id FROM run WHERE id = :id;
 
 -- name: active_run_of
-SELECT id FROM run WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') ORDER BY id LIMIT 1;
+-- One of the kinds that a schedule starts: a backfill of a week or a stream must not hold it up.
+SELECT id FROM run
+WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
+ORDER BY id LIMIT 1;
 
 -- name: runs
 SELECT json_group_array(json_object(
