@@ -185,7 +185,7 @@ def test_a_key_without_a_value_is_as_if_it_were_not_written(tmp_path: Path) -> N
         ('fetch: {headers: {"X A": b}}', "fetch.headers.X A: is not the name of a header"),
         ("fetch: {headers: [a]}", "fetch.headers: must be a mapping, not a list"),
         ("params: [1]", "params: must be a mapping, not a list"),
-        ("schedule: daily", "schedule: must be manual, {every: 6h} or {cron: …}, not 'daily'"),
+        ("schedule: daily", "schedule: must be manual or one of"),
         ("schedule: {}", "schedule: needs one of"),
         ("schedule: {every: 1h, cron: '@daily'}", "schedule: needs one of"),
         ("schedule: {every: 1h, timezone: UTC}", "schedule.timezone: belongs to cron"),

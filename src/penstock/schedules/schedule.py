@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 from penstock.errors import ConfigError
+from penstock.schedules.cadence import Cadence, CadenceClass
 from penstock.schedules.cron import Cron
 from penstock.schedules.every import Every
 from penstock.schedules.manual import Manual
+from penstock.schedules.session import Session
+from penstock.schedules.waiting import After, OnFiles, OnSignal
 from penstock.settings import ScheduleSettings
+from penstock.settings.values import SessionSettings, WatchSettings
 
 
 class Schedule(Protocol):
@@ -27,13 +31,26 @@ class Schedule(Protocol):
         ...
 
 
-def schedule_from(settings: ScheduleSettings) -> Schedule:
-    """The schedule of these settings."""
+def schedule_from(settings: ScheduleSettings, key: str = "") -> Schedule:
+    """The schedule of these settings, for the source with this key.
+
+    What waits for signals, files or other sources is never due by time.
+    """
     match settings:
         case ScheduleSettings(kind="manual"):
             return Manual()
         case ScheduleSettings(kind="every", every_s=float(every_s)):
-            return Every(every_s)
+            return Every(every_s, settings.jitter_s, key)
+        case ScheduleSettings(kind="cadence", cadence=str(cadence)):
+            return Cadence(cast(CadenceClass, "medium" if cadence == "auto" else cadence), key)
+        case ScheduleSettings(kind="session", session=SessionSettings(calendar, at, offset_s)):
+            return Session(calendar, at, offset_s)
+        case ScheduleSettings(kind="signal", signals=signals):
+            return OnSignal(signals)
+        case ScheduleSettings(kind="after", after=sources):
+            return After(sources)
+        case ScheduleSettings(kind="watch", watch=WatchSettings(pattern)):
+            return OnFiles(pattern)
         case ScheduleSettings(kind="cron", cron=str(cron), timezone=zone):
             return Cron(cron, zone)
         case _:

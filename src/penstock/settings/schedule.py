@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from penstock.settings.document import Entry, join
 from penstock.settings.restraints import window_of
@@ -135,7 +135,9 @@ def _every(section: Section) -> ScheduleSettings:
     jitter_s = section.duration("jitter", 0.0, parse_duration)
     if jitter_s > every_s:
         raise section.error("jitter", "must not be longer than every")
-    return ScheduleSettings("every", every_s=every_s, jitter_s=jitter_s, near=_near(section, every_s))
+    return ScheduleSettings(
+        "every", every_s=every_s, jitter_s=jitter_s, near=_near(section, every_s)
+    )
 
 
 def _near(section: Section, every_s: float) -> NearSettings | None:

@@ -52,6 +52,14 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def parse_offset(text: str) -> float:
+    """A duration that may be negative: `15m`, `-5m`."""
+    text = text.strip()
+    if text.startswith("-"):
+        return -parse_duration(text[1:])
+    return parse_duration(text.removeprefix("+"))
+
+
 def parse_rate(text: str) -> float:
     """How often per second: `5/s`, `60/m`, `1000/h` or `5000/d`."""
     match = _RATE.fullmatch(text.strip())
