@@ -1,10 +1,9 @@
-"""Leading: one holder at a time, each term once, and a tick that fires once whoever fires it."""
+"""Leading: one holder at a time, and each term once."""
 
 from __future__ import annotations
 
-from penstock.jobs.run import RunKind
-from penstock.store.store import LeaderRow, Term, Tick
-from tests.contract.scenes import SITE, World
+from penstock.store.store import LeaderRow, Term
+from tests.contract.scenes import World
 
 TTL_S = 10.0
 
@@ -87,45 +86,3 @@ def test_who_leads_in_one_matter_does_not_lead_in_another(world: World) -> None:
     assert world.store.lead("upkeep", "b", TTL_S) == Term(1, TTL_S)
     assert [row.holder for row in world.store.leaders()] == ["a", "b"]
 
-
-# Ticks.
-
-
-def due(world: World, every_s: float = 60.0) -> Tick:
-    """A source whose tick is due now."""
-    source_id = world.source()
-    due_at = world.clock.now()
-    world.store.plan_tick(source_id, "every minute", due_at)
-    return Tick(due_at, "every minute", due_at + every_s)
-
-
-def fire(world: World, tick: Tick) -> int | None:
-    return world.store.fire_tick(world.source(), tick, RunKind.FULL, SITE, "v1")
-
-
-def test_tick_starts_its_run_once(world: World) -> None:
-    tick = due(world)
-    run_id = fire(world, tick)
-    assert run_id is not None
-    assert fire(world, tick) is None
-    assert [run.id for run in world.store.runs()] == [run_id]
-    assert world.store.scheduled() == [(world.source(), "acme.com", tick.next_run_at)]
-    assert (world.run(run_id).actor, world.run(run_id).reason) == ("scheduler", "every minute")
-
-
-def test_tick_that_was_skipped_is_not_fired_by_one_who_read_it_before(world: World) -> None:
-    tick = due(world)
-    assert world.store.skip_tick(world.source(), tick, "run 1 has not ended yet")
-    assert fire(world, tick) is None
-    assert not world.store.skip_tick(world.source(), tick, "again")
-    assert world.store.runs() == []
-    assert [e.detail for e in world.store.events() if e.kind == "schedule.skipped"] == [
-        "run 1 has not ended yet"
-    ]
-
-
-def test_tick_of_a_schedule_that_was_changed_is_not_fired(world: World) -> None:
-    tick = due(world)
-    world.store.plan_tick(world.source(), "every hour", tick.due_at)
-    assert fire(world, tick) is None
-    assert world.store.runs() == []

@@ -11,7 +11,7 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Effects, Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
-from penstock.store.store import Tick
+from penstock.store.scheduling import Passing, Planned, Start
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
 
 GATHERED = Plan(
@@ -178,14 +178,15 @@ def test_hold_outlives_a_restart(world: World) -> None:
 def test_schedules_go_on_while_they_are_held(world: World) -> None:
     source_id = world.source()
     now = world.clock.now()
-    world.store.plan_tick(source_id, "every 1h", now)
+    world.store.plan_schedules([Planned(source_id, "main", "{}", "every hour", "every", now)])
     world.store.hold("", "ann", "")
 
-    run_id = world.store.fire_tick(
-        source_id, Tick(now, "every 1h", now + 3600), RunKind.FULL, SITE, "v1"
-    )
+    [row] = world.store.due_schedules(now)
+    start = Start(RunKind.FULL, SITE, "v1")
+    done = world.store.pass_ticks(Passing(row, now + 3600, fires=now, start=start))
 
-    assert run_id is not None
+    assert done is not None
+    run_id = done.run_id
     assert world.claim() == []
     world.store.unhold("", "ann", "")
     assert [job.run_id for job in world.claim()] == [run_id]

@@ -180,16 +180,18 @@ def test_schedule_fires_by_the_databases_clock(working: Working, by_s: float) ->
     with working.project(clock=clock) as project, closing(open_store(working.url, clock)) as store:
         scheduler = Scheduler(project, store)
         scheduler.plan()
-        [(source_id, _, due_at)] = store.scheduled()
-        assert abs(due_at - store.now() - 1800.0) < 60.0
+        [row] = store.schedules()
+        assert row.next_due_at is not None
+        assert abs(row.next_due_at - store.now() - 1800.0) < 60.0
         scheduler.tick()
         assert store.runs() == []
 
-        ask(working.url, f"UPDATE penstock.source SET next_run_at = {store.now() - 1}")
+        past = f"{store.now() - 1:.3f}"
+        ask(working.url, f"UPDATE penstock.schedule SET next_due_at = {past}, look_at = {past}")
         scheduler.tick()
         scheduler.tick()
         assert len(store.runs()) == 1
-        assert store.active_run_of(source_id) is not None
+        assert store.active_run_of(row.source_id) is not None
 
 
 # Workers.

@@ -17,6 +17,7 @@ from penstock.engine.leadership import ASK_S, MARGIN_S, TERM_S, Leadership
 from penstock.engine.scheduler import Scheduler
 from penstock.errors import StoreUnreachable
 from penstock.project import Project
+from penstock.store.scheduling import DueRow, Passed, Passing
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Store, Term
 from penstock.testing import VirtualClock
@@ -201,10 +202,14 @@ class Sleepy:
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
 
-    def active_run_of(self, source_id: int) -> int | None:
-        found = self._store.active_run_of(source_id)
+    def due_schedules(self, now: float) -> list[DueRow]:
+        found = self._store.due_schedules(now)
         self.sleep()
         return found
+
+    def pass_ticks(self, passing: Passing) -> Passed | None:
+        self.sleep()
+        return self._store.pass_ticks(passing)
 
 
 class Crowd:
@@ -247,8 +252,13 @@ class Crowd:
 
     def passed(self) -> tuple[int, int]:
         """How many ticks started a run, and how many were skipped because one had not ended."""
+        [row] = self.store.schedules()
+        ticks = self.store.ticks(row.source_id, row.name, 1_000_000)
         kinds = [event.kind for event in self.store.events(after_id=0, limit=1_000_000)]
-        return kinds.count("run.queued"), kinds.count("schedule.skipped")
+        outcomes = [tick.outcome for tick in ticks]
+        assert outcomes.count("fired") == kinds.count("run.queued")
+        assert {*outcomes} <= {"fired", "skipped"}
+        return outcomes.count("fired"), outcomes.count("skipped")
 
 
 @pytest.mark.parametrize(

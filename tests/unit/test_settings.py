@@ -105,7 +105,7 @@ def test_a_minimal_project_gets_every_default(tmp_path: Path) -> None:
     assert source.pipeline == "products:catalogue"
     assert (source.params, source.retry, source.timeout_s) == ({}, RetryChoice(), None)
     assert (source.priority, source.weight) == (5, 1.0)
-    assert source.schedule == ScheduleSettings("manual")
+    assert source.schedules == ()
     assert source.limits == Limits(concurrency=4, candidates=64, rate_per_s=None)
     assert source.fetch == FetchPolicy()
     assert source.fetch.user_agent == "penstock/0.1.0"
@@ -121,7 +121,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert list(settings.sources) == ["acme.com", "feed"]
     acme = settings.sources["acme.com"]
     assert acme.params["pages"] == [1, 2.5, True, None, "no"]
-    assert acme.schedule == ScheduleSettings("cron", cron="0 0 * * *", timezone="Europe/Paris")
+    assert acme.schedules == (ScheduleSettings("cron", cron="0 0 * * *", timezone="Europe/Paris"),)
     assert (acme.retry, acme.timeout_s, acme.priority, acme.weight) == (
         RetryChoice("provider-safe"),
         90.0,
@@ -141,7 +141,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         connections=8,
         rate_per_s=1.0,
     )
-    assert settings.sources["feed"].schedule == ScheduleSettings("every", every_s=21600.0)
+    assert settings.sources["feed"].schedules == (ScheduleSettings("every", every_s=21600.0),)
 
 
 def test_the_retry_words_are_the_retry_classes() -> None:
@@ -383,7 +383,7 @@ def test_an_overlay_is_laid_over_key_by_key(tmp_path: Path) -> None:
 
     acme = settings.sources["acme.com"]
     assert settings.environment == "prod"
-    assert acme.schedule == ScheduleSettings("every", every_s=3600.0)
+    assert acme.schedules == (ScheduleSettings("every", every_s=3600.0),)
     assert acme.limits == Limits(8, 16, 1.0)
     assert acme.params["sitemap"] == "other"
     assert len(acme.params["pages"]) == 5
@@ -394,7 +394,7 @@ def test_a_key_without_a_value_in_the_overlay_brings_the_default_back(tmp_path: 
         "sources:\n  acme.com:\n    schedule:\n    limits: {rate: }\n"
     )
     acme = load(tmp_path, FULL, "prod").sources["acme.com"]
-    assert acme.schedule == ScheduleSettings("manual")
+    assert acme.schedules == ()
     assert acme.limits == Limits(8, 16, None)
 
 

@@ -84,10 +84,13 @@ def _row(
 
 
 def _schedule(row: SourceRow, project: Project) -> str:
-    from penstock.schedules import schedule_from
+    from penstock.schedules.definition import policy_words
 
     configured = project.settings.sources.get(row.key)
-    return schedule_from(configured.schedule).words() if configured else ""
+    if configured is None:
+        return ""
+    told = [policy_words(each, row.key) for each in configured.schedules]
+    return "; ".join(told) or "by hand only"
 
 
 def _why_not_now(

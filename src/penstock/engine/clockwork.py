@@ -12,6 +12,7 @@ import socket
 from contextlib import suppress
 
 from penstock.engine.leadership import Leadership
+from penstock.engine.promises import Promises
 from penstock.engine.repairs import Repairs
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.sweep import Sweep
@@ -40,6 +41,7 @@ class Clockwork:
         self._upkeep = Upkeep(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
         self._repairs = Repairs(project, store)
+        self._promises = Promises(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
         self._leadership = Leadership(store, matter, holder, project.clock)
         self._planned_term = 0
@@ -57,6 +59,8 @@ class Clockwork:
             self._scheduler.tick(leads.is_trusted)
             if leads.is_trusted():
                 self._repairs.look()
+            if leads.is_trusted():
+                self._promises.look()
         return leads.is_trusted() and self._upkeep.do_a_little()
 
     def close(self) -> None:

@@ -1,62 +1,189 @@
-"""The scheduler: starts a run when a source's schedule says so, once for each tick."""
+"""The scheduler: starts a run when a schedule of a source says so, once for each tick.
+
+What it knows lives in the store: a restart neither repeats nor forgets a tick, and any number of
+schedulers may act at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from penstock.jobs.run import RunKind
 from penstock.pipeline.version import version_of
 from penstock.project import Project, run_options
 from penstock.schedules import Schedule, schedule_from
-from penstock.store.store import Store, Tick
+from penstock.schedules.definition import definition_of, policy_words
+from penstock.schedules.due import GRACE_S, Ticking, is_late, what_is_due
+from penstock.schedules.slots import NEVER, slot_opens_at
+from penstock.settings import ScheduleSettings, SourceSettings
+from penstock.store.scheduling import DueRow, Passing, Planned, Start
+from penstock.store.store import Store
+
+# How often a tick that waits for a run to end is looked at.
+AGAIN_S = 2.0
+# A schedule that this process does not know belongs to another's configuration.
+STRANGER_S = 60.0
+MINUTE_S = 60.0
 
 
 class Scheduler:
-    """Fires what is due. What it knows lives in the store: a restart neither repeats nor forgets a tick."""
+    """Fires what is due."""
 
     def __init__(self, project: Project, store: Store) -> None:
         self._project = project
         self._store = store
-        self._schedules: dict[str, Schedule] = {
-            key: schedule_from(source.schedule) for key, source in project.settings.sources.items()
+        self._known = {
+            (key, settings.name): (source, settings)
+            for key, source in project.settings.sources.items()
+            for settings in source.schedules
         }
 
-    def plan(self) -> None:
-        """Note when each source is due by this project's schedules; those that are noted already stay."""
-        now = self._store.now()
-        ids = self._store.ensure_sources(list(self._schedules))
-        for key, schedule in self._schedules.items():
-            self._store.plan_tick(ids[key], schedule.words(), schedule.next_due(now))
+    def plan(self) -> int:
+        """Make this project's schedules the ones there are; answers how many of them have changed.
 
-    def tick(self, may_go_on: Callable[[], bool] = lambda: True) -> float | None:
-        """Start everything that is due now; answers when something is due next.
-
-        Ticks that were missed while nothing ran are made up for by one run, not by many. Stops
-        between two of them when it may no longer act.
+        One that has not changed keeps its next tick.
         """
         now = self._store.now()
-        upcoming: list[float | None] = []
-        for source_id, key, due_at in self._store.scheduled():
-            schedule = self._schedules.get(key)
-            if schedule is None:
-                continue
-            if due_at > now:
-                upcoming.append(due_at)
-            elif may_go_on():
-                tick = Tick(due_at, schedule.words(), schedule.next_due(now))
-                self._fire(source_id, key, tick)
-                upcoming.append(tick.next_run_at)
-        return min((time for time in upcoming if time is not None), default=None)
+        sources = self._project.settings.sources
+        ids = self._store.ensure_sources(list(sources))
+        return self._store.plan_schedules(
+            [
+                Planned(
+                    ids[key],
+                    settings.name,
+                    definition_of(settings),
+                    policy_words(settings, key),
+                    settings.kind,
+                    self.rule(ids[key], key, settings).next_due(now),
+                )
+                for key, source in sources.items()
+                for settings in source.schedules
+            ]
+        )
 
-    def _fire(self, source_id: int, key: str, tick: Tick) -> None:
-        active = self._store.active_run_of(source_id)
-        if active is not None:
-            self._store.skip_tick(source_id, tick, f"run {active} has not ended yet")
-            return
-        source = self._project.source(key)
+    def rule(self, source_id: int, key: str, settings: ScheduleSettings) -> Schedule:
+        """What the ticks of a schedule are counted by."""
+        return Ticking(schedule_from(settings, key))
+
+    def tick(self, may_go_on: Callable[[], bool] = lambda: True) -> float | None:
+        """Decide on everything that is due now; answers when something is to be looked at next.
+
+        Stops between two schedules when it may no longer act.
+        """
+        now = self._store.now()
+        next_at = self._store.next_look_at()
+        if next_at is None or next_at > now:
+            return next_at
+        look = _Look(self, self._project, self._store, self._known, now)
+        while may_go_on() and (due := self._store.due_schedules(now)):
+            if not look.at(due, may_go_on):
+                break
+        return self._store.next_look_at()
+
+
+class _Look:
+    """One look at all that is due at one moment."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        project: Project,
+        store: Store,
+        known: Mapping[tuple[str, str], tuple[SourceSettings, ScheduleSettings]],
+        now: float,
+    ) -> None:
+        self._scheduler = scheduler
+        self._project = project
+        self._store = store
+        self._known = known
+        self._now = now
+        self._caught_up: int | None = None
+
+    def at(self, due: list[DueRow], may_go_on: Callable[[], bool]) -> bool:
+        """Decide on these; whether any of them is another one now."""
+        has_moved = False
+        later: dict[float, list[DueRow]] = {}
+        for row in due:
+            if not may_go_on():
+                break
+            known = self._known.get((row.source, row.name))
+            wait_s = STRANGER_S if known is None else self._wait_s(row, known[1])
+            if wait_s:
+                later.setdefault(self._now + wait_s, []).append(row)
+            elif known is not None:
+                has_moved |= self._decide(row, *known)
+        for until, rows in later.items():
+            self._store.put_off(rows, until)
+        return has_moved
+
+    def _wait_s(self, row: DueRow, settings: ScheduleSettings) -> float:
+        """How long a tick that is made up for has to wait for those of others; 0 if it is its turn."""
+        if not self._is_catching_up(row, settings):
+            return 0.0
+        if self._caught_up is None:
+            self._caught_up = self._store.late_fires(self._now - MINUTE_S, GRACE_S)
+        has_room = self._caught_up + 1 <= settings.catch_up_per_min
+        is_alone = self._caught_up == 0 and settings.catch_up_per_min < 1
+        return 0.0 if has_room or is_alone else MINUTE_S / settings.catch_up_per_min
+
+    def _is_catching_up(self, row: DueRow, settings: ScheduleSettings) -> bool:
+        return settings.missed == "all" and is_late(row.due_at, self._now)
+
+    def _decide(self, row: DueRow, source: SourceSettings, settings: ScheduleSettings) -> bool:
+        rule = self._scheduler.rule(row.source_id, row.source, settings)
+        is_patient = self._is_catching_up(row, settings)
+        if settings.overlap == "queue" and row.is_put_off and not is_patient:
+            passing = self._queued(row, rule, settings, source)
+        else:
+            due = what_is_due(rule, settings.missed, row.due_at, self._now)
+            passing = Passing(
+                row,
+                due.next_due_at,
+                due.passed,
+                fires=due.fires,
+                start=self._start(row, source, settings) if due.fires is not None else None,
+                denied=self._denied(settings) if due.fires is not None else "",
+                overlap=settings.overlap,
+                patient=is_patient,
+                again_s=AGAIN_S,
+            )
+        done = self._store.pass_ticks(passing)
+        if done is not None and done.outcome == "fired" and is_patient:
+            self._caught_up = (self._caught_up or 0) + 1
+        return done is not None and done.outcome != "put-off"
+
+    def _queued(
+        self, row: DueRow, rule: Schedule, settings: ScheduleSettings, source: SourceSettings
+    ) -> Passing:
+        """A tick that has waited for the run before it: those that came meanwhile join it."""
+        due = what_is_due(rule, "once", row.due_at, self._now)
+        ticks = [*due.passed, *([due.fires] if due.fires is not None else [])]
+        return Passing(
+            row,
+            due.next_due_at,
+            ticks[1:],
+            "joined",
+            fires=ticks[0],
+            start=self._start(row, source, settings),
+            denied=self._denied(settings),
+            overlap="queue",
+            again_s=AGAIN_S,
+        )
+
+    def _start(self, row: DueRow, source: SourceSettings, settings: ScheduleSettings) -> Start:
         graph = self._project.graph(source)
-        kind = RunKind(source.schedule.run_kind)
-        if self._store.health(source_id).degraded_at is not None:
+        kind = RunKind(settings.run_kind)
+        if self._store.health(row.source_id).degraded_at is not None:
             kind = RunKind.PROBE
         plan, version = graph.plan(source.priority, kind), version_of(graph, source)
-        self._store.fire_tick(source_id, tick, kind, plan, version, run_options(source))
+        return Start(kind, plan, version, run_options(source))
+
+    def _denied(self, settings: ScheduleSettings) -> str:
+        opens_at = slot_opens_at(settings, self._now)
+        if opens_at is None:
+            return ""
+        if opens_at == NEVER:
+            return "outside its hours, and there are none"
+        slot = datetime.fromtimestamp(opens_at, UTC)
+        return f"outside its hours; the next slot is {slot:%Y-%m-%d %H:%M} UTC"

@@ -264,11 +264,6 @@ class SourceSettings:
     cost: CostSettings = CostSettings()
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
 
-    @property
-    def schedule(self) -> ScheduleSettings:
-        """The first of its schedules."""
-        return self.schedules[0] if self.schedules else ScheduleSettings()
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -11,7 +11,7 @@ from penstock.jobs.run import Plan, RunKind, RunOptions
 from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
-from penstock.store.runs import Runs
+from penstock.store.runs import Runs, add_run
 from penstock.store.turn import add_jobs
 
 # In one transaction, with their items.
@@ -107,7 +107,7 @@ class Rejects(Runs):
         of_run_id = runs.pop() if len(runs) == 1 else None
         options = RunOptions(is_redrive=True, since_at=0.0 if of_run_id is None else None)
         about = (source_id, RunKind.REPLAY, plan, pipeline_version, key, actor, reason)
-        run_id = self._add_run(now, *about, options, of_run_id)
+        run_id = add_run(self._db, now, *about, options, of_run_id)
         assert run_id is not None, "the key of a redrive is made for it"  # noqa: S101
         return run_id
 

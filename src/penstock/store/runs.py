@@ -11,7 +11,7 @@ from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.database import Database, to_json
 from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
-from penstock.store.store import Enqueued, Tick
+from penstock.store.store import Enqueued
 from penstock.store.turn import add_jobs, advance_runs
 
 ROOT_KEY = "root"
@@ -56,110 +56,17 @@ class Runs:
             known = self._db.value("known_run", source_id=source_id, key=key)
             if known is None:
                 about = (source_id, kind, plan, pipeline_version, key, actor, reason)
-                run_id = self._add_run(now, *about, options, of_run_id, is_draft)
+                run_id = add_run(self._db, now, *about, options, of_run_id, is_draft)
                 if run_id is not None:
                     return run_id, True
                 # Somebody else was faster by a moment, and has committed by now.
                 known = self._db.value("known_run", source_id=source_id, key=key)
             return int(known), False
 
-    def _add_run(
-        self,
-        now: float,
-        source_id: int,
-        kind: RunKind,
-        plan: Plan,
-        pipeline_version: str,
-        key: str,
-        actor: str,
-        reason: str,
-        options: RunOptions = NO_OPTIONS,
-        of_run_id: int | None = None,
-        is_draft: bool = False,
-    ) -> int | None:
-        state = RunState.DRAFT if is_draft else RunState.QUEUED
-        run_id: int | None = self._db.value(
-            "add_run",
-            source_id=source_id,
-            kind=kind,
-            state=state,
-            options=to_json(options),
-            of_run_id=of_run_id,
-            key=key,
-            plan=to_json(plan),
-            pipeline_version=pipeline_version,
-            actor=actor,
-            reason=reason,
-            now=now,
-        )
-        if run_id is None:
-            return None
-        self._db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
-        ledger = Ledger(self._db, now)
-        ledger.journal(f"run.{state}", source_id, run_id, actor=actor, detail=reason)
-        roots = [
-            (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
-            for stage in plan.stages
-            if not stage.after and not options.is_redrive
-        ]
-        add_jobs(self._db, ledger, run_id, source_id, roots)
-        ledger.write()
-        return run_id
-
     def run_facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]:
         """What workers need to know of these runs."""
         found = self._db.decoded("run_facts", list[RunFacts], ids=to_json(sorted(run_ids)))
         return {facts.id: facts for facts in found}
-
-    def fire_tick(
-        self,
-        source_id: int,
-        tick: Tick,
-        kind: RunKind,
-        plan: Plan,
-        pipeline_version: str,
-        options: RunOptions = NO_OPTIONS,
-    ) -> int | None:
-        """Start the run of a tick; None if somebody else has fired, skipped or moved this tick.
-
-        However many take themselves for the scheduler, a tick starts one run: the tick is still the
-        source's next one, or nothing is written.
-        """
-        with self._db.writing() as now:
-            if not self._pass_tick(source_id, tick):
-                return None
-            key = f"tick:{tick.due_at:.3f}"
-            about = (source_id, kind, plan, pipeline_version, key, SCHEDULER, tick.schedule)
-            return self._add_run(now, *about, options)
-
-    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> bool:
-        """A schedule fired but started nothing; the journal says why. False if it was no longer next."""
-        with self._db.writing() as now:
-            if not self._pass_tick(source_id, tick):
-                return False
-            ledger = Ledger(self._db, now)
-            ledger.journal("schedule.skipped", source_id, actor=SCHEDULER, detail=reason)
-            ledger.write()
-            return True
-
-    def _pass_tick(self, source_id: int, tick: Tick) -> bool:
-        passed = self._db.do(
-            "pass_tick_if_next",
-            id=source_id,
-            schedule=tick.schedule,
-            due_at=tick.due_at,
-            next_run_at=tick.next_run_at,
-        )
-        return passed > 0
-
-    def plan_tick(self, source_id: int, schedule: str, next_run_at: float | None) -> None:
-        """Note a source's schedule and when it fires next, unless it is the one already noted."""
-        with self._db.writing():
-            self._db.do("plan_tick", id=source_id, schedule=schedule, next_run_at=next_run_at)
-
-    def scheduled(self) -> list[tuple[int, str, float]]:
-        """Every source that has a next time: (id, key, next_run_at), the soonest first."""
-        return [(row[0], row[1], row[2]) for row in self._db.rows("scheduled")]
 
     def active_run_of(self, source_id: int) -> int | None:
         """A run that has not ended and does what the source's schedule would do again."""
@@ -251,15 +158,9 @@ class Runs:
         claims a job of a cancelled run.
         """
         with self._db.writing() as now:
-            source_id = self._db.value("cancel_run_if_active", id=run_id, now=now)
-            if source_id is None:
-                return False
             ledger = Ledger(self._db, now)
-            stopped = self._db.rows("cancel_running_of_run", run_id=run_id, now=now)
-            for job_id, stage, attempt in stopped:
-                ledger.moved(run_id, stage, JobState.RUNNING, JobState.CANCELLED)
-                ledger.journal("job.cancelled", source_id, run_id, job_id, attempt, actor, reason)
-            ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
+            if not cancel_run(self._db, ledger, run_id, actor, reason):
+                return False
             ledger.write()
         return True
 
@@ -368,3 +269,61 @@ class Runs:
         if not rows:
             raise UsageError(f"there is no job {job_id}")
         return JobState(rows[0][0]), rows[0][1]
+
+
+def add_run(
+    db: Database,
+    now: float,
+    source_id: int,
+    kind: RunKind,
+    plan: Plan,
+    pipeline_version: str,
+    key: str,
+    actor: str,
+    reason: str,
+    options: RunOptions = NO_OPTIONS,
+    of_run_id: int | None = None,
+    is_draft: bool = False,
+) -> int | None:
+    """A run and its first jobs, in the transaction of another verb; None if its key is known."""
+    state = RunState.DRAFT if is_draft else RunState.QUEUED
+    run_id: int | None = db.value(
+        "add_run",
+        source_id=source_id,
+        kind=kind,
+        state=state,
+        options=to_json(options),
+        of_run_id=of_run_id,
+        key=key,
+        plan=to_json(plan),
+        pipeline_version=pipeline_version,
+        actor=actor,
+        reason=reason,
+        now=now,
+    )
+    if run_id is None:
+        return None
+    db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
+    ledger = Ledger(db, now)
+    ledger.journal(f"run.{state}", source_id, run_id, actor=actor, detail=reason)
+    roots = [
+        (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
+        for stage in plan.stages
+        if not stage.after and not options.is_redrive
+    ]
+    add_jobs(db, ledger, run_id, source_id, roots)
+    ledger.write()
+    return run_id
+
+
+def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: str) -> bool:
+    """End a run in the transaction of another verb; False if it has ended already."""
+    source_id = db.value("cancel_run_if_active", id=run_id, now=ledger.now)
+    if source_id is None:
+        return False
+    stopped = db.rows("cancel_running_of_run", run_id=run_id, now=ledger.now)
+    for job_id, stage, attempt in stopped:
+        ledger.moved(run_id, stage, JobState.RUNNING, JobState.CANCELLED)
+        ledger.journal("job.cancelled", source_id, run_id, job_id, attempt, actor, reason)
+    ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
+    return True

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.store.explaining import Outlook, Story
     from penstock.store.health import HealthRow
     from penstock.store.pages import PageRow
+    from penstock.store.promises import BreachRow, Promise
     from penstock.store.replays import (
         Committed,
         Rejects,
@@ -41,6 +42,16 @@ if TYPE_CHECKING:
         ReplayRow,
         Scope,
         StagedChange,
+    )
+    from penstock.store.scheduling import (
+        DueRow,
+        Passed,
+        Passing,
+        Planned,
+        ScheduleRow,
+        TickCount,
+        TickRow,
+        VersionRow,
     )
     from penstock.store.undoing import Later, UndoChange, Undone
 
@@ -773,32 +784,45 @@ class Store(Protocol):
 
     # Schedules.
 
-    def fire_tick(
-        self,
-        source_id: int,
-        tick: Tick,
-        kind: RunKind,
-        plan: Plan,
-        pipeline_version: str,
-        options: RunOptions = NO_OPTIONS,
-    ) -> int | None: ...
+    def plan_schedules(self, planned: Sequence[Planned], actor: str = ...) -> int: ...
 
-    def skip_tick(self, source_id: int, tick: Tick, reason: str) -> bool: ...
+    def replan(self, source_id: int, name: str, next_due_at: float | None) -> None: ...
 
-    def scheduled(self) -> list[tuple[int, str, float]]: ...
+    def next_look_at(self) -> float | None: ...
+
+    def due_schedules(self, now: float, limit: int = ...) -> list[DueRow]: ...
+
+    def put_off(self, rows: Sequence[DueRow], until: float) -> None: ...
+
+    def late_fires(self, since: float, grace_s: float) -> int: ...
+
+    def pass_ticks(self, passing: Passing) -> Passed | None: ...
 
     def active_run_of(self, source_id: int) -> int | None: ...
 
-    def plan_tick(self, source_id: int, schedule: str, next_run_at: float | None) -> None: ...
+    def schedules(self, source_id: int | None = None) -> list[ScheduleRow]: ...
 
+    def ticks(
+        self,
+        source_id: int,
+        name: str,
+        limit: int = 20,
+        *,
+        before: float = ...,
+        with_missed: bool = True,
+    ) -> list[TickRow]: ...
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A schedule's firing: written with the run it starts, so that neither exists without the other."""
+    def tick_counts(self, source_id: int, since: float = 0.0) -> list[TickCount]: ...
 
-    due_at: float
-    schedule: str
-    next_run_at: float | None
+    def schedule_versions(self, source_id: int) -> list[VersionRow]: ...
+
+    # Promises.
+
+    def watch_promises(self, promises: Sequence[Promise]) -> int: ...
+
+    def breaches(
+        self, source_id: int | None = None, *, open_only: bool = False, limit: int = 100
+    ) -> list[BreachRow]: ...
 
 
 @dataclass(frozen=True, slots=True)

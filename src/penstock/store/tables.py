@@ -136,12 +136,14 @@ TABLES = (
     ),
     _table("run_cursor", "run_id partition", "cursor last_offset at:real"),
     _table("coverage", "source_id partition start_at:real end_at:real", "run_id at:real"),
-    _table("signal", "id", "name data source_id run_id at:real actor key"),
-    _table("delivery", "signal_id source_id schedule", "run_id reason at:real"),
+    _table("signal", "id", "name data source_id run_id at:real actor key is_open:flag"),
+    _table("delivery", "signal_id source_id schedule", "state run_id joins reason at:real"),
+    _table("landed", "source_id schedule path", "stamp signal_id at:real gone_at:real"),
+    _table("hook", "name state", "source_id"),
     _table(
         "schedule",
         "source_id name",
-        """version definition words kind next_due_at:real last_due_at:real last_run_id
+        """version definition words kind next_due_at:real look_at:real last_due_at:real last_run_id
         changed_at:real""",
     ),
     _table("schedule_version", "source_id name version", "definition words at:real actor"),

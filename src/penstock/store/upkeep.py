@@ -23,6 +23,8 @@ class Upkeep:
         for query, seconds in (
             ("drop_events", keep.events_s),
             ("drop_signals", keep.events_s),
+            ("drop_ticks", keep.events_s),
+            ("drop_breaches", keep.events_s),
             ("drop_old_checkpoint_moves", keep.events_s),
             ("drop_run_cursors", keep.jobs_s),
             ("drop_versions", keep.versions_s),

@@ -22,26 +22,11 @@ ON CONFLICT (host) DO UPDATE SET closed_until = greatest(host.closed_until, excl
 -- name: closed_hosts
 SELECT coalesce(json_object_agg(host, closed_until), '{}')::text FROM penstock.host WHERE closed_until > %(now)s;
 
--- name: plan_tick
--- A schedule that was not changed keeps its next time, so that a restart can't move it.
-UPDATE penstock.source
-SET schedule = %(schedule)s, next_run_at = %(next_run_at)s
-WHERE id = %(id)s
-  AND (schedule <> %(schedule)s OR (next_run_at IS NULL) <> (%(next_run_at)s::double precision IS NULL));
-
--- name: scheduled
-SELECT id, key, next_run_at FROM penstock.source WHERE next_run_at IS NOT NULL ORDER BY next_run_at;
-
--- name: pass_tick_if_next
--- Only the tick that was read: of many who fire it, one changes a row.
-UPDATE penstock.source SET next_run_at = %(next_run_at)s
-WHERE id = %(id)s AND schedule = %(schedule)s AND next_run_at = %(due_at)s;
-
 -- name: sources
 SELECT coalesce(json_agg(json_build_object(
   'id', s.id, 'key', s.key, 'paused_at', s.paused_at, 'pause_reason', s.pause_reason,
   'cooldown_until', s.cooldown_until, 'cooldown_reason', s.cooldown_reason,
-  'schedule', s.schedule, 'next_run_at', s.next_run_at,
+  'schedule', coalesce(c.words, ''), 'next_run_at', c.next_due_at,
   'runs', (SELECT count(*) FROM penstock.run AS r WHERE r.source_id = s.id),
   'last_run_id', l.id, 'last_state', l.state, 'last_finished_at', l.finished_at,
   'queued', coalesce(o.queued, 0), 'running', coalesce(o.running, 0),
@@ -58,4 +43,8 @@ LEFT JOIN (
   WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
   GROUP BY r.source_id
 ) AS o ON o.source_id = s.id
-LEFT JOIN penstock.health AS h ON h.source_id = s.id;
+LEFT JOIN penstock.health AS h ON h.source_id = s.id
+LEFT JOIN (
+  SELECT source_id, min(next_due_at) AS next_due_at, string_agg(words, '; ' ORDER BY name) AS words
+  FROM penstock.schedule GROUP BY source_id
+) AS c ON c.source_id = s.id;

@@ -25,11 +25,13 @@ from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
+from penstock.store.promises import Promises
 from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
 from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
+from penstock.store.scheduling import Scheduling
 from penstock.store.signals import Signals
 from penstock.store.store import Capacity, Keep, Kept, Turn
 from penstock.store.streams import Streams
@@ -61,6 +63,8 @@ class PostgresStore(
     Kpis,
     Workers,
     Leading,
+    Scheduling,
+    Promises,
     Pacing,
     Breakers,
     Budgets,

@@ -22,25 +22,11 @@ ON CONFLICT (host) DO UPDATE SET closed_until = max(closed_until, excluded.close
 -- name: closed_hosts
 SELECT json_group_object(host, closed_until) FROM host WHERE closed_until > :now;
 
--- name: plan_tick
--- A schedule that was not changed keeps its next time, so that a restart can't move it.
-UPDATE source
-SET schedule = :schedule, next_run_at = :next_run_at
-WHERE id = :id AND (schedule <> :schedule OR (next_run_at IS NULL) <> (:next_run_at IS NULL));
-
--- name: scheduled
-SELECT id, key, next_run_at FROM source WHERE next_run_at IS NOT NULL ORDER BY next_run_at;
-
--- name: pass_tick_if_next
--- Only the tick that was read: of many who fire it, one changes a row.
-UPDATE source SET next_run_at = :next_run_at
-WHERE id = :id AND schedule = :schedule AND next_run_at = :due_at;
-
 -- name: sources
 SELECT json_group_array(json_object(
   'id', s.id, 'key', s.key, 'paused_at', s.paused_at, 'pause_reason', s.pause_reason,
   'cooldown_until', s.cooldown_until, 'cooldown_reason', s.cooldown_reason,
-  'schedule', s.schedule, 'next_run_at', s.next_run_at,
+  'schedule', coalesce(c.words, ''), 'next_run_at', c.next_due_at,
   'runs', (SELECT count(*) FROM run r WHERE r.source_id = s.id),
   'last_run_id', l.id, 'last_state', l.state, 'last_finished_at', l.finished_at,
   'queued', coalesce(o.queued, 0), 'running', coalesce(o.running, 0),
@@ -57,4 +43,8 @@ LEFT JOIN (
   WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
   GROUP BY r.source_id
 ) o ON o.source_id = s.id
-LEFT JOIN health h ON h.source_id = s.id;
+LEFT JOIN health h ON h.source_id = s.id
+LEFT JOIN (
+  SELECT source_id, min(next_due_at) AS next_due_at, group_concat(words, '; ' ORDER BY name) AS words
+  FROM schedule GROUP BY source_id
+) c ON c.source_id = s.id;

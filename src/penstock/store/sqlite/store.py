@@ -21,11 +21,13 @@ from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
+from penstock.store.promises import Promises
 from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
 from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
+from penstock.store.scheduling import Scheduling
 from penstock.store.signals import Signals
 from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
@@ -47,6 +49,8 @@ class SqliteStore(
     Kpis,
     Workers,
     Leading,
+    Scheduling,
+    Promises,
     Pacing,
     Breakers,
     Budgets,

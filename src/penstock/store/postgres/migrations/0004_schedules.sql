@@ -1,5 +1,5 @@
 -- expands
--- locks: signal, for a moment
+-- locks: signal, for a moment; run, until its new index is built
 
 -- When each source runs by itself: the definition that holds now, and where it stands.
 CREATE TABLE penstock.schedule (
@@ -10,13 +10,20 @@ CREATE TABLE penstock.schedule (
   words text NOT NULL,
   kind text NOT NULL,
   next_due_at double precision,
+  -- When it is to be looked at: when it is due, or when what keeps it from starting may be over.
+  look_at double precision,
+  -- The last tick that started a run, and that run; what was skipped moves neither.
   last_due_at double precision,
   last_run_id bigint,
   changed_at double precision NOT NULL,
   PRIMARY KEY (source_id, name)
 );
 
-CREATE INDEX schedule_due ON penstock.schedule (next_due_at) WHERE next_due_at IS NOT NULL;
+CREATE INDEX schedule_due ON penstock.schedule (look_at, next_due_at) WHERE look_at IS NOT NULL;
+
+-- How old the last good run of a source is.
+CREATE INDEX run_good ON penstock.run (source_id, finished_at)
+WHERE state IN ('completed', 'partial') AND kind IN ('full', 'incremental');
 
 -- Every definition there ever was, and since when.
 CREATE TABLE penstock.schedule_version (
@@ -50,16 +57,48 @@ ALTER TABLE penstock.signal ADD COLUMN actor text NOT NULL DEFAULT '';
 ALTER TABLE penstock.signal ADD COLUMN key text COLLATE "C";
 
 CREATE UNIQUE INDEX signal_key ON penstock.signal (name, key) WHERE key IS NOT NULL;
+-- Open until whoever leads has looked who waits for it; those that are older than this schema are not.
+ALTER TABLE penstock.signal ADD COLUMN is_open boolean NOT NULL DEFAULT false;
+-- What a worker of an older version raises, too.
+ALTER TABLE penstock.signal ALTER COLUMN is_open SET DEFAULT true;
 
--- Which run a signal has started: one for each schedule that waits for it.
+CREATE INDEX signal_open ON penstock.signal (id) WHERE is_open;
+
+-- What became of a signal for each schedule that waits for it. Of what waits for several sources, those that
+-- came first join the last one.
 CREATE TABLE penstock.delivery (
   signal_id bigint NOT NULL,
   source_id bigint NOT NULL,
   schedule text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL CHECK (state IN ('queued', 'waiting', 'joined', 'started', 'skipped')),
   run_id bigint,
+  joins bigint,
   reason text NOT NULL DEFAULT '',
   at double precision NOT NULL,
   PRIMARY KEY (signal_id, source_id, schedule)
+);
+
+CREATE INDEX delivery_open ON penstock.delivery (source_id, schedule, signal_id) WHERE state IN ('queued', 'waiting');
+
+-- Files that have started a run; one that has changed since starts another.
+CREATE TABLE penstock.landed (
+  source_id bigint NOT NULL,
+  schedule text COLLATE "C" NOT NULL,
+  path text COLLATE "C" NOT NULL,
+  stamp text NOT NULL,
+  signal_id bigint NOT NULL,
+  at double precision NOT NULL,
+  gone_at double precision,
+  PRIMARY KEY (source_id, schedule, path)
+);
+
+-- Who is to be told when a run ends so: where it is sent, and what signs it, stands in penstock.yaml alone.
+-- A source_id of 0 is every source.
+CREATE TABLE penstock.hook (
+  name text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  source_id bigint NOT NULL,
+  PRIMARY KEY (name, state)
 );
 
 -- What the outside is to be told: until it has accepted, it is told again.
@@ -74,7 +113,7 @@ CREATE TABLE penstock.outbox (
   attempts bigint NOT NULL DEFAULT 0,
   delivered_at double precision,
   error text NOT NULL DEFAULT '',
-  UNIQUE (hook, run_id, state)
+  UNIQUE (hook, run_id, created_at)
 );
 
 CREATE INDEX outbox_due ON penstock.outbox (due_at) WHERE due_at IS NOT NULL;
@@ -109,3 +148,5 @@ CREATE TABLE penstock.breach (
   ended_at double precision,
   PRIMARY KEY (source_id, rule, since)
 );
+
+CREATE INDEX breach_open ON penstock.breach (source_id) WHERE ended_at IS NULL;

@@ -9,13 +9,20 @@ CREATE TABLE schedule (
   words TEXT NOT NULL,
   kind TEXT NOT NULL,
   next_due_at REAL,
+  -- When it is to be looked at: when it is due, or when what keeps it from starting may be over.
+  look_at REAL,
+  -- The last tick that started a run, and that run; what was skipped moves neither.
   last_due_at REAL,
   last_run_id INTEGER,
   changed_at REAL NOT NULL,
   PRIMARY KEY (source_id, name)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX schedule_due ON schedule (next_due_at) WHERE next_due_at IS NOT NULL;
+CREATE INDEX schedule_due ON schedule (look_at, next_due_at) WHERE look_at IS NOT NULL;
+
+-- How old the last good run of a source is.
+CREATE INDEX run_good ON run (source_id, finished_at)
+WHERE state IN ('completed', 'partial') AND kind IN ('full', 'incremental');
 
 -- Every definition there ever was, and since when.
 CREATE TABLE schedule_version (
@@ -49,16 +56,46 @@ ALTER TABLE signal ADD COLUMN actor TEXT NOT NULL DEFAULT '';
 ALTER TABLE signal ADD COLUMN key TEXT;
 
 CREATE UNIQUE INDEX signal_key ON signal (name, key) WHERE key IS NOT NULL;
+-- Open until whoever leads has looked who waits for it; those that are older than this schema are not.
+ALTER TABLE signal ADD COLUMN is_open INTEGER NOT NULL DEFAULT 0;
 
--- Which run a signal has started: one for each schedule that waits for it.
+CREATE INDEX signal_open ON signal (id) WHERE is_open;
+
+-- What became of a signal for each schedule that waits for it. Of what waits for several sources, those that
+-- came first join the last one.
 CREATE TABLE delivery (
   signal_id INTEGER NOT NULL,
   source_id INTEGER NOT NULL,
   schedule TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('queued', 'waiting', 'joined', 'started', 'skipped')),
   run_id INTEGER,
+  joins INTEGER,
   reason TEXT NOT NULL DEFAULT '',
   at REAL NOT NULL,
   PRIMARY KEY (signal_id, source_id, schedule)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX delivery_open ON delivery (source_id, schedule, signal_id) WHERE state IN ('queued', 'waiting');
+
+-- Files that have started a run; one that has changed since starts another.
+CREATE TABLE landed (
+  source_id INTEGER NOT NULL,
+  schedule TEXT NOT NULL,
+  path TEXT NOT NULL,
+  stamp TEXT NOT NULL,
+  signal_id INTEGER NOT NULL,
+  at REAL NOT NULL,
+  gone_at REAL,
+  PRIMARY KEY (source_id, schedule, path)
+) STRICT, WITHOUT ROWID;
+
+-- Who is to be told when a run ends so: where it is sent, and what signs it, stands in penstock.yaml alone.
+-- A source_id of 0 is every source.
+CREATE TABLE hook (
+  name TEXT NOT NULL,
+  state TEXT NOT NULL,
+  source_id INTEGER NOT NULL,
+  PRIMARY KEY (name, state)
 ) STRICT, WITHOUT ROWID;
 
 -- What the outside is to be told: until it has accepted, it is told again.
@@ -73,7 +110,7 @@ CREATE TABLE outbox (
   attempts INTEGER NOT NULL DEFAULT 0,
   delivered_at REAL,
   error TEXT NOT NULL DEFAULT '',
-  UNIQUE (hook, run_id, state)
+  UNIQUE (hook, run_id, created_at)
 ) STRICT;
 
 CREATE INDEX outbox_due ON outbox (due_at) WHERE due_at IS NOT NULL;
@@ -108,3 +145,5 @@ CREATE TABLE breach (
   ended_at REAL,
   PRIMARY KEY (source_id, rule, since)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX breach_open ON breach (source_id) WHERE ended_at IS NULL;

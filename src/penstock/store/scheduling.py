@@ -1,0 +1,416 @@
+"""Scheduling: each schedule's next tick, what became of those before it, and the definitions there were.
+
+A tick starts one run, ever: its row (source, schedule, due_at) is written in the transaction that adds the
+run, and whoever finds it there does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions
+from penstock.store.database import Database, to_json
+from penstock.store.ledger import Ledger
+from penstock.store.runs import SCHEDULER, add_run, cancel_run
+
+Overlap = Literal["skip", "queue", "replace"]
+Outcome = Literal["fired", "joined", "missed", "skipped", "denied"]
+DUE_LIMIT = 500
+
+
+class Planned(msgspec.Struct, frozen=True, array_like=True):
+    """A schedule as the configuration has it, and when it would be due first if it were new."""
+
+    source_id: int
+    name: str
+    definition: str
+    words: str
+    kind: str
+    next_due_at: float | None
+
+
+class DueRow(msgspec.Struct, frozen=True, array_like=True):
+    """A schedule that is to be looked at. It was put off if it is looked at later than it is due."""
+
+    source_id: int
+    source: str
+    name: str
+    version: int
+    due_at: float
+    look_at: float
+
+    @property
+    def is_put_off(self) -> bool:
+        return self.look_at > self.due_at
+
+
+class ScheduleRow(msgspec.Struct, frozen=True):
+    """A schedule and where it stands; `tick_*` is its last tick, `last_*` the last that started a run."""
+
+    source_id: int
+    source: str
+    name: str
+    version: int
+    definition: str
+    words: str
+    kind: str
+    next_due_at: float | None
+    look_at: float | None
+    last_due_at: float | None
+    last_run_id: int | None
+    changed_at: float
+    last_started_at: float | None = None
+    last_state: str | None = None
+    tick_at: float | None = None
+    tick_outcome: str | None = None
+    tick_reason: str = ""
+
+
+class TickRow(msgspec.Struct, frozen=True):
+    schedule: str
+    due_at: float
+    version: int
+    outcome: Outcome
+    run_id: int | None
+    reason: str
+    at: float
+    state: str | None = None
+
+
+class TickCount(msgspec.Struct, frozen=True):
+    schedule: str
+    version: int
+    outcome: Outcome
+    ticks: int
+    first_at: float
+    last_at: float
+
+
+class VersionRow(msgspec.Struct, frozen=True):
+    """A definition that a schedule had; it is empty where the schedule was taken out."""
+
+    name: str
+    version: int
+    definition: str
+    words: str
+    at: float
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a tick would start."""
+
+    kind: RunKind
+    plan: Plan
+    pipeline_version: str
+    options: RunOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """What is to become of a schedule's ticks up to now: those that are over, and one that may fire.
+
+    `denied` says why it may not. `patient` has it wait for a run that has not ended, whatever the overlap.
+    """
+
+    row: DueRow
+    next_due_at: float | None
+    passed: Sequence[float] = ()
+    passed_as: Outcome = "missed"
+    fires: float | None = None
+    start: Start | None = None
+    denied: str = ""
+    overlap: Overlap = "skip"
+    patient: bool = False
+    again_s: float = field(default=2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What became of it. `put-off`: nothing yet; `known`: somebody had decided on this tick before."""
+
+    outcome: Outcome | Literal["put-off", "known"]
+    run_id: int | None = None
+    reason: str = ""
+
+
+class Scheduling:
+    """The verbs of schedules."""
+
+    _db: Database
+
+    def plan_schedules(self, planned: Sequence[Planned], actor: str = SCHEDULER) -> int:
+        """Make these the schedules there are; answers how many were new, changed or taken out.
+
+        A changed one is planned anew under its next version, an unchanged one is left as it stands.
+        """
+        known = {(row[0], row[1]): row[2:] for row in self._db.json("known_schedules")}
+        wanted = {(each.source_id, each.name): each for each in planned}
+        changed = [
+            wanted[where]
+            for where in sorted(wanted)
+            if where not in known or known[where][0] != wanted[where].definition
+        ]
+        same = [
+            each
+            for where, each in sorted(wanted.items())
+            if where in known and known[where][0] == each.definition
+        ]
+        gone = sorted(known.keys() - wanted.keys())
+        self._refresh(known, same)
+        if not changed and not gone:
+            return 0
+        with self._db.writing() as now:
+            put = self._db.rows("put_schedules", schedules=to_json(changed), now=now)
+            dropped = self._db.rows("drop_schedules", schedules=to_json(gone)) if gone else []
+            versions = sorted(tuple(row) for row in (*put, *dropped))
+            self._db.do("add_schedule_versions", versions=to_json(versions), actor=actor, now=now)
+            ledger = Ledger(self._db, now)
+            for source_id, name, version, definition, words in versions:
+                what = "planned" if definition else "removed"
+                detail = f"{name}, version {version}: {words}"
+                ledger.journal(f"schedule.{what}", source_id, actor=actor, detail=detail)
+            ledger.write()
+            return len(versions)
+
+    def _refresh(self, known: dict[tuple[int, str], Any], same: Sequence[Planned]) -> None:
+        said = [
+            (each.source_id, each.name, each.words)
+            for each in same
+            if known[each.source_id, each.name][1] != each.words
+        ]
+        woken = [
+            (each.source_id, each.name, each.next_due_at)
+            for each in same
+            if known[each.source_id, each.name][2] is None and each.next_due_at is not None
+        ]
+        for query, rows in (("say_schedules", said), ("plan_schedules_if_idle", woken)):
+            if rows:
+                with self._db.writing():
+                    self._db.do(query, schedules=to_json(rows))
+
+    def replan(self, source_id: int, name: str, next_due_at: float | None) -> None:
+        """Move the next tick of a schedule, because what it goes by has changed."""
+        with self._db.writing():
+            self._db.do("replan", source_id=source_id, schedule=name, next_due_at=next_due_at)
+
+    def next_look_at(self) -> float | None:
+        """When the first schedule is to be looked at."""
+        found = self._db.value("next_look_at")
+        return None if found is None else float(found)
+
+    def due_schedules(self, now: float, limit: int = DUE_LIMIT) -> list[DueRow]:
+        """Those that are to be looked at by now, the oldest first; no others are read."""
+        return self._db.decoded("due_schedules", list[DueRow], now=now, limit=limit)
+
+    def put_off(self, rows: Sequence[DueRow], until: float) -> None:
+        """Look at these later, because something keeps them from starting; they stay due."""
+        if rows:
+            chosen = [(row.source_id, row.name, row.version, row.due_at) for row in rows]
+            with self._db.writing():
+                self._db.do("look_again", schedules=to_json(sorted(chosen)), look_at=until)
+
+    def late_fires(self, since: float, grace_s: float) -> int:
+        """How many runs were started since then for ticks that were long past."""
+        return int(self._db.value("late_fires", since=since, grace_s=grace_s))
+
+    def pass_ticks(self, passing: Passing) -> Passed | None:
+        """Decide on a schedule's ticks; None if it is another version by now, or another tick is next.
+
+        However many take themselves for the scheduler, one of them finds the schedule as it was read,
+        and a tick that has a row is never fired again. What was skipped, denied or missed does not move
+        the last run.
+        """
+        row = passing.row
+        where = {"source_id": row.source_id, "schedule": row.name}
+        with self._db.writing() as now:
+            found = self._db.rows("schedule_to_fire", **where)
+            if not found or (found[0][0], found[0][1]) != (row.version, row.due_at):
+                return None
+            _, _, last_due_at, words = found[0]
+            act = _Act(self._db, now, passing, last_due_at, words)
+            done = act.perform()
+            if done.outcome != "put-off":
+                self._db.do("pass_tick", next_due_at=passing.next_due_at, **where)
+            act.ledger.write()
+            return done
+
+    # Looking.
+
+    def schedules(self, source_id: int | None = None) -> list[ScheduleRow]:
+        return self._db.decoded("schedules", list[ScheduleRow], source_id=source_id)
+
+    def ticks(
+        self,
+        source_id: int,
+        name: str,
+        limit: int = 20,
+        *,
+        before: float = 1e18,
+        with_missed: bool = True,
+    ) -> list[TickRow]:
+        """What became of a schedule's ticks, the last first."""
+        return self._db.decoded(
+            "ticks",
+            list[TickRow],
+            source_id=source_id,
+            schedule=name,
+            limit=limit,
+            before=before,
+            with_missed=with_missed,
+        )
+
+    def tick_counts(self, source_id: int, since: float = 0.0) -> list[TickCount]:
+        return self._db.decoded("tick_counts", list[TickCount], source_id=source_id, since=since)
+
+    def schedule_versions(self, source_id: int) -> list[VersionRow]:
+        return self._db.decoded("schedule_versions", list[VersionRow], source_id=source_id)
+
+
+class _Act:
+    """One schedule's ticks, decided in one transaction."""
+
+    def __init__(
+        self, db: Database, now: float, passing: Passing, last_due_at: float | None, words: str
+    ) -> None:
+        self._db = db
+        self._now = now
+        self._passing = passing
+        self._row = passing.row
+        self._last_due_at = last_due_at
+        self._words = words
+        self.ledger = Ledger(db, now)
+
+    def perform(self) -> Passed:
+        passing = self._passing
+        if passing.fires is None:
+            return self._only_pass("")
+        where = (self._row.source_id, self._row.name, passing.fires)
+        if self._db.value("has_tick", source_id=where[0], schedule=where[1], due_at=where[2]):
+            self._note_passed(None)
+            return Passed("known")
+        if passing.denied or passing.start is None:
+            self._note([passing.fires], "denied", reason=passing.denied)
+            self._tell("denied", passing.denied)
+            return self._only_pass(passing.denied, "denied")
+        self._db.lock_lanes([self._row.source_id])
+        active = self._active()
+        if active is None or passing.overlap == "replace":
+            return self._fire(passing.start, passing.fires, active)
+        if passing.patient or passing.overlap == "queue":
+            again = [(self._row.source_id, self._row.name, self._row.version, self._row.due_at)]
+            look_at = self._now + passing.again_s
+            self._db.do("look_again", schedules=to_json(again), look_at=look_at)
+            return Passed("put-off", active, f"waits for run {active}")
+        reason = f"run {active} has not ended yet"
+        self._note([passing.fires], "skipped", reason=reason)
+        self._tell("skipped", reason)
+        return self._only_pass(reason, "skipped")
+
+    def _only_pass(self, reason: str, outcome: Outcome = "missed") -> Passed:
+        self._note_passed(None)
+        return Passed(outcome, None, reason)
+
+    def _fire(self, start: Start, due_at: float, active: int | None) -> Passed:
+        row, count = self._row, len(self._passing.passed)
+        if not self._note([due_at], "fired", reason=self._joins(count)):
+            return Passed("known")
+        reason = self._words + (f"; {self._joins(count)}" if count else "")
+        replaced = self._replace(active) if active is not None else ""
+        # From the tick that last started a run to this one: with what was missed in between.
+        end_at = max((due_at, *self._passing.passed))
+        options = replace(start.options, start_at=self._last_due_at, end_at=end_at)
+        run_id = add_run(
+            self._db,
+            self._now,
+            row.source_id,
+            start.kind,
+            start.plan,
+            start.pipeline_version,
+            f"tick:{row.name}:{due_at:.3f}",
+            SCHEDULER,
+            reason,
+            options,
+        )
+        if run_id is None:
+            return Passed("known")
+        where = {
+            "source_id": row.source_id,
+            "schedule": row.name,
+            "due_at": due_at,
+            "run_id": run_id,
+        }
+        self._db.do("set_tick_run", **where)
+        self._db.do("note_fired", **where)
+        self._note_passed(run_id)
+        return Passed("fired", run_id, replaced)
+
+    def _joins(self, count: int) -> str:
+        if not count:
+            return ""
+        verb = "joins" if self._passing.passed_as == "joined" else "makes up for"
+        return f"{verb} {count:,} tick{'s' if count > 1 else ''}"
+
+    def _replace(self, active: int | None) -> str:
+        reason = f"replaced by the next tick of {self._row.name}"
+        while active is not None:
+            cancel_run(self._db, self.ledger, active, SCHEDULER, reason)
+            self._tell("replaced", f"run {active} had not ended")
+            active = self._active()
+        return reason
+
+    def _active(self) -> int | None:
+        found = self._db.value("active_run_of", source_id=self._row.source_id)
+        return None if found is None else int(found)
+
+    def _note_passed(self, run_id: int | None) -> None:
+        """The ticks before the one that was decided on."""
+        passed, outcome = self._passing.passed, self._passing.passed_as
+        if not passed:
+            return
+        self._note(passed, outcome, run_id)
+        if outcome == "missed":
+            self._tell_missed(passed, run_id)
+
+    def _note(
+        self,
+        due: Sequence[float],
+        outcome: Outcome,
+        run_id: int | None = None,
+        reason: str = "",
+    ) -> int:
+        return self._db.do(
+            "add_ticks",
+            source_id=self._row.source_id,
+            schedule=self._row.name,
+            version=self._row.version,
+            due=to_json(list(due)),
+            outcome=outcome,
+            run_id=run_id,
+            reason=reason,
+            now=self._now,
+        )
+
+    def _tell(self, what: str, detail: str) -> None:
+        said = f"{self._row.name}: {detail}"
+        self.ledger.journal(f"schedule.{what}", self._row.source_id, actor=SCHEDULER, detail=said)
+
+    def _tell_missed(self, passed: Sequence[float], run_id: int | None) -> None:
+        count = len(passed)
+        self._tell("missed", f"{count:,} tick{'s' if count > 1 else ''} missed")
+        data = {
+            "source": self._row.source,
+            "schedule": self._row.name,
+            "ticks": count,
+            "first_at": passed[0],
+            "last_at": passed[-1],
+            "run": run_id,
+        }
+        signals = [("schedule.missed", to_json(data), self._row.source_id, run_id or 0)]
+        self._db.do("add_signals", now=self._now, signals=to_json(signals))
