@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from penstock.jobs.job import DEFAULT_PRIORITY, Unit
+from penstock.jobs.signals import SignalFacts
 
 
 class RunState(StrEnum):
@@ -79,6 +80,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     degrade_after: int = 3
     # probe: how many that go well in a row end that.
     good_probes: int = 2
+    # Any kind that a schedule starts: the signal that started it.
+    signal: SignalFacts | None = None
 
 
 NO_OPTIONS = RunOptions()

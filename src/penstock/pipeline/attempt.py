@@ -14,6 +14,7 @@ from penstock.errors import PipelineError
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
 from penstock.jobs.outcome import Announced, AttemptLost, Covered, Effects, Reject, Skip
 from penstock.jobs.run import NO_OPTIONS, VISITING_KINDS, RunKind, RunOptions
+from penstock.jobs.signals import SignalFacts
 from penstock.pipeline.probing import OneOfEach
 from penstock.pipeline.step import window_of
 from penstock.pipeline.visits import Visits
@@ -53,6 +54,11 @@ class RunView:
     options: RunOptions = NO_OPTIONS
     of_run_id: int | None = None
     pipeline_version: str = ""
+
+    @property
+    def signal(self) -> SignalFacts | None:
+        """The signal that started it, with its data; None if it was started otherwise."""
+        return self.options.signal
 
 
 class Services(Protocol):

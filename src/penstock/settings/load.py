@@ -19,12 +19,14 @@ from penstock.settings.budget import (
 )
 from penstock.settings.document import Entry, display_name, join, read_document
 from penstock.settings.environment import Substitution, overlay
+from penstock.settings.hooks import TRIGGER_KEYS, read_hooks, read_trigger
 from penstock.settings.place import parse_snapshots
 from penstock.settings.retries import read_retries
 from penstock.settings.section import Section
 from penstock.settings.source import read_source
 from penstock.settings.units import normalise_source, parse_duration
 from penstock.settings.values import RETRY_NAMES, Retention, Settings, WorkerSettings
+from penstock.settings.waiting import refuse_circles
 
 FILE_NAME = "penstock.yaml"
 TOP_KEYS = (
@@ -37,6 +39,8 @@ TOP_KEYS = (
     "budget",
     "cost",
     "hosts",
+    "hooks",
+    "trigger",
     "sources",
 )
 WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace")
@@ -139,6 +143,8 @@ def _settings(top: Section, file: Path, environment: str | None) -> Settings:
     retries = read_retries(top)
     names = (*RETRY_NAMES, *retries)
     sources = _mapping(top, "sources")
+    read = {key: read_source(key, entry, names) for key, entry in sources.items()}
+    refuse_circles(sources, read)
     return Settings(
         root=root,
         file=file,
@@ -152,7 +158,9 @@ def _settings(top: Section, file: Path, environment: str | None) -> Settings:
         cost=read_cost(top.section("cost", COST_KEYS)),
         hosts=read_hosts(top.get("hosts")),
         retries=retries,
-        sources={key: read_source(key, entry, names) for key, entry in sources.items()},
+        hooks=read_hooks(top),
+        trigger=read_trigger(top.section("trigger", TRIGGER_KEYS)),
+        sources=read,
     )
 
 

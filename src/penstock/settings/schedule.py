@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from penstock.errors import ConfigError
 from penstock.settings.document import Entry, join
 from penstock.settings.restraints import window_of
 from penstock.settings.section import Section, describe, text_of
-from penstock.settings.units import parse_cron, parse_duration, parse_offset, parse_timezone
+from penstock.settings.units import (
+    normalise_source,
+    parse_cron,
+    parse_duration,
+    parse_offset,
+    parse_timezone,
+)
 from penstock.settings.values import (
     SCHEDULED_KINDS,
     NearSettings,
@@ -50,6 +58,9 @@ DURING = ("in-session", "out-of-session")
 SESSION_KEYS = ("calendar", "at", "offset")
 NEAR_KEYS = ("window", "every")
 USUAL = ScheduleSettings()
+# What waits for something else than the time must not forget it because a run is active.
+WAITING = ("watch", "signal", "after")
+_WANTED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.:-]{0,99})(?: +of +(\S.*))?")
 
 
 def read_schedules(source: Section) -> tuple[ScheduleSettings, ...]:
@@ -101,6 +112,7 @@ def _common(section: Section, settings: ScheduleSettings) -> ScheduleSettings:
         raise section.error("during", "needs the calendar whose sessions are meant: calendar: XNYS")
     if calendar is not None and not during and settings.session is None:
         raise section.error("calendar", "belongs to during or session, and there is none")
+    overlap = "queue" if settings.kind in WAITING else USUAL.overlap
     return replace(
         settings,
         name=section.text("name", USUAL.name),
@@ -112,7 +124,7 @@ def _common(section: Section, settings: ScheduleSettings) -> ScheduleSettings:
         calendar=calendar,
         missed=_literal(section.choice("missed", USUAL.missed, MISSED)),
         catch_up_per_min=section.number("catch_up", USUAL.catch_up_per_min, low=0.1, high=10_000),
-        overlap=_literal(section.choice("overlap", USUAL.overlap, OVERLAPS)),
+        overlap=_literal(section.choice("overlap", overlap, OVERLAPS)),
     )
 
 
@@ -195,11 +207,28 @@ def _watch(section: Section) -> ScheduleSettings:
 
 
 def _signal(section: Section) -> ScheduleSettings:
-    return ScheduleSettings("signal", signals=_names(section, "signal"))
+    names = tuple(_wanted(section, name) for name in _names(section, "signal"))
+    return ScheduleSettings("signal", signals=tuple(dict.fromkeys(names)))
+
+
+def _wanted(section: Section, text: str) -> str:
+    found = _WANTED.fullmatch(text)
+    if found is None:
+        raise section.error("signal", "must be the name of a signal, or NAME of SOURCE")
+    name, of = found.groups()
+    return name if of is None else f"{name} of {_source(section, 'signal', of)}"
 
 
 def _after(section: Section) -> ScheduleSettings:
-    return ScheduleSettings("after", after=_names(section, "after"))
+    names = (_source(section, "after", name) for name in _names(section, "after"))
+    return ScheduleSettings("after", after=tuple(dict.fromkeys(names)))
+
+
+def _source(section: Section, key: str, name: str) -> str:
+    try:
+        return normalise_source(name)
+    except ConfigError as error:
+        raise section.error(key, error.message) from None
 
 
 def _names(section: Section, key: str) -> tuple[str, ...]:

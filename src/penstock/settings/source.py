@@ -8,6 +8,7 @@ from collections.abc import Collection
 from penstock.settings.backfill import read_backfill
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
 from penstock.settings.document import Entry, join
+from penstock.settings.hooks import read_hooks
 from penstock.settings.restraints import read_breaker, read_windows
 from penstock.settings.retries import read_retry
 from penstock.settings.schedule import read_schedules
@@ -45,6 +46,7 @@ SOURCE_KEYS = (
     "budget",
     "cost",
     "fetch",
+    "hooks",
 )
 STREAM_KEYS = ("gap",)
 LIMIT_KEYS = ("concurrency", "candidates", "rate", "adaptive", "windows", "timezone")
@@ -88,6 +90,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         budget=read_budget(section.section("budget", BUDGET_KEYS)),
         cost=read_cost(section.section("cost", COST_KEYS)),
         fetch=_fetch(section.section("fetch", FETCH_KEYS), limits, breaker is not None),
+        hooks=read_hooks(section, key),
     )
 
 

@@ -237,6 +237,32 @@ class BackfillSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HookSettings:
+    """Who is told when a run ends: an address, or a command of the host that leads."""
+
+    name: str
+    on: tuple[str, ...] = ("completed", "partial", "failed", "cancelled")
+    url: str | None = field(default=None, repr=False)
+    secret: str | None = field(default=None, repr=False)
+    headers: dict[str, str] = field(default_factory=Headers)
+    allow_private: bool = False
+    command: tuple[str, ...] = field(default=(), repr=False)
+    timeout_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "headers", Headers(self.headers))
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerSettings:
+    """Who may raise signals over HTTP: whoever has the token, at one of these hosts beside our own."""
+
+    token: str | None = field(default=None, repr=False)
+    hosts: tuple[str, ...] = ()
+    max_bytes: int = 256_000
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One source as configured. `timeout_s` is None when the file doesn't say."""
 
@@ -263,6 +289,7 @@ class SourceSettings:
     budget: BudgetSettings = BudgetSettings()
     cost: CostSettings = CostSettings()
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
+    hooks: tuple[HookSettings, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +308,8 @@ class Settings:
     budget: BudgetSettings = BudgetSettings()
     cost: CostSettings = CostSettings()
     hosts: dict[str, HostLimits] = field(default_factory=dict)
+    hooks: tuple[HookSettings, ...] = ()
+    trigger: TriggerSettings = TriggerSettings()
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 

@@ -11,6 +11,7 @@ from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.database import Database, to_json
 from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
+from penstock.store.outbox import Ended, tell_ends
 from penstock.store.store import Enqueued
 from penstock.store.turn import add_jobs, advance_runs
 
@@ -326,4 +327,7 @@ def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: st
         ledger.moved(run_id, stage, JobState.RUNNING, JobState.CANCELLED)
         ledger.journal("job.cancelled", source_id, run_id, job_id, attempt, actor, reason)
     ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
+    ledger.write_counts()
+    [facts] = db.decoded("run_facts", list[RunFacts], ids=to_json([run_id]))
+    tell_ends(db, ledger, [Ended(run_id, source_id, RunState.CANCELLED, facts.kind, reason)])
     return True

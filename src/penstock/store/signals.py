@@ -1,4 +1,4 @@
-"""Signals: named facts that steps and the engine have raised, in the order in which they were."""
+"""Signals: named facts that steps, the engine and operators have raised, in the order in which they were."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from typing import Any
 
 import msgspec
 
-from penstock.store.database import Database
+from penstock.store.database import Database, bounded_text, to_json
+from penstock.store.ledger import Ledger
+
+LONGEST_KEY = 500
 
 
 class SignalRow(msgspec.Struct, frozen=True):
+    """`source` is the one it is about, if it is about one; `run_id` the run that raised it, or 0."""
+
     id: int
     name: str
     data: Any
@@ -17,6 +22,8 @@ class SignalRow(msgspec.Struct, frozen=True):
     source_id: int
     run_id: int
     at: float
+    actor: str = ""
+    key: str | None = None
 
 
 class Signals:
@@ -27,3 +34,23 @@ class Signals:
     def signals(self, after_id: int = 0, limit: int = 500) -> list[SignalRow]:
         """What was raised after this one, the oldest first."""
         return self._db.decoded("signals", list[SignalRow], after_id=after_id, limit=limit)
+
+    def last_signals(self, name: str | None = None, limit: int = 50) -> list[SignalRow]:
+        """What was raised last, the newest first."""
+        return self._db.decoded("last_signals", list[SignalRow], name=name, limit=limit)
+
+    def raise_signal(
+        self, name: str, data: Any, *, actor: str, source_id: int = 0, key: str | None = None
+    ) -> tuple[int, bool]:
+        """Raise a signal, or answer with the one that was raised under this name and key already."""
+        key = None if key is None else bounded_text(key, LONGEST_KEY)
+        about = {"name": name, "data": to_json(data), "source_id": source_id}
+        with self._db.writing() as now:
+            signal_id = self._db.value("raise_signal", actor=actor, key=key, now=now, **about)
+            if signal_id is None:
+                return int(self._db.value("known_signal", name=name, key=key)), False
+            ledger = Ledger(self._db, now)
+            detail = f"{name} ({signal_id})"
+            ledger.journal("signal.raised", source_id or None, actor=actor, detail=detail)
+            ledger.write()
+            return int(signal_id), True

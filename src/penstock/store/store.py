@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from penstock.store.explaining import Outlook, Story
     from penstock.store.health import HealthRow
     from penstock.store.pages import PageRow
+    from penstock.store.delivering import DeliveryRow, QueuedRow, Start
+    from penstock.store.outbox import OutboxRow, Parcel
     from penstock.store.promises import BreachRow, Promise
     from penstock.store.replays import (
         Committed,
@@ -751,6 +753,58 @@ class Store(Protocol):
     # Signals.
 
     def signals(self, after_id: int = 0, limit: int = 500) -> list[SignalRow]: ...
+
+    def last_signals(self, name: str | None = None, limit: int = 50) -> list[SignalRow]: ...
+
+    def raise_signal(
+        self, name: str, data: Any, *, actor: str, source_id: int = 0, key: str | None = None
+    ) -> tuple[int, bool]: ...
+
+    def open_signals(self, limit: int = 500) -> list[SignalRow]: ...
+
+    def deliver(
+        self,
+        signal_ids: Sequence[int],
+        queued: Sequence[tuple[int, tuple[int, str]]],
+        waiting: Sequence[tuple[int, tuple[int, str]]] = (),
+        needs: Mapping[tuple[int, str], frozenset[int]] | None = None,
+    ) -> None: ...
+
+    def queued_deliveries(self) -> list[QueuedRow]: ...
+
+    def start_delivery(self, row: QueuedRow, start: Start) -> int | None: ...
+
+    def skip_delivery(self, row: QueuedRow, reason: str) -> None: ...
+
+    def put_off_delivery(self, row: QueuedRow, reason: str) -> None: ...
+
+    def deliveries(self, signal_ids: Sequence[int]) -> list[DeliveryRow]: ...
+
+    # Files that land.
+
+    def landed(self, source_id: int, schedule: str) -> dict[str, str]: ...
+
+    def land(
+        self, source_id: int, schedule: str, files: Mapping[str, str], actor: str
+    ) -> int | None: ...
+
+    def note_gone(self, source_id: int, schedule: str, paths: Sequence[str]) -> None: ...
+
+    # Hooks.
+
+    def plan_hooks(self, hooks: Sequence[tuple[str, str, int]]) -> None: ...
+
+    def claim_outbox(self, limit: int, lease_s: float) -> list[Parcel]: ...
+
+    def accept_outbox(self, parcel: Parcel, actor: str) -> None: ...
+
+    def refuse_outbox(
+        self, parcel: Parcel, error: str, retry_in_s: float | None, actor: str
+    ) -> None: ...
+
+    def retry_outbox(self, outbox_id: int, actor: str, reason: str) -> bool: ...
+
+    def outbox(self, *, undelivered_only: bool = False, limit: int = 50) -> list[OutboxRow]: ...
 
     # Streams.
 

@@ -43,6 +43,7 @@ from penstock.store.failing import judge, note_failures
 from penstock.store.floors import Floors
 from penstock.store.health import RunEnd, end_of_probe, note_ends, note_probes
 from penstock.store.ledger import Ledger
+from penstock.store.outbox import Ended, tell_ends
 from penstock.store.pages import note_pages
 from penstock.store.records import save_records
 from penstock.store.rejecting import add_rejects
@@ -493,6 +494,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             about = (run.source_id, run_id, run.kind, run.options, ends_as, why, is_good)
             ended.append(RunEnd(*about))
     note_ends(db, ledger, ended)
+    tell_ends(db, ledger, [Ended(e.run_id, e.source_id, e.state, e.kind, e.reason) for e in ended])
     return [end.run_id for end in ended]
 
 

@@ -23,6 +23,9 @@ class Upkeep:
         for query, seconds in (
             ("drop_events", keep.events_s),
             ("drop_signals", keep.events_s),
+            ("drop_deliveries", keep.events_s),
+            ("drop_outbox", keep.events_s),
+            ("drop_landed", keep.events_s),
             ("drop_ticks", keep.events_s),
             ("drop_breaches", keep.events_s),
             ("drop_old_checkpoint_moves", keep.events_s),

@@ -80,6 +80,6 @@ SELECT coalesce(json_object_agg(partition, cursor::json), '{}')::text
 FROM penstock.checkpoint WHERE source_id = %(source_id)s;
 
 -- name: add_signals
-INSERT INTO penstock.signal (name, data, source_id, run_id, at)
-SELECT s ->> 0, s ->> 1, (s ->> 2)::bigint, (s ->> 3)::bigint, %(now)s
+INSERT INTO penstock.signal (name, data, source_id, run_id, at, is_open)
+SELECT s ->> 0, s ->> 1, (s ->> 2)::bigint, (s ->> 3)::bigint, %(now)s, true
 FROM jsonb_array_elements(%(signals)s::jsonb) AS s;

@@ -16,11 +16,14 @@ from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
+from penstock.store.delivering import Delivering
 from penstock.store.explaining import Explaining
 from penstock.store.health import Health
 from penstock.store.kpis import Kpis
+from penstock.store.landings import Landings
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
+from penstock.store.outbox import Outbox
 from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
 from penstock.store.postgres.database import PostgresDatabase
@@ -72,6 +75,9 @@ class PostgresStore(
     Reading,
     Upkeep,
     Signals,
+    Delivering,
+    Landings,
+    Outbox,
     Streams,
     Checkpoints,
     Pages,

@@ -60,5 +60,5 @@ JOIN source AS s ON s.id = v.source_id;
 SELECT json_group_object(partition, json(cursor)) FROM checkpoint WHERE source_id = :source_id;
 
 -- name: add_signals
-INSERT INTO signal (name, data, source_id, run_id, at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now FROM json_each(:signals);
+INSERT INTO signal (name, data, source_id, run_id, at, is_open)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now, 1 FROM json_each(:signals);

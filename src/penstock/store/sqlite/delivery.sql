@@ -1,0 +1,66 @@
+-- name: add_deliveries
+-- One for each schedule that waits for a signal: who writes it first has delivered it.
+INSERT INTO delivery (signal_id, source_id, schedule, state, at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now FROM json_each(:deliveries) WHERE true
+ON CONFLICT (signal_id, source_id, schedule) DO NOTHING;
+
+-- name: waiting_deliveries
+-- What a schedule has of the sources that it waits for: the last signal, and the sources, of those that are no run's yet.
+SELECT json_object('last', max(d.signal_id), 'sources', json_group_array(DISTINCT g.source_id))
+FROM delivery AS d CROSS JOIN signal AS g ON g.id = d.signal_id
+WHERE d.source_id = :source_id AND d.schedule = :schedule AND d.state = 'waiting';
+
+-- name: join_deliveries
+-- Everything is there: the last one is queued, and the others join it.
+UPDATE delivery
+SET state = iif(signal_id = :last, 'queued', 'joined'), joins = iif(signal_id = :last, NULL, :last), at = :now
+WHERE source_id = :source_id AND schedule = :schedule AND state = 'waiting' AND signal_id <= :last;
+
+-- name: queued_deliveries
+-- The first in the queue of each schedule.
+SELECT json_group_array(json_object(
+  'signal', json_object('id', g.id, 'name', g.name, 'data', json(g.data), 'source', s.key, 'source_id', g.source_id,
+    'run_id', g.run_id, 'at', g.at, 'actor', g.actor, 'key', g.key),
+  'source_id', d.source_id, 'schedule', d.schedule, 'reason', d.reason,
+  'raised_by', r.options -> 'signal' ->> 'name',
+  'runs', json((SELECT json_group_object(js.key, jg.run_id)
+    FROM delivery AS j CROSS JOIN signal AS jg ON jg.id = j.signal_id CROSS JOIN source AS js ON js.id = jg.source_id
+    WHERE j.source_id = d.source_id AND j.schedule = d.schedule AND j.joins = d.signal_id))))
+FROM (
+  SELECT source_id, schedule, min(signal_id) AS signal_id FROM delivery
+  WHERE state IN ('queued', 'waiting') AND state = 'queued' GROUP BY source_id, schedule
+) AS f
+CROSS JOIN delivery AS d ON d.signal_id = f.signal_id AND d.source_id = f.source_id AND d.schedule = f.schedule
+CROSS JOIN signal AS g ON g.id = d.signal_id
+LEFT JOIN source AS s ON s.id = g.source_id
+LEFT JOIN run AS r ON r.id = g.run_id AND r.source_id = d.source_id;
+
+-- name: end_delivery_if_queued
+UPDATE delivery SET state = :state, reason = :reason, at = :now
+WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued';
+
+-- name: note_delivery
+UPDATE delivery SET reason = :reason
+WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued' AND reason <> :reason;
+
+-- name: set_run_of_deliveries
+UPDATE delivery SET run_id = :run_id
+WHERE source_id = :source_id AND schedule = :schedule AND (signal_id = :signal_id OR joins = :signal_id);
+
+-- name: note_start_of_schedule
+UPDATE schedule SET last_due_at = :due_at, last_run_id = :run_id WHERE source_id = :source_id AND name = :schedule;
+
+-- name: deliveries
+SELECT json_group_array(json_object(
+  'signal_id', d.signal_id, 'source', s.key, 'schedule', d.schedule, 'state', d.state, 'run_id', d.run_id,
+  'joins', d.joins, 'reason', d.reason, 'at', d.at))
+FROM (
+  SELECT * FROM delivery WHERE signal_id IN (SELECT value FROM json_each(:ids)) ORDER BY signal_id, source_id, schedule
+) AS d
+CROSS JOIN source AS s ON s.id = d.source_id;
+
+-- name: drop_deliveries
+DELETE FROM delivery WHERE (signal_id, source_id, schedule) IN (
+  SELECT signal_id, source_id, schedule FROM delivery
+  WHERE signal_id < (SELECT min(id) FROM signal) AND at < :before ORDER BY signal_id LIMIT :limit
+);
