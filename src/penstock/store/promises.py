@@ -66,10 +66,10 @@ class Promises:
         found: list[Breach] = []
         for source_id, created_at, good_at in self._ask("freshness", ids):
             allowed_s = wanted[source_id].freshness_s or 0.0
-            since = (good_at or created_at) + allowed_s
+            since = round((good_at or created_at) + allowed_s, 3)
             if since < now:
-                what = "no good run yet" if good_at is None else "the last good run is older"
-                found.append((source_id, "freshness", since, None, f"{what} than {allowed_s:g} s"))
+                detail = f"no good run for longer than {_span(allowed_s)}"
+                found.append((int(source_id), "freshness", since, None, detail))
         return found
 
     def _slow(self, wanted: dict[int, Promise], now: float) -> list[Breach]:
@@ -77,10 +77,10 @@ class Promises:
         found: list[Breach] = []
         for source_id, run_id, created_at in self._ask("runs_under_way", ids):
             allowed_s = wanted[source_id].deadline_s or 0.0
-            since = created_at + allowed_s
+            since = round(created_at + allowed_s, 3)
             if since < now:
-                detail = f"run {run_id} takes longer than {allowed_s:g} s"
-                found.append((source_id, "deadline", since, run_id, detail))
+                detail = f"run {run_id} takes longer than {_span(allowed_s)}"
+                found.append((int(source_id), "deadline", since, int(run_id), detail))
         return found
 
     def _ask(self, query: str, ids: Sequence[int]) -> list[list[float]]:
@@ -122,3 +122,10 @@ class Promises:
         return self._db.decoded(
             "breaches", list[BreachRow], source_id=source_id, open_only=open_only, limit=limit
         )
+
+
+def _span(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
