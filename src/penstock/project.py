@@ -11,10 +11,11 @@ import importlib
 import sys
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nearest
@@ -24,6 +25,7 @@ from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.replay import replay_plan
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run import RunKind, RunOptions
+from penstock.jobs.signals import is_name, is_reserved, wanted
 from penstock.jobs.windows import moment
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
@@ -42,6 +44,7 @@ from penstock.store.backfills import (
     require_settings,
     start_backfill,
 )
+from penstock.store.database import to_json
 from penstock.store.diffs import Diff, RecordChange, Totals, read_diff, record_changes
 from penstock.store.entries import EntryFilter
 from penstock.store.explaining import Outlook
@@ -59,6 +62,21 @@ COMMANDS = {
     RunKind.BACKFILL.value: "penstock backfill SOURCE --from DAY --to DAY",
     RunKind.REPLAY.value: "penstock replay RUN",
 }
+
+
+# What a run can be told by a signal; more belongs into a place that the signal names.
+LARGEST_DATA = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A signal as it was raised; not new if it had been, under the same key."""
+
+    id: int
+    name: str
+    source: str | None
+    key: str | None
+    is_new: bool
 
 
 class Project:
@@ -208,6 +226,38 @@ class Project:
                 f"penstock run {source.key} --kind probe tries one item; "
                 f"penstock resume {source.key} takes it for healthy",
             )
+
+    def signal(
+        self,
+        name: str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        source: str | None = None,
+        actor: str | None = None,
+    ) -> Raised:
+        """Raise a signal, or find the one that was raised under this key; it survives whatever comes next."""
+        refuse_signal(name)
+        if len(to_json(data)) > LARGEST_DATA:
+            raise UsageError(f"a signal's data has at most {LARGEST_DATA} characters")
+        about = None if source is None else self.source(source).key
+        signal_id, is_new = self.store.raise_signal(
+            name,
+            data,
+            actor=actor or default_actor(),
+            source_id=0 if about is None else self.source_ids[about],
+            key=key,
+        )
+        return Raised(signal_id, name, about, key, is_new)
+
+    def waiting_for(self, name: str, source: str | None) -> list[tuple[str, str]]:
+        """The schedules that a signal would start: each source's key, and the schedule's name."""
+        return [
+            (key, schedule.name)
+            for key, each in self.settings.sources.items()
+            for schedule in each.schedules
+            if any(wanted(text).means(name, source, key) for text in schedule.signals)
+        ]
 
     def backfill(
         self,
@@ -609,6 +659,17 @@ def refuse_kind(kind: str) -> None:
         raise UsageError(f"a {kind} needs more than a source", COMMANDS[kind])
     if kind not in KINDS:
         raise UsageError(f"there is no kind of run {kind!r}", nearest(kind, [*KINDS, *COMMANDS]))
+
+
+def refuse_signal(name: str) -> None:
+    """Say why nobody but the engine can raise a signal of this name, if that is so."""
+    if not is_name(name):
+        raise UsageError(
+            f"{name!r:.60} can't be the name of a signal",
+            "letters, digits and _.:- only, such as prices.stale",
+        )
+    if is_reserved(name):
+        raise UsageError(f"{name} is raised by Penstock alone", "choose another name")
 
 
 def run_options(source: SourceSettings) -> RunOptions:

@@ -29,6 +29,7 @@ MODULES = {
     "status": "status",
     "explain": "explain",
     "sources": "sources",
+    "schedules": "schedules",
     "runs": "runs",
     "jobs": "jobs",
     "records": "records",
@@ -39,6 +40,10 @@ MODULES = {
     "breaker": "breakers",
     "events": "events",
     "workers": "workers",
+    "signal": "signals",
+    "signals": "signals",
+    "hooks": "hooks",
+    "trigger": "trigger",
     "budget": "budget",
     "kpis": "kpis",
     "start": "start",
@@ -51,6 +56,7 @@ MODULES = {
     "replay": "replay",
     "undo": "undo",
     "quarantine": "quarantine",
+    "export": "export",
     "db": "db",
 }
 WITHOUT_PROJECT = ("init", "demo")

@@ -11,10 +11,13 @@ import random
 import socket
 from contextlib import suppress
 
+from penstock.engine.files import Files
+from penstock.engine.hooks import Hooks
 from penstock.engine.leadership import Leadership
 from penstock.engine.promises import Promises
 from penstock.engine.repairs import Repairs
 from penstock.engine.scheduler import Scheduler
+from penstock.engine.signals import Signals
 from penstock.engine.sweep import Sweep
 from penstock.engine.upkeep import Upkeep
 from penstock.errors import StoreError
@@ -40,6 +43,9 @@ class Clockwork:
         retention = project.settings.retention
         self._upkeep = Upkeep(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
+        self._signals = Signals(project, store)
+        self._files = Files(project, store)
+        self._hooks = Hooks(project, store)
         self._repairs = Repairs(project, store)
         self._promises = Promises(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
@@ -51,22 +57,35 @@ class Clockwork:
         leads = self._leadership
         if not leads.seek():
             return False
+        if leads.term != self._planned_term:
+            # Now and not earlier: who does not lead may have another penstock.yaml.
+            self._plan()
+            self._planned_term = leads.term
         if self._scheduler is not None:
-            if leads.term != self._planned_term:
-                # Now and not earlier: who does not lead may have another penstock.yaml.
-                self._scheduler.plan()
-                self._planned_term = leads.term
             self._scheduler.tick(leads.is_trusted)
+            self._files.look(leads.is_trusted)
+            self._signals.look(leads.is_trusted)
             if leads.is_trusted():
                 self._repairs.look()
             if leads.is_trusted():
                 self._promises.look()
+        if leads.is_trusted():
+            self._hooks.look()
         return leads.is_trusted() and self._upkeep.do_a_little()
+
+    def _plan(self) -> None:
+        self._hooks.plan()
+        if self._scheduler is not None:
+            self._scheduler.plan()
+            self._signals.plan()
+            self._files.plan()
 
     def close(self) -> None:
         """Let another lead at once, if this one did."""
+        self._files.close()
         if self._leadership.is_trusted():
             with suppress(StoreError):  # then its term runs out by itself
+                self._hooks.part()
                 self._leadership.resign()
         self._sweep.close()
         self._snapshots.close()

@@ -19,6 +19,8 @@ PROGRESS_S = 0.1
 WATCH_S = 1.0
 # `up --until-idle` waits for retries that are due this soon; later ones are left for the next time.
 PATIENCE_S = 60.0
+# Beyond a debounce: two looks of whoever leads, and the beginning of that.
+SETTLING_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,12 @@ def run_forever(
     Answers True if it ended by itself.
     """
 
+    begun_at, settling_s = project.clock.monotonic(), settling(project.settings)
+
     def is_idle() -> bool:
-        return until_idle and nothing_left(project.store, outside_hours(project, PATIENCE_S))
+        if not until_idle or project.clock.monotonic() < begun_at + settling_s:
+            return False
+        return nothing_left(project.store, outside_hours(project, PATIENCE_S))
 
     if workers is None:
         workers = workers_of(project.settings)
@@ -164,9 +170,17 @@ def outside_hours(project: Project, within_s: float) -> list[int]:
     return found
 
 
+def settling(settings: Settings) -> float:
+    """How long it takes until files that lie in watched folders have started their runs."""
+    watched = [s.watch for source in settings.sources.values() for s in source.schedules if s.watch]
+    return max((watch.debounce_s + SETTLING_S for watch in watched), default=0.0)
+
+
 def nothing_left(store: Store, outside: Sequence[int] = ()) -> bool:
     """Nothing queued that may start, nothing running that will end, nothing due soon."""
     seen = store.overview()
     if seen.running > store.running_streams() or store.has_startable(PATIENCE_S, outside):
+        return False
+    if store.has_to_deliver():
         return False
     return seen.next_due_at is None or seen.next_due_at > store.now() + PATIENCE_S

@@ -26,6 +26,7 @@ from functools import partial
 
 from penstock.engine.calls import InOneThread
 from penstock.engine.clockwork import Clockwork, a_holder
+from penstock.engine.hooks import Hooks
 from penstock.engine.lock import locked
 from penstock.engine.trouble import REPEAT_S
 from penstock.engine.watch import PATIENCE_S, Watch
@@ -146,6 +147,7 @@ class Supervisor:
             store.reserve.hold()
             if not store.is_shared:
                 self._bury_former()
+                Hooks(project, store).plan()  # before the first run can end
         except BaseException:
             store.close()
             raise

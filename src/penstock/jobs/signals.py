@@ -1,4 +1,4 @@
-"""Signals by name: which of them are about one source, which nobody but the engine raises, and who is meant."""
+"""Signals by name: which are about one source, which the engine alone raises, and who is meant by them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 LONGEST_NAME = 100
 RUN_COMPLETED = "run.completed"
 FILE_LANDED = "file.landed"
-# Named after these, a signal is about one source: it starts that source alone, unless a schedule says otherwise.
+# Named after these, a signal is about one source: it starts that one alone, unless a schedule says otherwise.
 PARTICULAR = (
     "breaker", "budget", "file", "gap", "quality", "run", "schedule", "schema", "sla", "source",
 )  # fmt: skip

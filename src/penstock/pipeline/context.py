@@ -21,6 +21,7 @@ from penstock.jobs.outcome import (
     Save,
     Unchanged,
 )
+from penstock.jobs.signals import is_reserved
 from penstock.jobs.windows import Window
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.judging import below_threshold, is_code, rejection_of
@@ -187,6 +188,8 @@ class Context:
         self._attempt.guard()
         if not is_text(name):
             raise self._bad(f"ctx.signal needs a name, not {name!r}")
+        if is_reserved(name):
+            raise self._bad(f"ctx.signal: {name} is raised by Penstock alone")
         self._attempt.effects.signals.append(Raised(name, self._json("ctx.signal", data)))
 
     def spend(

@@ -79,6 +79,16 @@ def read_document(file: Path) -> Entry:
     return _Reader(name).entry(node, "", 0)
 
 
+def read_value(text: str, name: str) -> Entry:
+    """One value as it could stand in a file; the name stands where the file's would."""
+    try:
+        _refuse_deep_nesting(text, name)
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise _not_yaml(error, name) from None
+    return Entry(None, name, 0) if node is None else _Reader(name).entry(node, "", 0)
+
+
 def one_line(text: str) -> str:
     """The text without what could break the line or command a terminal; keys come from anywhere."""
     shown = "".join(char if char.isprintable() else "?" for char in text)

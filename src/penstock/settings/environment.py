@@ -29,6 +29,11 @@ def overlay(base: Entry, top: Entry) -> Entry:
     return replace(base, value=merged)
 
 
+def variables_in(text: str) -> tuple[str, ...]:
+    """The names that stand in it as ${NAME}."""
+    return tuple(match["name"] for match in _VARIABLE.finditer(text) if not match["escape"])
+
+
 class Substitution:
     """Replaces ${NAME} in every string by the variable's value and remembers it as a secret.
 

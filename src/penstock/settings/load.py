@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from penstock.settings.budget import (
 from penstock.settings.document import Entry, display_name, join, read_document
 from penstock.settings.environment import Substitution, overlay
 from penstock.settings.hooks import TRIGGER_KEYS, read_hooks, read_trigger
+from penstock.settings.changes import with_changes
 from penstock.settings.place import parse_snapshots
 from penstock.settings.retries import read_retries
 from penstock.settings.section import Section
@@ -65,24 +66,33 @@ def load_settings(
     path: Path | str,
     environment: str | None = None,
     environ: Mapping[str, str] = os.environ,
+    changes: Sequence[str] = (),
 ) -> Settings:
     """The settings of the project whose penstock.yaml, or whose folder, this is.
 
     The environment is the one named here, else PENSTOCK_ENV, else none. One that has no overlay
-    file is refused: a mistyped name must not run a project with another environment's settings.
+    file is refused: a mistyped name must not run a project with another environment's settings. `changes`
+    are laid over both: `acme.com.schedule.every=6h`.
     """
     file = _project_file(Path(path).absolute())
     environment = environment or environ.get("PENSTOCK_ENV") or None
-    document = _with_normal_sources(read_document(file))
-    if environment is not None:
-        top = _with_normal_sources(read_document(_overlay_file(file, environment)))
-        document = overlay(document, top)
+    document = read_layers(file, environment)
+    document = with_changes(document, changes)
     substitution = Substitution(environ)
     document = substitution.apply(document)
     settings = _settings(Section(document, "", TOP_KEYS), file, environment)
     # A password that stands in the address itself is no less a secret than one from the environment.
     secrets = substitution.secrets | secrets_in(settings.store)
     return replace(settings, secrets=frozenset(secrets))
+
+
+def read_layers(file: Path, environment: str | None) -> Entry:
+    """The file with its overlay laid over it, and nothing of the environment in it yet."""
+    document = _with_normal_sources(read_document(file))
+    if environment is None:
+        return document
+    top = _with_normal_sources(read_document(_overlay_file(file, environment)))
+    return overlay(document, top)
 
 
 def _project_file(path: Path) -> Path:

@@ -31,7 +31,7 @@ from penstock.settings.windows import Window
 POLICIES: dict[str, tuple[str, ...]] = {
     "every": ("jitter", "near"),
     "cron": (),
-    "cadence": ("mode",),
+    "cadence": ("mode", "runs", "slowest", "fastest"),
     "session": (),
     "watch": ("debounce", "rescan"),
     "signal": (),
@@ -51,6 +51,9 @@ COMMON_KEYS = (
 )
 KEYS = (*POLICIES, *(key for keys in POLICIES.values() for key in keys), *COMMON_KEYS)
 CADENCES = ("high", "medium", "low", "probe", "auto")
+# What people call two of them.
+CALLED = {"daily": "high", "weekly": "low"}
+LADDER = ("low", "medium", "high")
 MODES = ("apply", "suggest")
 MISSED = ("once", "skip", "all")
 OVERLAPS = ("skip", "queue", "replace")
@@ -173,11 +176,23 @@ def _cron(section: Section) -> ScheduleSettings:
 
 
 def _cadence(section: Section) -> ScheduleSettings:
-    cadence = section.choice("cadence", "", CADENCES)
-    if section.get("mode") is not None and cadence != "auto":
-        raise section.error("mode", "belongs to cadence: auto")
-    mode = section.choice("mode", USUAL.mode, MODES)
-    return ScheduleSettings("cadence", cadence=cadence, mode=_literal(mode))
+    called = section.choice("cadence", "", (*CADENCES, *CALLED))
+    cadence = CALLED.get(called, called)
+    for key in POLICIES["cadence"]:
+        if section.get(key) is not None and cadence != "auto":
+            raise section.error(key, "belongs to cadence: auto")
+    slowest = section.choice("slowest", USUAL.slowest, LADDER)
+    fastest = section.choice("fastest", USUAL.fastest, LADDER)
+    if LADDER.index(slowest) > LADDER.index(fastest):
+        raise section.error("slowest", f"must not be quicker than fastest ({fastest})")
+    return ScheduleSettings(
+        "cadence",
+        cadence=cadence,
+        mode=_literal(section.choice("mode", USUAL.mode, MODES)),
+        runs=section.whole("runs", USUAL.runs, high=1000),
+        slowest=slowest,
+        fastest=fastest,
+    )
 
 
 def _session(section: Section) -> ScheduleSettings:

@@ -117,6 +117,10 @@ class ScheduleSettings:
     # high, medium, low, probe, or auto; `mode` says whether auto moves the source or only proposes to.
     cadence: str | None = None
     mode: Literal["apply", "suggest"] = "apply"
+    # auto: so many runs in a row that say the same move it, between these classes.
+    runs: int = 3
+    slowest: str = "low"
+    fastest: str = "high"
     session: SessionSettings | None = None
     watch: WatchSettings | None = None
     signals: tuple[str, ...] = ()

@@ -16,7 +16,9 @@ def refuse_circles(entries: Mapping[str, Entry], sources: Mapping[str, SourceSet
         path = join(join("sources", key), "schedule")
         for other in _named(sources[key]):
             if other not in sources:
-                raise entries[key].error(path, f"there is no source {other!r}, {nearest(other, sources)}")
+                raise entries[key].error(
+                    path, f"there is no source {other!r}, {nearest(other, sources)}"
+                )
         for other in awaited:
             circle = _circle(waits_for, key, other)
             if circle:

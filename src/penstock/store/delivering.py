@@ -1,8 +1,8 @@
 """Delivering: each signal starts one run of each schedule that waits for it.
 
 A signal is open until its deliveries are written, all of them in one transaction: whoever leads looks at
-what is open, so nothing depends on the order in which signals become visible, or on who led before. A delivery
-is then a place in the queue of its schedule, and becomes a run in the transaction that adds the run.
+what is open, so nothing depends on the order in which signals become visible, or on who led before. A
+delivery is then a place in the queue of its schedule, and becomes a run in the transaction that adds the run.
 """
 
 from __future__ import annotations
@@ -111,6 +111,10 @@ class Delivering:
         if found.last is not None and needed <= found.sources:
             self._db.do("join_deliveries", last=found.last, now=now, **about)
 
+    def has_to_deliver(self) -> bool:
+        """Whether a signal is open, or stands in a queue and waits for nothing but a run's end."""
+        return bool(self._db.value("has_to_deliver"))
+
     def queued_deliveries(self) -> list[QueuedRow]:
         """The first in the queue of each schedule that has one."""
         return self._db.decoded("queued_deliveries", list[QueuedRow])
@@ -141,7 +145,9 @@ class Delivering:
             what = (row.source_id, start.kind, start.plan, start.pipeline_version, key, SCHEDULER)
             run_id = add_run(self._db, now, *what, start.reason, start.options)
             self._db.do("set_run_of_deliveries", run_id=run_id, **about)
-            self._db.do("note_start_of_schedule", run_id=run_id, due_at=row.signal.at, **_about(row))
+            self._db.do(
+                "note_start_of_schedule", run_id=run_id, due_at=row.signal.at, **_about(row)
+            )
             return run_id
 
     def _overlaps(self, row: QueuedRow, active: int, overlap: Overlap, now: float) -> None:

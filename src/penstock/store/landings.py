@@ -39,7 +39,7 @@ class Landings:
                 return None
             signal_id: int = self._db.value(
                 "raise_signal",
-                name=FILE_LANDED,
+                signal=FILE_LANDED,
                 data=to_json({"schedule": schedule, "files": paths}),
                 source_id=source_id,
                 actor=actor,

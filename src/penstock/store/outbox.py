@@ -135,6 +135,9 @@ class Outbox:
 
     def claim_outbox(self, limit: int, lease_s: float) -> list[Parcel]:
         """What is due to be sent, for this caller to send; it is due again after so long."""
+        due_at = self._db.value("next_outbox_due")
+        if due_at is None or due_at > self._db.now():
+            return []
         with self._db.writing() as now:
             rows = self._db.rows("claim_outbox", now=now, until=now + lease_s, limit=limit)
             return [Parcel(*row) for row in sorted(rows)]

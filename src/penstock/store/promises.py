@@ -65,7 +65,7 @@ class Promises:
         ids = sorted(each.source_id for each in wanted.values() if each.freshness_s)
         found: list[Breach] = []
         for source_id, created_at, good_at in self._ask("freshness", ids):
-            allowed_s = wanted[source_id].freshness_s or 0.0
+            allowed_s = wanted[int(source_id)].freshness_s or 0.0
             since = round((good_at or created_at) + allowed_s, 3)
             if since < now:
                 detail = f"no good run for longer than {_span(allowed_s)}"
@@ -76,7 +76,7 @@ class Promises:
         ids = sorted(each.source_id for each in wanted.values() if each.deadline_s)
         found: list[Breach] = []
         for source_id, run_id, created_at in self._ask("runs_under_way", ids):
-            allowed_s = wanted[source_id].deadline_s or 0.0
+            allowed_s = wanted[int(source_id)].deadline_s or 0.0
             since = round(created_at + allowed_s, 3)
             if since < now:
                 detail = f"run {run_id} takes longer than {_span(allowed_s)}"

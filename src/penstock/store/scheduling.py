@@ -6,8 +6,9 @@ run, and whoever finds it there does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +22,7 @@ from penstock.store.runs import SCHEDULER, add_run, cancel_run
 Overlap = Literal["skip", "queue", "replace"]
 Outcome = Literal["fired", "joined", "missed", "skipped", "denied"]
 DUE_LIMIT = 500
+BATCH = 500
 
 
 class Planned(msgspec.Struct, frozen=True, array_like=True):
@@ -145,39 +147,55 @@ class Scheduling:
 
     _db: Database
 
-    def plan_schedules(self, planned: Sequence[Planned], actor: str = SCHEDULER) -> int:
+    def plan_schedules(self, planned: Iterable[Planned], actor: str = SCHEDULER) -> int:
         """Make these the schedules there are; answers how many were new, changed or taken out.
 
-        A changed one is planned anew under its next version, an unchanged one is left as it stands.
+        A changed one is planned anew under its next version, an unchanged one is left as it stands. Done
+        in batches: what was planned before a failure stays, and planning again does the rest.
         """
-        known = {(row[0], row[1]): row[2:] for row in self._db.json("known_schedules")}
+        changed = 0
+        wanted: set[tuple[int, str]] = set()
+        each = iter(planned)
+        while batch := list(islice(each, BATCH)):
+            wanted.update((one.source_id, one.name) for one in batch)
+            changed += self._plan(batch, actor)
+        gone = {(row[0], row[1]) for row in self._db.json("schedule_keys")} - wanted
+        return changed + self._remove(sorted(gone), actor)
+
+    def _plan(self, planned: Sequence[Planned], actor: str) -> int:
+        ids = sorted({each.source_id for each in planned})
+        found = self._db.json("known_schedules", ids=to_json(ids))
+        known = {(row[0], row[1]): row[2:] for row in found}
         wanted = {(each.source_id, each.name): each for each in planned}
-        changed = [
-            wanted[where]
-            for where in sorted(wanted)
-            if where not in known or known[where][0] != wanted[where].definition
-        ]
-        same = [
-            each
-            for where, each in sorted(wanted.items())
+        same = {
+            where: each
+            for where, each in wanted.items()
             if where in known and known[where][0] == each.definition
-        ]
-        gone = sorted(known.keys() - wanted.keys())
-        self._refresh(known, same)
-        if not changed and not gone:
+        }
+        self._refresh(known, list(same.values()))
+        changed = [wanted[where] for where in sorted(wanted.keys() - same.keys())]
+        if not changed:
             return 0
         with self._db.writing() as now:
             put = self._db.rows("put_schedules", schedules=to_json(changed), now=now)
-            dropped = self._db.rows("drop_schedules", schedules=to_json(gone)) if gone else []
-            versions = sorted(tuple(row) for row in (*put, *dropped))
-            self._db.do("add_schedule_versions", versions=to_json(versions), actor=actor, now=now)
-            ledger = Ledger(self._db, now)
-            for source_id, name, version, definition, words in versions:
-                what = "planned" if definition else "removed"
-                detail = f"{name}, version {version}: {words}"
-                ledger.journal(f"schedule.{what}", source_id, actor=actor, detail=detail)
-            ledger.write()
-            return len(versions)
+            return self._note_versions(put, "planned", actor, now)
+
+    def _remove(self, gone: Sequence[tuple[int, str]], actor: str) -> int:
+        if not gone:
+            return 0
+        with self._db.writing() as now:
+            dropped = self._db.rows("drop_schedules", schedules=to_json(gone))
+            return self._note_versions(dropped, "removed", actor, now)
+
+    def _note_versions(self, rows: Sequence[Any], what: str, actor: str, now: float) -> int:
+        versions = sorted(tuple(row) for row in rows)
+        self._db.do("add_schedule_versions", versions=to_json(versions), actor=actor, now=now)
+        ledger = Ledger(self._db, now)
+        for source_id, name, version, _, words in versions:
+            detail = f"{name}, version {version}: {words}"
+            ledger.journal(f"schedule.{what}", source_id, actor=actor, detail=detail)
+        ledger.write()
+        return len(versions)
 
     def _refresh(self, known: dict[tuple[int, str], Any], same: Sequence[Planned]) -> None:
         said = [

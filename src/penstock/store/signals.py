@@ -37,18 +37,18 @@ class Signals:
 
     def last_signals(self, name: str | None = None, limit: int = 50) -> list[SignalRow]:
         """What was raised last, the newest first."""
-        return self._db.decoded("last_signals", list[SignalRow], name=name, limit=limit)
+        return self._db.decoded("last_signals", list[SignalRow], signal=name, limit=limit)
 
     def raise_signal(
         self, name: str, data: Any, *, actor: str, source_id: int = 0, key: str | None = None
     ) -> tuple[int, bool]:
         """Raise a signal, or answer with the one that was raised under this name and key already."""
         key = None if key is None else bounded_text(key, LONGEST_KEY)
-        about = {"name": name, "data": to_json(data), "source_id": source_id}
+        about = {"signal": name, "data": to_json(data), "source_id": source_id}
         with self._db.writing() as now:
             signal_id = self._db.value("raise_signal", actor=actor, key=key, now=now, **about)
             if signal_id is None:
-                return int(self._db.value("known_signal", name=name, key=key)), False
+                return int(self._db.value("known_signal", signal=name, key=key)), False
             ledger = Ledger(self._db, now)
             detail = f"{name} ({signal_id})"
             ledger.journal("signal.raised", source_id or None, actor=actor, detail=detail)

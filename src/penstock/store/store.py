@@ -6,7 +6,7 @@ one thread; each is durable when it returns, and each is one transaction unless 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from penstock.store.breakers import BreakerRow, HostTold
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
+    from penstock.store.delivering import DeliveryRow, QueuedRow, Start
     from penstock.store.explaining import Outlook, Story
     from penstock.store.health import HealthRow
-    from penstock.store.pages import PageRow
-    from penstock.store.delivering import DeliveryRow, QueuedRow, Start
     from penstock.store.outbox import OutboxRow, Parcel
+    from penstock.store.pages import PageRow
     from penstock.store.promises import BreachRow, Promise
     from penstock.store.replays import (
         Committed,
@@ -770,6 +770,8 @@ class Store(Protocol):
         needs: Mapping[tuple[int, str], frozenset[int]] | None = None,
     ) -> None: ...
 
+    def has_to_deliver(self) -> bool: ...
+
     def queued_deliveries(self) -> list[QueuedRow]: ...
 
     def start_delivery(self, row: QueuedRow, start: Start) -> int | None: ...
@@ -838,7 +840,7 @@ class Store(Protocol):
 
     # Schedules.
 
-    def plan_schedules(self, planned: Sequence[Planned], actor: str = ...) -> int: ...
+    def plan_schedules(self, planned: Iterable[Planned], actor: str = ...) -> int: ...
 
     def replan(self, source_id: int, name: str, next_due_at: float | None) -> None: ...
 

@@ -19,6 +19,11 @@ SET state = CASE WHEN signal_id = %(last)s THEN 'queued' ELSE 'joined' END,
   joins = CASE WHEN signal_id = %(last)s THEN NULL ELSE %(last)s::bigint END, at = %(now)s
 WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'waiting' AND signal_id <= %(last)s;
 
+-- name: has_to_deliver
+SELECT EXISTS (SELECT 1 FROM penstock.signal WHERE is_open) OR EXISTS (
+  SELECT 1 FROM penstock.delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR reason LIKE 'run %%')
+);
+
 -- name: queued_deliveries
 -- The first in the queue of each schedule.
 SELECT coalesce(json_agg(json_build_object(

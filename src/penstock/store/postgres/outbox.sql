@@ -20,6 +20,9 @@ INSERT INTO penstock.outbox (hook, run_id, state, body, created_at, due_at)
 SELECT t ->> 0, (t ->> 1)::bigint, t ->> 2, t ->> 3, %(now)s, %(now)s FROM jsonb_array_elements(%(told)s::jsonb) AS t
 ON CONFLICT (hook, run_id, created_at) DO NOTHING;
 
+-- name: next_outbox_due
+SELECT min(due_at) FROM penstock.outbox WHERE due_at IS NOT NULL;
+
 -- name: claim_outbox
 -- Each is somebody's to send for a while; whoever does not say in time how it went is followed by another.
 UPDATE penstock.outbox SET attempts = attempts + 1, due_at = %(until)s

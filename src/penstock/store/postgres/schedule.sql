@@ -1,5 +1,9 @@
 -- name: known_schedules
-SELECT coalesce(json_agg(json_build_array(source_id, name, definition, words, next_due_at)), '[]')::text FROM penstock.schedule;
+SELECT coalesce(json_agg(json_build_array(c.source_id, c.name, c.definition, c.words, c.next_due_at)), '[]')::text
+FROM jsonb_array_elements(%(ids)s::jsonb) AS w JOIN penstock.schedule AS c ON c.source_id = w::text::bigint;
+
+-- name: schedule_keys
+SELECT coalesce(json_agg(json_build_array(source_id, name)), '[]')::text FROM penstock.schedule;
 
 -- name: put_schedules
 -- One that was not changed keeps its next time, so that a restart can't move it. Versions go on where they ended.

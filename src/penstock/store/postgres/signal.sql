@@ -16,7 +16,7 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY g.id DESC), '[]')::text
 FROM (
   SELECT id, name, data, source_id, run_id, at, actor, key
-  FROM penstock.signal WHERE %(name)s::text IS NULL OR name = %(name)s ORDER BY id DESC LIMIT %(limit)s
+  FROM penstock.signal WHERE %(signal)s::text IS NULL OR name = %(signal)s ORDER BY id DESC LIMIT %(limit)s
 ) AS g
 LEFT JOIN penstock.source AS s ON s.id = g.source_id;
 
@@ -34,12 +34,12 @@ LEFT JOIN penstock.source AS s ON s.id = g.source_id;
 -- name: raise_signal
 -- No row back means that one of this name and key is there already.
 INSERT INTO penstock.signal (name, data, source_id, run_id, at, actor, key, is_open)
-VALUES (%(name)s, %(data)s, %(source_id)s, 0, %(now)s, %(actor)s, %(key)s, true)
+VALUES (%(signal)s, %(data)s, %(source_id)s, 0, %(now)s, %(actor)s, %(key)s, true)
 ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id;
 
 -- name: known_signal
-SELECT id FROM penstock.signal WHERE name = %(name)s AND key = %(key)s;
+SELECT id FROM penstock.signal WHERE name = %(signal)s AND key = %(key)s;
 
 -- name: close_signals
 UPDATE penstock.signal SET is_open = false WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND is_open;

@@ -16,6 +16,11 @@ UPDATE delivery
 SET state = iif(signal_id = :last, 'queued', 'joined'), joins = iif(signal_id = :last, NULL, :last), at = :now
 WHERE source_id = :source_id AND schedule = :schedule AND state = 'waiting' AND signal_id <= :last;
 
+-- name: has_to_deliver
+SELECT EXISTS (SELECT 1 FROM signal WHERE is_open) OR EXISTS (
+  SELECT 1 FROM delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR reason LIKE 'run %')
+);
+
 -- name: queued_deliveries
 -- The first in the queue of each schedule.
 SELECT json_group_array(json_object(

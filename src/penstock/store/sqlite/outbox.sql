@@ -17,6 +17,9 @@ INSERT INTO outbox (hook, run_id, state, body, created_at, due_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now, :now FROM json_each(:told) WHERE true
 ON CONFLICT (hook, run_id, created_at) DO NOTHING;
 
+-- name: next_outbox_due
+SELECT min(due_at) FROM outbox WHERE due_at IS NOT NULL;
+
 -- name: claim_outbox
 -- Each is somebody's to send for a while; whoever does not say in time how it went is followed by another.
 UPDATE outbox SET attempts = attempts + 1, due_at = :until

@@ -1,5 +1,9 @@
 -- name: known_schedules
-SELECT json_group_array(json_array(source_id, name, definition, words, next_due_at)) FROM schedule;
+SELECT json_group_array(json_array(c.source_id, c.name, c.definition, c.words, c.next_due_at))
+FROM json_each(:ids) AS w CROSS JOIN schedule AS c ON c.source_id = w.value;
+
+-- name: schedule_keys
+SELECT json_group_array(json_array(source_id, name)) FROM schedule;
 
 -- name: put_schedules
 -- One that was not changed keeps its next time, so that a restart can't move it. Versions go on where they ended.

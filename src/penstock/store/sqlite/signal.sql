@@ -10,7 +10,7 @@ SELECT json_group_array(json_object(
   'id', g.id, 'name', g.name, 'data', json(g.data), 'source', s.key, 'source_id', g.source_id, 'run_id', g.run_id, 'at', g.at,
   'actor', g.actor, 'key', g.key))
 FROM (
-  SELECT * FROM signal WHERE :name IS NULL OR name = :name ORDER BY id DESC LIMIT :limit
+  SELECT * FROM signal WHERE :signal IS NULL OR name = :signal ORDER BY id DESC LIMIT :limit
 ) AS g
 LEFT JOIN source AS s ON s.id = g.source_id;
 
@@ -24,12 +24,12 @@ LEFT JOIN source AS s ON s.id = g.source_id;
 -- name: raise_signal
 -- No row back means that one of this name and key is there already.
 INSERT INTO signal (name, data, source_id, run_id, at, actor, key, is_open)
-VALUES (:name, :data, :source_id, 0, :now, :actor, :key, 1)
+VALUES (:signal, :data, :source_id, 0, :now, :actor, :key, 1)
 ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id;
 
 -- name: known_signal
-SELECT id FROM signal WHERE name = :name AND key = :key;
+SELECT id FROM signal WHERE name = :signal AND key = :key;
 
 -- name: close_signals
 UPDATE signal SET is_open = 0 WHERE id IN (SELECT value FROM json_each(:ids)) AND is_open;

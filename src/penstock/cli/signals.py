@@ -1,0 +1,166 @@
+"""`penstock signal` raises one; `penstock signals` shows those that were raised, and what they started."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.wording import iso, local_time, shortened
+from penstock.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.delivering import DeliveryRow
+    from penstock.store.signals import SignalRow
+
+RAISE = """\
+Raise a signal: each schedule that waits for it (`schedule: {signal: NAME}`) starts one run, whose steps
+find it as ctx.run.signal. It is kept when this returns, and is delivered by `penstock up` or `penstock
+scheduler`, now or when one is started. With a key, raising it again raises nothing."""
+RAISE_EXAMPLES = """\
+  penstock signal prices.stale
+  penstock signal catalogue.ready --data '{"day": "2026-11-15"}' --key 2026-11-15
+  penstock signal quality.checked --source acme.com"""
+LIST = """\
+Signals that steps, the engine, files and operators have raised, the newest first, and what became of each:
+the runs it started, the queues it stands in, and what was skipped and why."""
+LIST_EXAMPLES = """\
+  penstock signals
+  penstock signals --name run.failed --limit 10
+  penstock signals --json"""
+COLUMNS = ("signal", "name", "source", "run", "raised", "by", "data", "delivered to")
+SHOWN = 50
+LONGEST_DATA = 60
+
+
+def register(commands: Commands) -> None:
+    raising = add_command(commands, "signal", "raise a signal", RAISE, RAISE_EXAMPLES)
+    raising.add_argument("name", metavar="NAME", help="the signal")
+    raising.add_argument("--data", metavar="JSON", help="what its runs are to know")
+    raising.add_argument("--key", metavar="KEY", help="raise it once under this key")
+    raising.add_argument("--source", metavar="SOURCE", help="the source that it is about")
+    add_json(raising)
+    raising.set_defaults(run=raise_one)
+    listing = add_command(commands, "signals", "what was signalled", LIST, LIST_EXAMPLES)
+    listing.add_argument("--name", metavar="NAME", help="only those of this name")
+    add_limit(listing, SHOWN, "signals")
+    add_json(listing)
+    listing.set_defaults(run=show)
+
+
+def raise_one(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    data = _data(args.data)
+    with opened(args) as project:
+        raised = project.signal(args.name, data, key=args.key, source=args.source)
+        waiting = project.waiting_for(args.name, raised.source)
+    if args.json:
+        args.out.json(
+            {
+                "signal": raised.id,
+                "name": raised.name,
+                "source": raised.source,
+                "key": raised.key,
+                "is_new": raised.is_new,
+                "waiting": [{"source": key, "schedule": name} for key, name in waiting],
+            }
+        )
+        return 0
+    if not raised.is_new:
+        args.out.line(f"signal {raised.id} was raised before: {args.name}, key {args.key}")
+        return 0
+    who = ", ".join(f"{key} ({name})" for key, name in waiting)
+    args.out.line(f"signal {raised.id}: {args.name}")
+    args.out.note(f"waited for by {who}" if who else "no schedule waits for it")
+    return 0
+
+
+def _data(text: str | None) -> Any:
+    import msgspec
+
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "surrogateescape"))
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise UsageError(
+            f"--data is not JSON: {error}", """--data '{"day": "2026-11-15"}'"""
+        ) from None
+
+
+def show(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        rows, became = _rows(project, args)
+    if args.json:
+        args.out.json_list(_shape(row, became.get(row.id, [])) for row in rows)
+    elif rows:
+        args.out.table(COLUMNS, [_line(row, became.get(row.id, [])) for row in rows])
+    else:
+        args.out.line("nothing was signalled")
+    return 0
+
+
+def _rows(
+    project: Project, args: argparse.Namespace
+) -> tuple[list[SignalRow], dict[int, list[DeliveryRow]]]:
+    limit = args.limit if args.limit is not None else 1_000_000
+    rows = project.store.last_signals(args.name, limit)
+    became: dict[int, list[DeliveryRow]] = {}
+    for each in project.store.deliveries([row.id for row in rows]):
+        became.setdefault(each.signal_id, []).append(each)
+    return rows, became
+
+
+def _line(row: SignalRow, became: list[DeliveryRow]) -> tuple[object, ...]:
+    from penstock.store.database import to_json
+
+    return (
+        row.id,
+        row.name,
+        row.source or "",
+        row.run_id or "",
+        local_time(row.at),
+        row.actor,
+        "" if row.data is None else shortened(to_json(row.data), LONGEST_DATA),
+        "; ".join(_words(each) for each in became),
+    )
+
+
+def _words(each: DeliveryRow) -> str:
+    match each.state:
+        case "started":
+            what = f"run {each.run_id}"
+        case "joined":
+            what = f"joined signal {each.joins}"
+        case state:
+            what = f"{state}: {each.reason}" if each.reason else state
+    return f"{each.source} ({each.schedule}): {what}"
+
+
+def _shape(row: SignalRow, became: list[DeliveryRow]) -> dict[str, Any]:
+    return {
+        "signal": row.id,
+        "name": row.name,
+        "source": row.source,
+        "run": row.run_id or None,
+        "at": iso(row.at),
+        "actor": row.actor,
+        "key": row.key,
+        "data": row.data,
+        "deliveries": [
+            {
+                "source": each.source,
+                "schedule": each.schedule,
+                "state": each.state,
+                "run": each.run_id,
+                "joins": each.joins,
+                "reason": each.reason,
+                "at": iso(each.at),
+            }
+            for each in became
+        ],
+    }

@@ -1,0 +1,43 @@
+"""`penstock trigger serve`: signals over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.cli import exits
+from penstock.cli.parser import Commands, add_command
+
+DESCRIPTION = "Let others raise signals over HTTP."
+SERVE = """\
+Listen for POST /signals/NAME, whose JSON body is the signal's data, and answer 202 with its number: the
+same as `penstock signal NAME`. An Idempotency-Key header is its key, ?source=SOURCE the source it is about.
+Whoever posts needs `Authorization: Bearer TOKEN`, with the token of `trigger: {token: ...}` in penstock.yaml;
+without a token it listens on this machine's own addresses only. The runs are started by `penstock up`."""
+EXAMPLES = """\
+  penstock trigger serve
+  penstock trigger serve --host 0.0.0.0 --port 8787"""
+HOST, PORT = "127.0.0.1", 8787
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "trigger", "signals over HTTP", DESCRIPTION, EXAMPLES)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
+    serving = add_command(verbs, "serve", "listen for signals", SERVE, EXAMPLES)
+    serving.add_argument("--host", default=HOST, metavar="HOST", help=f"where to listen ({HOST})")
+    serving.add_argument("--port", type=_port, default=PORT, metavar="PORT", help=f"({PORT})")
+    serving.set_defaults(run=serve)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
+def serve(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.engine.trigger import run_trigger
+
+    with opened(args) as project:
+        run_trigger(project, args.host, args.port, args.out.note)
+    return exits.DONE
