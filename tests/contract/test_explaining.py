@@ -15,6 +15,7 @@ from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
 from penstock.store.explaining import Outlook
+from penstock.store.scheduling import Planned
 from penstock.store.store import Capacity
 from tests.contract.scenes import (
     SITE,
@@ -311,7 +312,8 @@ def test_ended_run_says_what_takes_it_up(world: World) -> None:
 
 def test_source_without_work_says_when_it_has_some(world: World) -> None:
     source_id = world.source()
-    world.store.plan_tick(source_id, "every 1h", world.clock.now() + 600)
+    due_at = world.clock.now() + 600
+    world.store.plan_schedules([Planned(source_id, "main", "{}", "every hour", "every", due_at)])
 
     outlook = explained(world, source="acme.com")
     assert (outlook.stands, outlook.opens_at) == ("idle", world.clock.now() + 600)

@@ -48,7 +48,7 @@ class Scheduler:
         sources = self._project.settings.sources
         ids = self._store.ensure_sources(list(sources))
         return self._store.plan_schedules(
-            [
+            (
                 Planned(
                     ids[key],
                     settings.name,
@@ -59,7 +59,7 @@ class Scheduler:
                 )
                 for key, source in sources.items()
                 for settings in source.schedules
-            ]
+            )
         )
 
     def rule(self, source_id: int, key: str, settings: ScheduleSettings) -> Schedule:

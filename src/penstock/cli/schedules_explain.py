@@ -1,0 +1,214 @@
+"""`penstock schedules explain`: why a source did or did not run when it was due."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.schedules import next_words, shape
+from penstock.cli.wording import count, duration, iso, local_time, until
+
+if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.store.promises import BreachRow
+    from penstock.store.scheduling import ScheduleRow, TickRow
+
+AHEAD = 5
+AHEAD_S = 366 * 86_400.0
+COLUMNS = ("due", "outcome", "run", "state", "late", "version", "why")
+
+
+def tell_explained(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened, source_key
+
+    with opened(args) as project:
+        key = source_key(project, args.source) or ""
+        source_id = project.store.ensure_sources([key])[key]
+        now = project.store.now()
+        rows = project.store.schedules(source_id)
+        breaches = project.store.breaches(source_id, limit=args.limit)
+        if args.json:
+            schedules = [_shape(project, row, now, args.limit) for row in rows]
+            args.out.json(
+                {
+                    "source": key,
+                    "schedules": schedules,
+                    "promises": _promises(project, key),
+                    "breaches": [_breach_shape(each) for each in breaches],
+                }
+            )
+            return 0
+        if not rows:
+            args.out.line(f"{key} has no schedule that was put to work; penstock schedules diff")
+        for row in rows:
+            _tell(args, project, row, now)
+        _tell_promises(args, project, key, breaches, now)
+    return 0
+
+
+def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: float) -> None:
+    seen = shape(row, now)
+    why_not = _why_not_now(project, row, now)
+    overdue = f", overdue for {duration(seen['overdue_s'])}" if seen["overdue_s"] else ""
+    args.out.line(f"{row.source} {row.name}")
+    args.out.fields(
+        [
+            ("policy", row.words),
+            ("version", f"{row.version}, since {local_time(row.changed_at)}"),
+            ("next", next_words(seen, now) + overdue),
+            ("then", ", ".join(local_time(at) for at in _ahead(project, row, now))),
+            ("hours", why_not),
+            ("last run", _last(row)),
+            ("ticks", _counted(project, row)),
+        ]
+    )
+    ticks = project.store.ticks(row.source_id, row.name, args.limit, with_missed=False)
+    missed = _misses(project, row)
+    if missed:
+        args.out.line(missed)
+    if ticks:
+        args.out.table(COLUMNS, [_tick(each) for each in ticks])
+    args.out.line()
+
+
+def _last(row: ScheduleRow) -> str:
+    if row.last_run_id is None or row.last_due_at is None:
+        return "none yet"
+    late_s = (row.last_started_at or row.last_due_at) - row.last_due_at
+    state = row.last_state or "gone"
+    return f"{row.last_run_id}, {state}, due {local_time(row.last_due_at)}, {duration(late_s)} late"
+
+
+def _ahead(project: Project, row: ScheduleRow, now: float) -> list[float]:
+    from penstock.cli.schedules_next import starts
+
+    found = (
+        each.at
+        for each in starts(project, now, now + AHEAD_S, row.source, row.name)
+        if not each.is_denied
+    )
+    return list(islice(found, AHEAD))
+
+
+def _why_not_now(project: Project, row: ScheduleRow, now: float) -> str:
+    from penstock.schedules.definition import settings_of
+    from penstock.schedules.slots import NEVER, is_bounded, slot_opens_at
+
+    settings = settings_of(row.definition, row.name)
+    if not is_bounded(settings):
+        return ""
+    opens_at = slot_opens_at(settings, now)
+    if opens_at is None:
+        return "it may start now"
+    return "never" if opens_at == NEVER else f"it may start {until(opens_at, now)}"
+
+
+def _counted(project: Project, row: ScheduleRow) -> str:
+    found: dict[str, int] = {}
+    for each in project.store.tick_counts(row.source_id):
+        if each.schedule == row.name:
+            found[each.outcome] = found.get(each.outcome, 0) + each.ticks
+    return ", ".join(f"{ticks:,} {outcome}" for outcome, ticks in found.items())
+
+
+def _misses(project: Project, row: ScheduleRow) -> str:
+    found = [
+        each
+        for each in project.store.tick_counts(row.source_id)
+        if each.schedule == row.name and each.outcome == "missed"
+    ]
+    if not found:
+        return ""
+    ticks = sum(each.ticks for each in found)
+    first, last = min(each.first_at for each in found), max(each.last_at for each in found)
+    return f"{count(ticks, 'tick')} missed, from {local_time(first)} to {local_time(last)}"
+
+
+def _tick(tick: TickRow) -> tuple[object, ...]:
+    return (
+        local_time(tick.due_at),
+        tick.outcome,
+        tick.run_id or "",
+        tick.state or "",
+        duration(tick.at - tick.due_at),
+        tick.version,
+        tick.reason,
+    )
+
+
+def _shape(project: Project, row: ScheduleRow, now: float, limit: int) -> dict[str, Any]:
+    seen = shape(row, now)
+    told = {name: iso(value) if name.endswith("_at") else value for name, value in seen.items()}
+    return {
+        **told,
+        "coming": [iso(at) for at in _ahead(project, row, now)],
+        "ticks": [
+            {
+                "due_at": iso(tick.due_at),
+                "outcome": tick.outcome,
+                "run": tick.run_id,
+                "state": tick.state,
+                "at": iso(tick.at),
+                "lateness_s": round(tick.at - tick.due_at, 3),
+                "version": tick.version,
+                "reason": tick.reason,
+            }
+            for tick in project.store.ticks(row.source_id, row.name, limit)
+        ],
+        "counts": [
+            {
+                "version": each.version,
+                "outcome": each.outcome,
+                "ticks": each.ticks,
+                "first_at": iso(each.first_at),
+                "last_at": iso(each.last_at),
+            }
+            for each in project.store.tick_counts(row.source_id)
+            if each.schedule == row.name
+        ],
+    }
+
+
+def _promises(project: Project, key: str) -> dict[str, float | None]:
+    source = project.settings.sources.get(key)
+    return {
+        "freshness_s": source.freshness_s if source else None,
+        "deadline_s": source.deadline_s if source else None,
+    }
+
+
+def _breach_shape(each: BreachRow) -> dict[str, Any]:
+    return {
+        "rule": each.rule,
+        "since": iso(each.since),
+        "run": each.run_id,
+        "detail": each.detail,
+        "ended_at": iso(each.ended_at),
+    }
+
+
+def _tell_promises(
+    args: argparse.Namespace, project: Project, key: str, breaches: list[BreachRow], now: float
+) -> None:
+    promised = _promises(project, key)
+    open_now = [each for each in breaches if each.ended_at is None]
+    told = []
+    for rule, words in (
+        ("freshness", "a good run every"),
+        ("deadline", "a run takes at most"),
+    ):
+        span = promised[f"{rule}_s"]
+        if span is not None:
+            broken = [each for each in open_now if each.rule == rule]
+            state = (
+                f"broken since {local_time(broken[-1].since)}: {broken[-1].detail}"
+                if broken
+                else "kept"
+            )
+            told.append((rule, f"{words} {duration(span)}; {state}"))
+    args.out.fields(told)
+    for each in breaches:
+        if each.ended_at is not None:
+            broke = f"{local_time(each.since)} to {local_time(each.ended_at)}"
+            args.out.line(f"{each.rule} was broken from {broke}: {each.detail}")
