@@ -74,5 +74,5 @@ WHERE d.signal_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 -- name: drop_deliveries
 DELETE FROM penstock.delivery WHERE (signal_id, source_id, schedule) IN (
   SELECT signal_id, source_id, schedule FROM penstock.delivery
-  WHERE signal_id < (SELECT min(id) FROM penstock.signal) AND at < %(before)s ORDER BY signal_id LIMIT %(limit)s
+  WHERE signal_id < coalesce((SELECT min(id) FROM penstock.signal), 9223372036854775807) AND at < %(before)s ORDER BY signal_id LIMIT %(limit)s
 );

@@ -67,5 +67,5 @@ CROSS JOIN source AS s ON s.id = d.source_id;
 -- name: drop_deliveries
 DELETE FROM delivery WHERE (signal_id, source_id, schedule) IN (
   SELECT signal_id, source_id, schedule FROM delivery
-  WHERE signal_id < (SELECT min(id) FROM signal) AND at < :before ORDER BY signal_id LIMIT :limit
+  WHERE signal_id < coalesce((SELECT min(id) FROM signal), 9223372036854775807) AND at < :before ORDER BY signal_id LIMIT :limit
 );
