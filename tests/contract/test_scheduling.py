@@ -512,6 +512,32 @@ def test_unchanged_schedule_keeps_its_next_tick_and_a_changed_one_is_planned_ane
     ]
 
 
+def test_ticks_that_were_due_by_a_definition_that_is_replaced_are_not_forgotten(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench({"every": "1h"})
+    b.world.clock.advance(3 * HOUR_S + 60)
+    b.write({"acme.com": {"schedule": {"every": "2h"}}})
+
+    assert b.outcomes() == {"missed": 3}
+    assert {tick.reason for tick in b.ticks()} == {"the schedule was changed"}
+    assert {tick.version for tick in b.ticks()} == {1}
+    assert "schedule.missed" in b.world.kinds()
+
+
+def test_scheduler_with_another_configuration_leaves_a_tick_to_others(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench({"every": "1h"})
+    former = b.scheduler
+    b.write({"acme.com": {"schedule": {"every": "2h", "kind": "incremental"}}})
+    b.world.clock.advance(2 * HOUR_S)
+    former.tick()
+    assert b.runs() == []
+    b.tick()
+    assert [run.kind for run in b.runs()] == [RunKind.INCREMENTAL]
+
+
 def test_history_says_which_version_fired(bench: Callable[..., Bench]) -> None:
     b = bench({"every": "1h"})
     b.go(3 * HOUR_S, 600)

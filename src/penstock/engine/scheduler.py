@@ -22,8 +22,6 @@ from penstock.store.store import Store
 
 # How often a tick that waits for a run to end is looked at.
 AGAIN_S = 2.0
-# A schedule that this process does not know belongs to another's configuration.
-STRANGER_S = 60.0
 MINUTE_S = 60.0
 
 
@@ -34,7 +32,7 @@ class Scheduler:
         self._project = project
         self._store = store
         self._known = {
-            (key, settings.name): (source, settings)
+            (key, settings.name, definition_of(settings)): (source, settings)
             for key, source in project.settings.sources.items()
             for settings in source.schedules
         }
@@ -90,7 +88,7 @@ class _Look:
         scheduler: Scheduler,
         project: Project,
         store: Store,
-        known: Mapping[tuple[str, str], tuple[SourceSettings, ScheduleSettings]],
+        known: Mapping[tuple[str, str, str], tuple[SourceSettings, ScheduleSettings]],
         now: float,
     ) -> None:
         self._scheduler = scheduler
@@ -107,11 +105,12 @@ class _Look:
         for row in due:
             if not may_go_on():
                 break
-            known = self._known.get((row.source, row.name))
-            wait_s = STRANGER_S if known is None else self._wait_s(row, known[1])
-            if wait_s:
+            known = self._known.get((row.source, row.name, row.definition))
+            if known is None:
+                continue  # planned by another configuration: whoever has that one decides
+            if wait_s := self._wait_s(row, known[1]):
                 later.setdefault(self._now + wait_s, []).append(row)
-            elif known is not None:
+            else:
                 has_moved |= self._decide(row, *known)
         for until, rows in later.items():
             self._store.put_off(rows, until)

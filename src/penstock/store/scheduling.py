@@ -15,6 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions
+from penstock.schedules import schedule_from
+from penstock.schedules.definition import settings_of
+from penstock.schedules.due import Ticking, what_is_due
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.runs import SCHEDULER, add_run, cancel_run
@@ -45,6 +48,7 @@ class DueRow(msgspec.Struct, frozen=True, array_like=True):
     version: int
     due_at: float
     look_at: float
+    definition: str
 
     @property
     def is_put_off(self) -> bool:
@@ -177,6 +181,7 @@ class Scheduling:
         if not changed:
             return 0
         with self._db.writing() as now:
+            self._note_forgotten([(each.source_id, each.name) for each in changed], now)
             put = self._db.rows("put_schedules", schedules=to_json(changed), now=now)
             return self._note_versions(put, "planned", actor, now)
 
@@ -184,8 +189,21 @@ class Scheduling:
         if not gone:
             return 0
         with self._db.writing() as now:
+            self._note_forgotten(gone, now)
             dropped = self._db.rows("drop_schedules", schedules=to_json(gone))
             return self._note_versions(dropped, "removed", actor, now)
+
+    def _note_forgotten(self, changed: Sequence[tuple[int, str]], now: float) -> None:
+        """Ticks that were due by the definitions that end now, and that nobody was there for."""
+        due = self._db.decoded("due_of", list[DueRow], schedules=to_json(changed), now=now)
+        for row in due:
+            rule = Ticking(schedule_from(settings_of(row.definition, row.name), row.source))
+            ticks = what_is_due(rule, "once", row.due_at, now)
+            passed = (*ticks.passed, *(() if ticks.fires is None else (ticks.fires,)))
+            passing = Passing(row, None, passed)
+            act = _Act(self._db, now, passing, None, "")
+            act.pass_all("the schedule was changed")
+            act.ledger.write()
 
     def _note_versions(self, rows: Sequence[Any], what: str, actor: str, now: float) -> int:
         versions = sorted(tuple(row) for row in rows)
@@ -330,6 +348,11 @@ class _Act:
         self._note([passing.fires], "skipped", reason=reason)
         self._tell("skipped", reason)
         return self._only_pass(reason, "skipped")
+
+    def pass_all(self, reason: str) -> None:
+        """All of it is over, for this reason."""
+        self._note(self._passing.passed, "missed", reason=reason)
+        self._tell_missed(self._passing.passed, None)
 
     def _only_pass(self, reason: str, outcome: Outcome = "missed") -> Passed:
         self._note_passed(None)

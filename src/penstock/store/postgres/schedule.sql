@@ -47,13 +47,25 @@ WHERE source_id = %(source_id)s AND name = %(schedule)s;
 SELECT min(look_at) FROM penstock.schedule WHERE look_at IS NOT NULL;
 
 -- name: due_schedules
-SELECT coalesce(json_agg(json_build_array(d.source_id, s.key, d.name, d.version, d.next_due_at, d.look_at)
+SELECT coalesce(json_agg(json_build_array(d.source_id, s.key, d.name, d.version, d.next_due_at, d.look_at, d.definition)
   ORDER BY d.look_at, d.next_due_at), '[]')::text
 FROM (
-  SELECT source_id, name, version, next_due_at, look_at FROM penstock.schedule
+  SELECT source_id, name, version, next_due_at, look_at, definition FROM penstock.schedule
   WHERE look_at <= %(now)s
   ORDER BY look_at, next_due_at LIMIT %(limit)s
 ) AS d JOIN penstock.source AS s ON s.id = d.source_id;
+
+-- name: due_of
+-- Locked, in the order of their keys: nobody fires what is taken for forgotten.
+SELECT coalesce(json_agg(json_build_array(d.source_id, d.key, d.name, d.version, d.next_due_at, d.look_at, d.definition)), '[]')::text
+FROM (
+  SELECT c.source_id, s.key, c.name, c.version, c.next_due_at, c.look_at, c.definition
+  FROM jsonb_array_elements(%(schedules)s::jsonb) AS w
+  JOIN penstock.schedule AS c ON c.source_id = (w ->> 0)::bigint AND c.name = w ->> 1
+  JOIN penstock.source AS s ON s.id = c.source_id
+  WHERE c.next_due_at <= %(now)s
+  ORDER BY c.source_id, c.name FOR NO KEY UPDATE OF c
+) AS d;
 
 -- name: schedule_to_fire
 -- Locked: of many who fire the same tick, the others wait here and see that it is over.

@@ -42,12 +42,18 @@ UPDATE schedule SET next_due_at = :next_due_at, look_at = :next_due_at WHERE sou
 SELECT min(look_at) FROM schedule WHERE look_at IS NOT NULL;
 
 -- name: due_schedules
-SELECT json_group_array(json_array(d.source_id, s.key, d.name, d.version, d.next_due_at, d.look_at))
+SELECT json_group_array(json_array(d.source_id, s.key, d.name, d.version, d.next_due_at, d.look_at, d.definition))
 FROM (
   SELECT * FROM schedule
   WHERE look_at <= :now
   ORDER BY look_at, next_due_at LIMIT :limit
 ) AS d CROSS JOIN source AS s ON s.id = d.source_id;
+
+-- name: due_of
+SELECT json_group_array(json_array(c.source_id, s.key, c.name, c.version, c.next_due_at, c.look_at, c.definition))
+FROM json_each(:schedules) AS w CROSS JOIN schedule AS c ON c.source_id = w.value ->> 0 AND c.name = w.value ->> 1
+CROSS JOIN source AS s ON s.id = c.source_id
+WHERE c.next_due_at <= :now;
 
 -- name: schedule_to_fire
 -- Nothing to lock here: a transaction that writes has the file to itself.
