@@ -1,0 +1,196 @@
+"""Signals over HTTP: who may raise them, and what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from penstock.engine.calls import Inline
+from penstock.engine.trigger import application, is_loopback, refuse_open_door
+from penstock.errors import ConfigError, Refused
+from penstock.project import Project
+from penstock.settings import load_settings
+from penstock.settings.values import TriggerSettings
+
+TOKEN = "a-token-that-is-long-enough"
+JSON = {"Content-Type": "application/json"}
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    (tmp_path / "penstock.yaml").write_text(
+        "sources: {a: {pipeline: 'x:y', schedule: {signal: go}}}\n"
+    )
+    with Project.open(tmp_path) as found:
+        yield found
+
+
+def with_token(project: Project, **more: Any) -> Project:
+    trigger = TriggerSettings(TOKEN, **more)
+    project.settings = replace(project.settings, trigger=trigger)
+    return project
+
+
+def ask(
+    project: Project,
+    path: str = "/signals/go",
+    body: bytes = b"{}",
+    headers: dict[str, str] | None = None,
+    method: str = "POST",
+    host: str = "127.0.0.1",
+) -> tuple[int, dict[str, Any], str]:
+    """The status, the answer, and all that was written to the client."""
+
+    async def exchange() -> tuple[int, dict[str, Any], str]:
+        runner = web.AppRunner(application(project, Inline(), host), access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
+        try:
+            async with aiohttp.ClientSession() as session:
+                given = {**JSON} if headers is None else headers
+                async with session.request(method, url, data=body, headers=given) as answer:
+                    text = await answer.text()
+                    is_json = answer.content_type == "application/json"
+                    return answer.status, json.loads(text) if is_json else {}, text
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(exchange())
+
+
+def raised(project: Project) -> list[Any]:
+    return [(row.name, row.data, row.key) for row in project.store.signals()]
+
+
+def test_a_post_raises_a_signal(project: Project) -> None:
+    status, answer, _ = ask(project, body=b'{"day": 7}')
+    assert (status, answer) == (202, {"signal": 1, "name": "go", "is_new": True})
+    assert raised(project) == [("go", {"day": 7}, None)]
+
+
+def test_an_idempotency_key_raises_it_once(project: Project) -> None:
+    key = {**JSON, "Idempotency-Key": "order-1"}
+    first = ask(project, headers=key)[1]
+    again = ask(project, headers=key)[1]
+    assert (again["signal"], again["is_new"]) == (first["signal"], False)
+    assert len(raised(project)) == 1
+
+
+def test_a_signal_may_be_about_a_source(project: Project) -> None:
+    assert ask(project, "/signals/go?source=a")[0] == 202
+    assert project.store.signals()[0].source == "a"
+    status, answer, _ = ask(project, "/signals/go?source=nobody")
+    assert status == 400
+    assert "nobody" in answer["error"]
+
+
+def test_who_has_the_token_may(project: Project) -> None:
+    assert ask(with_token(project), headers={**JSON, **BEARER})[0] == 202
+
+
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN]
+)
+def test_who_has_not_may_not(project: Project, header: str | None) -> None:
+    given = {**JSON} if header is None else {**JSON, "Authorization": header}
+    status, _, text = ask(with_token(project), headers=given)
+    assert status == 401
+    assert TOKEN not in text
+    assert raised(project) == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_page_of_somebody_else_can_not_use_it(project: Project, headers: dict[str, str]) -> None:
+    assert ask(project, headers={**JSON, **headers})[0] == 403
+    assert ask(with_token(project), headers={**JSON, **BEARER, **headers})[0] == 403
+    assert raised(project) == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+def test_only_json_is_taken(project: Project, kind: str) -> None:
+    given = {"Content-Type": kind} if kind else {"Content-Type": "application/octet-stream"}
+    assert ask(project, headers=given)[0] == 415
+    assert raised(project) == []
+
+
+def test_a_host_that_is_configured_is_known(project: Project) -> None:
+    given = {**JSON, **BEARER, "Host": "Hooks.Example:8787"}
+    assert ask(with_token(project, hosts=("hooks.example",)), headers=given)[0] == 202
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/signals/go", b"{", 400),
+        ("/signals/go", b"[" * 100_000, 400),
+        ("/signals/a%20b", b"{}", 400),
+        ("/signals/run.completed", b"{}", 400),
+        ("/signals/", b"{}", 404),
+        ("/", b"{}", 404),
+        ("/signals/go/more", b"{}", 404),
+        ("/signals/go", b'"' + b"x" * 300_000 + b'"', 413),
+    ],
+)
+def test_what_is_wrong_is_told(project: Project, path: str, body: bytes, status: int) -> None:
+    assert ask(project, path, body)[0] == status
+    assert raised(project) == []
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+def test_nothing_but_post_does_anything(project: Project, method: str) -> None:
+    assert ask(project, method=method)[0] == 405
+    assert raised(project) == []
+
+
+def test_without_a_token_it_listens_to_this_machine_alone(project: Project) -> None:
+    for host in ("127.0.0.1", "localhost", "::1", "127.9.9.9"):
+        assert is_loopback(host)
+        refuse_open_door(project, host)
+    for host in ("0.0.0.0", "::", "192.168.1.2", "example.com", ""):
+        with pytest.raises(Refused, match="loopback only"):
+            refuse_open_door(project, host)
+        refuse_open_door(with_token(project), host)
+        project.settings = replace(project.settings, trigger=TriggerSettings())
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{token: short}", "at least 16 characters"),
+        ("{tokens: x}", "unknown key"),
+        ("{hosts: example.com}", "must be a list"),
+    ],
+)
+def test_settings_that_are_wrong_are_refused(tmp_path: Path, text: str, error: str) -> None:
+    (tmp_path / "penstock.yaml").write_text(f"trigger: {text}\n")
+    with pytest.raises(ConfigError, match=error):
+        load_settings(tmp_path)
+
+
+def test_the_token_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "penstock.yaml").write_text("trigger: {token: '${T}'}\n")
+    settings = load_settings(tmp_path, environ={"T": TOKEN})
+    assert settings.trigger.token == TOKEN
+    assert TOKEN not in repr(settings)
