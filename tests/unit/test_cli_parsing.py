@@ -38,6 +38,7 @@ GLOBAL = "known: --env, --help, --project, --version, -h"
 COMMANDS = [
     *MODULES,
     *(f"db {verb}" for verb in ("check", "backup", "restore", "migrate", "copy")),
+    *(f"export {target}" for target in ("github-actions", "crontab", "systemd")),
     *(f"breaker {verb}" for verb in ("open", "close")),
     *(f"rejects {verb}" for verb in ("list", "show", "redrive")),
     *(f"quarantine {verb}" for verb in ("list", "show", "release", "discard", "export", "note")),

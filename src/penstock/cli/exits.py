@@ -18,7 +18,7 @@ MEANINGS = {
     DONE: "done; every run completed",
     BUG: "something unexpected: a bug, or the machine (no permission, no memory)",
     USAGE: "the command, the configuration or a pipeline is wrong; nothing was started",
-    PARTIAL: "a run ended partial: some of its pages are in quarantine",
+    PARTIAL: "a run ended partial: some of its pages are in quarantine; or an export left something out",
     FAILED: "a run failed or was cancelled",
     STORE: "the database can't be opened, read or written, or `db check` found problems",
     ALREADY_RUNNING: "another Penstock works on this project",
