@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -14,6 +16,10 @@ from hypothesis import strategies as st
 
 from penstock.errors import ConfigError
 from penstock.schedules import Cron, Every, Manual, Schedule, schedule_from
+from penstock.schedules.cadence import CLASSES, INTERVAL_S, Cadence, CadenceClass
+from penstock.schedules.calendars import sessions
+from penstock.schedules.session import Session
+from penstock.schedules.spread import spread
 from penstock.settings import ScheduleSettings
 
 PARIS, NEW_YORK = "Europe/Paris", "America/New_York"
@@ -246,3 +252,172 @@ def test_a_daily_time_is_due_within_a_day_and_an_hour(
     due = Cron(f"{minute} {hour} * * *", zone).next_due(after)
     assert due is not None
     assert 0 < due - after <= 25 * 3600
+
+
+# Classes.
+
+DAY_S = 86400.0
+
+
+@pytest.mark.parametrize(
+    ("level", "words", "interval_s"),
+    [
+        ("high", "daily (high)", DAY_S),
+        ("medium", "every 2 to 3 days (medium)", 2.5 * DAY_S),
+        ("low", "weekly (low)", 7 * DAY_S),
+        ("probe", "a probe every 2 days (probe)", 2 * DAY_S),
+    ],
+)
+def test_a_class_is_due_once_in_each_of_its_intervals(
+    level: CadenceClass, words: str, interval_s: float
+) -> None:
+    cadence = Cadence(level, "acme.com")
+    found = dues(cadence, 1.8e9, 1.8e9 + 20 * interval_s)
+    assert len(found) == 20
+    assert all(abs(b - a - interval_s) < 1e-3 for a, b in pairwise(found))
+    assert cadence.words() == words
+
+
+@given(st.integers(0, 10_000), st.sampled_from(CLASSES))
+def test_a_thousand_sources_of_a_class_are_spread_over_its_interval(
+    seed: int, level: CadenceClass
+) -> None:
+    every_s = INTERVAL_S[level]
+    first = [Cadence(level, f"site-{seed}-{n}.com").next_due(1.8e9) for n in range(1000)]
+    parts = Counter(int((due - 1.8e9) / every_s * 24) for due in first if due is not None)
+    # 41.7 in each on average; six standard deviations are 38.
+    assert set(parts) <= set(range(25))
+    assert all(4 <= parts[part] <= 80 for part in range(24))
+
+
+@given(st.text(max_size=30), st.floats(0, 4e9), st.sampled_from(CLASSES))
+def test_the_moment_of_a_class_is_its_sources_own_whenever_it_is_asked(
+    key: str, after: float, level: CadenceClass
+) -> None:
+    cadence, every_s = Cadence(level, key), INTERVAL_S[level]
+    due = cadence.next_due(after)
+    assert due is not None
+    assert after < due <= after + every_s + 1e-3
+    assert cadence.next_due((after + due) / 2) in (due, cadence.next_due(due))
+
+
+@given(st.text(max_size=30), st.floats(0.001, 1e6), st.text(max_size=10))
+def test_a_spread_is_within_its_width_and_always_the_same(
+    key: str, width: float, what: str
+) -> None:
+    assert 0 <= spread(key, width, what) <= width
+    assert spread(key, width, what) == spread(key, width, what)
+
+
+# Jitter.
+
+
+@given(
+    every_s=st.floats(1.0, 1e6),
+    share=st.floats(0.001, 1.0),
+    key=st.text(max_size=20),
+    after=st.floats(0, 4e9),
+)
+def test_jitter_is_added_to_each_interval_and_never_adds_up(
+    every_s: float, share: float, key: str, after: float
+) -> None:
+    jitter_s = every_s * share
+    schedule = Every(every_s, jitter_s, key)
+    for _ in range(20):
+        due = schedule.next_due(after)
+        assert due is not None
+        assert due > after
+        # How far it is behind the grid; what floats lose is far less than a millisecond.
+        late = due - math.floor(due / every_s + 1e-9) * every_s
+        assert late <= jitter_s + 1e-3 or every_s - late < 1e-3
+        assert due - after <= every_s + jitter_s + 1e-3
+        after = due
+
+
+def test_jitter_is_the_same_for_every_scheduler_and_another_for_every_source() -> None:
+    ours, theirs = (Every(3600.0, 600.0, key) for key in ("a.com", "b.com"))
+    first = dues(ours, 1.8e9, 1.8e9 + 86400)
+    assert dues(Every(3600.0, 600.0, "a.com"), 1.8e9, 1.8e9 + 86400) == first
+    assert len({round(due % 3600) for due in first}) > 10
+    assert dues(theirs, 1.8e9, 1.8e9 + 86400) != first
+
+
+@pytest.mark.parametrize("jitter_s", [-1.0, 61.0, float("nan")])
+def test_jitter_that_is_longer_than_its_interval_is_refused(jitter_s: float) -> None:
+    with pytest.raises(ConfigError, match="jitter"):
+        Every(60.0, jitter_s)
+
+
+# Sessions.
+
+CLOSED = {
+    2026: {"01-01", "01-19", "02-16", "04-03", "05-25", "06-19", "07-03", "09-07", "11-26", "12-25"},
+    2027: {"01-01", "01-18", "02-15", "03-26", "05-31", "06-18", "07-05", "09-06", "11-25", "12-24"},
+}  # fmt: skip
+HALF = {2026: {"11-27", "12-24"}, 2027: {"11-26"}}
+
+
+@pytest.mark.parametrize("year", [2026, 2027])
+def test_a_session_is_due_on_every_day_of_its_exchange_and_on_no_holiday(year: int) -> None:
+    start, end = at(f"{year}-01-01", NEW_YORK), at(f"{year}-12-31T23:59", NEW_YORK)
+    days = [datetime(year, 1, 1) + timedelta(days=n) for n in range(365)]  # noqa: DTZ001
+    expected = [
+        f"{day:%m-%d}" for day in days if day.weekday() < 5 and f"{day:%m-%d}" not in CLOSED[year]
+    ]
+    for what, usual in (("open", "09:30"), ("close", "16:00")):
+        found = [
+            datetime.fromtimestamp(due, ZoneInfo(NEW_YORK))
+            for due in dues(Session("XNYS", what), start, end)  # type: ignore[arg-type]
+        ]
+        assert [f"{each:%m-%d}" for each in found] == expected
+        half = {f"{each:%m-%d}" for each in found if f"{each:%H:%M}" != usual}
+        assert half == (HALF[year] if what == "close" else set())
+        assert {f"{each:%H:%M}" for each in found} <= {usual, "13:00"}
+
+
+def test_an_offset_moves_with_the_half_day() -> None:
+    close = Session("XNYS", "close", -900.0)
+    assert close.next_due(at("2026-11-27", NEW_YORK)) == at("2026-11-27T12:45", NEW_YORK)
+    assert close.words() == "15 min before the close of XNYS"
+    opens = Session("XNYS", "open", 900.0)
+    assert opens.next_due(at("2026-11-26", NEW_YORK)) == at("2026-11-27T09:45", NEW_YORK)
+    assert opens.words() == "15 min after the open of XNYS"
+    assert Session("XNYS").words() == "at the open of XNYS"
+
+
+def test_sessions_keep_to_the_clock_of_their_exchange_when_it_is_changed() -> None:
+    friday, monday = at("2026-03-06T09:30", NEW_YORK), at("2026-03-09T09:30", NEW_YORK)
+    assert Session("XNYS").next_due(friday) == monday
+    assert monday - friday == 3 * 86400 - 3600
+
+
+def test_sessions_go_on_over_the_end_of_a_year() -> None:
+    last = at("2026-12-31T09:30", NEW_YORK)
+    assert Session("XNYS").next_due(last) == at("2027-01-04T09:30", NEW_YORK)
+    assert Session("XNYS", "open", 5 * 86400.0).next_due(at("2027-01-01")) is not None
+
+
+@pytest.mark.parametrize("year", [2025, 2030, 2040])
+def test_calendars_are_asked_with_bounds_of_their_own(year: int) -> None:
+    """The library's own end is a year from today; a plan for later must not end there."""
+    due = Session("XNYS").next_due(at(f"{year}-06-02T00:00", NEW_YORK))
+    assert due is not None
+    assert datetime.fromtimestamp(due, UTC).year == year
+
+
+def test_an_exchange_is_in_session_from_its_open_until_its_close() -> None:
+    found = sessions("XNYS", at("2026-11-27", NEW_YORK))
+    for moment, is_open in (
+        ("09:29:59", False),
+        ("09:30", True),
+        ("12:59:59", True),
+        ("13:00", False),
+    ):
+        assert found.holds(at(f"2026-11-27T{moment}", NEW_YORK)) is is_open
+    assert not found.holds(at("2026-11-26T12:00", NEW_YORK))
+    assert not found.holds(0.0)
+
+
+def test_an_unknown_calendar_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(ConfigError, match="there is no calendar 'XNYSS', did you mean 'XNYS'"):
+        Session("XNYSS")
