@@ -57,8 +57,8 @@ TABLES = (
     _table(
         "source",
         "id",
-        """key paused_at:real pause_reason cooldown_until:real cooldown_reason schedule next_run_at:real
-        created_at:real level:real""",
+        """key paused_at:real pause_reason cooldown_until:real cooldown_reason created_at:real
+        level:real""",
     ),
     _table(
         "health", "source_id", "bad_runs bad_run_id good_probes degraded_at:real degraded_reason"

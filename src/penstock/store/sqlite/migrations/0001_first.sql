@@ -8,12 +8,8 @@ CREATE TABLE source (
   pause_reason TEXT NOT NULL DEFAULT '',
   cooldown_until REAL NOT NULL DEFAULT 0,
   cooldown_reason TEXT NOT NULL DEFAULT '',
-  schedule TEXT NOT NULL DEFAULT '',
-  next_run_at REAL,
   created_at REAL NOT NULL
 ) STRICT;
-
-CREATE INDEX source_scheduled ON source (next_run_at) WHERE next_run_at IS NOT NULL;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
