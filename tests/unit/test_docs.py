@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import fields
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -13,21 +16,28 @@ from penstock import Pipeline
 from penstock.jobs.job import DEFAULT_PRIORITY
 from penstock.jobs.retry import MAX_DEATHS, MAX_THROTTLES, RETRY_CLASSES
 from penstock.jobs.run import RunState
+from penstock.schedules import Cron, schedule_from
 from penstock.settings import (
     BackfillSettings,
     BreakerSettings,
     FetchPolicy,
     Limits,
     Retention,
+    ScheduleSettings,
     Settings,
     SourceSettings,
     StreamSettings,
     WorkerSettings,
+    load_settings,
 )
+from penstock.settings.schedule import KEYS, MISSED, OVERLAPS, POLICIES
+from penstock.settings.values import WatchSettings
+from penstock.store.scheduling import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
 PIPELINES = (DOCS / "pipelines.md").read_text()
 CONFIGURATION = (DOCS / "configuration.md").read_text()
+SCHEDULES = (DOCS / "schedules.md").read_text()
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
@@ -105,3 +115,78 @@ def test_every_key_of_a_source_and_of_the_project_is_documented() -> None:
 
 def test_the_default_priority_is_documented() -> None:
     assert f"else {DEFAULT_PRIORITY}" in PIPELINES
+
+
+# Schedules.
+
+
+def schedule_examples() -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", SCHEDULES, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("example", schedule_examples())
+def test_every_example_of_a_schedule_can_be_used(example: str, tmp_path: Path) -> None:
+    source = "sources:\n  other: {pipeline: p:p}\n  acme.com:\n    pipeline: p:p\n"
+    text = "".join(f"    {line}\n" for line in example.splitlines())
+    (tmp_path / "penstock.yaml").write_text(source + text)
+    schedules = load_settings(tmp_path, environ={}).sources["acme.com"].schedules
+    assert schedules
+    for each in schedules:
+        schedule_from(each, "acme.com").next_due(1.8e9)
+
+
+def test_every_policy_has_an_example_and_every_key_a_row() -> None:
+    named = {row[0].strip("`").partition(":")[0] for row in rows(SCHEDULES, "## Policies")}
+    assert named == {*POLICIES, "manual"}
+    keys = [row[0].strip("`") for row in rows(SCHEDULES, "## What every schedule takes")]
+    assert len(keys) == len(set(keys))
+    assert set(keys) == set(KEYS) - set(POLICIES)
+    examples = "".join(schedule_examples())
+    assert all(f"{policy}:" in examples for policy in POLICIES)
+
+
+def test_the_defaults_of_schedules_are_documented() -> None:
+    said = {row[0].strip("`"): row[3] for row in rows(SCHEDULES, "## What every schedule takes")}
+    usual, watch = ScheduleSettings(), WatchSettings("")
+    assert said["name"] == f"`{usual.name}`"
+    assert said["kind"] == f"`{usual.run_kind}`"
+    assert said["timezone"] == f"`{usual.timezone}`"
+    assert said["missed"] == f"`{usual.missed}`"
+    assert said["catch_up"] == f"{usual.catch_up_per_min:g}"
+    assert said["overlap"].startswith(f"`{usual.overlap}`;")
+    assert said["mode"] == f"`{usual.mode}`"
+    assert said["runs"] == f"{usual.runs}"
+    assert (said["slowest"], said["fastest"]) == (f"`{usual.slowest}`", f"`{usual.fastest}`")
+    assert said["debounce"] == f"`{watch.debounce_s:g}s`"
+    assert said["rescan"] == f"`{watch.rescan_s:g}s`"
+
+
+def test_the_outcomes_of_ticks_and_the_choices_are_documented() -> None:
+    outcomes = [row[0].strip("`") for row in rows(SCHEDULES, "## What is recorded")]
+    assert outcomes == list(get_args(Outcome))
+    assert [r[0].strip("`") for r in rows(SCHEDULES, "## When nobody was there")] == list(MISSED)
+    assert [r[0].strip("`") for r in rows(SCHEDULES, "## When the run before")] == list(OVERLAPS)
+
+
+@pytest.mark.parametrize(
+    ("expression", "spring", "autumn"),
+    [
+        ("30 2 * * *", ["03:00"], ["02:30"]),
+        ("0,20,40 2 * * *", ["03:00"], ["02:00", "02:20", "02:40"]),
+        ("0 * * * *", 23, 25),
+    ],
+)
+def test_what_the_page_says_of_clocks_is_so(
+    expression: str, spring: list[str] | int, autumn: list[str] | int
+) -> None:
+    assert f"`{expression}`" in SCHEDULES
+    zone, cron = ZoneInfo("Europe/Paris"), Cron(expression, "Europe/Paris")
+    for day, expected in (
+        (datetime(2026, 3, 29, tzinfo=zone), spring),
+        (datetime(2026, 10, 25, tzinfo=zone), autumn),
+    ):
+        moment, end, found = day.timestamp() - 1, (day + timedelta(days=1)).timestamp(), []
+        while (due := cron.next_due(moment)) is not None and due < end:
+            found.append(f"{datetime.fromtimestamp(due, zone):%H:%M}")
+            moment = due
+        assert (len(found) if isinstance(expected, int) else found) == expected
