@@ -65,6 +65,9 @@ def test_seven_days_away_are_one_run_and_the_misses_are_listed(tmp_path: Path) -
     with rig_with(tmp_path, {"acme.com": {"schedule": {"cron": "* * * * *"}}}) as rig:
         work_until(rig, lambda: len(rig.store.schedules()) == 1, "it is planned")
         set_back(rig, 7 * DAY_S)
+        assert "acme.com  overdue for " in said(rig, "status")
+        [late] = told(rig, "schedules")
+        assert late["overdue_s"] > 6 * DAY_S
         # Seconds before a minute begins, that minute's own tick may come too.
         work_until(rig, lambda: len(rig.store.runs()) >= 1, "it has made up for them")
 

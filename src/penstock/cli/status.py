@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.store.store import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
 
 SHOWN = 20
+# A run that is due and that nobody has started for so long.
+OVERDUE_S = 60.0
 DESCRIPTION = """\
 What is going on: workers, who schedules, active runs and how far they are, what waits and until when,
 what is in quarantine and how to look at it, and which runs are due next."""
@@ -183,7 +185,14 @@ class Seen:
 
     def _next_runs(self) -> list[tuple[str, str]]:
         due = sorted((each.next_run_at, each.key) for each in self.sources if each.next_run_at)
-        return [(key, until(at, self.now)) for at, key in due]
+        return [(key, _due(at, self.now)) for at, key in due]
+
+
+def _due(at: float, now: float) -> str:
+    """Nobody may be there to start it, and nobody else would notice."""
+    if now - at > OVERDUE_S:
+        return f"overdue for {duration(now - at)}; penstock schedules"
+    return until(at, now)
 
 
 def _worker(worker: WorkerRow, now: float) -> str:
