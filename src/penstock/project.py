@@ -135,16 +135,7 @@ class Project:
     def limits(self) -> dict[int, LaneLimits]:
         """What the configuration allows each lane."""
         return {
-            self.source_ids[key]: LaneLimits(
-                source.limits.concurrency,
-                source.limits.candidates,
-                source.weight,
-                source.limits.rate_per_s,
-                source.backfill.share if source.backfill else LaneLimits().background,
-                adaptive=source.limits.adaptive,
-                windows=_windows(source),
-                breaker=source.breaker,
-            )
+            self.source_ids[key]: lane_limits(source)
             for key, source in self.settings.sources.items()
         }
 
@@ -646,6 +637,20 @@ class Project:
 
     def _id_of(self, name: str) -> int:
         return self.source_ids[self.source(name).key]
+
+
+def lane_limits(source: SourceSettings) -> LaneLimits:
+    """What the configuration allows a source's lane."""
+    return LaneLimits(
+        source.limits.concurrency,
+        source.limits.candidates,
+        source.weight,
+        source.limits.rate_per_s,
+        source.backfill.share if source.backfill else LaneLimits().background,
+        adaptive=source.limits.adaptive,
+        windows=_windows(source),
+        breaker=source.breaker,
+    )
 
 
 def _windows(source: SourceSettings) -> Windows | None:

@@ -31,10 +31,12 @@ class Schedule(Protocol):
         ...
 
 
-def schedule_from(settings: ScheduleSettings, key: str = "") -> Schedule:
+def schedule_from(
+    settings: ScheduleSettings, key: str = "", auto_class: str = "medium"
+) -> Schedule:
     """The schedule of these settings, for the source with this key.
 
-    What waits for signals, files or other sources is never due by time.
+    `auto_class` is the class that a source with `cadence: auto` has at present (see `auto.py`). What waits for signals, files or other sources is never due by time.
     """
     match settings:
         case ScheduleSettings(kind="manual"):
@@ -42,7 +44,7 @@ def schedule_from(settings: ScheduleSettings, key: str = "") -> Schedule:
         case ScheduleSettings(kind="every", every_s=float(every_s)):
             return Every(every_s, settings.jitter_s, key)
         case ScheduleSettings(kind="cadence", cadence=str(cadence)):
-            return Cadence(cast(CadenceClass, "medium" if cadence == "auto" else cadence), key)
+            return Cadence(cast(CadenceClass, auto_class if cadence == "auto" else cadence), key)
         case ScheduleSettings(kind="session", session=SessionSettings(calendar, at, offset_s)):
             return Session(calendar, at, offset_s)
         case ScheduleSettings(kind="signal", signals=signals):

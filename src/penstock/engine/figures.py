@@ -1,0 +1,107 @@
+"""Figures: what a simulation comes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+
+class SourceFigures(msgspec.Struct):
+    """One source: what its ticks came to, how its runs ended, and what promises were broken."""
+
+    source: str
+    starts: int = 0
+    probes: int = 0
+    skipped: int = 0
+    denied: int = 0
+    missed: int = 0
+    completed: int = 0
+    partial: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    requests: int = 0
+    freshness_breaches: int = 0
+    stale_hours: float = 0.0
+    deadline_breaches: int = 0
+    trips: int = 0
+    cadence: str = ""
+    moves: list[str] = []
+    is_assumed: bool = False
+
+
+class BudgetFigures(msgspec.Struct):
+    """One budget: the most that was used in one period, each day's peak, and when it was used up."""
+
+    budget: str
+    scope: str
+    measure: str
+    period: str
+    bound: float
+    most_used: float = 0.0
+    by_day: list[float] = []
+    exhausted_at: list[float] = []
+
+
+class Figures(msgspec.Struct):
+    """What a project would come to in so many days. `events` is how many steps the simulation took."""
+
+    began_at: float
+    days: int
+    seed: int
+    slots: int
+    starts: int = 0
+    probes: int = 0
+    skipped: int = 0
+    denied: int = 0
+    missed: int = 0
+    completed: int = 0
+    partial: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    requests: int = 0
+    bytes: float = 0.0
+    retries: int = 0
+    quarantined: int = 0
+    freshness_breaches: int = 0
+    deadline_breaches: int = 0
+    trips: int = 0
+    backlog_peak: int = 0
+    backlog_at_end: int = 0
+    runs_at_end: int = 0
+    worker_use: float = 0.0
+    worker_use_peak: float = 0.0
+    starts_by_day: list[int] = []
+    backlog_by_day: list[int] = []
+    use_by_day: list[float] = []
+    budgets: list[BudgetFigures] = []
+    sources: list[SourceFigures] = []
+    events: int = 0
+    is_cut_short: bool = False
+
+
+SUMS = (
+    "starts",
+    "probes",
+    "skipped",
+    "denied",
+    "missed",
+    "completed",
+    "partial",
+    "failed",
+    "cancelled",
+    "requests",
+    "freshness_breaches",
+    "deadline_breaches",
+    "trips",
+)
+
+
+def add_up(figures: Figures) -> None:
+    """The sums over all sources."""
+    totals: Counter[str] = Counter()
+    for source in figures.sources:
+        for name in SUMS:
+            totals[name] += getattr(source, name)
+    for name in SUMS:
+        setattr(figures, name, totals[name])

@@ -1,0 +1,107 @@
+"""Samples: what runs of a source are like, from its own history, or from assumptions where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from penstock.errors import UsageError, nearest
+from penstock.jobs.run import RunKind, RunState
+from penstock.store.store import RunRow, Store
+
+# So many of a source's newest runs are looked at.
+NEWEST_RUNS = 50
+_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run: its pages, and for each attempt at one of them (and at finding them) its requests, its
+    seconds and whether it fails; the bytes of a request; the share of what it saw that was new."""
+
+    pages: float = 100.0
+    requests: float = 1.0
+    seconds: float = 0.5
+    bytes: float = 20_000.0
+    failures: float = 0.01
+    changed: float = 0.1
+
+
+ASSUMED = Sample()
+_MOST = {"pages": 1e7, "requests": 1e4, "seconds": 1e5, "bytes": 1e12, "failures": 1, "changed": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is known of a source's runs: at least one sample, assumed or seen."""
+
+    samples: tuple[Sample, ...]
+    is_assumed: bool
+    # When a run last ended well, or in part.
+    good_at: float | None = None
+
+
+def read_assumptions(text: str) -> Sample:
+    """`pages=100,seconds=0.5,failures=0.01`, each of which replaces what is assumed as usual."""
+    known = [field.name for field in fields(Sample)]
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, number = (each.strip() for each in part.partition("="))
+        if name not in known:
+            raise UsageError(f"--assume knows no {name!r}", nearest(name, known))
+        try:
+            value = float(number) if equals else -1.0
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= _MOST[name]:
+            raise UsageError(f"--assume {name} must be a number from 0 to {_MOST[name]:g}")
+        found[name] = value
+    return replace(ASSUMED, **found)
+
+
+def words(sample: Sample) -> str:
+    """The assumptions as they are printed."""
+    return (
+        f"{sample.pages:g} pages a run, {sample.seconds:g} s and {sample.requests:g} requests each, "
+        f"{sample.bytes:,.0f} bytes a request, {sample.failures:.1%} of attempts fail, "
+        f"{sample.changed:.0%} of what is seen is new"
+    )
+
+
+def read_past(store: Store, keys: Mapping[str, int], assumed: Sample) -> dict[str, Past]:
+    """What is known of these sources; each is one bounded read."""
+    known = {row.key for row in store.sources()}
+    return {
+        key: _past(store.runs(key, limit=NEWEST_RUNS), assumed)
+        if key in known
+        else Past((assumed,), True)
+        for key in keys
+    }
+
+
+def _past(rows: list[RunRow], assumed: Sample) -> Past:
+    ended = [row for row in rows if row.kind in _KINDS and row.finished_at is not None]
+    good = [row.finished_at for row in ended if row.state in (RunState.COMPLETED, RunState.PARTIAL)]
+    good_at = max((at for at in good if at is not None), default=None)
+    # One that a budget stopped, or a person, does not say how long it would have been.
+    whole = [r for r in ended if r.state is not RunState.CANCELLED and r.end_reason != "budget"]
+    samples = tuple(sample_of(row) for row in whole)
+    return Past(samples or (assumed,), not samples, good_at)
+
+
+def sample_of(row: RunRow) -> Sample:
+    """What one run was like."""
+    attempts = row.pages + 1 + row.retried
+    wall_s = max(0.0, (row.finished_at or 0.0) - (row.started_at or row.created_at))
+    # What requests took is measured; where there are none, no job took longer than the whole.
+    seconds = row.seconds / attempts if row.seconds > 0 else wall_s / attempts
+    changed = row.inserted + row.updated
+    seen = changed + row.unchanged + row.pages_unchanged
+    return Sample(
+        pages=float(row.pages),
+        requests=row.requests / attempts,
+        seconds=seconds,
+        bytes=row.bytes / row.requests if row.requests else 0.0,
+        failures=min(1.0, (row.retried + row.quarantined) / attempts),
+        changed=min(1.0, changed / seen) if seen else 0.0,
+    )
