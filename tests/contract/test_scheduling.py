@@ -525,6 +525,17 @@ def test_ticks_that_were_due_by_a_definition_that_is_replaced_are_not_forgotten(
     assert "schedule.missed" in b.world.kinds()
 
 
+def test_what_was_due_while_nobody_was_there_is_still_due_after_a_restart(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench({"every": "1h"})
+    b.world.clock.advance(3 * HOUR_S + 60)
+    b.write({"acme.com": {"schedule": {"every": "1h"}}})
+    assert b.ticks() == []
+    b.tick()
+    assert b.outcomes() == {"missed": 2, "fired": 1}
+
+
 def test_scheduler_with_another_configuration_leaves_a_tick_to_others(
     bench: Callable[..., Bench],
 ) -> None:

@@ -181,7 +181,9 @@ class Scheduling:
         if not changed:
             return 0
         with self._db.writing() as now:
-            self._note_forgotten([(each.source_id, each.name) for each in changed], now)
+            self._note_forgotten(
+                [(each.source_id, each.name, each.definition) for each in changed], now
+            )
             put = self._db.rows("put_schedules", schedules=to_json(changed), now=now)
             return self._note_versions(put, "planned", actor, now)
 
@@ -189,11 +191,11 @@ class Scheduling:
         if not gone:
             return 0
         with self._db.writing() as now:
-            self._note_forgotten(gone, now)
+            self._note_forgotten([(*where, "") for where in gone], now)
             dropped = self._db.rows("drop_schedules", schedules=to_json(gone))
             return self._note_versions(dropped, "removed", actor, now)
 
-    def _note_forgotten(self, changed: Sequence[tuple[int, str]], now: float) -> None:
+    def _note_forgotten(self, changed: Sequence[tuple[int, str, str]], now: float) -> None:
         """Ticks that were due by the definitions that end now, and that nobody was there for."""
         due = self._db.decoded("due_of", list[DueRow], schedules=to_json(changed), now=now)
         for row in due:

@@ -63,7 +63,7 @@ FROM (
   FROM jsonb_array_elements(%(schedules)s::jsonb) AS w
   JOIN penstock.schedule AS c ON c.source_id = (w ->> 0)::bigint AND c.name = w ->> 1
   JOIN penstock.source AS s ON s.id = c.source_id
-  WHERE c.next_due_at <= %(now)s
+  WHERE c.next_due_at <= %(now)s AND c.definition <> w ->> 2
   ORDER BY c.source_id, c.name FOR NO KEY UPDATE OF c
 ) AS d;
 

@@ -53,7 +53,7 @@ FROM (
 SELECT json_group_array(json_array(c.source_id, s.key, c.name, c.version, c.next_due_at, c.look_at, c.definition))
 FROM json_each(:schedules) AS w CROSS JOIN schedule AS c ON c.source_id = w.value ->> 0 AND c.name = w.value ->> 1
 CROSS JOIN source AS s ON s.id = c.source_id
-WHERE c.next_due_at <= :now;
+WHERE c.next_due_at <= :now AND c.definition <> w.value ->> 2;
 
 -- name: schedule_to_fire
 -- Nothing to lock here: a transaction that writes has the file to itself.
