@@ -334,6 +334,17 @@ def test_jitter_is_added_to_each_interval_and_never_adds_up(
         after = due
 
 
+@given(st.floats(0.01, 1.0), st.text(max_size=20), st.floats(0, 1))
+def test_jitter_leaves_no_interval_out(share: float, key: str, asked: float) -> None:
+    every_s, first = 3600.0, 500_000 * 3600.0
+    schedule = Every(every_s, every_s * share, key)
+    found = dues(schedule, first - 1.0, first + 100 * every_s - 1.0)
+    # Those of the first and last interval may lie beyond the bounds.
+    assert len(found) in (99, 100, 101)
+    for due in found:
+        assert schedule.next_due(due - asked * 0.001 - 1e-6) == due
+
+
 def test_jitter_is_the_same_for_every_scheduler_and_another_for_every_source() -> None:
     ours, theirs = (Every(3600.0, 600.0, key) for key in ("a.com", "b.com"))
     first = dues(ours, 1.8e9, 1.8e9 + 86400)
