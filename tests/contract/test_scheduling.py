@@ -592,11 +592,12 @@ def test_planning_what_is_planned_writes_nothing(bench: Callable[..., Bench]) ->
 def test_idle_look_asks_one_question_and_a_look_reads_only_what_is_due(
     world: World, kind: StoreKind, tmp_path: Path
 ) -> None:
-    source_id, now = world.source(), world.clock.now()
+    keys = [f"source{n}" for n in range(100)]
+    ids, now = world.store.ensure_sources(keys), world.clock.now()
     count = 10_000
     world.store.plan_schedules(
         [
-            Planned(source_id, f"s{n:05}", "{}", "every day", "every", now + 10 + n)
+            Planned(ids[keys[n % 100]], f"s{n:05}", "{}", "every day", "every", now + 10 + n)
             for n in range(count)
         ]
     )
@@ -620,6 +621,8 @@ def test_idle_look_asks_one_question_and_a_look_reads_only_what_is_due(
     ]  # fmt: skip
     plans = _plans(world, kind, "due_schedules", "next_look_at")
     assert all("schedule_due" in plan for plan in plans), plans
+    bound = "Index Cond: (look_at <=" if kind.is_shared else "schedule_due (look_at<?)"
+    assert bound in plans[0], "from where what is due begins to where it ends"
 
 
 def _plans(world: World, kind: StoreKind, *names: str) -> list[str]:
