@@ -188,8 +188,7 @@ def test_cron_line_starts_what_its_schedule_does(expression: str) -> None:
 @given(expressions)
 def test_a_moment_matches_its_fields(expression: str) -> None:
     fields, due = fields_of(expression), dues(Cron(expression))
-    assert due
-    first = datetime.fromtimestamp(due[0], UTC)
+    first = datetime(YEAR, 1, 1, fields.hours[0], fields.minutes[0], tzinfo=UTC)
     for day in _days(date(YEAR, 1, 1), date(YEAR, 12, 31)):
         wall = datetime.combine(day, first.time(), tzinfo=UTC)
         assert matches(fields, wall) == (wall.timestamp() in due)
