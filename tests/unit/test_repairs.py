@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from penstock.engine.repairs import Repairs
+from penstock.engine.signals import Signals
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Effects, Raised, Settlement
 from penstock.project import Project
@@ -61,13 +62,20 @@ def signalled(project: Project, source: str, **data: object) -> int:
     return run_id
 
 
+def received(project: Project) -> list[int]:
+    """What is started when every signal there ever was is handed to it."""
+    repairs = Repairs(project, project.store)
+    found = (repairs.receive(signal) for signal in project.store.signals())
+    return [run_id for run_id in found if run_id is not None]
+
+
 WINDOW = {"start_at": EPOCH - 7200.0, "end_at": EPOCH - 60.0}
 
 
 def test_missed_window_is_filled_by_a_backfill_that_is_linked_to_the_run(project: Project) -> None:
     run_id = signalled(project, "quotes", **WINDOW)
 
-    [filling] = Repairs(project, project.store).look()
+    [filling] = received(project)
 
     row = project.require_run(filling)
     assert (row.kind, row.of_run_id) == ("backfill", run_id)
@@ -77,9 +85,7 @@ def test_missed_window_is_filled_by_a_backfill_that_is_linked_to_the_run(project
 
 def test_signal_that_is_looked_at_again_starts_nothing_more(project: Project) -> None:
     signalled(project, "quotes", **WINDOW)
-    repairs = Repairs(project, project.store)
-
-    once = repairs.look() + repairs.look() + Repairs(project, project.store).look()
+    once = received(project) + received(project)
 
     assert len(set(once)) == 1
     assert len(project.store.runs(limit=10)) == 2
@@ -88,7 +94,7 @@ def test_signal_that_is_looked_at_again_starts_nothing_more(project: Project) ->
 def test_source_that_can_not_be_asked_for_a_stretch_of_time_is_left_alone(project: Project) -> None:
     signalled(project, "plain", **WINDOW)
 
-    assert Repairs(project, project.store).look() == []
+    assert received(project) == []
 
 
 def test_somebodys_own_signal_under_the_name_harms_nothing(project: Project) -> None:
@@ -96,4 +102,15 @@ def test_somebodys_own_signal_under_the_name_harms_nothing(project: Project) -> 
     signalled(project, "quotes")
     signalled(project, "quotes", **WINDOW)
 
-    assert len(Repairs(project, project.store).look()) == 1
+    assert len(received(project)) == 1
+
+
+def test_who_delivers_signals_hands_it_over(project: Project) -> None:
+    run_id = signalled(project, "quotes", **WINDOW)
+    signals = Signals(project, project.store, [Repairs(project, project.store).receive])
+    signals.plan()
+    signals.look()
+    [filling] = [row for row in project.store.runs(limit=10) if row.kind == "backfill"]
+    assert filling.of_run_id == run_id
+    signals.look()
+    assert len(project.store.runs(limit=10)) == 2

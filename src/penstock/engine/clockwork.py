@@ -43,10 +43,9 @@ class Clockwork:
         retention = project.settings.retention
         self._upkeep = Upkeep(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
-        self._signals = Signals(project, store)
+        self._signals = Signals(project, store, [Repairs(project, store).receive])
         self._files = Files(project, store)
         self._hooks = Hooks(project, store)
-        self._repairs = Repairs(project, store)
         self._promises = Promises(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
         self._leadership = Leadership(store, matter, holder, project.clock)
@@ -65,8 +64,6 @@ class Clockwork:
             self._scheduler.tick(leads.is_trusted)
             self._files.look(leads.is_trusted)
             self._signals.look(leads.is_trusted)
-            if leads.is_trusted():
-                self._repairs.look()
             if leads.is_trusted():
                 self._promises.look()
         if leads.is_trusted():

@@ -14,35 +14,18 @@ from penstock.store.signals import SignalRow
 from penstock.store.store import Store
 
 BREAKER_CLOSED = "breaker.closed"
-# Others may still be writing signals with smaller numbers: so many are looked at again.
-MARGIN = 200
 
 
 class Repairs:
-    """Looks at what was signalled since it last looked."""
+    """Is handed every signal before it is closed, at least once."""
 
     def __init__(self, project: Project, store: Store) -> None:
         self._project = project
         self._store = store
-        self._last = 0
-        self._seen: set[int] = set()
 
-    def look(self) -> list[int]:
-        """Start what is to be repaired; answers with the runs."""
-        started = []
-        while new := self._new():
-            for signal in new:
-                run_id = self._repair(signal) if signal.name == BREAKER_CLOSED else None
-                if run_id is not None:
-                    started.append(run_id)
-        return started
-
-    def _new(self) -> list[SignalRow]:
-        found = self._store.signals(max(0, self._last - MARGIN), limit=5 * MARGIN)
-        new = [signal for signal in found if signal.id not in self._seen]
-        self._last = max((signal.id for signal in found), default=self._last)
-        self._seen = {signal.id for signal in found if signal.id > self._last - MARGIN}
-        return new
+    def receive(self, signal: SignalRow) -> int | None:
+        """Start what is to be repaired after this signal, if anything is; answers with the run."""
+        return self._repair(signal) if signal.name == BREAKER_CLOSED else None
 
     def _repair(self, signal: SignalRow) -> int | None:
         source = self._project.settings.sources.get(signal.source or "")

@@ -6,7 +6,7 @@ run if it may start now. Both are decided in the database, so that any number ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -79,11 +79,17 @@ def wants_of(schedule: ScheduleSettings) -> tuple[Wanted, ...]:
 
 
 class Signals:
-    """Delivers what was signalled."""
+    """Delivers what was signalled. `receivers` are handed each signal before it is closed, at least once."""
 
-    def __init__(self, project: Project, store: Store) -> None:
+    def __init__(
+        self,
+        project: Project,
+        store: Store,
+        receivers: Sequence[Callable[[SignalRow], object]] = (),
+    ) -> None:
         self._project = project
         self._store = store
+        self._receivers = receivers
         self._waiters: dict[Place, Waiter] = {}
         self._by_name: dict[str, list[Waiter]] = {}
         self._needs: dict[Place, frozenset[int]] = {}
@@ -127,6 +133,8 @@ class Signals:
         queued: list[tuple[int, Place]] = []
         waiting: list[tuple[int, Place]] = []
         for signal in signals:
+            for receive in self._receivers:
+                receive(signal)
             for waiter in self._by_name.get(signal.name, ()):
                 if waiter.means(signal):
                     into = waiting if waiter.is_gathering else queued

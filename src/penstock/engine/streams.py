@@ -48,6 +48,13 @@ class Streams:
         alive_at, now = self._store.stream_alive_at(job.source_id), self._store.now()
         if alive_at is not None and now - alive_at > gap_s:
             self._fill(job, alive_at, now)
+            self._store.raise_signal(
+                "gap.found",
+                {"start_at": alive_at, "end_at": now},
+                actor=self._worker,
+                source_id=job.source_id,
+                key=f"{job.source_id}:{alive_at}",
+            )
         self._store.beat_stream(self._worker, job.id, job.attempt)
 
     async def _beat(self, job: Claimed, every_s: float) -> None:
