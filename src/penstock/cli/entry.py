@@ -30,6 +30,7 @@ MODULES = {
     "explain": "explain",
     "sources": "sources",
     "schedules": "schedules",
+    "simulate": "simulate",
     "runs": "runs",
     "jobs": "jobs",
     "records": "records",

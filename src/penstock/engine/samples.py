@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
 from penstock.errors import UsageError, nearest
@@ -68,7 +68,7 @@ def words(sample: Sample) -> str:
     )
 
 
-def read_past(store: Store, keys: Mapping[str, int], assumed: Sample) -> dict[str, Past]:
+def read_past(store: Store, keys: Iterable[str], assumed: Sample) -> dict[str, Past]:
     """What is known of these sources; each is one bounded read."""
     known = {row.key for row in store.sources()}
     return {

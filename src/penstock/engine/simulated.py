@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 
 from penstock.engine.figures import SourceFigures
@@ -27,6 +28,8 @@ PLAN = Plan((PlannedStage(FIND, "run", is_required=True), PlannedStage(PAGES, "p
 UNITS: Mapping[str, Unit] = {FIND: "run", PAGES: "page"}
 # A run that goes well is simulated in about so many steps, however many pages it has.
 STEPS = 8
+# The oldest are served first: the others need not be looked at.
+MOST_HEADS = 8
 
 
 @dataclass(slots=True)
@@ -165,12 +168,7 @@ class Source:
             facts = BreakerFacts(breaker.state, breaker.opens_at, breaker.ramp)
         return Lane(
             self.number,
-            tuple(
-                Head(run.number, name, UNITS[name], stage.queued, self._rank(run), kind=run.kind)
-                for run in self.runs.values()
-                for name, stage in run.stages.items()
-                if stage.fresh or stage.again
-            ),
+            tuple(islice(self._heads(), MOST_HEADS)),
             self.limits,
             is_paused=self.is_paused,
             running=self.running,
@@ -179,8 +177,14 @@ class Source:
             level=None if self.pulse is None else self.pulse.level,
         )
 
-    def _rank(self, run: Run) -> float:
-        return run.created_at + self.settings.priority * AGEING_S
+    def _heads(self) -> Iterator[Head]:
+        """What is queued, the oldest run first."""
+        later_s = self.settings.priority * AGEING_S
+        for run in self.runs.values():
+            for name, stage in run.stages.items():
+                if stage.fresh or stage.again:
+                    rank = run.created_at + later_s
+                    yield Head(run.number, name, UNITS[name], stage.queued, rank, kind=run.kind)
 
     def is_tried(self, now: float) -> None:
         """Something of it starts: a breaker whose time has come is half-open from now on."""

@@ -43,6 +43,7 @@ from penstock.jobs.retry import choose_retry, retry_classes, settle
 from penstock.jobs.run import RunKind, RunState, advance
 from penstock.project import lane_limits
 from penstock.schedules.auto import Ended, Standing, judge, moved
+from penstock.schedules.definition import definition_of
 from penstock.schedules.due import is_late, what_is_due
 from penstock.schedules.slots import slot_opens_at
 from penstock.settings import Settings
@@ -71,8 +72,8 @@ class Present:
     standing: Standing | None = None
     # What it has to do already.
     backlog: int = 0
-    # By schedule: its next tick.
-    next_due: dict[str, float | None] = field(default_factory=dict)
+    # By schedule: its definition, and its next tick; that of another definition is planned anew.
+    next_due: dict[str, tuple[str, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,9 @@ class _Simulation:
         for key, source in self._sources.items():
             present = beginning.present.get(key, Present())
             for planned in source.schedules:
-                name = planned.settings.name
-                known = present.next_due.get(name)
-                due = planned.rule(source.level).next_due(self._now) if known is None else known
+                definition, due = present.next_due.get(planned.settings.name, ("", None))
+                if due is None or definition != definition_of(planned.settings):
+                    due = planned.rule(source.level).next_due(self._now)
                 self._plan(source, planned, due)
             if present.backlog:
                 run = self._new_run(source, RunKind.FULL)
@@ -193,7 +194,7 @@ class _Simulation:
 
     def _plan(self, source: Source, planned: Planned, due: float | None) -> None:
         planned.next_due = due
-        if due is not None and due <= self._ends_at:
+        if due is not None and due < self._ends_at:
             self._at(max(due, self._now), lambda: self._tick(source, planned, due))
 
     def _tick(self, source: Source, planned: Planned, due_at: float) -> None:
@@ -535,7 +536,7 @@ class _Simulation:
         stage.stopped += jobs
 
     def _await_reset(self, account: Account) -> None:
-        if account.resets_at is not None and account.resets_at <= self._ends_at:
+        if account.resets_at is not None and account.resets_at < self._ends_at:
             self._at(account.resets_at, lambda: self._reset(account))
 
     def _reset(self, account: Account) -> None:

@@ -1,0 +1,180 @@
+"""`penstock simulate`: what the next days would bring, as the project is and as it would be."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.wording import count, local_time
+from penstock.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.engine.figures import Figures
+
+DESCRIPTION = """\
+Run the project's schedules, gates, budgets, retries and breakers on a clock that only jumps, with runs as
+they were until now, and say what would come of it. --set changes a key of penstock.yaml for this simulation
+alone, and shows both side by side. Nothing is written to the database, nothing is fetched."""
+EXAMPLES = """\
+  penstock simulate --days 30
+  penstock simulate --set acme.com.schedule.cadence=high --set worker.slots=16
+  penstock simulate --assume pages=500,seconds=0.8,failures=0.02 --html plan.html
+  penstock simulate --days 7 --seed 3 --json"""
+LONGEST_DAYS = 400
+SHOWN = 12
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(
+        commands, "simulate", "what the next days would bring", DESCRIPTION, EXAMPLES
+    )
+    parser.add_argument("--days", type=_days, default=30, metavar="N", help="so many days (30)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="as if penstock.yaml said so; may be said again",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="the chance that is drawn from (1)"
+    )
+    parser.add_argument(
+        "--assume",
+        metavar="WHAT",
+        help="what runs are like where there is no history (pages=100,seconds=0.5,…)",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page with plots")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def _days(text: str) -> int:
+    days = whole_number(text)
+    if days > LONGEST_DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {LONGEST_DAYS} days")
+    return days
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.engine.beginning import read_beginning
+    from penstock.engine.samples import ASSUMED, read_assumptions, words
+    from penstock.engine.simulation import simulate
+    from penstock.settings import load_settings
+
+    assumed = ASSUMED if args.assume is None else read_assumptions(args.assume)
+    with opened(args) as project:
+        now = project.settings
+        changed = None
+        if args.set:
+            changed = load_settings(now.file, now.environment, changes=args.set)
+            args.out.secrets = now.secrets | changed.secrets
+        beginning = read_beginning(project, assumed)
+    sides = {"now": simulate(now, beginning, args.days, args.seed)}
+    if changed is not None:
+        sides["with --set"] = simulate(changed, beginning, args.days, args.seed)
+    notes = _notes(sides["now"], words(assumed), now)
+    if args.html:
+        _write_html(args, sides, notes)
+    if args.json:
+        args.out.json(_json(sides, args.set, notes))
+        return 0
+    _table(args, sides)
+    for note in notes:
+        args.out.note(note)
+    return 0
+
+
+def _notes(figures: Figures, assumed: str, settings: Any) -> list[str]:
+    """What the figures rest on."""
+    without = [source for source in figures.sources if source.is_assumed]
+    notes = []
+    if without:
+        notes.append(f"{count(len(without), 'source')} without history, assumed: {assumed}")
+    waits = sum(
+        each.kind in ("signal", "watch")
+        for source in settings.sources.values()
+        for each in source.schedules
+    )
+    if waits:
+        notes.append(f"{count(waits, 'schedule')} that wait for signals or files: no starts assumed")
+    notes.append(
+        f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time"
+    )
+    if figures.is_cut_short:
+        notes.append("the simulation was stopped early: it took too many steps")
+    return notes
+
+
+def lines(figures: Figures) -> list[tuple[str, str]]:
+    """What a person would want to know, each with its name."""
+    f = figures
+    told = [
+        ("starts", f"{f.starts:,}"),
+        ("of them probes", f"{f.probes:,}"),
+        ("skipped, the run before had not ended", f"{f.skipped:,}"),
+        ("denied, outside their hours", f"{f.denied:,}"),
+        ("missed", f"{f.missed:,}"),
+        ("runs completed", f"{f.completed:,}"),
+        ("runs partial", f"{f.partial:,}"),
+        ("runs failed", f"{f.failed:,}"),
+        ("requests", f"{f.requests:,}"),
+        ("retries", f"{f.retries:,}"),
+        ("quarantined", f"{f.quarantined:,}"),
+        ("times a breaker opened", f"{f.trips:,}"),
+        ("freshness breaches", f"{f.freshness_breaches:,}"),
+        ("deadline breaches", f"{f.deadline_breaches:,}"),
+        ("backlog at its highest, jobs", f"{f.backlog_peak:,}"),
+        ("backlog at the end, jobs", f"{f.backlog_at_end:,}"),
+        ("worker slots in use, mean", f"{f.worker_use:.1%}"),
+        ("worker slots in use, most", f"{f.worker_use_peak:.1%}"),
+    ]
+    for budget in f.budgets:
+        share = budget.most_used / budget.bound if budget.bound else 0.0
+        used = f"{share:.0%} at the most"
+        if budget.exhausted_at:
+            times = len(budget.exhausted_at)
+            first = local_time(budget.exhausted_at[0])
+            used += f", used up {count(times, 'time')}, first {first}"
+        told.append((budget.budget, used))
+    return told
+
+
+def _table(args: argparse.Namespace, sides: dict[str, Figures]) -> None:
+    columns: list[dict[str, str]] = [dict(lines(each)) for each in sides.values()]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    # Budgets are many where sources are; those that are used up come first, and the rest is in --json.
+    plain = [name for name in names if name not in _budgets(sides)]
+    tight = sorted(
+        _budgets(sides), key=lambda name: not any("used up" in c.get(name, "") for c in columns)
+    )
+    rows = [(name, *(c.get(name, "") for c in columns)) for name in (*plain, *tight[:SHOWN])]
+    args.out.table(("figure", *sides), rows)
+    if len(tight) > SHOWN:
+        args.out.note(f"{len(tight) - SHOWN} more budgets: --json has all of them")
+
+
+def _budgets(sides: dict[str, Figures]) -> list[str]:
+    return list(dict.fromkeys(b.budget for f in sides.values() for b in f.budgets))
+
+
+def _json(sides: dict[str, Figures], changes: list[str], notes: list[str]) -> dict[str, Any]:
+    import msgspec
+
+    told: dict[str, Any] = {"set": changes, "notes": notes}
+    for name, figures in sides.items():
+        told["now" if name == "now" else "changed"] = msgspec.to_builtins(figures)
+    return told
+
+
+def _write_html(args: argparse.Namespace, sides: dict[str, Figures], notes: list[str]) -> None:
+    from penstock.cli.simulate_html import page
+
+    text = "".join(page(sides, args.set, notes, lines, args.out.tidy))
+    try:
+        Path(args.html).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{args.html} can't be written ({error.strerror})") from None

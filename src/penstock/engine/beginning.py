@@ -1,0 +1,72 @@
+"""Where a simulation begins: what the store knows of a project now. Only reads."""
+
+from __future__ import annotations
+
+from penstock.engine.samples import Past, Sample, read_past
+from penstock.engine.simulation import Beginning, Present
+from penstock.gates.breaker import Breaker
+from penstock.gates.budget import PROJECT
+from penstock.project import Project
+from penstock.store.breakers import BreakerRow
+from penstock.store.budgets import account_of
+from penstock.store.store import SourceRow, Store
+
+
+def read_beginning(project: Project, assumed: Sample) -> Beginning:
+    """What is known now of the project's sources; nothing at all where there is no database yet."""
+    settings = project.settings
+    if not settings.is_on_postgres and not settings.store_file.exists():
+        past = {key: Past((assumed,), True) for key in settings.sources}
+        return Beginning(project.clock.now(), past)
+    store = project.store
+    rows = {row.key: row for row in store.sources()}
+    breakers = {row.name: row for row in store.breakers() if row.kind == "source"}
+    due = _next_due(store)
+    present = {
+        key: _present(store, row, breakers.get(key), due.get(key, {}))
+        for key, row in rows.items()
+        if key in settings.sources
+    }
+    accounts = [account_of(row) for row in store.budgets() if _is_lasting(row.scope)]
+    past = read_past(store, settings.sources, assumed)
+    return Beginning(store.now(), past, present, tuple(accounts))
+
+
+def _is_lasting(scope: str) -> bool:
+    return scope == PROJECT or scope.startswith("source:")
+
+
+def _next_due(store: Store) -> dict[str, dict[str, tuple[str, float | None]]]:
+    found: dict[str, dict[str, tuple[str, float | None]]] = {}
+    for row in store.schedules():
+        found.setdefault(row.source, {})[row.name] = (row.definition, row.next_due_at)
+    return found
+
+
+def _present(
+    store: Store,
+    row: SourceRow,
+    breaker: BreakerRow | None,
+    due: dict[str, tuple[str, float | None]],
+) -> Present:
+    return Present(
+        is_paused=row.paused_at is not None,
+        health=store.health(row.id),
+        breaker=Breaker() if breaker is None else _breaker(breaker),
+        backlog=row.queued + row.running + row.waiting,
+        next_due=due,
+    )
+
+
+def _breaker(row: BreakerRow) -> Breaker:
+    return Breaker(
+        "closed" if row.state == "closed" else "open" if row.state == "open" else "half-open",
+        row.since,
+        row.opens_at,
+        row.opened_at,
+        row.counts_until,
+        row.trips,
+        row.ramp,
+        tuple((part, ok, failed) for part, ok, failed in row.buckets),
+        row.reason,
+    )
