@@ -626,6 +626,22 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert str(tmp_path) not in said, said
 
 
+def test_systemd_finds_little_that_a_service_may_do(tmp_path: Path) -> None:
+    analyze = tool("systemd-analyze")
+    start = Start("acme.com", cron("0 2 * * *"))
+    file = tmp_path / f"{unit_name('shop-watch', start)}.service"
+    file.write_text(systemd([start], PLACE, YEAR).files[file.name])
+    # 10 is everything, and what a plain service has is above 9.
+    told(analyze, "security", "--offline=true", "--threshold=45", "--no-pager", str(file))
+
+
+def test_a_project_in_tmp_is_not_hidden_from_its_service() -> None:
+    start = Start("acme.com", cron("0 2 * * *"))
+    for folder, private in (("/srv/p", "yes"), ("/tmp/p", "no"), ("/var/tmp/p", "no")):
+        files = systemd([start], Place("p", folder, ("penstock",), user="u"), YEAR).files
+        assert any(f"PrivateTmp={private}\n" in text for text in files.values())
+
+
 @pytest.mark.parametrize(
     ("expression", "zone"),
     [
