@@ -106,7 +106,7 @@ SELECT coalesce(json_agg(json_build_object(
   'source_id', c.source_id, 'source', s.key, 'name', c.name, 'version', c.version, 'definition', c.definition,
   'words', c.words, 'kind', c.kind, 'next_due_at', c.next_due_at, 'look_at', c.look_at, 'last_due_at', c.last_due_at,
   'last_run_id', c.last_run_id, 'changed_at', c.changed_at,
-  'last_started_at', f.at, 'last_state', r.state,
+  'last_started_at', coalesce(f.at, r.created_at), 'last_state', r.state,
   'tick_at', t.due_at, 'tick_outcome', t.outcome, 'tick_reason', coalesce(t.reason, '')
 ) ORDER BY s.key, c.name), '[]')::text
 FROM penstock.schedule AS c
