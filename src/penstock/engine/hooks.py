@@ -25,7 +25,6 @@ from penstock.project import Project
 from penstock.settings import redact
 from penstock.settings.values import HookSettings, Settings
 from penstock.sources.failures import FetchError
-from penstock.sources.network import AiohttpNetwork, Request
 from penstock.store.outbox import EVERY_SOURCE, Parcel
 from penstock.store.store import Store
 from penstock.version import __version__
@@ -152,6 +151,9 @@ class Sender:
 
 async def post(hook: HookSettings, parcel: Parcel, now: float) -> str:
     """Follows no redirect: what a hook says must not go where its owner did not send it."""
+    # Here and not above: a process that only schedules would carry all of HTTP in its memory.
+    from penstock.sources.network import AiohttpNetwork, Request
+
     body = parcel.body.encode()
     headers = {
         "User-Agent": f"penstock/{__version__}",
