@@ -227,6 +227,27 @@ def test_who_dies_while_starting_leaves_it_in_the_queue(bench: Bench, table: str
     assert bench.delivery(signal_id).run_id == run_id
 
 
+def test_who_comes_too_late_starts_nothing_and_changes_nothing(bench: Bench) -> None:
+    bench.write({"a": {"signal": "go", "overlap": "replace"}})
+    signal_id = bench.signal("go")
+    bench.signals._deliver(bench.world.store.open_signals())
+    [late] = bench.world.store.queued_deliveries()
+    [run_id] = bench.look()
+    waiter = bench.signals._waiters[late.place]
+    start = bench.signals._plan_start(waiter, late)
+
+    assert bench.world.store.start_delivery(late, start) is None
+    assert bench.world.run(run_id).state == RunState.QUEUED, "it is not replaced by itself"
+    bench.end(run_id)
+    assert bench.world.store.start_delivery(late, start) is None
+    bench.world.store.skip_delivery(late, "too late")
+    assert (bench.delivery(signal_id).state, bench.delivery(signal_id).run_id) == (
+        "started",
+        run_id,
+    )
+    assert len(bench.runs("a")) == 1
+
+
 # Overlap.
 
 

@@ -236,6 +236,8 @@ def test_a_folder_that_is_not_there_is_waited_for_and_forgets_nothing(inbox: Inb
     away = inbox.folder / "away"
     inbox.inbox.rename(away)
     assert inbox.look(61.0) == []
+    known = inbox.project.store.landed(inbox.project.source_ids["a"], "main")
+    assert list(known) == [str(inbox.inbox / "a.json")]
     away.rename(inbox.inbox)
     assert inbox.look(61.0) == []
     assert inbox.look(2.0) == []
