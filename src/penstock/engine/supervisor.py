@@ -31,7 +31,7 @@ from penstock.engine.lock import locked
 from penstock.engine.trouble import REPEAT_S
 from penstock.engine.watch import PATIENCE_S, Watch
 from penstock.engine.worker_child import WorkerChild, how_it_ended
-from penstock.engine.worker_process import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, TRUST_S
+from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, TRUST_S
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.snapshots import open_snapshots

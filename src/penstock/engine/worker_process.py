@@ -30,6 +30,14 @@ from penstock.engine.perform import Performer
 from penstock.engine.threads import Threads
 from penstock.engine.watchdog import PULSE_S, Watchdog
 from penstock.engine.worker import Assignment, Worker
+from penstock.engine.worker_ends import (
+    EXIT_BROKEN,
+    EXIT_BURIED,
+    EXIT_DRAINED,
+    EXIT_LOST,
+    EXIT_RECYCLE,
+    TRUST_S,
+)
 from penstock.errors import PenstockError, StoreUnreachable
 from penstock.gates.terms import rules_of
 from penstock.project import Project
@@ -37,17 +45,7 @@ from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork
 from penstock.store.store import Admits
-from penstock.store.workers import LEASE_S
 
-MARGIN_S = 3.0
-# How long after a beat was asked for a worker trusts itself; then it stops, before its lease can end.
-TRUST_S = LEASE_S - MARGIN_S
-# Numbers that no step is likely to end the process with: the supervisor acts on them.
-EXIT_DRAINED = 0
-EXIT_BROKEN = 95
-EXIT_BURIED = 96
-EXIT_RECYCLE = 97
-EXIT_LOST = 98
 # With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.
 SWITCH_INTERVAL_S = 0.0005
 PR_SET_PDEATHSIG = 1
