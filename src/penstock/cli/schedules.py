@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from penstock.cli.cadence import add_cadence
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.wording import duration, iso, local_time, until
 
@@ -88,6 +89,7 @@ def register(commands: Commands) -> None:
         parser.add_argument("source", metavar="SOURCE")
     for parser in (coming, explaining, differing, history):
         add_json(parser)
+    add_cadence(verbs)
 
 
 def _days(text: str) -> int:

@@ -100,7 +100,9 @@ def _notes(figures: Figures, assumed: str, settings: Any) -> list[str]:
         for each in source.schedules
     )
     if waits:
-        notes.append(f"{count(waits, 'schedule')} that wait for signals or files: no starts assumed")
+        notes.append(
+            f"{count(waits, 'schedule')} that wait for signals or files: no starts assumed"
+        )
     notes.append(
         f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time"
     )

@@ -108,15 +108,21 @@ def _plot(series: Sequence[Sequence[float]], bound: float | None = None) -> str:
     parts = [f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img">']
     for value in (0.0, top / 2, top):
         at = y(value)
-        parts.append(f'<line class="axis" x1="{LEFT:g}" x2="{WIDTH:g}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6:g}" y="{at + 4:.1f}" text-anchor="end">{value:,.4g}</text>')
+        parts.append(
+            f'<line class="axis" x1="{LEFT:g}" x2="{WIDTH:g}" y1="{at:.1f}" y2="{at:.1f}"/>'
+        )
+        parts.append(
+            f'<text x="{LEFT - 6:g}" y="{at + 4:.1f}" text-anchor="end">{value:,.4g}</text>'
+        )
     for day in range(0, days, max(1, days // 10)):
         parts.append(
             f'<text x="{x(day):.1f}" y="{HEIGHT - 6:g}" text-anchor="middle">{day + 1}</text>'
         )
     if bound is not None:
         at = y(bound)
-        parts.append(f'<line class="bound" x1="{LEFT:g}" x2="{WIDTH:g}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(
+            f'<line class="bound" x1="{LEFT:g}" x2="{WIDTH:g}" y1="{at:.1f}" y2="{at:.1f}"/>'
+        )
     for number, each in enumerate(series):
         points = " ".join(f"{x(day):.1f},{y(value):.1f}" for day, value in enumerate(each))
         parts.append(f'<polyline class="s{number}" points="{points}"/>')

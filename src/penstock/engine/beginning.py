@@ -7,6 +7,7 @@ from penstock.engine.simulation import Beginning, Present
 from penstock.gates.breaker import Breaker
 from penstock.gates.budget import PROJECT
 from penstock.project import Project
+from penstock.schedules.auto import Standing, level_before
 from penstock.store.breakers import BreakerRow
 from penstock.store.budgets import account_of
 from penstock.store.store import SourceRow, Store
@@ -53,6 +54,13 @@ def _present(
         is_paused=row.paused_at is not None,
         health=store.health(row.id),
         breaker=Breaker() if breaker is None else _breaker(breaker),
+        standing=next(
+            (
+                Standing(each.level, level_before(each.before), each.steps, each.last_run_id)
+                for each in store.cadences(row.id)
+            ),
+            None,
+        ),
         backlog=row.queued + row.running + row.waiting,
         next_due=due,
     )

@@ -11,6 +11,7 @@ import random
 import socket
 from contextlib import suppress
 
+from penstock.engine.cadences import Cadences
 from penstock.engine.files import Files
 from penstock.engine.hooks import Hooks
 from penstock.engine.leadership import Leadership
@@ -47,6 +48,7 @@ class Clockwork:
         self._files = Files(project, store)
         self._hooks = Hooks(project, store)
         self._promises = Promises(project, store)
+        self._cadences = Cadences(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
         self._leadership = Leadership(store, matter, holder, project.clock)
         self._planned_term = 0
@@ -66,6 +68,8 @@ class Clockwork:
             self._signals.look(leads.is_trusted)
             if leads.is_trusted():
                 self._promises.look()
+            if leads.is_trusted():
+                self._cadences.look()
         if leads.is_trusted():
             self._hooks.look()
         return leads.is_trusted() and self._upkeep.do_a_little()

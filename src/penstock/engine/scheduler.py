@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from penstock.jobs.run import RunKind
 from penstock.pipeline.version import version_of
 from penstock.project import Project, run_options
-from penstock.schedules import Schedule, schedule_from
+from penstock.schedules import Schedule
+from penstock.schedules.auto import effective_schedule, is_auto
 from penstock.schedules.definition import definition_of, policy_words
 from penstock.schedules.due import GRACE_S, Ticking, is_late, what_is_due
 from penstock.schedules.slots import NEVER, slot_opens_at
@@ -62,7 +63,12 @@ class Scheduler:
 
     def rule(self, source_id: int, key: str, settings: ScheduleSettings) -> Schedule:
         """What the ticks of a schedule are counted by."""
-        return Ticking(schedule_from(settings, key))
+        return Ticking(effective_schedule(settings, key, self._class_of(source_id, settings)))
+
+    def _class_of(self, source_id: int, settings: ScheduleSettings) -> str | None:
+        """Asked each time, for another process may have moved it; only of those that can be moved."""
+        found = self._store.cadences(source_id) if is_auto(settings) else []
+        return found[0].level if found else None
 
     def tick(self, may_go_on: Callable[[], bool] = lambda: True) -> float | None:
         """Decide on everything that is due now; answers when something is to be looked at next.

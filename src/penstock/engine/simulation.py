@@ -86,13 +86,13 @@ class Beginning:
     accounts: tuple[Account, ...] = ()
 
 
-def simulate(settings: Settings, beginning: Beginning, days: int, seed: int) -> Figures:
+def simulate(settings: Settings, beginning: Beginning, days: float, seed: int) -> Figures:
     """What this configuration would come to; the same seed gives the same figures."""
     return _Simulation(settings, beginning, days, seed).run()
 
 
 class _Simulation:
-    def __init__(self, settings: Settings, beginning: Beginning, days: int, seed: int) -> None:
+    def __init__(self, settings: Settings, beginning: Beginning, days: float, seed: int) -> None:
         self._settings = settings
         self._now = beginning.at
         self._ends_at = beginning.at + days * DAY_S
@@ -100,12 +100,12 @@ class _Simulation:
         self._slots = settings.worker.count * settings.worker.slots
         self._free = self._slots
         self._sharing = Sharing()
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[float, int, int, Callable[[], None]]] = []
         self._order = 0
         self._ready: dict[int, Source] = {}
         self._runs: dict[int, Run] = {}
         self._run_number = 0
-        self._figures = Figures(beginning.at, days, seed, self._slots)
+        self._figures = Figures(beginning.at, ceil(days), seed, self._slots)
         self._backlog = 0
         self._backlog_peak = 0
         self._busy_s = 0.0
@@ -124,7 +124,7 @@ class _Simulation:
     def run(self) -> Figures:
         figures = self._figures
         while self._heap and figures.events < MOST_EVENTS:
-            at, _, act = heapq.heappop(self._heap)
+            at, _, _, act = heapq.heappop(self._heap)
             if at > self._ends_at:
                 break
             self._now = max(self._now, at)
@@ -182,13 +182,14 @@ class _Simulation:
                 run.stages[PAGES].fresh = present.backlog
                 self._grow(present.backlog - 1)
         for day in range(1, self._figures.days + 1):
-            self._at(beginning.at + day * DAY_S, self._end_day)
+            self._at(min(beginning.at + day * DAY_S, self._ends_at), self._end_day)
         for account in self._budgets.lasting():
             self._await_reset(account)
 
-    def _at(self, when: float, act: Callable[[], None]) -> None:
+    def _at(self, when: float, act: Callable[[], None], rank: int = 0) -> None:
+        """Do this then; of what is done at the same moment, what has a higher rank comes later."""
         self._order += 1
-        heapq.heappush(self._heap, (when, self._order, act))
+        heapq.heappush(self._heap, (when, rank, self._order, act))
 
     # Schedules.
 
@@ -537,7 +538,8 @@ class _Simulation:
 
     def _await_reset(self, account: Account) -> None:
         if account.resets_at is not None and account.resets_at < self._ends_at:
-            self._at(account.resets_at, lambda: self._reset(account))
+            # Who leads looks at schedules first.
+            self._at(account.resets_at, lambda: self._reset(account), rank=1)
 
     def _reset(self, account: Account) -> None:
         self._budgets.begin_anew(account, self._now)
@@ -591,7 +593,7 @@ class _Simulation:
         figures = self._figures
         self._now = self._ends_at
         self._count_use()
-        figures.worker_use = self._busy_s / (self._slots * figures.days * DAY_S)
+        figures.worker_use = self._busy_s / (self._slots * (self._ends_at - figures.began_at))
         figures.backlog_at_end = self._backlog
         figures.runs_at_end = sum(len(source.runs) for source in self._sources.values())
         for source in self._sources.values():

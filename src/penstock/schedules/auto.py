@@ -151,6 +151,11 @@ def level_words(level: Level) -> str:
     return "paused" if level == "paused" else Cadence(level, "").words()
 
 
+def level_before(text: str) -> Level | Literal[""]:
+    """The class that a source had before, as it was remembered."""
+    return next((level for level in LADDER if level == text), "")
+
+
 def _heard(standing: Standing, run: Ended) -> Standing:
     last = max(standing.last_run_id, run.run_id)
     if standing.level == "probe" or standing.level == "paused":
@@ -170,7 +175,9 @@ def _move(standing: Standing, run: Ended, rule: AutoRule) -> Move | None:
     if standing.level == "probe":
         if standing.steps > -LOST_PROBES:
             return None
-        return Move("paused", f"{LOST_PROBES} probes in a row failed, the last was run {run.run_id}")
+        return Move(
+            "paused", f"{LOST_PROBES} probes in a row failed, the last was run {run.run_id}"
+        )
     if standing.level not in LADDER or abs(standing.steps) < rule.runs:
         return None
     step = 1 if standing.steps > 0 else -1

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from penstock.store.health import HealthRow
     from penstock.store.outbox import OutboxRow, Parcel
     from penstock.store.pages import PageRow
+    from penstock.schedules.auto import Ended, Level, Standing
+    from penstock.store.cadences import CadenceMove, CadenceRow
     from penstock.store.promises import BreachRow, Promise
     from penstock.store.replays import (
         Committed,
@@ -871,6 +873,22 @@ class Store(Protocol):
     def tick_counts(self, source_id: int, since: float = 0.0) -> list[TickCount]: ...
 
     def schedule_versions(self, source_id: int) -> list[VersionRow]: ...
+
+    # Cadences.
+
+    def cadences(self, source_id: int | None = None) -> list[CadenceRow]: ...
+
+    def begin_cadences(self, cadences: Sequence[tuple[int, Level]]) -> None: ...
+
+    def runs_for_cadence(self, places: Mapping[int, int]) -> dict[int, list[Ended]]: ...
+
+    def note_cadence(self, row: CadenceRow, standing: Standing) -> bool: ...
+
+    def propose_cadence(
+        self, row: CadenceRow, standing: Standing, level: Level, reason: str, actor: str
+    ) -> bool: ...
+
+    def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool: ...
 
     # Promises.
 

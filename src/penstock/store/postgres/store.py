@@ -14,6 +14,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.accounts import Accounts
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
+from penstock.store.cadences import Cadences
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.delivering import Delivering
@@ -68,6 +69,7 @@ class PostgresStore(
     Leading,
     Scheduling,
     Promises,
+    Cadences,
     Pacing,
     Breakers,
     Budgets,

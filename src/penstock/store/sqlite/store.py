@@ -12,6 +12,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.accounts import Accounts
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
+from penstock.store.cadences import Cadences
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.delivering import Delivering
@@ -54,6 +55,7 @@ class SqliteStore(
     Leading,
     Scheduling,
     Promises,
+    Cadences,
     Pacing,
     Breakers,
     Budgets,

@@ -1,0 +1,152 @@
+"""Cadences: sources whose cadence is `auto` are moved by what came of their runs, or are proposed to be.
+
+Done by the host that leads, when runs have ended; what a person does goes through here too.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import Refused, UsageError
+from penstock.project import Project
+from penstock.schedules.auto import (
+    FIRST,
+    LADDER,
+    Level,
+    Move,
+    Standing,
+    effective_schedule,
+    is_auto,
+    judge,
+    level_before,
+    moved,
+    rule_of,
+)
+from penstock.schedules.due import Ticking
+from penstock.settings import ScheduleSettings, SourceSettings
+from penstock.store.cadences import CadenceMove, CadenceRow
+from penstock.store.store import Store
+
+EVERY_S = 30.0
+LEADER = "scheduler"
+
+
+class Cadences:
+    """Looks at what came of runs, and moves sources between their classes."""
+
+    def __init__(self, project: Project, store: Store) -> None:
+        self._project = project
+        self._store = store
+        self._look_at = float("-inf")
+        self._auto = auto_sources(project)
+
+    def look(self) -> int:
+        """Move what is to be moved, if it is time; answers how many were moved or proposed."""
+        now = self._project.clock.monotonic()
+        if not self._auto or now < self._look_at:
+            return 0
+        self._look_at = now + EVERY_S
+        rows = self._rows()
+        ended = self._store.runs_for_cadence({row.source_id: row.last_run_id for row in rows})
+        count = 0
+        for row in rows:
+            runs = ended.get(row.source_id, [])
+            settings = self._auto[row.source]
+            is_within = row.level in LADDER and rule_of(settings).held(row.level) == row.level
+            if not runs and is_within:
+                continue
+            is_degraded = self._store.health(row.source_id).degraded_at is not None
+            standing, move = judge(_standing(row), runs, is_degraded, rule_of(settings))
+            count += self._follow(row, settings, standing, move)
+        return count
+
+    def _rows(self) -> list[CadenceRow]:
+        ids = self._store.ensure_sources(list(self._auto))
+        known = {row.source for row in self._store.cadences()}
+        new = [(ids[key], _first(self._auto[key])) for key in self._auto if key not in known]
+        self._store.begin_cadences(new)
+        return [row for row in self._store.cadences() if row.source in self._auto]
+
+    def _follow(
+        self, row: CadenceRow, settings: ScheduleSettings, standing: Standing, move: Move | None
+    ) -> bool:
+        if move is None or move.level == row.level:
+            if standing != _standing(row):
+                self._store.note_cadence(row, standing)
+            return False
+        if settings.mode == "suggest":
+            if move.level == row.proposed:
+                self._store.note_cadence(row, standing)
+                return False
+            return self._store.propose_cadence(row, standing, move.level, move.reason, LEADER)
+        change = _change(self._project, self._store, row, moved(standing, move.level), move.reason)
+        return self._store.move_cadence(row, change, LEADER)
+
+
+def auto_sources(project: Project) -> dict[str, ScheduleSettings]:
+    """The sources whose cadence is `auto`, each with the first of its schedules that is."""
+    found = {}
+    for key, source in project.settings.sources.items():
+        auto = [each for each in source.schedules if is_auto(each)]
+        if auto:
+            found[key] = auto[0]
+    return found
+
+
+def set_cadence(project: Project, key: str, level: Level, actor: str, reason: str) -> CadenceRow:
+    """Give a source another class by hand; it is judged from there by the runs that come."""
+    settings, row = _auto_row(project, key)
+    rule = rule_of(settings)
+    if rule.held(level) != level:
+        raise Refused(f"{key} may be {rule.slowest} to {rule.fastest}", "penstock.yaml says so")
+    return _by_hand(project, row, level, actor, reason or "set by hand")
+
+
+def undo_cadence(project: Project, key: str, actor: str, reason: str) -> CadenceRow:
+    """Give a source the class back that it had before."""
+    _, row = _auto_row(project, key)
+    before = next((level for level in LADDER if level == row.before), None)
+    if before is None or before == row.level:
+        raise Refused(f"{key} was not moved yet: there is nothing to undo")
+    why = f"undone{f': {reason}' if reason else ''}"
+    return _by_hand(project, row, before, actor, why)
+
+
+def _by_hand(
+    project: Project, row: CadenceRow, level: Level, actor: str, reason: str
+) -> CadenceRow:
+    standing = moved(_standing(row), level)
+    change = _change(project, project.store, row, standing, reason)
+    if not project.store.move_cadence(row, change, actor):
+        raise Refused(f"{row.source} was moved by another just now", "look again")
+    [after] = project.store.cadences(row.source_id)
+    return after
+
+
+def _auto_row(project: Project, key: str) -> tuple[ScheduleSettings, CadenceRow]:
+    settings = auto_sources(project).get(key)
+    if settings is None:
+        raise UsageError(f"the cadence of {key} is not auto", "schedule: {cadence: auto}")
+    source_id = project.source_ids[key]
+    project.store.begin_cadences([(source_id, _first(settings))])
+    [row] = project.store.cadences(source_id)
+    return settings, row
+
+
+def _first(settings: ScheduleSettings) -> Level:
+    return rule_of(settings).held(FIRST)
+
+
+def _standing(row: CadenceRow) -> Standing:
+    return Standing(row.level, level_before(row.before), row.steps, row.last_run_id)
+
+
+def _change(
+    project: Project, store: Store, row: CadenceRow, standing: Standing, reason: str
+) -> CadenceMove:
+    source: SourceSettings = project.settings.sources[row.source]
+    now = store.now()
+    due = {
+        each.name: Ticking(effective_schedule(each, row.source, standing.level)).next_due(now)
+        for each in source.schedules
+        if is_auto(each)
+    }
+    return CadenceMove(row.level, standing, reason, due)
