@@ -114,10 +114,10 @@ def _plot(series: Sequence[Sequence[float]], bound: float | None = None) -> str:
         parts.append(
             f'<text x="{LEFT - 6:g}" y="{at + 4:.1f}" text-anchor="end">{value:,.4g}</text>'
         )
-    for day in range(0, days, max(1, days // 10)):
-        parts.append(
-            f'<text x="{x(day):.1f}" y="{HEIGHT - 6:g}" text-anchor="middle">{day + 1}</text>'
-        )
+    parts.extend(
+        f'<text x="{x(day):.1f}" y="{HEIGHT - 6:g}" text-anchor="middle">{day + 1}</text>'
+        for day in range(0, days, max(1, days // 10))
+    )
     if bound is not None:
         at = y(bound)
         parts.append(

@@ -45,7 +45,7 @@ class AutoRule:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run that ended, as far as the class of its source goes; `changed` of the `seen` was new or different."""
+    """A run that ended: of the records and pages that it has `seen`, so many were new or different."""
 
     run_id: int
     is_probe: bool

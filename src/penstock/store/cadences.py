@@ -90,7 +90,7 @@ class Cadences:
             return True
 
     def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool:
-        """Give a source another class, and its schedules the ticks of that; False if it has another by now."""
+        """Give a source another class and its schedules the ticks of that; False if it has another now."""
         standing = move.standing
         with self._db.writing() as now:
             if not self._set(now, move.was, row, standing, "", move.reason):

@@ -1,0 +1,150 @@
+"""Cadence auto on virtual time: the leader moves a source by its runs, a person sets and undoes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli.entry import main
+from penstock.engine.cadences import Cadences, set_cadence, undo_cadence
+from penstock.engine.scheduler import Scheduler
+from penstock.errors import Refused, UsageError
+from penstock.project import Project
+from penstock.schedules.cadence import Cadence
+from penstock.testing import journal
+from tests.unit.site import Shop, Site
+
+KEY = "shop.example"
+
+
+@pytest.fixture
+def site() -> Site:
+    made = Site()
+    made.page("/a", "one")
+    made.page("/b", "two")
+    return made
+
+
+@pytest.fixture
+def shop(tmp_path: Path, site: Site) -> Shop:
+    return Shop(tmp_path / "project", site)
+
+
+def auto(shop: Shop, **more: Any) -> None:
+    shop.write(schedule={"cadence": "auto", **more})
+    with shop.project() as project:
+        Scheduler(project, project.store).plan()
+        look(project)
+
+
+def look(project: Project) -> int:
+    return Cadences(project, project.store).look()
+
+
+def told(project: Project) -> list[tuple[str, str]]:
+    events = [event for event in journal(project) if event.kind.startswith("cadence.")]
+    return [(event.kind, event.detail) for event in events]
+
+
+def run_quietly(shop: Shop, runs: int) -> None:
+    for _ in range(runs):
+        shop.run("full")
+        shop.later(1)
+
+
+def due(project: Project) -> float | None:
+    [row] = project.store.schedules()
+    return row.next_due_at
+
+
+def test_a_source_that_is_as_it_was_becomes_slower_and_so_does_its_schedule(shop: Shop) -> None:
+    shop.write(schedule={"cadence": "auto"})
+    shop.run("full")  # everything is new: before it was looked at
+    auto(shop)
+    run_quietly(shop, 3)
+    with shop.project() as project:
+        assert look(project) == 1
+        assert look(project) == 0
+        [row] = project.store.cadences()
+        assert (row.level, row.before) == ("low", "medium")
+        [(kind, detail)] = told(project)
+        assert kind == "cadence.moved"
+        assert detail.startswith("medium to low: 3 runs in a row; in run 4 100% of what it saw")
+        expected = Cadence("low", KEY).next_due(project.store.now())
+        assert due(project) == pytest.approx(expected, abs=0.01)
+        rule = Scheduler(project, project.store).rule(
+            row.source_id, KEY, project.settings.sources[KEY].schedules[0]
+        )
+        assert rule.words() == "weekly (low)"
+
+
+def test_suggest_only_proposes_and_once(shop: Shop) -> None:
+    shop.write(schedule={"cadence": "auto"})
+    shop.run("full")
+    auto(shop, mode="suggest")
+    with shop.project() as project:
+        before = due(project)
+    for _ in range(3):
+        run_quietly(shop, 3)
+        with shop.project() as project:
+            look(project)
+    with shop.project() as project:
+        [row] = project.store.cadences()
+        assert (row.level, row.proposed) == ("medium", "low")
+        assert [kind for kind, _ in told(project)] == ["cadence.proposed"]
+        assert due(project) == before
+
+
+def test_a_person_sets_a_class_and_undoes_it(shop: Shop) -> None:
+    auto(shop, slowest="medium")
+    with shop.project() as project:
+        with pytest.raises(Refused, match="nothing to undo"):
+            undo_cadence(project, KEY, "ada", "")
+        with pytest.raises(Refused, match="medium to high"):
+            set_cadence(project, KEY, "low", "ada", "")
+        assert set_cadence(project, KEY, "high", "ada", "it is a shop").level == "high"
+        assert look(project) == 0
+        assert undo_cadence(project, KEY, "ada", "it was quiet").level == "medium"
+        assert told(project) == [
+            ("cadence.moved", "medium to high: it is a shop"),
+            ("cadence.moved", "high to medium: undone: it was quiet"),
+        ]
+
+
+def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: Site) -> None:
+    auto(shop)
+    for page in site.pages.values():
+        page.status = 410
+    run_quietly(shop, 3)
+    with shop.project() as project:
+        assert look(project) == 1
+        [row] = project.store.cadences()
+        assert (row.level, row.before) == ("probe", "medium")
+    for page in site.pages.values():
+        page.status = 200
+    shop.run("probe")
+    with shop.project() as project:
+        assert look(project) == 0
+    shop.run("probe")
+    with shop.project() as project:
+        assert look(project) == 1
+        assert project.store.cadences()[0].level == "medium"
+        assert told(project)[-1] == ("cadence.moved", "probe to medium: it is healthy again")
+
+
+def test_the_command_shows_sets_and_refuses(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    auto(shop)
+    words = ["schedules", "cadence", "--project", str(shop.folder)]
+    assert main([*words, KEY, "--set", "low", "--reason", "they are away"]) == 0
+    assert main([*words, "--json"]) == 0
+    out = capsys.readouterr().out
+    assert '"class":"low"' in out.replace(" ", "")
+    assert "they are away" in out
+    assert main([*words, "--undo"]) == 2
+    assert main([*words, KEY, "--set", "daily"]) == 2
+    assert main([*words, KEY, "--undo"]) == 0
+    shop.write(schedule={"cadence": "high"})
+    assert main([*words, KEY, "--set", "low"]) == UsageError("").exit_code
+    assert "is not auto" in capsys.readouterr().err
