@@ -59,6 +59,7 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
             ("next", next_words(seen, now) + overdue),
             ("then", ", ".join(local_time(at) for at in _ahead(project, row, now))),
             ("hours", why_not),
+            ("announced", _announced(project, row, now)),
             ("last run", _last(row)),
             ("ticks", _counted(project, row)),
         ]
@@ -89,6 +90,29 @@ def _ahead(project: Project, row: ScheduleRow, now: float) -> list[float]:
         if not each.is_denied
     )
     return list(islice(found, AHEAD))
+
+
+def _moments(project: Project, row: ScheduleRow) -> list[float]:
+    from penstock.cli.schedules_next import announced
+    from penstock.schedules.definition import settings_of
+
+    return announced(project, settings_of(row.definition, row.name), row)
+
+
+def _announced(project: Project, row: ScheduleRow, now: float) -> str:
+    """The moments that are not over yet, the first of them."""
+    from penstock.schedules.definition import settings_of
+
+    near = settings_of(row.definition, row.name).near
+    if near is None:
+        return ""
+    ahead = [at for at in _moments(project, row) if at + near.window_s >= now]
+    if not ahead:
+        return "nothing"
+    told = ", ".join(local_time(at) for at in ahead[:AHEAD])
+    more = f" and {len(ahead) - AHEAD:,} more" if len(ahead) > AHEAD else ""
+    is_near = any(abs(at - now) <= near.window_s for at in ahead)
+    return f"{told}{more}{', which is near' if is_near else ''}"
 
 
 def _why_not_now(project: Project, row: ScheduleRow, now: float) -> str:
@@ -142,6 +166,7 @@ def _shape(project: Project, row: ScheduleRow, now: float, limit: int) -> dict[s
     told = {name: iso(value) if name.endswith("_at") else value for name, value in seen.items()}
     return {
         **told,
+        "announced": [iso(at) for at in _moments(project, row)],
         "coming": [iso(at) for at in _ahead(project, row, now)],
         "ticks": [
             {

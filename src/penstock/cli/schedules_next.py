@@ -90,19 +90,28 @@ def starts(
         if source not in (None, key) or schedule not in (None, settings.name):
             continue
         row = standing.get((key, settings.name))
-        streams.append(_ticks(key, settings, row, now, end))
+        moments = announced(project, settings, row)
+        streams.append(_ticks(key, settings, row, now, end, moments))
     return heapq.merge(*streams)
 
 
+def announced(project: Project, settings: ScheduleSettings, row: Any) -> list[float]:
+    """The moments that this schedule goes by, if it goes by any."""
+    if settings.near is None or row is None:
+        return []
+    return project.store.announcements(row.source_id)
+
+
 def _ticks(
-    key: str, settings: ScheduleSettings, row: Any, now: float, end: float
+    key: str, settings: ScheduleSettings, row: Any, now: float, end: float, moments: list[float]
 ) -> Iterator[Coming]:
     from penstock.schedules import schedule_from
     from penstock.schedules.definition import definition_of
     from penstock.schedules.due import Ticking
+    from penstock.schedules.near import near
     from penstock.schedules.slots import slot_opens_at
 
-    rule = Ticking(schedule_from(settings, key))
+    rule = Ticking(near(schedule_from(settings, key), moments))
     is_standing = row is not None and row.definition == definition_of(settings)
     due = row.next_due_at if is_standing else rule.next_due(now)
     if due is not None and due < now:

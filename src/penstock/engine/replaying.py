@@ -128,6 +128,7 @@ def put_aside(effects: Effects, is_redrive: bool = False) -> None:
         effects.announced,
         effects.extracted,
         effects.covered,
+        effects.moments,
     ):
         told.clear()
 

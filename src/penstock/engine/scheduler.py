@@ -16,8 +16,10 @@ from penstock.schedules import Schedule
 from penstock.schedules.auto import effective_schedule, is_auto
 from penstock.schedules.definition import definition_of, policy_words
 from penstock.schedules.due import GRACE_S, Ticking, is_late, what_is_due
+from penstock.schedules.near import near
 from penstock.schedules.slots import NEVER, slot_opens_at
 from penstock.settings import ScheduleSettings, SourceSettings
+from penstock.store.announcing import Sooner
 from penstock.store.scheduling import DueRow, Passing, Planned, Start
 from penstock.store.store import Store
 
@@ -37,6 +39,7 @@ class Scheduler:
             for key, source in project.settings.sources.items()
             for settings in source.schedules
         }
+        self._has_near = any(settings.near is not None for _, settings in self._known.values())
 
     def plan(self) -> int:
         """Make this project's schedules the ones there are; answers how many of them have changed.
@@ -63,7 +66,10 @@ class Scheduler:
 
     def rule(self, source_id: int, key: str, settings: ScheduleSettings) -> Schedule:
         """What the ticks of a schedule are counted by."""
-        return Ticking(effective_schedule(settings, key, self._class_of(source_id, settings)))
+        rule = effective_schedule(settings, key, self._class_of(source_id, settings))
+        if settings.near is not None:
+            rule = near(rule, self._store.announcements(source_id))
+        return Ticking(rule)
 
     def _class_of(self, source_id: int, settings: ScheduleSettings) -> str | None:
         """Asked each time, for another process may have moved it; only of those that can be moved."""
@@ -76,6 +82,8 @@ class Scheduler:
         Stops between two schedules when it may no longer act.
         """
         now = self._store.now()
+        if self._has_near and may_go_on():
+            self._hear(now)
         next_at = self._store.next_look_at()
         if next_at is None or next_at > now:
             return next_at
@@ -84,6 +92,22 @@ class Scheduler:
             if not look.at(due, may_go_on):
                 break
         return self._store.next_look_at()
+
+    def _hear(self, now: float) -> None:
+        """Have schedules due earlier for what was announced since; none is ever due later for it."""
+        heard = self._store.open_announcements()
+        if not heard:
+            return
+        sooner = []
+        for source_id in sorted({each.source_id for each in heard}):
+            for row in self._store.schedules(source_id):
+                known = self._known.get((row.source, row.name, row.definition))
+                if known is None or known[1].near is None:
+                    continue
+                due_at = self.rule(source_id, row.source, known[1]).next_due(now)
+                if due_at is not None:
+                    sooner.append(Sooner(source_id, row.name, row.version, due_at))
+        self._store.bring_forward(heard, sooner)
 
 
 class _Look:

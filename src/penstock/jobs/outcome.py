@@ -114,6 +114,8 @@ class Effects:
     announced: list[Announced] = field(default_factory=list)
     extracted: list[Extracted] = field(default_factory=list)
     covered: list[Covered] = field(default_factory=list)
+    # Moments around which the source is to be looked at more often.
+    moments: list[float] = field(default_factory=list)
     # What it cost, by measure: requests, bytes, seconds, money.
     spent: dict[str, float] = field(default_factory=dict)
     # What of that counts against which budgets now, because no request reserved it.
@@ -136,6 +138,7 @@ class Effects:
             or self.announced
             or self.extracted
             or self.covered
+            or self.moments
             or self.spent
             or self.charges
             or self.probed
@@ -152,6 +155,7 @@ class Effects:
             + len(self.notes)
             + len(self.rejections)
             + len(self.announced)
+            + len(self.moments)
         )
 
     def take(self) -> Effects:
@@ -173,6 +177,7 @@ class Effects:
         self.announced += others.announced
         self.extracted += others.extracted
         self.covered += others.covered
+        self.moments += others.moments
         self.charges += others.charges
         for measure, amount in others.spent.items():
             self.spent[measure] = self.spent.get(measure, 0.0) + amount

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
@@ -21,6 +22,7 @@ from penstock.jobs.outcome import (
     Save,
     Unchanged,
 )
+from penstock.jobs.run import RunKind
 from penstock.jobs.signals import is_reserved
 from penstock.jobs.windows import Window
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
@@ -35,6 +37,10 @@ __all__ = ["Context", "PlainContext", "RunView", "Services", "SourceView"]
 MERGES: tuple[str, ...] = get_args(Merge)
 RECORDS_PAGE = 500
 NOTE_LENGTH = 2000
+# Seconds since the epoch until the year 10000; milliseconds are beyond it.
+END_OF_TIME = 253_402_300_800
+# What runs of other kinds see is not of today, or is not to be told.
+ANNOUNCING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
 
 
 class Context:
@@ -192,6 +198,19 @@ class Context:
             raise self._bad(f"ctx.signal: {name} is raised by Penstock alone")
         self._attempt.effects.signals.append(Raised(name, self._json("ctx.signal", data)))
 
+    def announce(self, at: datetime | float) -> None:
+        """Something will happen at this moment: a schedule with `near` looks more often around it.
+
+        For full and incremental runs; what others announce is let be.
+        """
+        self._attempt.guard()
+        moment = self._moment(at)
+        if self._attempt.run.kind not in ANNOUNCING_KINDS:
+            return
+        moments = self._attempt.effects.moments
+        if moment not in moments:
+            moments.append(moment)
+
     def spend(
         self,
         *,
@@ -280,6 +299,19 @@ class Context:
                 f"ctx.save({collection!r}) needs a score that is a number, not {score!r}"
             )
         return float(score)
+
+    def _moment(self, at: Any) -> float:
+        if isinstance(at, datetime):
+            if at.utcoffset() is None:
+                raise self._bad(f"ctx.announce needs a time with a zone, not {at}")
+            at = at.timestamp()
+        is_number = isinstance(at, (int, float)) and not isinstance(at, bool)
+        if not is_number or not 0 < at < END_OF_TIME:
+            raise self._bad(
+                "ctx.announce needs a datetime with a zone or UTC in seconds since the epoch, "
+                f"not {at!r}"
+            )
+        return round(float(at), 3)
 
     def _json(self, where: str, value: Any) -> bytes:
         try:

@@ -46,8 +46,13 @@ class Every:
         return number * self.every_s + spread(self.key, self.jitter_s, f"jitter {number}")
 
     def words(self) -> str:
-        for seconds, unit in _UNITS:
-            if self.every_s >= seconds and self.every_s % seconds == 0:
-                count = int(self.every_s // seconds)
-                return f"every {unit}" if count == 1 else f"every {count} {unit}s"
-        return f"every {self.every_s:g} seconds"
+        return f"every {interval_words(self.every_s)}"
+
+
+def interval_words(interval_s: float) -> str:
+    """How long it is, as it is said after "every"."""
+    for seconds, unit in _UNITS:
+        if interval_s >= seconds and interval_s % seconds == 0:
+            count = int(interval_s // seconds)
+            return unit if count == 1 else f"{count} {unit}s"
+    return f"{interval_s:g} seconds"

@@ -9,6 +9,7 @@ from penstock.schedules.cadence import Cadence, CadenceClass
 from penstock.schedules.cron import Cron
 from penstock.schedules.every import Every
 from penstock.schedules.manual import Manual
+from penstock.schedules.near import Near
 from penstock.schedules.session import Session
 from penstock.schedules.waiting import After, OnFiles, OnSignal
 from penstock.settings import ScheduleSettings
@@ -42,7 +43,8 @@ def schedule_from(
         case ScheduleSettings(kind="manual"):
             return Manual()
         case ScheduleSettings(kind="every", every_s=float(every_s)):
-            return Every(every_s, settings.jitter_s, key)
+            every = Every(every_s, settings.jitter_s, key)
+            return every if settings.near is None else Near(every, settings.near)
         case ScheduleSettings(kind="cadence", cadence=str(cadence)):
             return Cadence(cast(CadenceClass, auto_class if cadence == "auto" else cadence), key)
         case ScheduleSettings(kind="session", session=SessionSettings(calendar, at, offset_s)):

@@ -60,6 +60,8 @@ OVERLAPS = ("skip", "queue", "replace")
 DURING = ("in-session", "out-of-session")
 SESSION_KEYS = ("calendar", "at", "offset")
 NEAR_KEYS = ("window", "every")
+# What was announced is forgotten a day after it.
+LONGEST_NEAR_S = 86_400.0
 USUAL = ScheduleSettings()
 # What waits for something else than the time must not forget it because a run is active.
 WAITING = ("watch", "signal", "after")
@@ -166,6 +168,8 @@ def _near(section: Section, every_s: float) -> NearSettings | None:
         near.duration("window", 0.0, parse_duration, low=1.0),
         near.duration("every", 0.0, parse_duration, low=1.0),
     )
+    if found.window_s > LONGEST_NEAR_S:
+        raise near.error("window", "must be at most 1d")
     if found.every_s >= every_s:
         raise near.error("every", "must be shorter than the schedule's own every")
     return found

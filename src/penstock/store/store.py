@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.store.outbox import OutboxRow, Parcel
     from penstock.store.pages import PageRow
     from penstock.schedules.auto import Ended, Level, Standing
+    from penstock.store.announcing import Announcement, Sooner
     from penstock.store.cadences import CadenceMove, CadenceRow
     from penstock.store.promises import BreachRow, Promise
     from penstock.store.replays import (
@@ -889,6 +890,14 @@ class Store(Protocol):
     ) -> bool: ...
 
     def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool: ...
+
+    # Announcements.
+
+    def announcements(self, source_id: int) -> list[float]: ...
+
+    def open_announcements(self, limit: int = 500) -> list[Announcement]: ...
+
+    def bring_forward(self, heard: Sequence[Announcement], sooner: Sequence[Sooner]) -> int: ...
 
     # Promises.
 

@@ -154,7 +154,7 @@ TABLES = (
         """hook run_id state body created_at:real due_at:real attempts delivered_at:real error""",
     ),
     _table("cadence", "source_id", "class before proposed reason steps last_run_id since:real"),
-    _table("announcement", "source_id at:real", "run_id"),
+    _table("announcement", "source_id at:real", "run_id is_open:flag"),
     _table("breach", "source_id rule since:real", "run_id detail ended_at:real"),
     _table("payload", "hash", "segment offset length"),
     _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real final_url"),

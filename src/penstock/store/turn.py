@@ -33,6 +33,7 @@ from penstock.jobs.run import (
 )
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.store.accounts import count_candidates, end_account
+from penstock.store.announcing import note_announced
 from penstock.store.breakers import Watch, weigh, write_levels
 from penstock.store.budgets import charge, stopped_by_budget
 from penstock.store.checkpoints import move_checkpoints
@@ -320,6 +321,7 @@ def add_effects(
     rejections: list[tuple[Owned, Rejection]] = []
     charges: list[tuple[Bound, float]] = []
     visits: list[tuple[Owned, Effects]] = []
+    moments: list[tuple[int, float, int]] = []
     failed: list[int] = []
     probed: dict[int, Counter[str]] = defaultdict(Counter)
     for end, job in accepted:
@@ -340,6 +342,7 @@ def add_effects(
         signals.extend(
             (s.name, s.data.decode(), job.source_id, job.run_id) for s in effects.signals
         )
+        moments.extend((job.source_id, at, job.run_id) for at in effects.moments)
         for note in effects.notes:
             ledger.journal(
                 "job.noted", job.source_id, job.run_id, job.id, end.attempt, actor, note.text
@@ -369,6 +372,8 @@ def add_effects(
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
     if rejections:
         add_rejects(db, ledger, rejections)
+    if moments:
+        note_announced(db, ledger.now, moments)
     if visits or failed:
         note_pages(db, ledger.now, visits, failed)
     if probed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.store.announcing import OVER_S
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.store import Keep
@@ -28,6 +29,7 @@ class Upkeep:
             ("drop_landed", keep.events_s),
             ("drop_ticks", keep.events_s),
             ("drop_breaches", keep.events_s),
+            ("drop_announcements", OVER_S),
             ("drop_old_checkpoint_moves", keep.events_s),
             ("drop_run_cursors", keep.jobs_s),
             ("drop_versions", keep.versions_s),

@@ -12,6 +12,7 @@ from penstock.errors import Refused
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.accounts import Accounts
+from penstock.store.announcing import Announcing
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.cadences import Cadences
@@ -70,6 +71,7 @@ class PostgresStore(
     Scheduling,
     Promises,
     Cadences,
+    Announcing,
     Pacing,
     Breakers,
     Budgets,

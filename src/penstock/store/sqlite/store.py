@@ -10,6 +10,7 @@ from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.accounts import Accounts
+from penstock.store.announcing import Announcing
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.cadences import Cadences
@@ -56,6 +57,7 @@ class SqliteStore(
     Scheduling,
     Promises,
     Cadences,
+    Announcing,
     Pacing,
     Breakers,
     Budgets,

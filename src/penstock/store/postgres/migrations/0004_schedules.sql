@@ -135,8 +135,14 @@ CREATE TABLE penstock.announcement (
   source_id bigint NOT NULL,
   at double precision NOT NULL,
   run_id bigint NOT NULL,
+  -- Open until whoever leads has looked whether something is due earlier for it.
+  is_open boolean NOT NULL,
   PRIMARY KEY (source_id, at)
 );
+
+CREATE INDEX announcement_open ON penstock.announcement (source_id, at) WHERE is_open;
+
+CREATE INDEX announcement_at ON penstock.announcement (at);
 
 -- A promise about a source that was broken, once for each time it was.
 CREATE TABLE penstock.breach (

@@ -132,8 +132,14 @@ CREATE TABLE announcement (
   source_id INTEGER NOT NULL,
   at REAL NOT NULL,
   run_id INTEGER NOT NULL,
+  -- Open until whoever leads has looked whether something is due earlier for it.
+  is_open INTEGER NOT NULL,
   PRIMARY KEY (source_id, at)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX announcement_open ON announcement (source_id, at) WHERE is_open;
+
+CREATE INDEX announcement_at ON announcement (at);
 
 -- A promise about a source that was broken, once for each time it was.
 CREATE TABLE breach (
