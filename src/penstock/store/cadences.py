@@ -86,7 +86,7 @@ class Cadences:
         with self._db.writing() as now:
             if not self._set(now, row.level, row, standing, level, reason):
                 return False
-            self._tell(now, row.source_id, "proposed", f"{row.level} to {level}: {reason}", actor)
+            self._tell_move(now, row.source_id, "proposed", f"{row.level} to {level}: {reason}", actor)
             return True
 
     def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool:
@@ -99,7 +99,7 @@ class Cadences:
                 where = {"source_id": row.source_id, "schedule": name}
                 self._db.do("replan", next_due_at=due_at, **where)
             detail = f"{move.was} to {standing.level}: {move.reason}"
-            self._tell(now, row.source_id, "moved", detail, actor)
+            self._tell_move(now, row.source_id, "moved", detail, actor)
             return True
 
     def _set(
@@ -125,7 +125,7 @@ class Cadences:
         )
         return bool(changed)
 
-    def _tell(self, now: float, source_id: int, what: str, detail: str, actor: str) -> None:
+    def _tell_move(self, now: float, source_id: int, what: str, detail: str, actor: str) -> None:
         ledger = Ledger(self._db, now)
         ledger.journal(f"cadence.{what}", source_id, actor=actor, detail=detail)
         ledger.write()
