@@ -17,10 +17,10 @@ from penstock.settings.budget import (
     read_cost,
     read_hosts,
 )
+from penstock.settings.changes import with_changes
 from penstock.settings.document import Entry, display_name, join, read_document
 from penstock.settings.environment import Substitution, overlay
 from penstock.settings.hooks import TRIGGER_KEYS, read_hooks, read_trigger
-from penstock.settings.changes import with_changes
 from penstock.settings.place import parse_snapshots
 from penstock.settings.retries import read_retries
 from penstock.settings.section import Section
