@@ -2,8 +2,8 @@
 
 Done by the host that leads. What is to be told lies in the outbox; each line is somebody's for a while, is
 sent in a thread beside the clockwork, and is done with when the other side has accepted it: a 2xx, or a
-command that exits with 0. Whoever dies in between is followed by another, so a receiver may be told twice: the
-id of the delivery is the same each time.
+command that exits with 0. Whoever dies in between is followed by another, so a receiver may be told twice:
+the id of the delivery is the same each time.
 """
 
 from __future__ import annotations
