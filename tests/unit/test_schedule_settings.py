@@ -145,6 +145,7 @@ def test_a_source_may_have_several_with_kinds_of_their_own(tmp_path: Path) -> No
             "{every: 1m, near: {window: 1h, every: 1m}}",
             ".near.every: must be shorter than the schedule's own every",
         ),
+        ("{every: 1m, near: {window: 2d, every: 5s}}", ".near.window: must be at most 1d"),
         ("{every: 1m, near: {windows: 1h}}", ".near.windows: unknown key, did you mean 'window'?"),
         ("{cron: '@daily', near: {window: 1m, every: 5s}}", ".near: belongs to every, not to cron"),
         ("{cadence: hgih}", ".cadence: must not be 'hgih', did you mean 'high'?"),

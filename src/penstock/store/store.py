@@ -28,7 +28,10 @@ from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.signals import SignalRow
 
 if TYPE_CHECKING:
+    from penstock.schedules.auto import Ended, Level, Standing
+    from penstock.store.announcing import Announcement, Sooner
     from penstock.store.breakers import BreakerRow, HostTold
+    from penstock.store.cadences import CadenceMove, CadenceRow
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
     from penstock.store.delivering import DeliveryRow, QueuedRow, Start
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
     from penstock.store.health import HealthRow
     from penstock.store.outbox import OutboxRow, Parcel
     from penstock.store.pages import PageRow
-    from penstock.schedules.auto import Ended, Level, Standing
-    from penstock.store.announcing import Announcement, Sooner
-    from penstock.store.cadences import CadenceMove, CadenceRow
     from penstock.store.promises import BreachRow, Promise
     from penstock.store.replays import (
         Committed,
