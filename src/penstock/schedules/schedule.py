@@ -37,7 +37,8 @@ def schedule_from(
 ) -> Schedule:
     """The schedule of these settings, for the source with this key.
 
-    `auto_class` is the class that a source with `cadence: auto` has at present (see `auto.py`). What waits for signals, files or other sources is never due by time.
+    `auto_class` is the class that a source with `cadence: auto` has at present (see `auto.py`). What waits
+    for signals, files or other sources is never due by time.
     """
     match settings:
         case ScheduleSettings(kind="manual"):

@@ -77,23 +77,25 @@ class Cadences:
     def note_cadence(self, row: CadenceRow, standing: Standing) -> bool:
         """Remember what was said in a row; nothing is moved."""
         with self._db.writing() as now:
-            return self._set(now, row.level, row, standing, row.proposed, row.reason)
+            return self._set_cadence(now, row.level, row, standing, row.proposed, row.reason)
 
     def propose_cadence(
         self, row: CadenceRow, standing: Standing, level: Level, reason: str, actor: str
     ) -> bool:
         """Say what class a source would have; a person decides. False if it has another by now."""
         with self._db.writing() as now:
-            if not self._set(now, row.level, row, standing, level, reason):
+            if not self._set_cadence(now, row.level, row, standing, level, reason):
                 return False
-            self._tell_move(now, row.source_id, "proposed", f"{row.level} to {level}: {reason}", actor)
+            self._tell_move(
+                now, row.source_id, "proposed", f"{row.level} to {level}: {reason}", actor
+            )
             return True
 
     def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool:
         """Give a source another class and its schedules the ticks of that; False if it has another now."""
         standing = move.standing
         with self._db.writing() as now:
-            if not self._set(now, move.was, row, standing, "", move.reason):
+            if not self._set_cadence(now, move.was, row, standing, "", move.reason):
                 return False
             for name, due_at in sorted(move.next_due.items()):
                 where = {"source_id": row.source_id, "schedule": name}
@@ -102,7 +104,7 @@ class Cadences:
             self._tell_move(now, row.source_id, "moved", detail, actor)
             return True
 
-    def _set(
+    def _set_cadence(
         self,
         now: float,
         was: Level,
