@@ -11,10 +11,10 @@ import pytest
 from penstock.errors import Refused
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Settlement
-from penstock.store import replays
+from penstock.store import replays, staging
 from penstock.store.records import read_present
 from penstock.store.rehearsal import seal
-from penstock.store.store import Keep
+from penstock.store.store import Capacity, Keep
 from tests.contract.replaying import Shop, a_staged, url_of
 from tests.contract.scenes import World, a_job, a_save, done, quarantined
 
@@ -500,3 +500,33 @@ def test_what_nobody_commits_is_dropped_after_its_time_with_an_event(shop: Shop)
     assert not shop.store.has_staged(replay)
     assert shop.store.has_staged(young)
     assert "run.dropped" in shop.world.kinds(run_id=replay)
+
+
+def test_two_who_stage_one_record_at_once_are_both_heard(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shop.world.kind.is_shared:
+        pytest.skip("a file has one writer at a time")
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    other = shop.world.kind.open(shop.world.path, shop.world.clock)
+    write, left = staging._write, [1]
+
+    def after_the_other(*args: Any) -> None:
+        if left:
+            left.pop()
+            job = jobs["p2"]
+            save = a_staged("both", {"p2": True}, job.snapshot, merge="merge")
+            other.turn("w", [done(job, saves=[save])], Capacity(0), {})
+        write(*args)
+
+    monkeypatch.setattr(staging, "_write", after_the_other)
+    job = jobs["p1"]
+    save = a_staged("both", {"p1": True}, job.snapshot, merge="merge")
+    shop.world.turn("w", done(job, saves=[save]))
+    shop.world.turn("w", done(jobs["p3"]))
+
+    [staged] = [change.data for change in shop.changes(replay) if change.key == "both"]
+
+    assert staged == '{"p1":true,"p2":true}'
+    other.close()
