@@ -169,6 +169,16 @@ def test_first_request_after_midnight_finds_a_new_budget_and_tells_of_it(world: 
     assert json.loads(signal[2])["used"] == 10
 
 
+def test_clock_that_was_a_year_ahead_costs_no_year(world: World) -> None:
+    """What is used stays used; the budget begins anew at the next midnight of the clock as it is."""
+    world.clock.advance(365 * 86_400)
+    assert ask(world, *[a_want(REQUESTS)] * 11)[-1] == "budget"
+    world.clock.advance(-365 * 86_400)
+    assert ask(world, a_want(REQUESTS)) == ["budget"]
+    world.clock.advance(86_400)
+    assert ask(world, a_want(REQUESTS)) == [""]
+
+
 @pytest.mark.parametrize("connections", [2, 6])
 def test_connections_that_reserve_at_once_never_pass_a_bound(
     world: World, connections: int
@@ -277,6 +287,37 @@ def test_run_of_which_everything_was_stopped_has_not_failed(world: World) -> Non
     first = world.start(key="second")
     world.turn("w", stopped(world.one()))
     assert (world.run(first).state, world.run(first).end_reason) == (RunState.PARTIAL, "budget")
+
+
+def test_whole_queue_is_set_aside_in_batches_and_comes_back_whole(world: World) -> None:
+    run_id = world.start_with_pages(30)
+    first, second = world.claim(slots=2)
+    exhaust(world)
+    world.turn("w", stopped(first))
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w", limit=20) == 20
+    assert world.run(run_id).state == RunState.RUNNING
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 8
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    world.turn("w", done(second))
+    run = world.run(run_id)
+    assert (run.state, run.end_reason, run.quarantined) == (RunState.PARTIAL, "budget", 29)
+    found = world.jobs(run_id, JobState.QUARANTINED)
+    assert {(job.kind, job.error, job.tries) for job in found} == {("budget", "it is used up", 0)}
+    assert world.kinds(run_id=run_id).count("job.quarantined") == 29
+
+    world.clock.advance(86_400)
+    assert world.store.renew_budgets([REQUESTS]) == 29
+    assert len(world.claim()) == 29
+
+
+def test_what_a_person_has_paused_or_cancelled_is_not_set_aside(world: World) -> None:
+    run_id = world.start_with_pages(3)
+    world.store.pause_run(run_id, "me", "")
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    world.store.cancel_run(run_id, "me", "")
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    while world.store.sweep_cancelled():
+        pass
 
 
 def exhaust(world: World, bound: Bound = REQUESTS) -> None:

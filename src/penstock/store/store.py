@@ -387,6 +387,10 @@ class Store(Protocol):
 
     def renew_budgets(self, bounds: Sequence[Bound], limit: int = 1000) -> int: ...
 
+    def set_aside(
+        self, run_id: int, stage: str, reason: str, actor: str, limit: int = 1000
+    ) -> int: ...
+
     def close_hosts(self, closings: Mapping[str, float]) -> None: ...
 
     # Breakers.

@@ -96,3 +96,10 @@ SELECT coalesce(json_object_agg(stage, n), '{}')::text FROM (
 DELETE FROM penstock.budget
 WHERE resets_at IS NULL AND period_at < %(before)s
   AND scope NOT IN (SELECT 'run:' || id FROM penstock.run WHERE state NOT IN ('completed', 'cancelled'));
+
+-- name: set_aside_if_queued
+UPDATE penstock.job SET state = 'quarantined', at = %(now)s
+WHERE id IN (
+  SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND stage = %(stage)s AND state = 'queued' ORDER BY rank LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+)
+RETURNING id, attempt;

@@ -30,6 +30,7 @@ from penstock.store.reading import Reading
 from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
+from penstock.store.setting_aside import SettingAside
 from penstock.store.signals import Signals
 from penstock.store.store import Capacity, Keep, Kept, Turn
 from penstock.store.streams import Streams
@@ -64,6 +65,7 @@ class PostgresStore(
     Pacing,
     Breakers,
     Budgets,
+    SettingAside,
     Quarantine,
     Reading,
     Upkeep,

@@ -26,6 +26,7 @@ from penstock.store.reading import Reading
 from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
+from penstock.store.setting_aside import SettingAside
 from penstock.store.signals import Signals
 from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
@@ -50,6 +51,7 @@ class SqliteStore(
     Pacing,
     Breakers,
     Budgets,
+    SettingAside,
     Quarantine,
     Reading,
     Upkeep,
