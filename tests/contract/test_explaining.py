@@ -98,6 +98,27 @@ def test_nobody_works(world: World) -> None:
     assert only(outlook).command == "penstock up"
 
 
+def test_worker_whose_lease_has_ended_is_not_alive(world: World) -> None:
+    run_id = world.start_with_pages(1)
+    world.clock.advance(3600)
+
+    outlook = explained(world, run_id=run_id)
+
+    assert (outlook.would_start, only(outlook).name) == (False, "workers")
+
+
+def test_last_of_several_that_open_by_themselves_decides(world: World) -> None:
+    world.start_with_pages(2)
+    first, second = world.claim()
+    world.turn("w", retried(first, 30))
+    world.turn("w", throttled(second, 90))
+
+    outlook = explained(world, job_id=first.id)
+
+    assert set(closed(outlook)) == {"job", "cooldown"}
+    assert (outlook.gate, outlook.opens_at) == ("cooldown", world.clock.now() + 90)
+
+
 def test_gates_stand_in_the_order_in_which_they_are_asked(world: World) -> None:
     run_id = world.start_with_pages(1)
 
