@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from penstock.errors import UsageError
 from penstock.gates.explaining import GateSeen
 from penstock.gates.lane import LaneLimits
+from penstock.gates.windows import Windows
 from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
+from penstock.settings.windows import Window
 from penstock.store.explaining import Outlook
 from penstock.store.store import Capacity
 from tests.contract.scenes import (
@@ -393,12 +395,19 @@ class Scene:
     next_places: list[float]
     breakers: list[tuple[str, float, int] | None]
     run_states: list[str]
+    kinds: list[RunKind]
+    windows: list[Windows | None]
+    levels: list[float | None]
     waits: list[float]
     deaths: int
     slots: int
     cpu: float
     admits: Any
     extra: list[str] = field(default_factory=list)
+
+
+# The world begins on a Friday at 08:00.
+SHUT = Windows((Window(tuple(range(7)), 0, 60),))
 
 
 def mostly(usual: Any, *others: Any) -> st.SearchStrategy[list[Any]]:
@@ -424,6 +433,9 @@ SCENES = st.builds(
         None, ("open", 30.0, 0), ("open", -1.0, 0), ("half-open", 0.0, 1), ("closed", 0.0, 0)
     ),
     run_states=mostly("running", "paused", "draft", "cancelled"),
+    kinds=mostly(RunKind.FULL, RunKind.BACKFILL, RunKind.REPLAY),
+    windows=mostly(None, SHUT),
+    levels=mostly(None, 1.0, 2.5),
     waits=st.lists(st.sampled_from([0.5, 20.0]), max_size=2),
     deaths=st.integers(0, 2),
     slots=st.integers(0, 6),
@@ -435,7 +447,12 @@ SCENES = st.builds(
 
 def build(world: World, scene: Scene, tag: str) -> list[int]:
     sources = [f"{tag}.acme.com", f"{tag}.other.org"]
-    runs = [world.start(HEAVY, key, key=tag) for key in sources]
+    runs = [
+        world.store.start_run(
+            world.source(key), kind, HEAVY, "v1", key=tag, actor="ann", reason=""
+        )[0]
+        for key, kind in zip(sources, scene.kinds, strict=True)
+    ]
     for root in world.claim():
         pages = [a_job(f"p{n}") for n in range(scene.pages[runs.index(root.run_id)])]
         if "candidates" in scene.extra:
@@ -465,9 +482,16 @@ def _close(world: World, scene: Scene, sources: list[str], runs: list[int]) -> N
     now = world.clock.now()
     for number, key in enumerate(sources):
         limits = LaneLimits(
-            scene.concurrency, scene.candidates, scene.weights[number], scene.rates[number]
+            scene.concurrency,
+            scene.candidates,
+            scene.weights[number],
+            scene.rates[number],
+            windows=scene.windows[number],
         )
         source_id = world.source(key, limits)
+        level = scene.levels[number]
+        if level is not None:
+            world.tamper(f"UPDATE source SET level = {level} WHERE id = {source_id}")
         if scene.is_paused[number]:
             world.store.pause_source(source_id, "ann", "")
         until = now + scene.cooldowns[number]
