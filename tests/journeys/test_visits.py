@@ -144,6 +144,9 @@ def test_source_that_fails_again_and_again_runs_probes_until_it_is_well(
         assert "local is degraded: 2 runs in a row failed" in refused.stderr
         assert "penstock run local --kind probe" in refused.stderr
         assert "Traceback" not in refused.stderr
+        every = rig.penstock("run", "--all")
+        assert (every.returncode, "left out: local is degraded" in every.stderr) == (7, True)
+        assert "every source is degraded" in every.stderr
         assert "degraded since" in rig.penstock("status").stdout
         assert "probes only" in rig.penstock("sources").stdout
         [row] = json.loads(rig.penstock("sources", "--json").stdout)

@@ -6,11 +6,8 @@ A stage is what one job performs: a step, and the steps of the same unit that fo
 from __future__ import annotations
 
 import hashlib
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import msgspec
@@ -19,6 +16,7 @@ from penstock.errors import PipelineError, nearest
 from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.pipeline.fingerprint import code_texts
 from penstock.pipeline.planner import PLANNER, plan_windows
 from penstock.pipeline.step import (
     DataError,
@@ -340,12 +338,12 @@ def _node(step: Step, first: Step, ordered: list[Step], stage_of: dict[str, str]
 
 
 def _fingerprint(ordered: list[Step]) -> str:
-    """Equal for equal code and configuration: the text of every module that holds a step counts,
-    so that a change of a function a step calls beside it is a new version too."""
+    """Equal for equal code and configuration: the text of every module that holds a step counts, and of
+    the project's modules that it uses, so that a change of a function a step calls is a new version too."""
     digest = hashlib.blake2b(digest_size=8)
     for step in ordered:
         digest.update(repr(_configuration(step)).encode("utf-8", "backslashreplace"))
-    for text in sorted({_code_text(step.function) for step in ordered}):
+    for text in sorted(set().union(*(code_texts(step.function) for step in ordered))):
         digest.update(text)
     return digest.hexdigest()
 
@@ -356,19 +354,3 @@ def _configuration(step: Step) -> tuple[object, ...]:
     # What most steps are not is left out, so that their version stays what it was.
     kind = ("windows",) if step.takes_windows else ()
     return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants, *kind)
-
-
-def _code_text(function: Callable[..., Any]) -> bytes:
-    function = inspect.unwrap(function)
-    try:
-        return Path(inspect.getsourcefile(function) or "").read_bytes()
-    except (OSError, TypeError):
-        return _code_bytes(getattr(function, "__code__", None))
-
-
-def _code_bytes(code: CodeType | None) -> bytes:
-    if code is None:
-        return b""
-    inner = [_code_bytes(each) for each in code.co_consts if isinstance(each, CodeType)]
-    constants = [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
-    return b"|".join([code.co_code, repr((code.co_names, constants)).encode(), *inner])
