@@ -49,14 +49,21 @@ def site() -> Iterator[ChangingSite]:
         yield made
 
 
-def a_rig(folder: Path, site: ChangingSite, isolation: str = "", **more: Any) -> Rig:
+def a_rig(
+    folder: Path,
+    site: ChangingSite,
+    isolation: str = "",
+    store: str = "sqlite:penstock.db",
+    **more: Any,
+) -> Rig:
     source = {
         "pipeline": "steps:pages",
         "params": {"sitemap": f"{site.url}/sitemap.xml"},
         "fetch": {"allow_private": True, "robots": False},
         **more,
     }
-    return Rig(folder, {"local": source}, STEPS.format(version="v1", isolation=isolation))
+    steps = STEPS.format(version="v1", isolation=isolation)
+    return Rig(folder, {"local": source}, steps, store=store)
 
 
 def run(rig: Rig, kind: str, code: int = 0) -> dict[str, Any]:
@@ -188,3 +195,22 @@ def test_kinds_with_commands_of_their_own_are_pointed_to(
         told = rig.penstock("run", "local", "--kind", "incremantal")
         assert told.returncode == 2
         assert "'incremental'" in told.stderr
+
+
+def test_all_of_it_on_a_server(tmp_path: Path, site: ChangingSite, database: str) -> None:
+    with a_rig(tmp_path, site, store=database, degrade_after=1, good_probes=1) as rig:
+        assert run(rig, "incremental")["counts"]["inserted"] == 3
+        site.page("/c", "three, changed")
+        counts = run(rig, "incremental")["counts"]
+        assert (counts["pages_unchanged"], counts["updated"]) == (2, 1)
+        (rig.folder / "steps.py").write_text(STEPS.format(version="v2", isolation=""))
+        site.take()
+        assert run(rig, "incremental")["counts"]["updated"] == 3
+        assert site.take()[1] == {}
+        site.is_down = True
+        run(rig, "full", code=4)
+        assert rig.penstock("run", "local").returncode == 7
+        site.is_down = False
+        assert run(rig, "probe")["end_reason"] == "ok"
+        assert run(rig, "incremental")["counts"]["pages_unchanged"] == 3
+        assert rig.penstock("db", "check").returncode == 0
