@@ -8,7 +8,10 @@ SELECT coalesce(json_object_agg(run_id, units), '{}')::text FROM (
       sum(g.waiting)::bigint AS waiting, sum(g.held)::bigint AS held, sum(g.succeeded)::bigint AS succeeded,
       sum(g.skipped)::bigint AS skipped, sum(g.quarantined)::bigint AS quarantined, sum(g.cancelled)::bigint AS cancelled
     FROM unnest(translate(%(ids)s, '[]', '{}')::bigint[]) AS w(id)
-    CROSS JOIN LATERAL (SELECT * FROM penstock.stage_count AS c WHERE c.run_id = w.id OFFSET 0) AS g
+    CROSS JOIN LATERAL (
+      SELECT c.run_id, c.unit, c.queued, c.running, c.waiting, c.held, c.succeeded, c.skipped, c.quarantined, c.cancelled
+      FROM penstock.stage_count AS c WHERE c.run_id = w.id OFFSET 0
+    ) AS g
     GROUP BY g.run_id, g.unit
   ) AS u
   GROUP BY run_id
