@@ -52,6 +52,8 @@ class Totals(msgspec.Struct):
     scores_down: int = 0
     score_shift: float = 0.0
     fields: dict[str, int] = {}
+    # Of an undo: records whose version before the run is no longer kept.
+    lost: int = 0
 
     @property
     def mean_shift(self) -> float:
@@ -139,6 +141,7 @@ def undo_changes(store: Store, run_id: int, totals: Totals) -> Iterator[RecordCh
     while page := store.undo_changes(run_id, after_id):
         for found in page:
             if found.kind == "lost":
+                totals.lost += 1
                 continue
             change = _undo_change(found)
             totals.count(change)

@@ -14,8 +14,9 @@ FROM penstock.stage_count AS g WHERE g.run_id = ANY (translate(%(run_ids)s, '[]'
 
 -- name: replayed_jobs
 -- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
+-- Behind OFFSET 0: the largest of all ids is not to be walked down from.
 SELECT coalesce(json_agg(json_build_array(j.key, i.item, (
-  SELECT max(s.id) FROM penstock.snapshot AS s WHERE s.job_id = j.id)) ORDER BY j.key), '[]')::text
+  SELECT max(s.id) FROM (SELECT id FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s)) ORDER BY j.key), '[]')::text
 FROM (
   SELECT id, key FROM penstock.job
   WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)

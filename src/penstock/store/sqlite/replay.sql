@@ -17,7 +17,7 @@ FROM json_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
 
 -- name: replayed_jobs
 -- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
-SELECT json_group_array(json_array(j.key, i.item, (SELECT max(s.id) FROM snapshot AS s WHERE s.job_id = j.id)))
+SELECT json_group_array(json_array(j.key, i.item, (SELECT max(s.id) FROM snapshot AS s INDEXED BY snapshot_job WHERE s.job_id = j.id)))
 FROM (
   SELECT id, key FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
