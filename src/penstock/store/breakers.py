@@ -394,14 +394,14 @@ def _locked(db: Database, now: float, keys: Iterable[str]) -> dict[str, Breaker]
     """These breakers, as they stay until the transaction ends; a new one is closed."""
     wanted = sorted(set(keys))
     present = set(db.json("present_breakers", keys=to_json(wanted)))
-    if present.issuperset(wanted):
-        return _found(db, wanted)
-    found: dict[str, Breaker] = {}
+    found = _found(db, wanted) if present.issuperset(wanted) else {}
     for key in wanted:
         # One by one: what is new is locked as it is added, and must not be before what comes first.
-        if key not in present:
+        if key not in found:
+            found |= _found(db, [key]) if key in present else {}
+        if key not in found:
             db.do("add_breaker", key=key, now=now)
-        found |= _found(db, [key])
+            found |= _found(db, [key])
     return found
 
 
