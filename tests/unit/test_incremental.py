@@ -90,7 +90,7 @@ def test_site_is_asked_whether_it_changed_where_the_sitemap_does_not_say(
 
     assert site.conditional == ["/a"]
     assert site.take() == ["/sitemap.xml", "/a"]
-    assert (run.state, run.pages_unchanged) == ("completed", 1)
+    assert (run.state, run.pages_unchanged, run.requests) == ("completed", 1, 2)
     assert shop.skips(run) == ["unchanged: the site says so"]
 
 

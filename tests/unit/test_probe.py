@@ -68,6 +68,8 @@ def test_probe_takes_one_item_the_whole_way_and_saves_nothing(shop: Shop, site: 
     assert (run.state, run.end_reason) == ("completed", "ok")
     assert (run.pages, run.candidates, run.succeeded) == (1, 1, 3)
     assert (run.inserted, run.updated, run.unchanged) == (0, 0, 0)
+    # What it cost was spent.
+    assert run.requests == 2
     assert_nothing_saved(shop)
 
 

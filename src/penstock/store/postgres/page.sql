@@ -1,5 +1,6 @@
 -- name: note_pages
 -- What a site announces of a page, and what it was when it was extracted, each where it is told. A page that was
+-- announced twice in a run, and not alike, has said nothing. One that was
 -- only looked at keeps the run that extracted it; one whose extraction came to nothing has no version.
 INSERT INTO penstock.page (
   source_id, url, at, announced, announced_run_id,
@@ -14,7 +15,11 @@ FROM jsonb_array_elements(%(pages)s::jsonb) AS p
 ORDER BY (p ->> 0)::bigint, (p ->> 1) COLLATE "C"
 ON CONFLICT (source_id, url) DO UPDATE SET
   at = excluded.at,
-  announced = CASE WHEN excluded.announced_run_id IS NULL THEN page.announced ELSE excluded.announced END,
+  announced = CASE
+    WHEN excluded.announced_run_id IS NULL THEN page.announced
+    WHEN page.announced_run_id = excluded.announced_run_id AND page.announced <> excluded.announced THEN ''
+    ELSE excluded.announced
+  END,
   announced_run_id = coalesce(excluded.announced_run_id, page.announced_run_id),
   done_hash = coalesce(excluded.done_hash, page.done_hash),
   done_snapshot_id = CASE WHEN excluded.done_hash IS NULL THEN page.done_snapshot_id ELSE excluded.done_snapshot_id END,
