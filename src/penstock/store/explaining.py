@@ -173,6 +173,7 @@ class Explaining(Lifecycle, Breakers, Reading):
         run_id: int | None,
         job_id: int | None,
     ) -> Outlook:
+        self._keep_order()
         ledger = Ledger(self._db, now)
         wake_due(self._db, ledger, copy.deepcopy(self._memory.floors), now)
         ledger.write()
@@ -186,6 +187,16 @@ class Explaining(Lifecycle, Breakers, Reading):
             return self._seen(now, case, lanes, rooms, taken, len(loads))
         lane = self._pretended(now, limits, case)
         return self._seen(now, case, [lane], rooms, [], len(loads))
+
+    def _keep_order(self) -> None:
+        """Lock all that the turns could lock and wait for, in the order that everybody keeps.
+
+        They are several turns in one transaction: one by one, they would lock a second time what comes first.
+        """
+        if self._db.is_shared:
+            known: dict[str, int] = self._db.json("source_ids")
+            self._db.lock_lanes(sorted(known.values()))
+            self._db.lock_runs(sorted(self._db.json("startable_runs")))
 
     # What is asked about.
 
@@ -353,8 +364,8 @@ class Explaining(Lifecycle, Breakers, Reading):
         if job.deaths >= WARD_DEATHS:
             by = f"{job.deaths} workers died under it: of such jobs, a worker runs one at a time"
         elif before:
-            more = "or more " if before >= COUNT_LIMIT else ""
-            by = f"{before} {more}of its stage come before it"
+            many = f"more than {COUNT_LIMIT:,}" if before >= COUNT_LIMIT else f"{before:,}"
+            by = f"{many} of its stage come before it"
         else:
             by = "others of its source, or other sources, come first"
         return GateSeen("turn", False, by)
