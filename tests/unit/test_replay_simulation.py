@@ -305,6 +305,26 @@ def test_what_fails_in_a_replay_says_nothing_of_its_page(shop: Shop) -> None:
     assert connection.run_sql("SELECT * FROM page ORDER BY url") == before
 
 
+def test_incremental_run_is_replayed_with_the_pages_it_found_unchanged(shop: Shop) -> None:
+    shop.run()
+    shop.prices["p1"] = 100
+    shop.clock.advance(3600)
+    run_id = shop.project.run("shop.example", "incremental")
+    shop.work()
+    assert shop.project.require_run(run_id).skipped == 4
+
+    with shop.without_requests():
+        same = shop.replay(run_id)
+        shop.change(persist="product['better'] = True")
+        changed = shop.replay(run_id)
+
+    assert (shop.project.diff(same).totals.same, shop.project.diff(same).totals.differences) == (
+        5,
+        0,
+    )
+    assert shop.project.diff(changed).totals.changed == 5
+
+
 def test_quarantined_pages_can_be_replayed_alone(shop: Shop) -> None:
     shop.write()
     shop.change(extract="if product['price'] > 3:\n        raise ValueError('big')")
