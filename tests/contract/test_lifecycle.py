@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Effects, Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
+from penstock.store import lifecycle
 from penstock.store.store import Tick
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
 
@@ -399,6 +401,33 @@ def test_who_was_stopped_while_carrying_goes_on_with_it(world: World) -> None:
     assert continued(world, old) == half
 
     assert len(world.claim()) == 3
+
+
+@pytest.mark.parametrize("batches", range(4))
+def test_carrying_can_be_cut_off_anywhere_and_gone_on_with(
+    world: World, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    old = world.start_with_pages(5)
+    world.turn("w", *(quarantined(job) for job in world.claim()))
+    monkeypatch.setattr(lifecycle, "CARRY_LIMIT", 2)
+    add_jobs, left = lifecycle.add_jobs, iter(range(batches))
+
+    def cut_off(*values: Any) -> set[int]:
+        """So many batches are written, and the next one is not."""
+        added = add_jobs(*values)
+        if next(left, None) is None:
+            raise ConnectionResetError("cut off")
+        return added
+
+    with monkeypatch.context() as patched, suppress(ConnectionResetError):
+        patched.setattr(lifecycle, "add_jobs", cut_off)
+        world.store.continue_run(old, SITE, "v2", "ann", "")
+        assert batches == 3, "five jobs are three batches"
+    if batches < 3:
+        assert world.claim() == [], "it is a draft until all is carried over"
+        continued(world, old)
+
+    assert len(world.claim()) == 5
 
 
 def test_checkpoints_of_the_run_itself_go_with_it(world: World) -> None:
