@@ -331,6 +331,10 @@ def test_probe_always_goes_to_the_network_and_leaves_no_trace_for_incremental_ru
     assert site.take() == ["/sitemap.xml", "/0"]
     assert rows_of(shop, "page") == before
 
+    site.page("/0", "broken", lastmod="2026-11-01", etag=True)
+    assert shop.run("probe").state == "failed"
+    assert rows_of(shop, "page") == before
+
 
 def test_cancelled_probe_has_no_verdict(shop: Shop) -> None:
     with shop.project() as project:

@@ -49,18 +49,19 @@ FROM penstock.page AS p WHERE p.source_id = %(source_id)s AND p.url = %(url)s;
 
 -- name: pages_of_items
 -- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.
--- What fails in a replay says nothing of its page.
+-- What fails in a replay or a probe says nothing of its page.
 SELECT j.source_id, s.url
 FROM penstock.job AS j
+CROSS JOIN LATERAL (SELECT kind FROM penstock.run WHERE id = j.run_id OFFSET 0) AS r
 CROSS JOIN LATERAL (SELECT snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS t
 CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE id = t.snapshot_id OFFSET 0) AS s
-WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[])
-  AND NOT EXISTS (SELECT 1 FROM penstock.run WHERE run.id = j.run_id AND run.kind = 'replay')
+WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.kind NOT IN ('replay', 'probe')
 UNION
 SELECT j.source_id, s.url
 FROM penstock.job AS j
+CROSS JOIN LATERAL (SELECT kind FROM penstock.run WHERE id = j.run_id OFFSET 0) AS r
 CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s
-WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
+WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.kind NOT IN ('replay', 'probe');
 
 -- name: next_pages
 SELECT source_id, url, at FROM penstock.page

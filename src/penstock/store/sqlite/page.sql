@@ -46,17 +46,18 @@ FROM page AS p WHERE p.source_id = :source_id AND p.url = :url;
 
 -- name: pages_of_items
 -- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.
--- What fails in a replay says nothing of its page.
+-- What fails in a replay or a probe says nothing of its page.
 SELECT DISTINCT j.source_id, s.url
 FROM json_each(:ids) AS i
 CROSS JOIN job AS j ON j.id = i.value
-CROSS JOIN run AS r ON r.id = j.run_id AND r.kind <> 'replay'
+CROSS JOIN run AS r ON r.id = j.run_id AND r.kind NOT IN ('replay', 'probe')
 CROSS JOIN job_item AS t ON t.job_id = j.id
 CROSS JOIN snapshot AS s ON s.id = t.snapshot_id
 UNION
 SELECT DISTINCT j.source_id, s.url
 FROM json_each(:ids) AS i
 CROSS JOIN job AS j ON j.id = i.value
+CROSS JOIN run AS r ON r.id = j.run_id AND r.kind NOT IN ('replay', 'probe')
 CROSS JOIN snapshot AS s ON s.job_id = j.id;
 
 -- name: next_pages
