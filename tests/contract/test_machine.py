@@ -50,7 +50,8 @@ SOURCES = ("acme.com", "other.org")
 FATES = get_args(Fate)
 KEYS = ("a", "b", "c", "d")
 ACTS = (
-    "cancel_job", "retry_job", "retry_failed", "release_or_discard", "cancel_run", "pause_or_resume_run",
+    "cancel_job", "retry_job", "retry_failed", "release_or_discard", "cancel_run",
+    "pause_or_resume_run",
     "pause_or_resume_run", "hold_or_unhold_job", "hold_or_unhold",
 )  # fmt: skip
 ENDINGS = (
@@ -100,7 +101,7 @@ class Machine(RuleBasedStateMachine):
 
     # Work.
 
-    @precondition(lambda self: len(self.model.runs) < 5)
+    @precondition(lambda self: len(self.model.runs) < 4)
     @rule(source=st.sampled_from(SOURCES))
     def start_run(self, source: str) -> None:
         run_id = self.world.start(PLAN, source, key=f"run-{next(self.names)}")
@@ -433,7 +434,8 @@ class Machine(RuleBasedStateMachine):
     def every_move_is_in_the_journal(self) -> None:
         moves = Counter(what for what, *_ in self.world.moves())
         kinds = Counter(kind.split(".")[0] for kind in self.world.kinds())
-        assert kinds["job"] == moves["job"]
+        # What leaves quarantine by an operator's act is told under that noun.
+        assert kinds["job"] + kinds["quarantine"] == moves["job"]
         assert kinds["run"] >= moves["run"]
 
 
