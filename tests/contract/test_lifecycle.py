@@ -14,6 +14,7 @@ from penstock.jobs.outcome import Effects, Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
 from penstock.store import lifecycle
 from penstock.store.store import Tick
+from penstock.store.turn import add_jobs
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
 
 GATHERED = Plan(
@@ -410,7 +411,7 @@ def test_carrying_can_be_cut_off_anywhere_and_gone_on_with(
     old = world.start_with_pages(5)
     world.turn("w", *(quarantined(job) for job in world.claim()))
     monkeypatch.setattr(lifecycle, "CARRY_LIMIT", 2)
-    add_jobs, left = lifecycle.add_jobs, iter(range(batches))
+    left = iter(range(batches))
 
     def cut_off(*values: Any) -> set[int]:
         """So many batches are written, and the next one is not."""
@@ -475,11 +476,13 @@ def test_only_a_run_that_ended_with_something_left_is_continued(world: World, st
         world.store.continue_run(run_id, SITE, "v1", "ann", "")
 
 
-@pytest.mark.parametrize("option", ["is_undo", "is_redrive"])
-def test_what_has_no_beginning_of_its_own_is_not_continued(world: World, option: str) -> None:
+@pytest.mark.parametrize("options", [RunOptions(is_undo=True), RunOptions(is_redrive=True)])
+def test_what_has_no_beginning_of_its_own_is_not_continued(
+    world: World, options: RunOptions
+) -> None:
     run_id, _ = world.store.start_run(
         world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
-        options=RunOptions(**{option: True}),
+        options=options,
     )  # fmt: skip
     world.store.cancel_run(run_id, "ann", "")
 

@@ -333,8 +333,8 @@ class Machine(RuleBasedStateMachine):
     def _hold_or_unhold_job(self, data: st.DataObject) -> None:
         """Anything of an active run may be set aside, and what is set aside is let go half of the time."""
         held = [job.id for job in self.model.jobs.values() if job.state is JobState.HELD]
-        job = self._draw_job(data)
-        if held and data.draw(st.booleans()):
+        job, is_let_go = self._draw_job(data), data.draw(st.booleans())
+        if held and is_let_go:
             job = self.model.jobs[data.draw(st.sampled_from(held))]
         store, is_held = self.world.store, job.state is JobState.HELD
         may = job.state in (JobState.QUEUED, JobState.WAITING)
