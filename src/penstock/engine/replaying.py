@@ -43,10 +43,6 @@ class Replaying:
         self, job: Claimed, run: RunView, url: str, options: dict[str, Any]
     ) -> Response:
         """The page as the replayed run has seen it; what it has not seen is refused."""
-        method = options.get("method", "GET")
-        if method != "GET":
-            # Snapshots are kept by address: two that differ in what was sent there are one.
-            raise FetchError(f"a {method} can't be replayed", url, None, True, "data")
         about: dict[str, Any] = {
             "of_run_id": run.of_run_id,
             "since_at": run.options.since_at,
@@ -54,6 +50,7 @@ class Replaying:
             "stage": job.stage,
             "key": job.key,
             "snapshot_id": job.snapshot,
+            "is_sole": options.get("method", "GET") != "GET",
         }
         row = await self._ask(lambda: self._store.replayed_snapshot(url, **about))
         if row is None:

@@ -628,6 +628,7 @@ class Store(Protocol):
         stage: str,
         key: str,
         snapshot_id: int | None,
+        is_sole: bool = False,
     ) -> SnapshotRow | None: ...
 
     def replay_state(self, run_id: int) -> ReplayRow: ...

@@ -27,6 +27,7 @@ CROSS JOIN LATERAL (SELECT item FROM penstock.job_item WHERE job_id = j.id OFFSE
 
 -- name: replayed_snapshot
 -- What the replayed runs have of this address: what the same job has fetched, else what was fetched last.
+-- Where more was sent than an address, only what the same job has fetched there, and only if that was one thing.
 SELECT json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', s.headers::json,
   'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset", 'length', p.length)::text
 FROM penstock.snapshot AS s
@@ -35,6 +36,9 @@ WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s AND (
   s.run_id = %(run_id)s::bigint
   OR %(run_id)s::bigint IS NULL AND s.fetched_at >= %(since_at)s::double precision
     AND s.run_id IN (SELECT id FROM penstock.run WHERE source_id = %(source_id)s)
+) AND (
+  NOT %(is_sole)s OR s.job_id = (SELECT job_id FROM penstock.snapshot WHERE id = %(snapshot_id)s::bigint)
+    AND (SELECT count(DISTINCT o.hash) FROM penstock.snapshot AS o WHERE o.job_id = s.job_id AND o.url = %(url)s) = 1
 )
 ORDER BY s.job_id IS NOT DISTINCT FROM (SELECT job_id FROM penstock.snapshot WHERE id = %(snapshot_id)s::bigint) DESC, s.id DESC
 LIMIT 1;

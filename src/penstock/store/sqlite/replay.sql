@@ -28,12 +28,16 @@ CROSS JOIN job_item AS i ON i.job_id = j.id;
 
 -- name: replayed_snapshot
 -- What the replayed runs have of this address: what the same job has fetched, else what was fetched last.
+-- Where more was sent than an address, only what the same job has fetched there, and only if that was one thing.
 SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', json(s.headers),
   'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
 FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
 WHERE s.url = :url AND (
   s.run_id = :run_id
   OR :run_id IS NULL AND s.fetched_at >= :since_at AND s.run_id IN (SELECT id FROM run WHERE source_id = :source_id)
+) AND (
+  NOT :is_sole OR s.job_id = (SELECT job_id FROM snapshot WHERE id = :snapshot_id)
+    AND (SELECT count(DISTINCT o.hash) FROM snapshot AS o INDEXED BY snapshot_job WHERE o.job_id = s.job_id AND o.url = :url) = 1
 )
 ORDER BY s.job_id = (SELECT job_id FROM snapshot WHERE id = :snapshot_id) DESC, s.id DESC LIMIT 1;
 
