@@ -59,6 +59,7 @@ HOT = {
 # What grows with the work that was ever done; and the indexes that hold only what is open.
 GROWING = {
     "job", "job_item", "job_failure", "event", "record", "record_version", "snapshot", "payload",
+    "page",
 }  # fmt: skip
 SMALL = {"job_running", "job_waiting", "job_suspect", "job_ward", "job_quarantined", "job_held"}
 # Who may walk: checks by a person, copies, and what ends at a limit from the beginning of an index.

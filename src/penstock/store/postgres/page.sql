@@ -69,9 +69,11 @@ WHERE (source_id, url) > (%(source_id)s, %(url)s) ORDER BY source_id, url LIMIT 
 
 -- name: drop_pages_if_old
 -- What somebody writes just now is not old.
-DELETE FROM penstock.page WHERE (source_id, url) IN (
-  SELECT d.source_id, d.url FROM penstock.page AS d
-  JOIN jsonb_array_elements(%(pages)s::jsonb) AS p ON d.source_id = (p ->> 0)::bigint AND d.url = p ->> 1
-  WHERE d.at < %(before)s
-  ORDER BY d.source_id, d.url FOR UPDATE OF d SKIP LOCKED
-);
+DELETE FROM penstock.page WHERE ctid = ANY (ARRAY(
+  SELECT d.ctid FROM jsonb_array_elements(%(pages)s::jsonb) AS p
+  CROSS JOIN LATERAL (
+    SELECT ctid FROM penstock.page
+    WHERE source_id = (p ->> 0)::bigint AND url = p ->> 1 AND at < %(before)s
+    OFFSET 0 FOR UPDATE SKIP LOCKED
+  ) AS d
+));
