@@ -14,6 +14,7 @@ from penstock.gates.explaining import GateSeen
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
 from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
 from penstock.settings.windows import Window
 from penstock.store.explaining import Outlook
@@ -211,6 +212,25 @@ def test_held_job_and_quarantined_job(world: World) -> None:
     assert (gate.by, gate.command) == (
         "quarantined: no price", f"penstock retry --job {bad.id}",
     )  # fmt: skip
+
+
+def test_job_that_a_budget_stopped_goes_on_when_it_begins_anew(world: World) -> None:
+    world.start_with_pages(1)
+    job = world.one()
+    stopped = Settlement(
+        job.id, job.attempt, JobState.QUARANTINED, reason="budget", error="requests are used up"
+    )
+    world.turn("w", stopped)
+    now = world.clock.now()
+    world.tamper(
+        "INSERT INTO budget (scope, measure, period, period_at, resets_at, used, bound, warned)"
+        f" VALUES ('source:acme.com', 'requests', 'day', {now}, {now + 3600}, 10, 10, 100)"
+    )
+
+    outlook = explained(world, job_id=job.id)
+
+    assert (outlook.stands, outlook.opens_at) == ("time", now + 3600)
+    assert closed(outlook)["job"].command == f"penstock retry --job {job.id}"
 
 
 def test_cooldown_says_when_it_is_over(world: World) -> None:

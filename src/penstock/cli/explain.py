@@ -30,6 +30,7 @@ EXAMPLES = """\
 # When a gate that opens by itself has opened.
 OPENS = {
     "job": "when it is due",
+    "run": "when there is something to spend again",
     "window": "when its hours begin",
     "breaker": "when its breaker lets one through",
     "cooldown": "when it may be asked again",

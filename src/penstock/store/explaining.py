@@ -31,6 +31,7 @@ from penstock.gates.sharing import Room
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
 from penstock.store.breakers import Breakers
+from penstock.store.budgets import Budgets
 from penstock.store.claim import WARD_DEATHS, ready_lanes
 from penstock.store.database import Database
 from penstock.store.ledger import Ledger
@@ -139,7 +140,7 @@ class _Case(msgspec.Struct, frozen=True):
         )
 
 
-class Explaining(Lifecycle, Breakers, Reading):
+class Explaining(Lifecycle, Breakers, Budgets, Reading):
     """The verbs that say why."""
 
     _db: Database
@@ -302,12 +303,11 @@ class Explaining(Lifecycle, Breakers, Reading):
     ) -> Outlook:
         lane = next((each for each in lanes if each.source_id == case.source.id), None)
         gates = [workers_gate(alive)]
+        job = None if case.job is None else self._job_facts(case.job)
         if case.run is not None:
-            in_quarantine = case.job is not None and case.job.state is JobState.QUARANTINED
-            retries = case.job.id if case.job is not None and in_quarantine else None
-            gates.append(run_gate(self._run_facts(case.run), retries))
-        if case.job is not None:
-            gates.append(job_gate(self._job_facts(case.job)))
+            gates.append(run_gate(self._run_facts(case.run), job))
+        if job is not None:
+            gates.append(job_gate(job))
         elif case.run is None or case.run.state not in ENDED_RUN_STATES:
             gates.append(_no_work(case.source))
         kind = case.run.kind if case.run else RunKind.FULL
@@ -379,13 +379,22 @@ class Explaining(Lifecycle, Breakers, Reading):
         return RunFacts(run.id, run.state, run.source, since, actor, reason)
 
     def _job_facts(self, job: JobRow) -> JobFacts:
-        actor, reason = "", job.error or ""
+        actor, reason, due_at = "", job.error or "", job.due_at
+        if job.state is JobState.QUARANTINED and job.kind == "budget":
+            due_at = self._budgets_begin_anew_at(job)
         if job.state in (JobState.HELD, JobState.CANCELLED):
             kind = f"job.{job.state}"
             found = self.events(run_id=job.run_id, job_id=job.id, kind=kind, limit=1)
             if found:
                 actor, reason = found[-1].actor, found[-1].detail
-        return JobFacts(job.id, job.state, job.at, job.due_at, job.worker or "", actor, reason)
+        return JobFacts(job.id, job.state, job.at, due_at, job.worker or "", actor, reason)
+
+    def _budgets_begin_anew_at(self, job: JobRow) -> float | None:
+        """When a job that budgets have stopped is sent back; None if a person has to."""
+        scopes = ("project", f"source:{job.source}", f"run:{job.run_id}")
+        times = [row.resets_at for row in self.exhausted_budgets() if row.scope in scopes]
+        known = [at for at in times if at is not None]
+        return max(known) if known and len(known) == len(times) else None
 
     def _lane_facts(self, source: SourceRow) -> LaneFacts:
         own = next((row for row in self.breakers() if row.key == f"source:{source.key}"), None)
