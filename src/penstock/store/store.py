@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.store.breakers import BreakerRow, HostTold
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
-    from penstock.store.explaining import Outlook, Story
+    from penstock.store.explaining import Outlook
     from penstock.store.health import HealthRow
     from penstock.store.pages import PageRow
     from penstock.store.replays import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Scope,
         StagedChange,
     )
+    from penstock.store.stories import Story
     from penstock.store.undoing import Later, UndoChange, Undone
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.

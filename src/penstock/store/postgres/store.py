@@ -33,6 +33,7 @@ from penstock.store.runs import Runs
 from penstock.store.setting_aside import SettingAside
 from penstock.store.signals import Signals
 from penstock.store.store import Capacity, Keep, Kept, Turn
+from penstock.store.stories import Stories
 from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
 from penstock.store.undoing import Undoing
@@ -67,6 +68,7 @@ class PostgresStore(
     Budgets,
     SettingAside,
     Quarantine,
+    Stories,
     Reading,
     Upkeep,
     Signals,

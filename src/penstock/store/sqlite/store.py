@@ -32,6 +32,7 @@ from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.filesystem import Reserve
 from penstock.store.store import Capacity, Kept, Turn
+from penstock.store.stories import Stories
 from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
 from penstock.store.undoing import Undoing
@@ -53,6 +54,7 @@ class SqliteStore(
     Budgets,
     SettingAside,
     Quarantine,
+    Stories,
     Reading,
     Upkeep,
     FileUpkeep,
