@@ -13,7 +13,7 @@ from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
-from penstock.store.records import read_present
+from penstock.store.records import read_present, write_records
 from penstock.store.rehearsal import seal
 from penstock.store.store import Capacity, Keep
 from tests.contract.replaying import Shop, a_staged, url_of
@@ -544,7 +544,7 @@ def test_record_that_another_inserts_during_the_commit_is_a_conflict(
     shop.store.begin_commit(replay, "ops", "")
     other = Shop(shop.world)
     other.store = shop.world.kind.open(shop.world.path, shop.world.clock)
-    write, left = replays.write_records, [1]
+    left = [1]
 
     def after_the_other(*args: Any) -> None:
         if left:
@@ -555,7 +555,7 @@ def test_record_that_another_inserts_during_the_commit_is_a_conflict(
             root = other.store.turn("w", [], Capacity(1), shop.world.limits).claimed[0]
             assert root.run_id == live
             other.store.turn("w", [done(root, saves=[a_save("new", {"live": 1})])], Capacity(0), {})
-        write(*args)
+        write_records(*args)
 
     monkeypatch.setattr(replays, "write_records", after_the_other)
     batch = shop.store.commit_batch(replay)
