@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import Refused, UsageError
-from penstock.jobs.diff import FieldChange
+from penstock.jobs.diff import NOTHING, FieldChange
 from penstock.jobs.job import JobState
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
@@ -187,6 +187,8 @@ def test_diff_tells_what_is_added_removed_and_changed_field_by_field(shop: Shop)
     [changed] = [change for change in diff.first if change.kind == "changed"]
     assert changed.fields == [FieldChange(("price",), 2, 20)]
     assert (changed.score_before, changed.score_after) == (0.2, 2.0)
+    [removed] = [change for change in diff.first if change.kind == "removed"]
+    assert FieldChange(("price",), 1, NOTHING) in removed.fields
     totals = diff.totals
     assert (totals.scores_up, totals.scores_down, totals.fields) == (1, 0, {"price": 1})
     assert (totals.added, totals.removed, totals.changed, totals.same) == (1, 1, 1, 3)
