@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
@@ -20,7 +21,7 @@ from penstock.gates.terms import HostLimit, Terms
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Settlement
 from penstock.jobs.run import RunState
-from penstock.store.store import BudgetRow, Store
+from penstock.store.store import BudgetRow, Capacity, Store
 from tests.contract.scenes import World, done, pages
 
 SHOP = "acme.com"
@@ -255,6 +256,53 @@ def test_charges_are_written_with_the_attempt_and_only_with_it(world: World) -> 
     [found] = world.store.exhausted_budgets()
     assert found.used == pytest.approx(1.1)
     assert found.warned == 100
+
+
+def test_charges_and_reservations_meet_without_waiting_in_a_circle(world: World) -> None:
+    """All begin with budgets that nobody knows yet, and name them in another order."""
+    bounds = [
+        Bound("project", "money", "month", 1e6),
+        Bound(f"source:{SHOP}", "money", "day", 1e6),
+        Bound(f"source:{SHOP}", "bytes", "day", 1e9),
+        Bound("run:7", "requests", "run", 1e6),
+    ]
+    workers = ("one", "two")
+    world.register(*workers)
+    world.start_with_pages(60)
+    jobs = {worker: world.claim(worker, 30) for worker in workers}
+
+    expected: Counter[tuple[str, str, str]] = Counter()
+    lock = Lock()
+
+    def settle(worker: str) -> None:
+        chance = random.Random(worker)
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            for job in jobs[worker]:
+                charges = [(bound, 1.0) for bound in chance.sample(bounds, 3)]
+                ends = [done(job, effects=Effects(spent={"money": 1.0}, charges=charges))]
+                assert store.turn(worker, ends, Capacity(0), world.limits).lost == []
+                with lock:
+                    expected.update(bound.key for bound, _ in charges)
+
+    def reserve(worker: str) -> None:
+        chance = random.Random(worker + "!")
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            for _ in range(40):
+                want = a_want(*chance.sample(bounds, 4), host=HOST, cost=1.0)
+                spent = [(bounds[2], 1.0)]
+                nothing = {bounds[2].holding: 0.0, HOST.key: 0.0}
+                [verdict] = store.reserve_places([want], Report(worker, nothing, spent))
+                counted = [b.key for b in bounds if b.measure != "bytes" and not verdict.gate]
+                with lock:
+                    expected.update([bounds[2].key, *counted])
+
+    with ThreadPoolExecutor(4) as threads:
+        running = [threads.submit(act, worker) for act in (settle, reserve) for worker in workers]
+        for each in running:
+            each.result()
+
+    used = {(row.scope, row.measure, row.period): row.used for row in world.store.budgets()}
+    assert used == expected
 
 
 def test_what_attempts_used_is_summed_up_by_run(world: World) -> None:
