@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.journeys.changing_site import ChangingSite, changing_site
-from tests.journeys.rig import Rig
+from tests.journeys.rig import Rig, counting_site, kill, source_of, until
 
 OLD = "2020-01-01"
 STEPS = """
@@ -214,3 +214,29 @@ def test_all_of_it_on_a_server(tmp_path: Path, site: ChangingSite, database: str
         assert run(rig, "probe")["end_reason"] == "ok"
         assert run(rig, "incremental")["counts"]["pages_unchanged"] == 3
         assert rig.penstock("db", "check").returncode == 0
+
+
+def test_killed_workers_leave_every_page_known_or_to_be_done_again(tmp_path: Path) -> None:
+    pages = 60
+    with (
+        counting_site() as counting,
+        Rig(tmp_path, {"local": source_of(counting, pages, page_ms=30)}) as rig,
+    ):
+        going = rig.start("run", "local", "--kind", "incremental")
+        for seen in (10, 30):
+            until(lambda: rig.store.runs(limit=1), "the run is there", process=going)
+            rig.wait_for_pages(1, seen, going)
+            worker = until(lambda: rig.worker_pid(going), "a worker lives", process=going)
+            kill(worker)
+        assert going.wait(60) == 0, rig.output(going)
+        rig.assert_sound()
+
+        before = counting.counts()
+        counts = run(rig, "incremental")["counts"]
+        assert (counts["pages"], counts["pages_unchanged"]) == (pages, pages)
+        # The site can't say what changed, so each page was asked for once, and saved no second time.
+        asked = counting.counts() - before
+        assert {path: count for path, count in asked.items() if path.startswith("/page/")} == {
+            f"/page/{number}": 1 for number in range(pages)
+        }
+        rig.assert_records({f"/page/{number}" for number in range(pages)})
