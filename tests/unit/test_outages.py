@@ -144,7 +144,7 @@ def test_server_that_is_away_for_an_hour_costs_no_try_and_no_herd(tmp_path: Path
     back = next(at for at in web.at if at >= 3630.0)
     first = web.per_second(back, back + 4)
     assert first[0] <= 4, "one asks first, and others when it was answered"
-    assert first == sorted(first)
+    assert first[0] < first[1] <= first[2], "then more, as far as the rate goes"
 
     assert told["breaker.opened"] >= 6
     assert told["breaker.closed"] >= 1
