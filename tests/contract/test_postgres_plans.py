@@ -69,6 +69,8 @@ WALKERS = {
     "events", "latest_events", "follow_events", "find_jobs", "find_quarantined",
     # An undo, by a person: it pays for having no index that every save would have to keep.
     "undoable", "changed_since",
+    # A person's look at quarantine, along the index that holds nothing else.
+    "count_entries", "find_entries",
 }  # fmt: skip
 VALUES: dict[str, Any] = {
     "ids": "[1, 2]", "fences": "[[1, 1]]", "flushes": "[[1, 1]]", "touched": '[[1, "extract"]]',
@@ -76,6 +78,7 @@ VALUES: dict[str, Any] = {
     "grants": '[[1, "extract", 10, 0, 0]]', "floors": '[[1, "extract", 0, 0]]', "sources": "[1]",
     "updates": '[[1, 2, "{}", null, 1, 1, null, "v"]]', "states": '["queued"]', "worker": "w",
     "jobs": '[[1, 1, 1, "extract", "page", "k", 1.0]]', "items": '[[1, null, "{}"]]',
+    "cause": "c", "is_escalated": False,
     "kind": "a", "actor": "a", "url": "u", "key": "k", "collection": "c", "after_key": "",
     "state": "completed", "leaves": "queued", "reason": "r", "host": "h", "schedule": "s",
     "plan": "{}", "pipeline_version": "v", "matter": "m", "holder": "h", "version": "v",

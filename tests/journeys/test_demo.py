@@ -92,7 +92,11 @@ def test_readme_shows_the_numbers_that_the_demo_gives() -> None:
 @pytest.mark.timeout(150)
 def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*PENSTOCK, "demo", "--short"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+        [*PENSTOCK, "demo", "--short"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as begun:
         assert begun.stdout is not None
         for line in begun.stdout:

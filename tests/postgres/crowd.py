@@ -224,7 +224,9 @@ class Client:
         signal = uuid.UUID(int=self.rng.getrandbits(128)).hex
         marks = [Mark(f"part{self.rng.randrange(3)}", b'"here"')]
         raised = [Raised("gap", msgspec.json.encode(signal))]
-        return Effects(children, saves, marks, raised, [Note("noted")], [Rejection("rejected", "no")])
+        return Effects(
+            children, saves, marks, raised, [Note("noted")], [Rejection("rejected", "no")]
+        )
 
     def _children(self, stage: str) -> list[NewJob]:
         below = NEXT.get(stage)

@@ -308,9 +308,7 @@ class Unchanged(Skip):
 class Reject(Exception):
     """Raise in a step: this item was judged and is not wanted; it is kept with its code and reason."""
 
-    def __init__(
-        self, reason: str, code: str = REJECTED, score: float | None = None
-    ) -> None:
+    def __init__(self, reason: str, code: str = REJECTED, score: float | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code

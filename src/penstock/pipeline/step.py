@@ -155,7 +155,9 @@ def _check_windows(step: Step) -> None:
     """Its items are windows, made by a backfill's plan or by the step before it."""
     if step.unit != "page" or step.is_gather:
         what = "a gather step" if step.is_gather else f"unit {step.unit!r}"
-        raise PipelineError(f"step {step.name!r} takes windows, so it is of unit 'page', not {what}")
+        raise PipelineError(
+            f"step {step.name!r} takes windows, so it is of unit 'page', not {what}"
+        )
     if step.key is not None:
         raise PipelineError(f"step {step.name!r} takes windows, which are its keys: it has no key=")
 

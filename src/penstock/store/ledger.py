@@ -102,9 +102,7 @@ class Ledger:
     ) -> None:
         self._events.append((kind, source_id, run_id, job_id, attempt, actor, detail))
 
-    def journal_jobs(
-        self, kind: str, job_ids: Sequence[int], actor: str, detail: str = ""
-    ) -> None:
+    def journal_jobs(self, kind: str, job_ids: Sequence[int], actor: str, detail: str = "") -> None:
         """One line for each of these jobs, taken from their rows as they are now."""
         self.write_events()  # lines stand in the order in which things happened
         noted = {"kind": kind, "actor": actor, "detail": detail, "ids": to_json(job_ids)}

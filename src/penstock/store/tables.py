@@ -59,7 +59,9 @@ TABLES = (
         """key paused_at:real pause_reason cooldown_until:real cooldown_reason schedule next_run_at:real
         created_at:real level:real""",
     ),
-    _table("health", "source_id", "bad_runs bad_run_id good_probes degraded_at:real degraded_reason"),
+    _table(
+        "health", "source_id", "bad_runs bad_run_id good_probes degraded_at:real degraded_reason"
+    ),
     _table(
         "run",
         "id",

@@ -20,7 +20,8 @@ SELECT coalesce(json_object_agg(run_id, units), '{}')::text FROM (
 -- name: failures_by_kind
 SELECT coalesce(json_object_agg(kind, n ORDER BY n DESC, kind), '{}')::text FROM (
   SELECT coalesce(f.kind, 'unknown') AS kind, count(*) AS n
-  FROM penstock.job AS j LEFT JOIN penstock.job_failure AS f ON f.job_id = j.id
+  FROM penstock.job AS j
+  LEFT JOIN LATERAL (SELECT kind FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f ON true
   WHERE j.run_id = %(run_id)s AND j.state = 'quarantined'
   GROUP BY 1
 ) AS k;

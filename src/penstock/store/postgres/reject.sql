@@ -5,8 +5,10 @@ SELECT j.source_id, j.run_id, j.id, j.stage, j.key, r.value ->> 1, r.value ->> 2
   coalesce(i.item, 'null'),
   coalesce((SELECT max(s.id) FROM penstock.snapshot AS s WHERE s.job_id = j.id), i.snapshot_id), %(now)s
 FROM jsonb_array_elements(%(rejects)s::jsonb) WITH ORDINALITY AS r(value, n)
-JOIN penstock.job AS j ON j.id = (r.value ->> 0)::bigint
-LEFT JOIN penstock.job_item AS i ON i.job_id = j.id
+CROSS JOIN LATERAL (
+  SELECT id, source_id, run_id, stage, key FROM penstock.job WHERE id = (r.value ->> 0)::bigint OFFSET 0
+) AS j
+LEFT JOIN LATERAL (SELECT item, snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i ON true
 ORDER BY r.n;
 
 -- name: rejects
