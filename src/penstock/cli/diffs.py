@@ -50,7 +50,7 @@ def tell_changes(out: Output, changes: Iterable[RecordChange]) -> None:
         out.table(COLUMNS, rows)
 
 
-def tell_rejects(out: Output, now: Rejects, before: Rejects) -> None:
+def tell_rejects(out: Output, now: Rejects, before: Rejects, limit: int) -> None:
     if not now.count and not before.count:
         return
     out.line()
@@ -61,7 +61,7 @@ def tell_rejects(out: Output, now: Rejects, before: Rejects) -> None:
     rows = [
         (when, each["stage"], shortened(each["key"], LONGEST_KEY), each.get("reason") or "")
         for when, found in (("now", now), ("before", before))
-        for each in found.first
+        for each in found.first[:limit]
     ]
     if rows:
         out.table(("only", "stage", "key", "reason"), rows)

@@ -13,7 +13,8 @@ SELECT coalesce(json_agg(json_build_array(g.run_id, g.stage, g.unit, g.succeeded
 FROM penstock.stage_count AS g WHERE g.run_id = ANY (translate(%(run_ids)s, '[]', '{}')::bigint[]);
 
 -- name: replayed_jobs
--- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
+-- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched. What robots.txt
+-- forbade has none.
 -- Behind OFFSET 0: the largest of all ids is not to be walked down from.
 SELECT coalesce(json_agg(json_build_array(j.key, i.item, (
   SELECT max(s.id) FROM (SELECT id FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s)) ORDER BY j.key), '[]')::text
@@ -21,6 +22,8 @@ FROM (
   SELECT id, key FROM penstock.job
   WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)
     AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT %(quarantined_only)s))
+    AND NOT (state = 'skipped' AND EXISTS (
+      SELECT 1 FROM penstock.job_failure AS f WHERE f.job_id = job.id AND f.kind = 'disallowed' OFFSET 0))
   ORDER BY key LIMIT %(limit)s
 ) AS j
 CROSS JOIN LATERAL (SELECT item FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i;

@@ -16,12 +16,14 @@ SELECT json_group_array(json_array(g.run_id, g.stage, g.unit, g.succeeded + g.sk
 FROM json_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
 
 -- name: replayed_jobs
--- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
+-- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched. What robots.txt
+-- forbade has none.
 SELECT json_group_array(json_array(j.key, i.item, (SELECT max(s.id) FROM snapshot AS s INDEXED BY snapshot_job WHERE s.job_id = j.id)))
 FROM (
   SELECT id, key FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
     AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT :quarantined_only))
+    AND NOT (state = 'skipped' AND EXISTS (SELECT 1 FROM job_failure AS f WHERE f.job_id = job.id AND f.kind = 'disallowed'))
   ORDER BY key LIMIT :limit
 ) AS j
 CROSS JOIN job_item AS i ON i.job_id = j.id;
