@@ -109,7 +109,7 @@ class _Walk:
 
 
 def _read(response: Response) -> Iterator[Entry]:
-    """Each entry of one document (`url` or `sitemap`, location, last change): XML, packed XML or plain text."""
+    """Each entry (`url` or `sitemap`, location, last change) of one document: XML, packed or plain text."""
     chunks = _unpacked(response.body)
     first = next(chunks, b"")
     if first and not first.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
