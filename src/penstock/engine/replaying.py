@@ -18,7 +18,7 @@ from penstock.jobs.outcome import Effects, Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
 from penstock.pipeline.attempt import Attempt, RunView
 from penstock.pipeline.context import Context
-from penstock.pipeline.graph import Graph, Node, Stage
+from penstock.pipeline.graph import Graph, Stage, stage_of_our_own
 from penstock.sources.failures import FetchError
 from penstock.sources.response import Response
 from penstock.store.replays import ReplayedJob
@@ -67,23 +67,7 @@ class Replaying:
                     attempt.enqueue(job)
                 yield True  # here the attempt makes room for more
 
-        root = Node(REPLAY_STAGE, bring, True, True, True, True, (), ())
-        return Stage(
-            name=REPLAY_STAGE,
-            unit="run",
-            after=(),
-            root=root,
-            steps=(REPLAY_STAGE,),
-            takes_item=False,
-            is_gather=False,
-            is_async=True,
-            isolation=None,
-            retry=None,
-            timeout_s=None,
-            priority=None,
-            cpu=0.0,
-            memory_mb=0.0,
-        )
+        return stage_of_our_own(REPLAY_STAGE, bring)
 
     async def _jobs(self, attempt: Attempt, stages: tuple[str, ...]) -> AsyncIterator[list[NewJob]]:
         """The newest run first: a page that several runs have seen is replayed as it was last."""

@@ -297,20 +297,27 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str], errors: D
 def _planner(windows: Stage) -> Stage:
     """The stage that makes the windows jobs of a backfill."""
     feed = Feed(windows.name, PLANNER, key_of_window(windows.name), windows.priority)
-    node = Node(PLANNER, _plan, True, True, True, False, (), (feed,))
+    return stage_of_our_own(PLANNER, _plan, (feed,), windows.priority)
+
+
+def stage_of_our_own(
+    name: str, invoke: Invoke, feeds: tuple[Feed, ...] = (), priority: int | None = None
+) -> Stage:
+    """A stage that begins a run and is in no pipeline: one async step of Penstock's."""
+    node = Node(name, invoke, True, True, True, not feeds, (), feeds)
     return Stage(
-        name=PLANNER,
+        name=name,
         unit="run",
         after=(),
         root=node,
-        steps=(PLANNER,),
+        steps=(name,),
         takes_item=False,
         is_gather=False,
         is_async=True,
         isolation=None,
         retry=None,
         timeout_s=None,
-        priority=windows.priority,
+        priority=priority,
         cpu=0.0,
         memory_mb=0.0,
     )
