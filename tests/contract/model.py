@@ -116,9 +116,9 @@ class Model:
                 until = self.now + end.closes_for_s
                 self.cooling[source_id] = max(self.cooling.get(source_id, 0.0), until)
         has_changed = self._apply(job, end.effects)
-        if isinstance(end, Settlement) and end.state is JobState.SUCCEEDED:
-            if job.stage == "persist":
-                self.fates[job.run_id, self._fate(end.effects, has_changed)] += 1
+        is_good = isinstance(end, Settlement) and end.state is JobState.SUCCEEDED
+        if is_good and job.stage == "persist":
+            self.fates[job.run_id, self._fate(end.effects, has_changed)] += 1
 
     def _apply(self, job: Job, effects: Effects) -> bool:
         has_changed = False

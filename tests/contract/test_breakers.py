@@ -15,12 +15,12 @@ from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Settlement
 from penstock.settings.values import BreakerSettings
 from penstock.store.breakers import BreakerRow, HostTold
-from penstock.store.store import Capacity
+from penstock.store.store import Capacity, Keep
 from tests.contract.scenes import World, throttled
 
 SHOP = "acme.com"
 KEY = f"source:{SHOP}"
-LIMITS = LaneLimits(concurrency=8, adaptive=False)
+LIMITS = LaneLimits(concurrency=10, adaptive=False)
 RULE = BreakerSettings()
 
 
@@ -117,7 +117,7 @@ def test_one_job_tries_it_whoever_asks_then_two_then_four(world: World) -> None:
         world.turn("w", *(ok(job) for job in trying if (job.id, job.attempt) in mine))
         world.turn("w2", *(ok(job) for job in trying if (job.id, job.attempt) not in mine))
 
-    assert ramps == [1, 2, 4]
+    assert ramps == [1, 2, 4, 8]
     assert len(world.claim()) == LIMITS.concurrency
     assert events(world, *BREAKER_EVENTS) == list(BREAKER_EVENTS)
 
@@ -435,6 +435,14 @@ def test_well_host_that_is_told_of_leaves_one_row_and_no_event(world: World) -> 
     world.clock.advance(100)
     assert world.store.watched_hosts() == {}
     assert events(world, *BREAKER_EVENTS) == []
+
+
+def test_breaker_that_has_been_closed_for_long_is_forgotten(world: World) -> None:
+    world.store.note_hosts({"a.example": HostTold(failed=1), "b.example": HostTold(failed=50)})
+    world.clock.advance(90_000)
+    world.store.note_hosts({"c.example": HostTold(failed=1)})
+    world.store.prune(Keep(None, None, None, None))
+    assert {row.name for row in world.store.breakers()} == {"b.example", "c.example"}
 
 
 # Adaptive concurrency.

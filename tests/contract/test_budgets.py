@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
@@ -20,7 +21,7 @@ from penstock.gates.terms import HostLimit, Terms
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Settlement
 from penstock.jobs.run import RunState
-from penstock.store.store import BudgetRow, Store
+from penstock.store.store import BudgetRow, Capacity, Store
 from tests.contract.scenes import World, done, pages
 
 SHOP = "acme.com"
@@ -169,6 +170,16 @@ def test_first_request_after_midnight_finds_a_new_budget_and_tells_of_it(world: 
     assert json.loads(signal[2])["used"] == 10
 
 
+def test_clock_that_was_a_year_ahead_costs_no_year(world: World) -> None:
+    """What is used stays used; the budget begins anew at the next midnight of the clock as it is."""
+    world.clock.advance(365 * 86_400)
+    assert ask(world, *[a_want(REQUESTS)] * 11)[-1] == "budget"
+    world.clock.advance(-365 * 86_400)
+    assert ask(world, a_want(REQUESTS)) == ["budget"]
+    world.clock.advance(86_400)
+    assert ask(world, a_want(REQUESTS)) == [""]
+
+
 @pytest.mark.parametrize("connections", [2, 6])
 def test_connections_that_reserve_at_once_never_pass_a_bound(
     world: World, connections: int
@@ -247,6 +258,53 @@ def test_charges_are_written_with_the_attempt_and_only_with_it(world: World) -> 
     assert found.warned == 100
 
 
+def test_charges_and_reservations_meet_without_waiting_in_a_circle(world: World) -> None:
+    """All begin with budgets that nobody knows yet, and name them in another order."""
+    bounds = [
+        Bound("project", "money", "month", 1e6),
+        Bound(f"source:{SHOP}", "money", "day", 1e6),
+        Bound(f"source:{SHOP}", "bytes", "day", 1e9),
+        Bound("run:7", "requests", "run", 1e6),
+    ]
+    workers = ("one", "two")
+    world.register(*workers)
+    world.start_with_pages(60)
+    jobs = {worker: world.claim(worker, 30) for worker in workers}
+
+    expected: Counter[tuple[str, str, str]] = Counter()
+    lock = Lock()
+
+    def settle(worker: str) -> None:
+        chance = random.Random(worker)
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            for job in jobs[worker]:
+                charges = [(bound, 1.0) for bound in chance.sample(bounds, 3)]
+                ends = [done(job, effects=Effects(spent={"money": 1.0}, charges=charges))]
+                assert store.turn(worker, ends, Capacity(0), world.limits).lost == []
+                with lock:
+                    expected.update(bound.key for bound, _ in charges)
+
+    def reserve(worker: str) -> None:
+        chance = random.Random(worker + "!")
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            for _ in range(40):
+                want = a_want(*chance.sample(bounds, 4), host=HOST, cost=1.0)
+                spent = [(bounds[2], 1.0)]
+                nothing = {bounds[2].holding: 0.0, HOST.key: 0.0}
+                [verdict] = store.reserve_places([want], Report(worker, nothing, spent))
+                counted = [b.key for b in bounds if b.measure != "bytes" and not verdict.gate]
+                with lock:
+                    expected.update([bounds[2].key, *counted])
+
+    with ThreadPoolExecutor(4) as threads:
+        running = [threads.submit(act, worker) for act in (settle, reserve) for worker in workers]
+        for each in running:
+            each.result()
+
+    used = {(row.scope, row.measure, row.period): row.used for row in world.store.budgets()}
+    assert used == expected
+
+
 def test_what_attempts_used_is_summed_up_by_run(world: World) -> None:
     run_id = world.start_with_pages(3)
     for job in world.claim():
@@ -277,6 +335,37 @@ def test_run_of_which_everything_was_stopped_has_not_failed(world: World) -> Non
     first = world.start(key="second")
     world.turn("w", stopped(world.one()))
     assert (world.run(first).state, world.run(first).end_reason) == (RunState.PARTIAL, "budget")
+
+
+def test_whole_queue_is_set_aside_in_batches_and_comes_back_whole(world: World) -> None:
+    run_id = world.start_with_pages(30)
+    first, second = world.claim(slots=2)
+    exhaust(world)
+    world.turn("w", stopped(first))
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w", limit=20) == 20
+    assert world.run(run_id).state == RunState.RUNNING
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 8
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    world.turn("w", done(second))
+    run = world.run(run_id)
+    assert (run.state, run.end_reason, run.quarantined) == (RunState.PARTIAL, "budget", 29)
+    found = world.jobs(run_id, JobState.QUARANTINED)
+    assert {(job.kind, job.error, job.tries) for job in found} == {("budget", "it is used up", 0)}
+    assert world.kinds(run_id=run_id).count("job.quarantined") == 29
+
+    world.clock.advance(86_400)
+    assert world.store.renew_budgets([REQUESTS]) == 29
+    assert len(world.claim()) == 29
+
+
+def test_what_a_person_has_paused_or_cancelled_is_not_set_aside(world: World) -> None:
+    run_id = world.start_with_pages(3)
+    world.store.pause_run(run_id, "me", "")
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    world.store.cancel_run(run_id, "me", "")
+    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    while world.store.sweep_cancelled():
+        pass
 
 
 def exhaust(world: World, bound: Bound = REQUESTS) -> None:

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from penstock.errors import UsageError
 from penstock.gates.explaining import GateSeen
 from penstock.gates.lane import LaneLimits
+from penstock.gates.windows import Windows
 from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
+from penstock.settings.windows import Window
 from penstock.store.explaining import Outlook
 from penstock.store.scheduling import Planned
 from penstock.store.store import Capacity
@@ -97,6 +100,27 @@ def test_nobody_works(world: World) -> None:
 
     assert (outlook.would_start, outlook.stands) == (False, "person")
     assert only(outlook).command == "penstock up"
+
+
+def test_worker_whose_lease_has_ended_is_not_alive(world: World) -> None:
+    run_id = world.start_with_pages(1)
+    world.clock.advance(3600)
+
+    outlook = explained(world, run_id=run_id)
+
+    assert (outlook.would_start, only(outlook).name) == (False, "workers")
+
+
+def test_last_of_several_that_open_by_themselves_decides(world: World) -> None:
+    world.start_with_pages(2)
+    first, second = world.claim()
+    world.turn("w", retried(first, 30))
+    world.turn("w", throttled(second, 90))
+
+    outlook = explained(world, job_id=first.id)
+
+    assert set(closed(outlook)) == {"job", "cooldown"}
+    assert (outlook.gate, outlook.opens_at) == ("cooldown", world.clock.now() + 90)
 
 
 def test_gates_stand_in_the_order_in_which_they_are_asked(world: World) -> None:
@@ -189,6 +213,25 @@ def test_held_job_and_quarantined_job(world: World) -> None:
     assert (gate.by, gate.command) == (
         "quarantined: no price", f"penstock retry --job {bad.id}",
     )  # fmt: skip
+
+
+def test_job_that_a_budget_stopped_goes_on_when_it_begins_anew(world: World) -> None:
+    world.start_with_pages(1)
+    job = world.one()
+    stopped = Settlement(
+        job.id, job.attempt, JobState.QUARANTINED, reason="budget", error="requests are used up"
+    )
+    world.turn("w", stopped)
+    now = world.clock.now()
+    world.tamper(
+        "INSERT INTO budget (scope, measure, period, period_at, resets_at, used, bound, warned)"
+        f" VALUES ('source:acme.com', 'requests', 'day', {now}, {now + 3600}, 10, 10, 100)"
+    )
+
+    outlook = explained(world, job_id=job.id)
+
+    assert (outlook.stands, outlook.opens_at) == ("time", now + 3600)
+    assert closed(outlook)["job"].command == f"penstock retry --job {job.id}"
 
 
 def test_cooldown_says_when_it_is_over(world: World) -> None:
@@ -374,12 +417,19 @@ class Scene:
     next_places: list[float]
     breakers: list[tuple[str, float, int] | None]
     run_states: list[str]
+    kinds: list[RunKind]
+    windows: list[Windows | None]
+    levels: list[float | None]
     waits: list[float]
     deaths: int
     slots: int
     cpu: float
     admits: Any
     extra: list[str] = field(default_factory=list)
+
+
+# The world begins on a Friday at 08:00.
+SHUT = Windows((Window(tuple(range(7)), 0, 60),))
 
 
 def mostly(usual: Any, *others: Any) -> st.SearchStrategy[list[Any]]:
@@ -405,6 +455,9 @@ SCENES = st.builds(
         None, ("open", 30.0, 0), ("open", -1.0, 0), ("half-open", 0.0, 1), ("closed", 0.0, 0)
     ),
     run_states=mostly("running", "paused", "draft", "cancelled"),
+    kinds=mostly(RunKind.FULL, RunKind.BACKFILL, RunKind.REPLAY),
+    windows=mostly(None, SHUT),
+    levels=mostly(None, 1.0, 2.5),
     waits=st.lists(st.sampled_from([0.5, 20.0]), max_size=2),
     deaths=st.integers(0, 2),
     slots=st.integers(0, 6),
@@ -416,7 +469,12 @@ SCENES = st.builds(
 
 def build(world: World, scene: Scene, tag: str) -> list[int]:
     sources = [f"{tag}.acme.com", f"{tag}.other.org"]
-    runs = [world.start(HEAVY, key, key=tag) for key in sources]
+    runs = [
+        world.store.start_run(
+            world.source(key), kind, HEAVY, "v1", key=tag, actor="ann", reason=""
+        )[0]
+        for key, kind in zip(sources, scene.kinds, strict=True)
+    ]
     for root in world.claim():
         pages = [a_job(f"p{n}") for n in range(scene.pages[runs.index(root.run_id)])]
         if "candidates" in scene.extra:
@@ -446,9 +504,16 @@ def _close(world: World, scene: Scene, sources: list[str], runs: list[int]) -> N
     now = world.clock.now()
     for number, key in enumerate(sources):
         limits = LaneLimits(
-            scene.concurrency, scene.candidates, scene.weights[number], scene.rates[number]
+            scene.concurrency,
+            scene.candidates,
+            scene.weights[number],
+            scene.rates[number],
+            windows=scene.windows[number],
         )
         source_id = world.source(key, limits)
+        level = scene.levels[number]
+        if level is not None:
+            world.tamper(f"UPDATE source SET level = {level} WHERE id = {source_id}")
         if scene.is_paused[number]:
             world.store.pause_source(source_id, "ann", "")
         until = now + scene.cooldowns[number]

@@ -88,10 +88,10 @@ def test_one_completed_run_forgives_all(world: World) -> None:
     assert kinds(world) == []
 
 
-@pytest.mark.parametrize("kind", [RunKind.BACKFILL, RunKind.REPLAY, RunKind.STREAM])
-def test_runs_of_other_kinds_say_nothing_of_a_source(world: World, kind: RunKind) -> None:
+@pytest.mark.parametrize("other", [RunKind.BACKFILL, RunKind.REPLAY, RunKind.STREAM])
+def test_runs_of_other_kinds_say_nothing_of_a_source(world: World, other: RunKind) -> None:
     for number in range(4):
-        fail(world, f"run {number}", kind=kind)
+        fail(world, f"run {number}", kind=other)
     assert world.store.health(world.source()).bad_runs == 0
 
 

@@ -85,4 +85,3 @@ def test_who_leads_in_one_matter_does_not_lead_in_another(world: World) -> None:
     lead(world, "a")
     assert world.store.lead("upkeep", "b", TTL_S) == Term(1, TTL_S)
     assert [row.holder for row in world.store.leaders()] == ["a", "b"]
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Effects, Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
+from penstock.store import lifecycle
 from penstock.store.scheduling import Passing, Planned, Start
+from penstock.store.turn import add_jobs
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
 
 GATHERED = Plan(
@@ -402,6 +405,33 @@ def test_who_was_stopped_while_carrying_goes_on_with_it(world: World) -> None:
     assert len(world.claim()) == 3
 
 
+@pytest.mark.parametrize("batches", range(4))
+def test_carrying_can_be_cut_off_anywhere_and_gone_on_with(
+    world: World, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    old = world.start_with_pages(5)
+    world.turn("w", *(quarantined(job) for job in world.claim()))
+    monkeypatch.setattr(lifecycle, "CARRY_LIMIT", 2)
+    left = iter(range(batches))
+
+    def cut_off(*values: Any) -> set[int]:
+        """So many batches are written, and the next one is not."""
+        added = add_jobs(*values)
+        if next(left, None) is None:
+            raise ConnectionResetError("cut off")
+        return added
+
+    with monkeypatch.context() as patched, suppress(ConnectionResetError):
+        patched.setattr(lifecycle, "add_jobs", cut_off)
+        world.store.continue_run(old, SITE, "v2", "ann", "")
+        assert batches == 3, "five jobs are three batches"
+    if batches < 3:
+        assert world.claim() == [], "it is a draft until all is carried over"
+        continued(world, old)
+
+    assert len(world.claim()) == 5
+
+
 def test_checkpoints_of_the_run_itself_go_with_it(world: World) -> None:
     old = world.start_with_pages(1)
     world.turn("w", quarantined(world.one()))
@@ -447,11 +477,13 @@ def test_only_a_run_that_ended_with_something_left_is_continued(world: World, st
         world.store.continue_run(run_id, SITE, "v1", "ann", "")
 
 
-@pytest.mark.parametrize("option", ["is_undo", "is_redrive"])
-def test_what_has_no_beginning_of_its_own_is_not_continued(world: World, option: str) -> None:
+@pytest.mark.parametrize("options", [RunOptions(is_undo=True), RunOptions(is_redrive=True)])
+def test_what_has_no_beginning_of_its_own_is_not_continued(
+    world: World, options: RunOptions
+) -> None:
     run_id, _ = world.store.start_run(
         world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
-        options=RunOptions(**{option: True}),
+        options=options,
     )  # fmt: skip
     world.store.cancel_run(run_id, "ann", "")
 

@@ -240,3 +240,24 @@ def test_page_that_no_run_has_met_for_long_is_forgotten(world: World) -> None:
     assert looked == 3
     assert [row[1] for row in world.dump()["page"]] == [f"{URL}7"]
     assert page_of(world, f"{URL}7").done_hash == "h1"
+
+
+def announce(world: World, job: Claimed, number: int, *times: str) -> None:
+    heard = Effects(announced=[Announced(URL, at) for at in times])
+    world.turn("w", Flush(job.id, job.attempt, heard, number))
+
+
+def test_page_that_is_announced_twice_and_not_alike_has_said_nothing(world: World) -> None:
+    job = a_page(world)
+    announce(world, job, 1, "2026-11-01", "2026-11-01")
+    announce(world, job, 2, "2026-11-01")
+    assert page_of(world).announced == "2026-11-01"
+    announce(world, job, 3, "2026-11-02")
+    announce(world, job, 4, "2026-11-02")
+    assert page_of(world).announced == ""
+
+    other = a_page(world, "second")
+    announce(world, other, 1, "2026-11-02")
+    assert page_of(world).announced == "2026-11-02"
+    announce(world, other, 2, "2026-11-02", "2026-11-03")
+    assert page_of(world).announced == ""

@@ -59,6 +59,7 @@ HOT = {
 # What grows with the work that was ever done; and the indexes that hold only what is open.
 GROWING = {
     "job", "job_item", "job_failure", "event", "record", "record_version", "snapshot", "payload",
+    "page",
 }  # fmt: skip
 SMALL = {"job_running", "job_waiting", "job_suspect", "job_ward", "job_quarantined", "job_held"}
 # Who may walk: checks by a person, copies, and what ends at a limit from the beginning of an index.
@@ -68,6 +69,8 @@ WALKERS = {
     "events", "latest_events", "follow_events", "find_jobs", "find_quarantined",
     # An undo, by a person: it pays for having no index that every save would have to keep.
     "undoable", "changed_since",
+    # A person's look at quarantine, along the index that holds nothing else.
+    "count_entries", "find_entries",
 }  # fmt: skip
 VALUES: dict[str, Any] = {
     "ids": "[1, 2]", "fences": "[[1, 1]]", "flushes": "[[1, 1]]", "touched": '[[1, "extract"]]',
@@ -75,12 +78,14 @@ VALUES: dict[str, Any] = {
     "grants": '[[1, "extract", 10, 0, 0]]', "floors": '[[1, "extract", 0, 0]]', "sources": "[1]",
     "updates": '[[1, 2, "{}", null, 1, 1, null, "v"]]', "states": '["queued"]', "worker": "w",
     "jobs": '[[1, 1, 1, "extract", "page", "k", 1.0]]', "items": '[[1, null, "{}"]]',
+    "cause": "c", "is_escalated": False,
     "kind": "a", "actor": "a", "url": "u", "key": "k", "collection": "c", "after_key": "",
     "state": "completed", "leaves": "queued", "reason": "r", "host": "h", "schedule": "s",
     "plan": "{}", "pipeline_version": "v", "matter": "m", "holder": "h", "version": "v",
     "admits": "all", "segments": '["a"]', "ward_is_free": True, "active_only": False,
     "undos": "[1]", "run_ids": "[1]", "stage": "extract", "snapshots": "[1, 2]", "after_collection": "",
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
+    "is_sole": False,
 }  # fmt: skip
 TEXT_IDS = {
     "bury_jobs", "release_jobs", "jobs_of", "register", "beat_if_registered", "is_registered",

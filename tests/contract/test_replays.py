@@ -11,12 +11,13 @@ import pytest
 from penstock.errors import Refused
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Settlement
-from penstock.store import replays
-from penstock.store.records import read_present
+from penstock.jobs.run import RunKind
+from penstock.store import replays, staging
+from penstock.store.records import read_present, write_records
 from penstock.store.rehearsal import seal
-from penstock.store.store import Keep
+from penstock.store.store import Capacity, Keep
 from tests.contract.replaying import Shop, a_staged, url_of
-from tests.contract.scenes import World, a_job, a_save, done, quarantined
+from tests.contract.scenes import SITE, World, a_job, a_save, done, quarantined
 
 DAY_S = 86_400.0
 PAGES: dict[str, Any] = {"p1": {"n": 1}, "p2": {"n": 2}, "p3": {"n": 3}}
@@ -500,3 +501,66 @@ def test_what_nobody_commits_is_dropped_after_its_time_with_an_event(shop: Shop)
     assert not shop.store.has_staged(replay)
     assert shop.store.has_staged(young)
     assert "run.dropped" in shop.world.kinds(run_id=replay)
+
+
+def test_two_who_stage_one_record_at_once_are_both_heard(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shop.world.kind.is_shared:
+        pytest.skip("a file has one writer at a time")
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    other = shop.world.kind.open(shop.world.path, shop.world.clock)
+    write, left = staging._write, [1]
+
+    def after_the_other(*args: Any) -> None:
+        if left:
+            left.pop()
+            job = jobs["p2"]
+            save = a_staged("both", {"p2": True}, job.snapshot, merge="merge")
+            other.turn("w", [done(job, saves=[save])], Capacity(0), {})
+        write(*args)
+
+    monkeypatch.setattr(staging, "_write", after_the_other)
+    job = jobs["p1"]
+    save = a_staged("both", {"p1": True}, job.snapshot, merge="merge")
+    shop.world.turn("w", done(job, saves=[save]))
+    shop.world.turn("w", done(jobs["p3"]))
+
+    [staged] = [change.data for change in shop.changes(replay) if change.key == "both"]
+
+    assert staged == '{"p1":true,"p2":true}'
+    other.close()
+
+
+def test_record_that_another_inserts_during_the_commit_is_a_conflict(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shop.world.kind.is_shared:
+        pytest.skip("a file has one writer at a time")
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {**PAGES, "p3": {"n": 30}}, p3="new")
+    seal(shop.store, replay)
+    shop.store.begin_commit(replay, "ops", "")
+    other = Shop(shop.world)
+    other.store = shop.world.kind.open(shop.world.path, shop.world.clock)
+    left = [1]
+
+    def after_the_other(*args: Any) -> None:
+        if left:
+            left.pop()
+            live = other.store.start_run(
+                shop.world.source(), RunKind.FULL, SITE, "v1", key="live", actor="ops"
+            )[0]
+            root = other.store.turn("w", [], Capacity(1), shop.world.limits).claimed[0]
+            assert root.run_id == live
+            other.store.turn("w", [done(root, saves=[a_save("new", {"live": 1})])], Capacity(0), {})
+        write_records(*args)
+
+    monkeypatch.setattr(replays, "write_records", after_the_other)
+    batch = shop.store.commit_batch(replay)
+
+    assert (batch.added, batch.conflicts, batch.removed) == (0, 1, 1)
+    assert shop.records() == {"p1": {"n": 1}, "p2": {"n": 2}, "new": {"live": 1}}
+    assert shop.kinds(replay) == {"new": ("changed", "conflict")}
+    other.store.close()

@@ -278,7 +278,7 @@ def test_every_query_is_used() -> None:
         ("UPDATE run_stage SET quarantined = 1 WHERE stage = 'extract'", "counter"),
         ("UPDATE job SET worker = 'ghost' WHERE state = 'running'", "without a worker"),
         ("DELETE FROM job_item WHERE job_id = 2", "no item: job 2"),
-        ("INSERT INTO snapshot VALUES (1, 1, 1, 'u', 'gone', 200, '{}', 1.0)", "no payload"),
+        ("INSERT INTO snapshot VALUES (1, 1, 1, 'u', 'gone', 200, '{}', 1.0, '')", "no payload"),
         ("UPDATE collection SET records = records + 1", "collection"),
         ("INSERT INTO collection VALUES ('ghost', 1)", "collection"),
         ("UPDATE run SET state = 'completed', finished_at = 1.0", "open jobs"),

@@ -142,7 +142,7 @@ def test_version_that_is_no_longer_kept_is_told_and_the_record_left_alone(shop: 
 
     report = undone(shop, second)
 
-    assert (counts(report), report.lost) == ((0, 0, 0), 2)
+    assert (counts(report), report.totals.lost) == ((0, 0, 0), 2)
     assert shop.records()["p1"] == {"n": 10}
 
 

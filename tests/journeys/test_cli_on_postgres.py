@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from tests.journeys.holding import HOLDING, holding_source, let_go, wait_until_held
-from tests.journeys.rig import ENVIRONMENT, PENSTOCK, Rig
+from tests.journeys.rig import ENVIRONMENT, PENSTOCK, Rig, until
 from tests.journeys.test_many_hosts import pids_by_host, stop
 from tests.postgres.server import PASSWORD, Server
 
@@ -58,6 +58,28 @@ def test_db_check_works_and_backup_and_restore_name_the_servers_own_tools(
             refused = rig.penstock("db", *words)
             assert refused.returncode == 7
             assert "pg_dump" in refused.stderr
+
+
+def test_maintenance_is_explained_and_ends_where_it_began(tmp_path: Path, database: str) -> None:
+    with Rig(tmp_path, {"shop": holding_source(2)}, HOLDING, store=database) as rig:
+        let_go(rig)
+        up = rig.start("up", "--workers", "2")
+        pids_by_host(rig, up)
+        assert rig.penstock("hold", "--reason", "a new server").returncode == 0
+        assert rig.penstock("run", "shop", "--draft").returncode == 0
+        why = rig.penstock("explain", "shop").stdout
+        assert "waits for you: penstock start 1; penstock unhold\n" in why
+        assert rig.penstock("start", "1").returncode == 0
+        held = json.loads(rig.penstock("explain", "--run", "1", "--json").stdout)
+        assert (held["would_start"], held["gate"]) == (False, "held")
+        assert rig.run(1).state == "queued"
+
+        assert rig.penstock("unhold", "--reason", "it is there").returncode == 0
+        until(lambda: rig.run(1).is_ended, "the run has ended", process=up)
+        stop(up)
+        done = json.loads(rig.penstock("explain", "--job", "1", "--json").stdout)
+        assert [each["outcome"] for each in done["attempts"]] == ["succeeded"]
+        assert done["verdict"] == "has ended: succeeded"
 
 
 def test_journal_is_followed(tmp_path: Path, database: str) -> None:

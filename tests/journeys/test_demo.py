@@ -38,14 +38,16 @@ FIRST = {
 STATES = {"catalogue": "completed", "news": "completed", "flaky": "partial"}
 
 
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, cwd: Path, within_s: float = UNDER_A_MINUTE_S
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PENSTOCK, *arguments],
         cwd=cwd,
         env=ENVIRONMENT,
         capture_output=True,
         text=True,
-        timeout=UNDER_A_MINUTE_S,
+        timeout=within_s,
     )
 
 
@@ -82,6 +84,31 @@ def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path:
     assert second["records"] == {"before": RECORDS, "after": RECORDS}
 
 
+@pytest.mark.timeout(150)
+def test_tour_shows_each_promise_with_a_command_that_can_be_typed(tmp_path: Path) -> None:
+    done = run("demo", "--dir", "here", "--json", cwd=tmp_path, within_s=90)
+    assert done.returncode == 0, done.stderr
+    tour = json.loads(done.stdout)["tour"]
+
+    typed = [command for stop in tour for command in stop["commands"]]
+    assert [command["exit_code"] for command in typed] == [0, 0, 0, 3, 0, 0, 0, 0, 0]
+    only_what_changed, archive, breaker, metered, budget, replay, dropped, source, job = [
+        command["output"] for command in typed
+    ]
+    assert "left 214 of its pages alone: unchanged" in only_what_changed
+    assert "completed, 24 of 24 pages" in archive
+    for what in ("breaker.opened", "breaker.half-open", "breaker.closed"):
+        assert what in breaker
+    assert "metered (full): budget" in metered
+    assert "20" in budget
+    assert "changed  191" in replay
+    assert "removed  14" in replay
+    assert "forgotten" in dropped
+    assert "6 quarantined" in source
+    assert "waits for you: penstock retry" in job
+    assert "JSONDecodeError" in job
+
+
 def test_readme_shows_the_numbers_that_the_demo_gives() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     shown = [line.split() for line in readme.splitlines()]
@@ -92,7 +119,11 @@ def test_readme_shows_the_numbers_that_the_demo_gives() -> None:
 @pytest.mark.timeout(150)
 def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*PENSTOCK, "demo", "--short"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+        [*PENSTOCK, "demo", "--short"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as begun:
         assert begun.stdout is not None
         for line in begun.stdout:

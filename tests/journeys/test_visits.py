@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.journeys.changing_site import ChangingSite, changing_site
-from tests.journeys.rig import Rig
+from tests.journeys.rig import Rig, counting_site, kill, source_of, until
 
 OLD = "2020-01-01"
 STEPS = """
@@ -49,14 +49,21 @@ def site() -> Iterator[ChangingSite]:
         yield made
 
 
-def a_rig(folder: Path, site: ChangingSite, isolation: str = "", **more: Any) -> Rig:
+def a_rig(
+    folder: Path,
+    site: ChangingSite,
+    isolation: str = "",
+    store: str = "sqlite:penstock.db",
+    **more: Any,
+) -> Rig:
     source = {
         "pipeline": "steps:pages",
         "params": {"sitemap": f"{site.url}/sitemap.xml"},
         "fetch": {"allow_private": True, "robots": False},
         **more,
     }
-    return Rig(folder, {"local": source}, STEPS.format(version="v1", isolation=isolation))
+    steps = STEPS.format(version="v1", isolation=isolation)
+    return Rig(folder, {"local": source}, steps, store=store)
 
 
 def run(rig: Rig, kind: str, code: int = 0) -> dict[str, Any]:
@@ -144,6 +151,9 @@ def test_source_that_fails_again_and_again_runs_probes_until_it_is_well(
         assert "local is degraded: 2 runs in a row failed" in refused.stderr
         assert "penstock run local --kind probe" in refused.stderr
         assert "Traceback" not in refused.stderr
+        every = rig.penstock("run", "--all")
+        assert (every.returncode, "left out: local is degraded" in every.stderr) == (7, True)
+        assert "every source is degraded" in every.stderr
         assert "degraded since" in rig.penstock("status").stdout
         assert "probes only" in rig.penstock("sources").stdout
         [row] = json.loads(rig.penstock("sources", "--json").stdout)
@@ -185,3 +195,48 @@ def test_kinds_with_commands_of_their_own_are_pointed_to(
         told = rig.penstock("run", "local", "--kind", "incremantal")
         assert told.returncode == 2
         assert "'incremental'" in told.stderr
+
+
+def test_all_of_it_on_a_server(tmp_path: Path, site: ChangingSite, database: str) -> None:
+    with a_rig(tmp_path, site, store=database, degrade_after=1, good_probes=1) as rig:
+        assert run(rig, "incremental")["counts"]["inserted"] == 3
+        site.page("/c", "three, changed")
+        counts = run(rig, "incremental")["counts"]
+        assert (counts["pages_unchanged"], counts["updated"]) == (2, 1)
+        (rig.folder / "steps.py").write_text(STEPS.format(version="v2", isolation=""))
+        site.take()
+        assert run(rig, "incremental")["counts"]["updated"] == 3
+        assert site.take()[1] == {}
+        site.is_down = True
+        run(rig, "full", code=4)
+        assert rig.penstock("run", "local").returncode == 7
+        site.is_down = False
+        assert run(rig, "probe")["end_reason"] == "ok"
+        assert run(rig, "incremental")["counts"]["pages_unchanged"] == 3
+        assert rig.penstock("db", "check").returncode == 0
+
+
+def test_killed_workers_leave_every_page_known_or_to_be_done_again(tmp_path: Path) -> None:
+    pages = 60
+    with (
+        counting_site() as counting,
+        Rig(tmp_path, {"local": source_of(counting, pages, page_ms=30)}) as rig,
+    ):
+        going = rig.start("run", "local", "--kind", "incremental")
+        for seen in (10, 30):
+            until(lambda: rig.store.runs(limit=1), "the run is there", process=going)
+            rig.wait_for_pages(1, seen, going)
+            worker = until(lambda: rig.worker_pid(going), "a worker lives", process=going)
+            kill(worker)
+        assert going.wait(60) == 0, rig.output(going)
+        rig.assert_sound()
+
+        before = counting.counts()
+        counts = run(rig, "incremental")["counts"]
+        assert (counts["pages"], counts["pages_unchanged"]) == (pages, pages)
+        # The site can't say what changed, so each page was asked for once, and saved no second time.
+        asked = counting.counts() - before
+        assert {path: count for path, count in asked.items() if path.startswith("/page/")} == {
+            f"/page/{number}": 1 for number in range(pages)
+        }
+        rig.assert_records({f"/page/{number}" for number in range(pages)})

@@ -10,7 +10,7 @@ import random
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ import msgspec
 import psycopg
 
 from penstock.clock import SystemClock
-from penstock.errors import Refused, StoreError
+from penstock.errors import Refused, StoreError, UsageError
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Want
 from penstock.jobs.job import Claimed, JobState, NewJob
@@ -224,7 +224,9 @@ class Client:
         signal = uuid.UUID(int=self.rng.getrandbits(128)).hex
         marks = [Mark(f"part{self.rng.randrange(3)}", b'"here"')]
         raised = [Raised("gap", msgspec.json.encode(signal))]
-        return Effects(children, saves, marks, raised, [Note("noted")], [Rejection("rejected", "no")])
+        return Effects(
+            children, saves, marks, raised, [Note("noted")], [Rejection("rejected", "no")]
+        )
 
     def _children(self, stage: str) -> list[NewJob]:
         below = NEXT.get(stage)
@@ -319,6 +321,28 @@ class Client:
         steer = self.rng.choice((self.store.pause_source, self.store.resume_source))
         steer(self.rng.choice(self.source_ids), "crowd", "at random")
 
+    def steer_job(self) -> None:
+        """Set one aside, or put it back."""
+        if self.rng.random() < 0.5:
+            if job_id := self._job(JobState.QUEUED, JobState.WAITING):
+                self.store.hold_job(job_id, "crowd", "at random")
+        elif job_id := self._job(JobState.HELD):
+            self.store.unhold_job(job_id, "crowd", "at random")
+
+    def maintain(self) -> None:
+        steer = self.rng.choice((self.store.hold, self.store.unhold, self.store.unhold))
+        steer(self.rng.choice(("", *SOURCES)), "crowd", "at random")
+
+    def continue_run(self) -> None:
+        if run_id := self._run():
+            self.store.continue_run(run_id, PLAN, "v2", "crowd", "at random")
+
+    def explain(self) -> None:
+        self.store.explain(self.limits, Capacity(50), source=self.rng.choice(SOURCES))
+        if job_id := self._job(JobState.QUEUED, JobState.WAITING):
+            with suppress(UsageError):  # it may have been dropped meanwhile
+                self.store.explain(self.limits, Capacity(50), job_id=job_id)
+
     # The clockwork.
 
     def sweep(self) -> None:
@@ -356,6 +380,7 @@ ACTS: dict[Callable[[Client], None], int] = {
     Client.release: 2, Client.discard: 1, Client.expire: 1,
     Client.retry_failed: 2, Client.steer_run: 3, Client.steer_source: 3, Client.sweep: 3,
     Client.prune: 2, Client.pace: 2, Client.look: 3,
+    Client.steer_job: 3, Client.maintain: 2, Client.continue_run: 2, Client.explain: 3,
 }  # fmt: skip
 
 
@@ -381,6 +406,13 @@ def finish(url: str) -> None:
             store.sign_off(worker.id)
         for source in store.sources():
             store.resume_source(source.id, "test", "")
+        for held in store.holds():
+            store.unhold(held.scope, "test", "")
+        for job in store.jobs(JobFilter(states=(JobState.HELD,), limit=100_000)):
+            store.unhold_job(job.id, "test", "")
+        for run in store.runs(limit=10_000):
+            if run.state == "draft":
+                store.start_draft(run.id, "test", "")
         for run in store.runs(active_only=True, limit=1000):
             store.resume_run(run.id, "test", "")
         store.register("last", "here", 1, "test")

@@ -15,6 +15,7 @@ from penstock.engine.trouble import Trouble
 from penstock.errors import StoreCorrupt
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Failed, Snoozed
+from penstock.pipeline.verdict import timed_out
 from penstock.snapshots import Place
 from penstock.snapshots import bucket as buckets
 from penstock.sources.response import Response
@@ -26,7 +27,7 @@ from tests.snapshots.s3 import Wire
 
 Answer = TypeVar("Answer")
 JOB = Claimed(1, 1, 1, "extract", "k", 1, 0, 0, 0, False, "null")
-TIMED_OUT = Failed("timed out after 60 s", kind="timeout")
+TIMED_OUT = timed_out(60.0)
 PAGES = 30
 
 

@@ -57,7 +57,7 @@ def test_what_is_older_than_the_window_does_not_count() -> None:
 
 def test_a_thousand_successes_do_not_ask_for_a_thousand_failures() -> None:
     busy = after(Breaker(), NOW, ok=1000)
-    once = after(busy, NOW, failed=4)
+    once = after(busy, NOW, failed=9)
     assert once.state == "closed"
     assert after(once, NOW, failed=1).state == "open", "nothing has gone well since"
     assert after(after(once, NOW, ok=1), NOW, failed=1).state == "closed"
@@ -104,6 +104,24 @@ def test_each_failed_try_doubles_the_wait_up_to_the_longest() -> None:
     assert broken.opened_at == NOW
 
 
+def test_what_answers_with_errors_is_tried_again_within_minutes() -> None:
+    """Broken pages that stand together in a queue can't hold up the others for days."""
+    broken, waits = opened(), []
+    for _ in range(10):
+        waits.append(broken.opens_at - broken.since)
+        now = broken.opens_at
+        answered = Tally(((part_of(RULE, now), 0, 1),), is_answer=True)
+        broken = follow(broken, answered, RULE, CAP, now, 0.0)
+    assert max(waits) <= 1.2 * 120
+
+
+def test_job_that_fails_again_is_no_news_until_it_is_the_try() -> None:
+    closed = follow(Breaker(), Tally(again=50), RULE, CAP, NOW, 0.0)
+    assert closed.state == "closed"
+    trying = half_open(opened(), NOW + 60)
+    assert follow(trying, Tally(again=1), RULE, CAP, NOW + 60, 0.0).state == "open"
+
+
 def test_one_failure_among_many_does_not_end_a_ramp() -> None:
     trying = half_open(opened(), NOW + 60)
     trying = after(trying, NOW + 61, ok=3)
@@ -118,13 +136,13 @@ def test_success_from_before_is_no_answer_to_a_try() -> None:
 
 
 def test_jobs_that_a_closed_host_turned_away_open_the_source_until_then_and_are_no_trip() -> None:
-    away = Tally(away=5, away_s=77.0, reason="cdn is closed")
+    away = Tally(away=10, away_s=77.0, reason="cdn is closed")
     waiting = follow(Breaker(), away, RULE, CAP, NOW, 0.0)
     assert (waiting.state, waiting.opens_at, waiting.trips) == ("open", NOW + 77.0, 0)
     others_are_well = Tally(((part_of(RULE, NOW), 20, 0),), away=5, away_s=77.0, is_well=True)
     assert follow(Breaker(), others_are_well, RULE, CAP, NOW, 0.0).state == "closed"
     one_by_one = Breaker()
-    for _ in range(5):
+    for _ in range(10):
         one_by_one = follow(one_by_one, Tally(away=1, away_s=77.0), RULE, CAP, NOW, 0.0)
     assert one_by_one.state == "open"
     trying = half_open(opened(), NOW + 60)

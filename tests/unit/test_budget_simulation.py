@@ -14,8 +14,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from penstock.engine.pacing import Pacing
+from penstock.engine.upkeep import Upkeep
+from penstock.gates.terms import rules_of
 from penstock.jobs.job import JobState
 from penstock.project import Project
+from penstock.settings import Retention
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import JobFilter, RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
@@ -378,4 +381,47 @@ def test_without_budgets_and_limits_no_request_asks_the_store(
     run_id = world.project.run("shop")
     world.simulation.run()
     assert (world.run(run_id).state, world.run(run_id).requests) == ("completed", 6)
+    world.close()
+
+
+def test_leader_begins_budgets_anew_when_their_time_has_come(tmp_path: Path) -> None:
+    """It looks at the start, at midnight in the zone, and once a minute; and not at all without budgets."""
+    budget = {"requests": "3/d", "timezone": "Europe/Paris"}
+    world = World(tmp_path / "project", {"sources": {"shop": a_source(5, budget=budget)}})
+    run_id = world.project.run("shop")
+    world.simulation.run()
+    bounds = rules_of(world.project.settings).lasting()
+    store, looks = world.project.store, list[float]()
+
+    class Looking:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        def renew_budgets(self, bounds: Any) -> int:
+            looks.append(world.clock.now())
+            return store.renew_budgets(bounds)
+
+    class NoSweep:
+        def look(self) -> None:
+            return None
+
+    def upkeep(bounds: Any) -> Upkeep:
+        return Upkeep(Looking(), Retention(), NoSweep(), world.clock, bounds)  # type: ignore[arg-type]
+
+    leader = upkeep(bounds)
+    world.clock.advance(MIDNIGHT - world.clock.now() - 90)
+    while world.clock.now() < MIDNIGHT + 1:
+        while leader.do_a_little():
+            pass
+        world.clock.advance(0.5)
+    assert [round(at - MIDNIGHT) for at in looks] == [-90, -30, 0, 0]
+    assert world.run(run_id).state == "running"
+    world.simulation.run()
+
+    looks.clear()
+    leader = upkeep([])
+    for _ in range(5):
+        leader.do_a_little()
+        world.clock.advance(3600)
+    assert len(looks) <= 2, "once, and once more for what it released"
     world.close()

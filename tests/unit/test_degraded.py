@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.scheduler import Scheduler
-from penstock.errors import Refused, UsageError
+from penstock.errors import ConfigError, Refused, UsageError
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.project import COMMANDS, KINDS
 from penstock.store.health import HealthRow, RunEnd, judged
@@ -229,6 +229,26 @@ def test_kind_that_needs_more_is_refused_with_the_command_that_asks_for_it(shop:
             project.run("shop.example", "ful")
         assert "full" in refused.value.hint
     assert {*KINDS, *COMMANDS} == set(RunKind)
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ({"degrade_after": -1}, "degrade_after: must be from 0 to 1000"),
+        ({"degrade_after": "often"}, "degrade_after: must be a number"),
+        ({"degrade_after": 2.5}, "degrade_after: must be a whole number"),
+        ({"good_probes": 0}, "good_probes: must be from 1 to 1000"),
+        ({"schedule": {"every": "1h", "kind": "incremantal"}}, "did you mean 'incremental'"),
+        ({"schedule": {"every": "1h", "kind": "backfill"}}, "kind: must not be 'backfill'"),
+        ({"schedule": {"kind": "probe"}}, "needs either every or cron"),
+    ],
+)
+def test_configuration_that_makes_no_sense_is_told(
+    shop: Shop, source: dict[str, object], problem: str
+) -> None:
+    shop.write(**source)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=problem), shop.project():
+        pass
 
 
 # As a table, without a store.

@@ -161,7 +161,7 @@ def test_terminal_is_told_nothing_it_would_obey(payload: str) -> None:
 
     tell_totals(out, diff.totals)
     tell_changes(out, diff.first)
-    tell_rejects(out, diff.rejected_now, diff.rejected_before)
+    tell_rejects(out, diff.rejected_now, diff.rejected_before, 20)
 
     found = stdout.getvalue().replace("\n", "")
     assert re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", found) is None

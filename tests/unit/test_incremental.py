@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_site_is_asked_whether_it_changed_where_the_sitemap_does_not_say(
 
     assert site.conditional == ["/a"]
     assert site.take() == ["/sitemap.xml", "/a"]
-    assert (run.state, run.pages_unchanged) == ("completed", 1)
+    assert (run.state, run.pages_unchanged, run.requests) == ("completed", 1, 2)
     assert shop.skips(run) == ["unchanged: the site says so"]
 
 
@@ -638,3 +639,26 @@ def test_what_was_committed_before_the_end_does_not_make_a_page_done(
     shop.later(1)
     run = shop.run("incremental")
     assert (run.state, run.pages_unchanged) == ("failed", 0)
+
+
+def test_change_of_a_module_that_a_step_uses_is_a_new_version(shop: Shop, site: Site) -> None:
+    pipelines = "import visiting_parts\nfrom visiting_words import WORD\n" + PIPELINES
+    site.page("/a", "one", lastmod=OLD)
+    parts, words = shop.folder / "visiting_parts.py", shop.folder / "visiting_words.py"
+
+    def run(part: str, deep: str, word: str) -> int:
+        for name in ("visiting_parts", "visiting_words", "visiting_deep"):
+            sys.modules.pop(name, None)
+        (shop.folder / "visiting_deep.py").write_text(f"DEEP = {deep!r}")
+        parts.write_text(f"from visiting_deep import DEEP\nimport visiting_deep\nPART = {part!r}")
+        words.write_text(f"class WORD:\n    text = {word!r}")
+        shop.write(pipelines=pipelines)
+        shop.later(1)
+        return shop.run("incremental").pages_unchanged
+
+    assert run("a", "a", "a") == 0
+    assert run("a", "a", "a") == 1
+    assert run("b", "a", "a") == 0
+    assert run("b", "b", "a") == 0
+    assert run("b", "b", "b") == 0
+    assert run("b", "b", "b") == 1

@@ -40,6 +40,8 @@ async def discover(ctx):
 @shop.step(after="discover", unit="page", key="url")
 async def extract(page, ctx):
     response = await ctx.fetch(page["url"])
+    if ctx.params.get("strict"):
+        raise Reject("not a page of ours", code="foreign")
     for product in response.json():
         yield product
 
@@ -188,6 +190,21 @@ def test_redrive_judges_by_todays_threshold_without_the_network(tmp_path: Path) 
     assert run.inserted == 1
     left = shop.project.store.rejects(RejectFilter(open_only=True))
     assert {row.code for row in left} == {"no_price", "refund"}
+
+
+def test_page_that_was_rejected_is_judged_again_from_its_snapshot(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "shop", params={"strict": True})
+    shop.run()
+    assert shop.keys == set()
+    asked = len(shop.requests)
+    shop.configure()
+
+    run = shop.redrive(code="foreign")
+
+    assert len(shop.requests) == asked
+    assert shop.keys == {"good", "poor", "edge"}
+    account = shop.project.store.account(run)
+    assert (account.pages.discovered, account.pages.extracted, account.unaccounted) == (1, 1, 0)
 
 
 def test_redrive_rejects_again_what_is_still_not_wanted(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def test_probe_takes_one_item_the_whole_way_and_saves_nothing(shop: Shop, site: 
     assert (run.state, run.end_reason) == ("completed", "ok")
     assert (run.pages, run.candidates, run.succeeded) == (1, 1, 3)
     assert (run.inserted, run.updated, run.unchanged) == (0, 0, 0)
+    # What it cost was spent.
+    assert run.requests == 2
     assert_nothing_saved(shop)
 
 
@@ -327,6 +329,10 @@ def test_probe_always_goes_to_the_network_and_leaves_no_trace_for_incremental_ru
     assert shop.run("probe").end_reason == "ok"
     assert site.conditional == []
     assert site.take() == ["/sitemap.xml", "/0"]
+    assert rows_of(shop, "page") == before
+
+    site.page("/0", "broken", lastmod="2026-11-01", etag=True)
+    assert shop.run("probe").state == "failed"
     assert rows_of(shop, "page") == before
 
 

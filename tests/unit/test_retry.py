@@ -44,7 +44,8 @@ def rng() -> random.Random:
 @pytest.mark.parametrize("retry", CLASSES, ids=lambda retry: retry.name)
 def test_job_is_tried_as_often_as_its_class_says(retry: RetryClass) -> None:
     states = [
-        settle(a_claim(tries), Failed("x", kind="transient"), retry, rng()).state for tries in range(retry.tries)
+        settle(a_claim(tries), Failed("x", kind="transient"), retry, rng()).state
+        for tries in range(retry.tries)
     ]
 
     assert states == [JobState.WAITING] * (retry.tries - 1) + [JobState.QUARANTINED]
@@ -79,7 +80,8 @@ def test_failures_of_one_instant_come_back_spread_out(retry: RetryClass) -> None
     chance, failures = rng(), 3
     window_s = retry.ceiling_s(failures)
     due = [
-        settle(a_claim(failures - 1), Failed("x", kind="transient"), retry, chance).delay_s for _ in range(100_000)
+        settle(a_claim(failures - 1), Failed("x", kind="transient"), retry, chance).delay_s
+        for _ in range(100_000)
     ]
 
     buckets = Counter(int(delay_s) for delay_s in due)
@@ -176,7 +178,10 @@ def test_rejection_is_work_done_and_counted_and_a_skip_is_neither() -> None:
 def test_same_seed_gives_the_same_waits() -> None:
     def waits(seed: int) -> list[float]:
         chance = random.Random(seed)
-        return [settle(a_claim(), Failed("x", kind="transient"), FAST, chance).delay_s for _ in range(50)]
+        return [
+            settle(a_claim(), Failed("x", kind="transient"), FAST, chance).delay_s
+            for _ in range(50)
+        ]
 
     assert waits(1) == waits(1) != waits(2)
 

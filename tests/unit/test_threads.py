@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.engine.threads import InlineThreads, Threads
-from penstock.jobs.outcome import AttemptLost, Cancelled, Effects, Failed, Outcome, Succeeded
+from penstock.jobs.outcome import AttemptLost, Cancelled, Effects, Outcome, Succeeded
 from penstock.pipeline.pipeline import Pipeline
+from penstock.pipeline.verdict import timed_out
 from tests.unit.performing import Bench, begun, until
 
 WAIT_S = 10.0
@@ -184,7 +185,7 @@ def test_a_plain_attempt_that_takes_too_long_is_fenced_off() -> None:
     async def use(threads: Threads) -> None:
         bench = Bench(blocking(gate, log), threads=threads)
         outcome = await bench.start("act", 1, timeout_s=0.02)
-        assert outcome == Failed("timed out after 0.02 s", kind="timeout")
+        assert outcome == timed_out(0.02)
         assert (bench.performer.running, bench.performer.lost_threads) == (0, 1)
 
         gate.set()
@@ -282,7 +283,7 @@ def test_a_mixed_attempt_that_is_stuck_in_a_thread_times_out() -> None:
     async def use(threads: Threads) -> None:
         bench = Bench(pipeline, threads=threads)
         outcome = await bench.start("first", 1, timeout_s=0.05)
-        assert outcome == Failed("timed out after 0.05 s", kind="timeout")
+        assert outcome == timed_out(0.05)
         assert bench.performer.lost_threads == 1
         gate.set()
         await until(lambda: bench.performer.lost_threads == 0)

@@ -149,7 +149,7 @@ def test_pages_that_are_all_as_they_were_are_unchanged_together() -> None:
 def test_what_brings_something_else_than_the_page_is_told_by_its_options() -> None:
     assert is_page({})
     assert is_page({"conditional": True})
-    for name in ("method", "headers", "body"):
+    for name in ("method", "headers", "body", "etag", "last_modified"):
         assert not is_page({name: "x"})
 
 

@@ -28,6 +28,7 @@ EXAMPLES = """\
 COLUMNS = ("of", "budget", "used", "left", "%", "begins anew", "used up", "per record")
 RUNS = 1000
 NONE = "no budgets; `budget:` in penstock.yaml sets them"
+OF_RUNS = "only budgets of single runs, and none is going on: penstock budget --run RUN"
 
 
 def register(commands: Commands) -> None:
@@ -58,13 +59,26 @@ def run(args: argparse.Namespace) -> int:
         run_id = None if args.run_id is None else project.require_run(args.run_id).id
         now = project.store.now()
         found = standings(project, now, source, run_id)
+        has_of_runs = _has_of_runs(project)
     if args.json:
         args.out.json_list(_shape(each, now) for each in found)
     elif found:
         args.out.table(COLUMNS, [_line(each, now) for each in found])
     else:
-        args.out.line(NONE if run_id is None else f"run {run_id} has no budget of its own")
+        args.out.line(_why_none(has_of_runs, run_id))
     return 0
+
+
+def _has_of_runs(project: Project) -> bool:
+    from penstock.gates.terms import rules_of
+
+    return any(terms.of_each_run for terms in rules_of(project.settings).sources.values())
+
+
+def _why_none(has_of_runs: bool, run_id: int | None) -> str:
+    if run_id is not None:
+        return f"run {run_id} has no budget of its own"
+    return OF_RUNS if has_of_runs else NONE
 
 
 def standings(

@@ -50,7 +50,7 @@ def tell_changes(out: Output, changes: Iterable[RecordChange]) -> None:
         out.table(COLUMNS, rows)
 
 
-def tell_rejects(out: Output, now: Rejects, before: Rejects) -> None:
+def tell_rejects(out: Output, now: Rejects, before: Rejects, limit: int) -> None:
     if not now.count and not before.count:
         return
     out.line()
@@ -61,7 +61,7 @@ def tell_rejects(out: Output, now: Rejects, before: Rejects) -> None:
     rows = [
         (when, each["stage"], shortened(each["key"], LONGEST_KEY), each.get("reason") or "")
         for when, found in (("now", now), ("before", before))
-        for each in found.first
+        for each in found.first[:limit]
     ]
     if rows:
         out.table(("only", "stage", "key", "reason"), rows)
@@ -85,14 +85,20 @@ def _unless_zero(number: int, words: str) -> str:
 def _rows(change: RecordChange, as_json: Callable[[Any], str]) -> Iterator[tuple[str, ...]]:
     about = (change_words(change), change.collection, shortened(change.key, LONGEST_KEY))
     if change.kind != "changed":
-        after = {shown_path(field.path): field.after for field in change.fields}
-        yield (*about, "", "", shortened(as_json(after), LONGEST_VALUE) if after else "")
+        yield (*about, "", *(_whole(change, side, as_json) for side in ("before", "after")))
         return
     for field in change.fields:
         yield (*about, *_cells(field, as_json))
         about = ("", "", "")
     if change.score_before != change.score_after:
         yield (*about, "(score)", _score(change.score_before), _score(change.score_after))
+
+
+def _whole(change: RecordChange, side: str, as_json: Callable[[Any], str]) -> str:
+    """A record that is added or removed, as it is on the side on which it is."""
+    fields = {shown_path(field.path): getattr(field, side) for field in change.fields}
+    there = {name: value for name, value in fields.items() if value is not NOTHING}
+    return shortened(as_json(there), LONGEST_VALUE) if there else ""
 
 
 def _cells(field: FieldChange, as_json: Callable[[Any], str]) -> tuple[str, str, str]:

@@ -14,8 +14,9 @@ from penstock.errors import UsageError
 if TYPE_CHECKING:
     from penstock.gates.explaining import GateSeen
     from penstock.project import Project
-    from penstock.store.explaining import Outlook, Story
+    from penstock.store.explaining import Outlook
     from penstock.store.store import JobRow, RunRow
+    from penstock.store.stories import Story
 
 DESCRIPTION = """\
 Why a source, a run or a job does not start: every gate before it, in the order in which they are asked,
@@ -30,6 +31,7 @@ EXAMPLES = """\
 # When a gate that opens by itself has opened.
 OPENS = {
     "job": "when it is due",
+    "run": "when there is something to spend again",
     "window": "when its hours begin",
     "breaker": "when its breaker lets one through",
     "cooldown": "when it may be asked again",

@@ -231,7 +231,7 @@ def _tell(project: Project, row: RunRow, args: argparse.Namespace) -> None:
     out.line()
     tell_totals(out, diff.totals)
     tell_changes(out, diff.first)
-    tell_rejects(out, diff.rejected_now, diff.rejected_before)
+    tell_rejects(out, diff.rejected_now, diff.rejected_before, args.limit or SHOWN)
     everything = diff.totals.differences + diff.totals.conflicts + diff.totals.newer
     out.line()
     if everything > len(diff.first):

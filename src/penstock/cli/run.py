@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        keys = _keys(project, args)
+        keys = _well(project, _keys(project, args), args)
         unfinished = {key: _unfinished(project, key, args) for key in keys}
         # All is checked before anything is started: a wrong second source must not start the first.
         for key, row in unfinished.items():
@@ -86,6 +86,23 @@ def _keys(project: Project, args: argparse.Namespace) -> list[str]:
         raise UsageError(f"{project.settings.file.name} has no sources")
     names = list(project.settings.sources) if args.all else args.names
     return list(dict.fromkeys(project.source(name).key for name in names))
+
+
+def _well(project: Project, keys: list[str], args: argparse.Namespace) -> list[str]:
+    """Of all sources, those that may run: one that is degraded does not keep the others from it."""
+    if not args.all:
+        return keys
+    well = []
+    for key in keys:
+        try:
+            project.refuse_run(key, args.kind)
+        except Refused as refused:
+            args.out.note(f"left out: {refused.message}; penstock run {key} --kind probe")
+        else:
+            well.append(key)
+    if not well:
+        raise Refused("every source is degraded", "penstock run --all --kind probe")
+    return well
 
 
 def _unfinished(project: Project, key: str, args: argparse.Namespace) -> RunRow | None:

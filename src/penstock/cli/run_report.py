@@ -165,6 +165,8 @@ def _tell_next(row: RunRow, report: dict[str, Any], out: Output) -> None:
     if row.quarantined:
         hints.append(("what failed", f"penstock jobs --run {row.id} --state quarantined"))
         hints.append(("send it back", f"penstock retry {row.id} --failed"))
+    if row.options.is_staged and row.is_ended:
+        hints.append(("its difference", f"penstock replay {row.id} --diff"))
     if report["rejects"]:
         hints.append(("what was rejected", f"penstock rejects list --run {row.id}"))
         hints.append(("judge it again", f"penstock rejects redrive --run {row.id}"))

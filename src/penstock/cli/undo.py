@@ -83,8 +83,8 @@ def _left_alone(report: UndoReport) -> str:
     words = []
     if report.later.count:
         words.append(f"{report.later.count} changed by later runs")
-    if report.lost:
-        words.append(f"{report.lost} whose earlier version is no longer kept")
+    if report.totals.lost:
+        words.append(f"{report.totals.lost} whose earlier version is no longer kept")
     return ", ".join(words)
 
 
@@ -108,7 +108,7 @@ def _shape(report: UndoReport) -> dict[str, Any]:
         "returned": totals.added,
         "removed": totals.removed,
         "changed_later": report.later.count,
-        "no_longer_kept": report.lost,
+        "no_longer_kept": report.totals.lost,
         "first": [change_shape(change) for change in report.first],
         "first_changed_later": [
             {"collection": collection, "key": key, "run": run}

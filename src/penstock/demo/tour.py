@@ -39,7 +39,7 @@ class Typed:
 
 # Stands for the run that the command before it has started.
 THAT_RUN = "{run}"
-_RUN = re.compile(r"^replay (\d+)", re.MULTILINE)
+_RUN = re.compile(r"^(?:replay )?(\d+) ", re.MULTILINE)
 
 
 def stops(run_of_catalogue: int, broken_job: int) -> tuple[Stop, ...]:
@@ -61,7 +61,7 @@ def stops(run_of_catalogue: int, broken_job: int) -> tuple[Stop, ...]:
         Stop(
             "A budget is a hard stop",
             "This source may send 20 requests in a run. What it could not ask for is set aside, not lost.",
-            (("run", "metered"), ("budget",)),
+            (("run", "metered"), ("budget", "--run", THAT_RUN)),
         ),
         Stop(
             "New logic on old pages, before it counts",

@@ -28,6 +28,7 @@ class HostWatch:
         self._well: dict[str, Counter[int]] = {}
         self._failed: Counter[str] = Counter()
         self._reasons: dict[str, str] = {}
+        self._unanswered: set[str] = set()
         self._trying: Counter[str] = Counter()
         self._back: Counter[str] = Counter()
 
@@ -58,6 +59,8 @@ class HostWatch:
         if sent.is_well is False and (is_a_try or not want.is_again):
             self._failed[host] += 1
             self._reasons[host] = sent.error
+            if not sent.is_answer:
+                self._unanswered.add(host)
         elif sent.is_well:
             self._count_well(host, int(monotonic))
         return bool(self._back[host] or self._failed[host] or host in self._watched)
@@ -82,6 +85,7 @@ class HostWatch:
             self._well.pop(host, None)
         self._failed.clear()
         self._reasons.clear()
+        self._unanswered.clear()
         self._back.clear()
         return told
 
@@ -99,7 +103,9 @@ class HostWatch:
             for second, count in self._well.get(host, Counter()).items()
             if monotonic - second <= REMEMBERED_S
         ]
-        return HostTold(well, self._failed[host], self._back[host], self._reasons.get(host, ""))
+        is_answer = host not in self._unanswered
+        reason = self._reasons.get(host, "")
+        return HostTold(well, self._failed[host], self._back[host], reason, is_answer)
 
     # In the store's thread.
 

@@ -152,7 +152,11 @@ class _Performance(Attempt):
     def judged(self, error: BaseException) -> Outcome:
         """What the attempt came to by this; a window in which there was nothing is done with, too."""
         outcome = outcome_of(error, self.stage.errors)
-        if isinstance(outcome, Skipped) and not outcome.is_rejection and outcome.why != "disallowed":
+        if (
+            isinstance(outcome, Skipped)
+            and not outcome.is_rejection
+            and outcome.why != "disallowed"
+        ):
             try:
                 self.cover()
             except DataError as unreadable:

@@ -18,7 +18,7 @@ from penstock.jobs.outcome import Effects, Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
 from penstock.pipeline.attempt import Attempt, RunView
 from penstock.pipeline.context import Context
-from penstock.pipeline.graph import Graph, Node, Stage
+from penstock.pipeline.graph import Graph, Stage, stage_of_our_own
 from penstock.sources.failures import FetchError
 from penstock.sources.response import Response
 from penstock.store.replays import ReplayedJob
@@ -43,10 +43,6 @@ class Replaying:
         self, job: Claimed, run: RunView, url: str, options: dict[str, Any]
     ) -> Response:
         """The page as the replayed run has seen it; what it has not seen is refused."""
-        method = options.get("method", "GET")
-        if method != "GET":
-            # Snapshots are kept by address: two that differ in what was sent there are one.
-            raise FetchError(f"a {method} can't be replayed", url, None, True, "data")
         about: dict[str, Any] = {
             "of_run_id": run.of_run_id,
             "since_at": run.options.since_at,
@@ -54,6 +50,7 @@ class Replaying:
             "stage": job.stage,
             "key": job.key,
             "snapshot_id": job.snapshot,
+            "is_sole": options.get("method", "GET") != "GET",
         }
         row = await self._ask(lambda: self._store.replayed_snapshot(url, **about))
         if row is None:
@@ -70,23 +67,7 @@ class Replaying:
                     attempt.enqueue(job)
                 yield True  # here the attempt makes room for more
 
-        root = Node(REPLAY_STAGE, bring, True, True, True, True, (), ())
-        return Stage(
-            name=REPLAY_STAGE,
-            unit="run",
-            after=(),
-            root=root,
-            steps=(REPLAY_STAGE,),
-            takes_item=False,
-            is_gather=False,
-            is_async=True,
-            isolation=None,
-            retry=None,
-            timeout_s=None,
-            priority=None,
-            cpu=0.0,
-            memory_mb=0.0,
-        )
+        return stage_of_our_own(REPLAY_STAGE, bring)
 
     async def _jobs(self, attempt: Attempt, stages: tuple[str, ...]) -> AsyncIterator[list[NewJob]]:
         """The newest run first: a page that several runs have seen is replayed as it was last."""

@@ -93,10 +93,8 @@ class Revisiting:
         response, is_same = await self._asked_for(visit, known.snapshot)
         if is_same:
             return response, "the site says so"
-        return (
-            response,
-            "its content is the same" if response.content_hash == known.done_hash else "",
-        )
+        is_equal = response.content_hash == known.done_hash
+        return response, "its content is the same" if is_equal else ""
 
     async def _asked_for(self, visit: Visit, last: SnapshotRow | None) -> tuple[Response, bool]:
         """The page as it is now, and whether the site says that it is the one we have."""

@@ -129,6 +129,7 @@ class Worker:
         self._admits = admits
         self._pacing = pacing
         self._spending = Spending(pacing.rules)
+        self._stopped: dict[tuple[int, str], str] = {}
         self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell, rng)
         self._replaying = Replaying(store, self._ask, keeper)
         self._performer = performer(self)
@@ -251,6 +252,9 @@ class Worker:
     ) -> Turn:
         """In the store's thread: one transaction."""
         self._trouble.mend()
+        while self._stopped:
+            (run_id, stage), reason = self._stopped.popitem()
+            self._store.set_aside(run_id, stage, reason, self.name)
         turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
         self._trouble.regain()
         self._learn({job.run_id for job in turn.claimed})
@@ -353,6 +357,7 @@ class Worker:
         if stops:
             failed = Failed(stops, is_permanent=True, kind="budget")
             self._end(job, failed, post.retry, stage.unit)
+            self._stopped[job.run_id, job.stage] = stops
         return bool(stops)
 
     async def _open_stream(self, work: Work) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Literal
 
 from penstock.settings.values import BreakerSettings
@@ -22,6 +21,9 @@ Bucket = tuple[int, int, int]
 
 # A window is counted in so many parts, none shorter than a second.
 PARTS = 60
+# What answers, if only with errors, is tried again after this long at the latest: a hundred broken pages that
+# stand together in a queue are a hundred tries.
+LONGEST_ANSWERED_S = 120.0
 # A host has no concurrency of its own; its breaker closes when so many requests at once went well.
 HOST_RAMP = 8
 # After so many trips in a row, about a day, what fails at a closed door counts as a try again: a job that
@@ -67,6 +69,8 @@ class Tally:
     # Jobs that had failed before and failed again: no news of a breaker that is closed, or one page
     # that is broken for good would open it; but as good as any other of one that is tried.
     again: int = 0
+    # All that failed was answered, with an error: then it may be the pages, and not what they are asked of.
+    is_answer: bool = False
 
     @property
     def ok(self) -> int:
@@ -122,7 +126,7 @@ def follow(
     if not bad or not _is_bad(counted, rule):
         return counted
     if tally.failed:
-        return trip(counted, _told(seen, tally.reason), rule, now, chance)
+        return trip(counted, _told(seen, tally.reason), _bounded(rule, tally), now, chance)
     return wait_for(counted, tally, now)
 
 
@@ -194,13 +198,20 @@ def _try(
     seen = merged(breaker.buckets, news, rule, now)
     ok, failed = sum(b[1] for b in seen), sum(b[2] for b in seen)
     if tally.failed and failed >= rule.ratio * (ok + failed):
-        return trip(breaker, _told(seen, tally.reason), rule, now, chance)
+        return trip(breaker, _told(seen, tally.reason), _bounded(rule, tally), now, chance)
     if tally.away and not well:
         return wait_for(breaker, tally, now)
     ramp = max(1, breaker.ramp) + well
     if well and ramp >= cap:
         return close(breaker, now, f"{ok} of {ok + failed} went well")
     return replace(breaker, ramp=ramp, buckets=seen)
+
+
+def _bounded(rule: BreakerSettings, tally: Tally) -> BreakerSettings:
+    if not tally.is_answer:
+        return rule
+    longest_s = min(rule.longest_s, max(LONGEST_ANSWERED_S, rule.open_for_s))
+    return replace(rule, longest_s=longest_s)
 
 
 def _told(seen: tuple[Bucket, ...], reason: str) -> str:
@@ -214,4 +225,4 @@ def _is_bad(breaker: Breaker, rule: BreakerSettings) -> bool:
     ok, failed = sum(b[1] for b in breaker.buckets), sum(b[2] for b in breaker.buckets)
     if ok + failed >= rule.at_least and failed >= rule.ratio * (ok + failed):
         return True
-    return breaker.in_a_row >= max(1, ceil(rule.ratio * rule.at_least))
+    return breaker.in_a_row >= rule.at_least

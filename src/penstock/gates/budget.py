@@ -100,6 +100,11 @@ class Account:
         self.period_at, self.resets_at = period_of(self.bound.period, self.bound.timezone, now)
         self.used, self.warned = 0.0, 0
 
+    def come_back(self, now: float) -> None:
+        """A clock that was set back must not keep a budget for as long as it had been ahead."""
+        if self.resets_at is not None and now < self.period_at:
+            self.period_at, self.resets_at = period_of(self.bound.period, self.bound.timezone, now)
+
     def bind(self, bound: Bound) -> None:
         """Hold it to the bound as it is configured now; one that was raised has more to give."""
         if bound.amount != self.bound.amount:

@@ -67,6 +67,8 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
+    """`due_at` is when it goes on by itself, also from a quarantine that a budget has put it into."""
+
     id: int
     state: JobState
     since: float
@@ -82,11 +84,13 @@ def workers_gate(alive: int) -> GateSeen:
     return GateSeen("workers", False, "nobody works on this project", command="penstock up")
 
 
-def run_gate(run: RunFacts, retries: int | None = None) -> GateSeen:
-    """`retries` is a job in quarantine that is asked about: to send it back opens its run again."""
+def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
+    """Of a job in quarantine: whatever sends it back opens its run again."""
     by = _said(run.state, run.actor, run.reason)
-    if retries is not None and run.state in (RunState.PARTIAL, RunState.FAILED):
-        return GateSeen("run", False, by, run.since, command=f"penstock retry --job {retries}")
+    in_quarantine = job is not None and job.state is JobState.QUARANTINED
+    if job is not None and in_quarantine and run.state in (RunState.PARTIAL, RunState.FAILED):
+        again = f"penstock retry --job {job.id}"
+        return GateSeen("run", False, by, run.since, job.due_at, again)
     match run.state:
         case RunState.QUEUED | RunState.RUNNING:
             return GateSeen("run", True, f"run {run.id} is {run.state}")
@@ -114,7 +118,7 @@ def job_gate(job: JobFacts) -> GateSeen:
         case JobState.HELD:
             return GateSeen("job", False, by, job.since, command=f"penstock unhold --job {job.id}")
         case JobState.QUARANTINED:
-            return GateSeen("job", False, by, job.since, command=retry)
+            return GateSeen("job", False, by, job.since, job.due_at, retry)
         case _:
             return GateSeen("job", False, by, job.since)
 

@@ -55,6 +55,7 @@ class Sent:
     bytes: int
     seconds: float
     error: str = ""
+    is_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

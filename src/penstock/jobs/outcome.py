@@ -203,6 +203,8 @@ class Failed(msgspec.Struct, frozen=True):
     host: str = ""
     # It ran out of time; transient, unless somebody knows better.
     is_timeout: bool = False
+    # Who was asked answered, with an error; it may be about this item alone.
+    is_answer: bool = False
 
 
 class Throttled(msgspec.Struct, frozen=True):
@@ -271,6 +273,7 @@ class Settlement(msgspec.Struct, frozen=True):
     useful_for_s: float | None = None
     # The job has failed before: that it fails again says nothing new about its source.
     is_again: bool = False
+    is_answer: bool = False
     # Whatever it is due to, nobody is to have it tried again: a probe's.
     is_final: bool = False
     effects: Effects = msgspec.field(default_factory=Effects)

@@ -148,6 +148,7 @@ def _settle_failed(
         cause=failed.cause,
         host=failed.host,
         is_again=job.tries > 0,
+        is_answer=failed.is_answer,
     )
     if failed.kind == "budget":
         # Nothing was tried: it is set aside, with all its tries, until there is something to spend again.

@@ -11,6 +11,7 @@ from penstock.jobs.run import RunState as R
 JOB_MOVES: dict[tuple[J, J], str] = {
     (J.QUEUED, J.RUNNING): "claimed",
     (J.QUEUED, J.SKIPPED): "done already in the run that its run continues",
+    (J.QUEUED, J.QUARANTINED): "a budget has no room for it",
     (J.QUEUED, J.HELD): "held",
     (J.QUEUED, J.CANCELLED): "cancelled",
     (J.RUNNING, J.SUCCEEDED): "succeeded",
@@ -25,7 +26,7 @@ JOB_MOVES: dict[tuple[J, J], str] = {
     (J.HELD, J.QUEUED): "unheld",
     (J.HELD, J.WAITING): "unheld",
     (J.HELD, J.CANCELLED): "cancelled",
-    (J.QUARANTINED, J.QUEUED): "released or retried by an operator",
+    (J.QUARANTINED, J.QUEUED): "released or retried by an operator, or its budget begins anew",
     (J.QUARANTINED, J.CANCELLED): "discarded, expired or cancelled",
 }
 

@@ -6,11 +6,8 @@ A stage is what one job performs: a step, and the steps of the same unit that fo
 from __future__ import annotations
 
 import hashlib
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import msgspec
@@ -19,6 +16,7 @@ from penstock.errors import PipelineError, nearest
 from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.pipeline.fingerprint import code_texts
 from penstock.pipeline.planner import PLANNER, plan_windows
 from penstock.pipeline.step import (
     DataError,
@@ -299,20 +297,27 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str], errors: D
 def _planner(windows: Stage) -> Stage:
     """The stage that makes the windows jobs of a backfill."""
     feed = Feed(windows.name, PLANNER, key_of_window(windows.name), windows.priority)
-    node = Node(PLANNER, _plan, True, True, True, False, (), (feed,))
+    return stage_of_our_own(PLANNER, _plan, (feed,), windows.priority)
+
+
+def stage_of_our_own(
+    name: str, invoke: Invoke, feeds: tuple[Feed, ...] = (), priority: int | None = None
+) -> Stage:
+    """A stage that begins a run and is in no pipeline: one async step of Penstock's."""
+    node = Node(name, invoke, True, True, True, not feeds, (), feeds)
     return Stage(
-        name=PLANNER,
+        name=name,
         unit="run",
         after=(),
         root=node,
-        steps=(PLANNER,),
+        steps=(name,),
         takes_item=False,
         is_gather=False,
         is_async=True,
         isolation=None,
         retry=None,
         timeout_s=None,
-        priority=windows.priority,
+        priority=priority,
         cpu=0.0,
         memory_mb=0.0,
     )
@@ -340,12 +345,12 @@ def _node(step: Step, first: Step, ordered: list[Step], stage_of: dict[str, str]
 
 
 def _fingerprint(ordered: list[Step]) -> str:
-    """Equal for equal code and configuration: the text of every module that holds a step counts,
-    so that a change of a function a step calls beside it is a new version too."""
+    """Equal for equal code and configuration: the text of every module that holds a step counts, and of
+    the project's modules that it uses, so that a change of a function a step calls is a new version too."""
     digest = hashlib.blake2b(digest_size=8)
     for step in ordered:
         digest.update(repr(_configuration(step)).encode("utf-8", "backslashreplace"))
-    for text in sorted({_code_text(step.function) for step in ordered}):
+    for text in sorted(set().union(*(code_texts(step.function) for step in ordered))):
         digest.update(text)
     return digest.hexdigest()
 
@@ -356,19 +361,3 @@ def _configuration(step: Step) -> tuple[object, ...]:
     # What most steps are not is left out, so that their version stays what it was.
     kind = ("windows",) if step.takes_windows else ()
     return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants, *kind)
-
-
-def _code_text(function: Callable[..., Any]) -> bytes:
-    function = inspect.unwrap(function)
-    try:
-        return Path(inspect.getsourcefile(function) or "").read_bytes()
-    except (OSError, TypeError):
-        return _code_bytes(getattr(function, "__code__", None))
-
-
-def _code_bytes(code: CodeType | None) -> bytes:
-    if code is None:
-        return b""
-    inner = [_code_bytes(each) for each in code.co_consts if isinstance(each, CodeType)]
-    constants = [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
-    return b"|".join([code.co_code, repr((code.co_names, constants)).encode(), *inner])

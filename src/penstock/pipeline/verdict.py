@@ -93,6 +93,7 @@ def outcome_of(error: BaseException, declared: Declared = ()) -> Outcome:
         is_permanent=kind in FAIL_FAST,
         kind=kind,
         cause=_cause(error),
+        is_answer=status_of(error) is not None,
     )
 
 
@@ -129,6 +130,7 @@ def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
         kind=kind,
         cause=" ".join(filter(None, (kind, what, host)))[:CAUSE_LENGTH],
         host=host,
+        is_answer=error.status is not None,
     )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.sources.response import Response
 
 # With any of these a fetch brings something else than the page at its address.
-_OF_THEIR_OWN = frozenset({"method", "headers", "body"})
+_OF_THEIR_OWN = frozenset({"method", "headers", "body", "etag", "last_modified"})
 
 
 def is_page(options: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What a pipeline or a step asks for beyond its work: how it is retried, until when, and what its errors mean."""
+"""What a pipeline or a step asks for beyond its work: its retries, until when, and what its errors mean."""
 
 from __future__ import annotations
 

@@ -203,11 +203,11 @@ class _Meter:
     async def send(self, network: Network, request: Request) -> RawResponse:
         began, received = self._clock.monotonic(), 0
         is_well: bool | None = None
-        told = ""
+        told, is_answer = "", False
         self.has_begun = True
         try:
             raw = await network.send(request)
-            received, told = len(raw.body), f"status {raw.status}"
+            received, told, is_answer = len(raw.body), f"status {raw.status}", True
             # Who asks for a pause is heard in another way, and is there.
             is_well = None if raw.status in _CLOSING else raw.status < 500
             return raw
@@ -216,7 +216,8 @@ class _Meter:
             is_well = None if getattr(error, "is_permanent", False) else False
             raise
         finally:
-            self.sent = Sent(is_well, received, self._clock.monotonic() - began, told)
+            seconds = self._clock.monotonic() - began
+            self.sent = Sent(is_well, received, seconds, told, is_answer)
 
 
 def _want(target: Target, policy: FetchPolicy, whose: tuple[str, int, bool]) -> Want:

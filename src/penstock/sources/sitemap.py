@@ -109,7 +109,7 @@ class _Walk:
 
 
 def _read(response: Response) -> Iterator[Entry]:
-    """(`url` or `sitemap`, location, when it was changed) for each entry of one document: XML, packed XML or plain text."""
+    """Each entry (`url` or `sitemap`, location, last change) of one document: XML, packed or plain text."""
     chunks = _unpacked(response.body)
     first = next(chunks, b"")
     if first and not first.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):

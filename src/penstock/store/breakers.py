@@ -55,6 +55,7 @@ _ANSWERED = frozenset({"permanent", "data", "auth"})
 # So often a job may fail at an open breaker without losing a try. A source that is away for hours stays
 # within it; a page that is broken by itself, and is all that is left to try, comes to an end.
 EXCUSES = 10
+EXCUSES_ANSWERED = 2
 # A request that was let through to a host that is tried is given up after so long.
 TRYING_S = 120.0
 # Whoever comes while others are trying a host asks again after so long.
@@ -97,6 +98,7 @@ class HostTold(NamedTuple):
     failed: int = 0
     back: int = 0
     reason: str = ""
+    is_answer: bool = False
 
 
 @dataclass(slots=True)
@@ -109,6 +111,7 @@ class _Seen:
     away: int = 0
     away_s: float = 0.0
     reason: str = ""
+    is_answer: bool = True
     run_id: int = 0
     felt: adaptive.Seen = field(default_factory=adaptive.Seen)
 
@@ -231,6 +234,7 @@ def _note(seen: _Seen, end: Settlement, job: Owned) -> None:
         else:
             seen.failed += 1
         seen.felt.failed += 1
+        seen.is_answer = seen.is_answer and end.is_answer
         seen.reason = end.error[:REASON_LENGTH]
     elif says == "ok":
         seen.ok += 1
@@ -278,7 +282,7 @@ def _tell(
         buckets: list[Bucket] = [(part, ok, 0) for part, ok in well.items()]
         if seen.failed:
             buckets.append((part_of(rule, now), 0, seen.failed))
-        about = (seen.away, seen.away_s, seen.reason, seen.ok > 0, seen.again)
+        about = (seen.away, seen.away_s, seen.reason, seen.ok > 0, seen.again, seen.is_answer)
         tally = Tally(tuple(buckets), *about)
         breaker = follow(before[key], tally, rule, cap, now, chance_of(key, now))
         after[key] = found[source_id] = breaker
@@ -311,7 +315,7 @@ def _excuse(
         ids = to_json(sorted(behind))
         excuses = dict(db.json("excuses", ids=ids))
         for job_id, end in behind.items():
-            if excuses.get(job_id, 0) < EXCUSES:
+            if excuses.get(job_id, 0) < (EXCUSES_ANSWERED if end.is_answer else EXCUSES):
                 excused[id(end)] = replace(_again(end), is_throttle=True)
         db.do("put_behind", ids=ids, rank=ledger.now + BEHIND * AGEING_S)
     if excused:
@@ -390,14 +394,14 @@ def _locked(db: Database, now: float, keys: Iterable[str]) -> dict[str, Breaker]
     """These breakers, as they stay until the transaction ends; a new one is closed."""
     wanted = sorted(set(keys))
     present = set(db.json("present_breakers", keys=to_json(wanted)))
-    if present.issuperset(wanted):
-        return _found(db, wanted)
-    found: dict[str, Breaker] = {}
+    found = _found(db, wanted) if present.issuperset(wanted) else {}
     for key in wanted:
         # One by one: what is new is locked as it is added, and must not be before what comes first.
-        if key not in present:
+        if key not in found:
+            found |= _found(db, [key]) if key in present else {}
+        if key not in found:
             db.do("add_breaker", key=key, now=now)
-        found |= _found(db, [key])
+            found |= _found(db, [key])
     return found
 
 
@@ -600,7 +604,8 @@ def _after(breaker: Breaker, key: str, told: HostTold, now: float) -> Breaker:
         buckets.append((part_of(HOST_RULE, now), 0, told.failed))
     if buckets:
         is_well = bool(told.well) and not told.failed
-        tally = Tally(tuple(buckets), reason=told.reason[:REASON_LENGTH], is_well=is_well)
+        reason = told.reason[:REASON_LENGTH]
+        tally = Tally(tuple(buckets), 0, 0.0, reason, is_well, is_answer=told.is_answer)
         breaker = follow(breaker, tally, HOST_RULE, HOST_RAMP, now, chance_of(key, now))
     if breaker.state != "half-open":
         return breaker

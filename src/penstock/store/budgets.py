@@ -121,6 +121,7 @@ class Accounts:
     def begin_anew(self, now: float) -> None:
         """What has come to the end of its period begins the next, and says so to who waits for it."""
         for account in self.all.values():
+            account.come_back(now)
             if not account.is_over(now):
                 continue
             if account.used > 0:

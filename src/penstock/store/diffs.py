@@ -52,6 +52,8 @@ class Totals(msgspec.Struct):
     scores_down: int = 0
     score_shift: float = 0.0
     fields: dict[str, int] = {}
+    # Of an undo: records whose version before the run is no longer kept.
+    lost: int = 0
 
     @property
     def mean_shift(self) -> float:
@@ -139,6 +141,7 @@ def undo_changes(store: Store, run_id: int, totals: Totals) -> Iterator[RecordCh
     while page := store.undo_changes(run_id, after_id):
         for found in page:
             if found.kind == "lost":
+                totals.lost += 1
                 continue
             change = _undo_change(found)
             totals.count(change)
@@ -148,11 +151,8 @@ def undo_changes(store: Store, run_id: int, totals: Totals) -> Iterator[RecordCh
 
 def _change(staged: StagedChange) -> RecordChange:
     kind = staged.kind
-    fields = []
-    if kind == "changed":
-        fields = field_changes(_value(staged.old_data), _value(staged.data))
-    elif kind == "added":
-        fields = _all_fields(_value(staged.data))
+    before = None if kind == "added" else staged.old_data
+    after = None if kind == "removed" else staged.data
     return RecordChange(
         staged.collection,
         staged.key,
@@ -160,7 +160,7 @@ def _change(staged: StagedChange) -> RecordChange:
         "" if kind == "same" else staged.obstacle,
         None if kind == "added" else staged.old_score,
         None if kind == "removed" else staged.score,
-        fields,
+        [] if kind == "same" else _fields(before, after),
     )
 
 
@@ -168,11 +168,8 @@ def _undo_change(found: UndoChange) -> RecordChange:
     kind: ChangeKind = "changed"
     if found.kind in ("added", "removed"):
         kind = found.kind
-    fields = []
-    if kind == "changed":
-        fields = field_changes(_value(found.data), _value(found.old_data))
-    elif kind == "added":
-        fields = _all_fields(_value(found.old_data))
+    before = None if kind == "added" else found.data
+    after = None if kind == "removed" else found.old_data
     return RecordChange(
         found.collection,
         found.key,
@@ -180,18 +177,24 @@ def _undo_change(found: UndoChange) -> RecordChange:
         "",
         None if kind == "added" else found.score,
         None if kind == "removed" else found.old_score,
-        fields,
+        _fields(before, after),
     )
 
 
-def _all_fields(value: Any) -> list[FieldChange]:
-    if not isinstance(value, dict):
-        return [FieldChange((), NOTHING, value)]
-    return [FieldChange((name,), NOTHING, each) for name, each in value.items()]
-
-
-def _value(data: str | None) -> Any:
-    return None if data is None else _decode(data)
+def _fields(before: str | None, after: str | None) -> list[FieldChange]:
+    """Field by field; of a record that is not there on one side, each of its fields is what differs."""
+    if before is not None and after is not None:
+        return field_changes(_decode(before), _decode(after))
+    value: Any = _decode(before or after or "null")
+    fields = value.items() if isinstance(value, dict) else [(None, value)]
+    return [
+        FieldChange(
+            () if name is None else (name,),
+            NOTHING if before is None else each,
+            NOTHING if after is None else each,
+        )
+        for name, each in fields
+    ]
 
 
 def _field_of(change: FieldChange) -> str:

@@ -31,6 +31,7 @@ from penstock.gates.sharing import Room
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
 from penstock.store.breakers import Breakers
+from penstock.store.budgets import Budgets
 from penstock.store.claim import WARD_DEATHS, ready_lanes
 from penstock.store.database import Database
 from penstock.store.ledger import Ledger
@@ -41,8 +42,6 @@ from penstock.store.turn import Memory, start_work, wake_due
 
 # Of those that are before a job, so many are counted.
 COUNT_LIMIT = 10_000
-SHOWN = 20
-STORY_LINES = 1000
 PRETENDED = -1
 
 
@@ -62,43 +61,6 @@ class Outlook(msgspec.Struct, frozen=True):
     opens_at: float | None
     command: str
     gates: list[GateSeen]
-
-
-class Tried(msgspec.Struct, frozen=True):
-    """One attempt, as the journal has it."""
-
-    attempt: int
-    worker: str
-    started_at: float
-    ended_at: float | None
-    outcome: str
-    detail: str
-
-
-class Fetched(msgspec.Struct, frozen=True):
-    id: int
-    url: str
-    status: int
-    fetched_at: float
-    hash: str
-
-
-class Whereabouts(msgspec.Struct, frozen=True):
-    returns_to: str | None
-    returns_due_at: float | None
-    parent_id: int | None
-    snapshot_id: int | None
-
-
-class Story(msgspec.Struct, frozen=True):
-    """What became of a job: its attempts, what it fetched, and what came of it."""
-
-    attempts: list[Tried]
-    snapshots: list[Fetched]
-    children: list[tuple[str, str, int]]
-    records: list[tuple[str, str]]
-    parent_id: int | None
-    snapshot_id: int | None
 
 
 class _Load(msgspec.Struct, frozen=True):
@@ -139,7 +101,7 @@ class _Case(msgspec.Struct, frozen=True):
         )
 
 
-class Explaining(Lifecycle, Breakers, Reading):
+class Explaining(Lifecycle, Breakers, Budgets, Reading):
     """The verbs that say why."""
 
     _db: Database
@@ -173,6 +135,7 @@ class Explaining(Lifecycle, Breakers, Reading):
         run_id: int | None,
         job_id: int | None,
     ) -> Outlook:
+        self._keep_order()
         ledger = Ledger(self._db, now)
         wake_due(self._db, ledger, copy.deepcopy(self._memory.floors), now)
         ledger.write()
@@ -186,6 +149,16 @@ class Explaining(Lifecycle, Breakers, Reading):
             return self._seen(now, case, lanes, rooms, taken, len(loads))
         lane = self._pretended(now, limits, case)
         return self._seen(now, case, [lane], rooms, [], len(loads))
+
+    def _keep_order(self) -> None:
+        """Lock all that the turns could lock and wait for, in the order that everybody keeps.
+
+        They are several turns in one transaction: one by one, they would lock a second time what comes first.
+        """
+        if self._db.is_shared:
+            known: dict[str, int] = self._db.json("source_ids")
+            self._db.lock_lanes(sorted(known.values()))
+            self._db.lock_runs(sorted(self._db.json("startable_runs")))
 
     # What is asked about.
 
@@ -291,12 +264,11 @@ class Explaining(Lifecycle, Breakers, Reading):
     ) -> Outlook:
         lane = next((each for each in lanes if each.source_id == case.source.id), None)
         gates = [workers_gate(alive)]
+        job = None if case.job is None else self._job_facts(case.job)
         if case.run is not None:
-            in_quarantine = case.job is not None and case.job.state is JobState.QUARANTINED
-            retries = case.job.id if case.job is not None and in_quarantine else None
-            gates.append(run_gate(self._run_facts(case.run), retries))
-        if case.job is not None:
-            gates.append(job_gate(self._job_facts(case.job)))
+            gates.append(run_gate(self._run_facts(case.run), job))
+        if job is not None:
+            gates.append(job_gate(job))
         elif case.run is None or case.run.state not in ENDED_RUN_STATES:
             gates.append(_no_work(case.source))
         kind = case.run.kind if case.run else RunKind.FULL
@@ -353,8 +325,8 @@ class Explaining(Lifecycle, Breakers, Reading):
         if job.deaths >= WARD_DEATHS:
             by = f"{job.deaths} workers died under it: of such jobs, a worker runs one at a time"
         elif before:
-            more = "or more " if before >= COUNT_LIMIT else ""
-            by = f"{before} {more}of its stage come before it"
+            many = f"more than {COUNT_LIMIT:,}" if before >= COUNT_LIMIT else f"{before:,}"
+            by = f"{many} of its stage come before it"
         else:
             by = "others of its source, or other sources, come first"
         return GateSeen("turn", False, by)
@@ -368,13 +340,22 @@ class Explaining(Lifecycle, Breakers, Reading):
         return RunFacts(run.id, run.state, run.source, since, actor, reason)
 
     def _job_facts(self, job: JobRow) -> JobFacts:
-        actor, reason = "", job.error or ""
+        actor, reason, due_at = "", job.error or "", job.due_at
+        if job.state is JobState.QUARANTINED and job.kind == "budget":
+            due_at = self._budgets_begin_anew_at(job)
         if job.state in (JobState.HELD, JobState.CANCELLED):
             kind = f"job.{job.state}"
             found = self.events(run_id=job.run_id, job_id=job.id, kind=kind, limit=1)
             if found:
                 actor, reason = found[-1].actor, found[-1].detail
-        return JobFacts(job.id, job.state, job.at, job.due_at, job.worker or "", actor, reason)
+        return JobFacts(job.id, job.state, job.at, due_at, job.worker or "", actor, reason)
+
+    def _budgets_begin_anew_at(self, job: JobRow) -> float | None:
+        """When a job that budgets have stopped is sent back; None if a person has to."""
+        scopes = ("project", f"source:{job.source}", f"run:{job.run_id}")
+        times = [row.resets_at for row in self.exhausted_budgets() if row.scope in scopes]
+        known = [at for at in times if at is not None]
+        return max(known) if known and len(known) == len(times) else None
 
     def _lane_facts(self, source: SourceRow) -> LaneFacts:
         own = next((row for row in self.breakers() if row.key == f"source:{source.key}"), None)
@@ -391,53 +372,6 @@ class Explaining(Lifecycle, Breakers, Reading):
             own.since if own else None,
             own.reason if own else "",
         )
-
-    # What became of a job.
-
-    def story(self, job_id: int) -> Story:
-        """What is known of a job's past: from its rows, and as far back as the journal goes."""
-        job = self.job(job_id)
-        if job is None:
-            raise UsageError(f"there is no job {job_id}", "penstock jobs lists them")
-        about = self._db.decoded("job_whereabouts", Whereabouts, id=job_id)
-        return Story(
-            self._attempts(job),
-            self._db.decoded("snapshots_of_job", list[Fetched], id=job_id, limit=SHOWN),
-            [
-                (stage, state, count)
-                for stage, state, count in self._db.json(
-                    "children_of", id=job_id, run_id=job.run_id
-                )
-            ],
-            [(name, key) for name, key in self._db.json("records_of_job", id=job_id, limit=SHOWN)],
-            about.parent_id,
-            about.snapshot_id,
-        )
-
-    def _attempts(self, job: JobRow) -> list[Tried]:
-        tries: dict[int, Tried] = {}
-        lines = self.events(run_id=job.run_id, job_id=job.id, kind="job", limit=STORY_LINES)
-        for line in lines:
-            number = line.attempt or 0
-            if line.kind == "job.started":
-                tries[number] = Tried(number, line.actor, line.at, None, "running", "")
-            elif number in tries and tries[number].ended_at is None and line.kind in _ENDS:
-                tries[number] = msgspec.structs.replace(
-                    tries[number],
-                    ended_at=line.at,
-                    outcome=line.kind.removeprefix("job."),
-                    detail=line.detail,
-                )
-        return [tries[number] for number in sorted(tries)]
-
-
-_ENDS = frozenset(
-    f"job.{end}"
-    for end in (
-        "succeeded", "skipped", "retried", "throttled", "snoozed", "quarantined", "released",
-        "cancelled",
-    )
-)  # fmt: skip
 
 
 def _free(load: _Load, whole: Capacity) -> Capacity:

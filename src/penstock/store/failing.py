@@ -101,7 +101,7 @@ def note_failures(db: Database, ledger: Ledger, ends: Ends, escalated: set[int])
             if is_quarantined and end.cause:
                 quarantined.append((end, job))
         elif end.state is JobState.SKIPPED:
-            failures.append((*about, "skipped", end.reason, ""))
+            failures.append((*about, end.skip or "skipped", end.reason, ""))
     if failures:
         db.do("note_failures", now=ledger.now, failures=to_json(failures))
     if quarantined:

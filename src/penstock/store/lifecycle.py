@@ -40,6 +40,10 @@ class _Continued(msgspec.Struct):
     of_run_id: int | None
 
 
+class _Started(Exception):
+    """The run is no draft any more: what was to be added to it is not."""
+
+
 class Lifecycle(Runs):
     """Drafts, continued runs, holds."""
 
@@ -93,9 +97,10 @@ class Lifecycle(Runs):
             of_run_id=left.of_run_id,
             is_draft=True,
         )
-        if self._db.rows("run_state", id=new_id)[0][0] != RunState.DRAFT:
+        try:
+            self._carry(run_id, new_id, left.source_id, stages, states)
+        except _Started:
             return new_id, False
-        self._carry(run_id, new_id, left.source_id, stages, states)
         return new_id, self.start_draft(new_id, actor, reason or f"continues run {run_id}")
 
     def _ended_run(self, run_id: int) -> _Continued:
@@ -142,6 +147,9 @@ class Lifecycle(Runs):
                         "run.continued", source_id, new_id, actor="penstock", detail=detail
                     )
                 ledger.write()
+                # Looked at last, when its row is locked: somebody else may carry the same and be ahead.
+                if self._db.rows("run_state", id=new_id)[0][0] != RunState.DRAFT:
+                    raise _Started
             if len(found) < CARRY_LIMIT:
                 return
             stage, key = found[-1][:2]

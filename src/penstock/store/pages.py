@@ -94,7 +94,8 @@ def note_pages(
     for job, effects in visits:
         for each in effects.announced:
             page = noted[job.source_id, bounded_text(each.url, URL_BYTES)]
-            page.run_id, page.announced = job.run_id, each.changed
+            is_told_twice = page.announced is not None and page.announced != each.changed
+            page.run_id, page.announced = job.run_id, "" if is_told_twice else each.changed
         for done in effects.extracted:
             page = noted[job.source_id, bounded_text(done.url, URL_BYTES)]
             about = (done.hash, done.snapshot, done.version, done.at)

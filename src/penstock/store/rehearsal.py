@@ -29,13 +29,12 @@ class Pages(msgspec.Struct, frozen=True):
 
 
 class UndoReport(msgspec.Struct):
-    """What undoing a run would do, or did. `lost` records have no version kept from before the run."""
+    """What undoing a run would do, or did."""
 
     run_id: int
     totals: Totals
     first: list[RecordChange]
     later: Later
-    lost: int = 0
     undo_run_id: int | None = None
 
 
@@ -152,15 +151,7 @@ def preview_undo(store: Store, run_id: int, limit: int) -> UndoReport:
     for _ in changes:
         pass
     later = store.changed_since(run_id, limit)
-    return UndoReport(run_id, totals, first, later, _lost(store, run_id))
-
-
-def _lost(store: Store, run_id: int) -> int:
-    lost, after_id = 0, 0
-    while page := store.undo_changes(run_id, after_id):
-        lost += sum(change.kind == "lost" for change in page)
-        after_id = page[-1].id
-    return lost
+    return UndoReport(run_id, totals, first, later)
 
 
 def undo(store: Store, run_id: int, limit: int, *, actor: str, reason: str) -> UndoReport:

@@ -166,10 +166,12 @@ class Replays:
         stage: str,
         key: str,
         snapshot_id: int | None,
+        is_sole: bool = False,
     ) -> SnapshotRow | None:
         """What the replayed runs know of an address; None if they know nothing.
 
-        A run that found a page unchanged knows it from the run before.
+        A run that found a page unchanged knows it from the run before. `is_sole`: more than the address was
+        sent, which snapshots don't keep; what came back is known where it was the only thing.
         """
         found = self._db.json(
             "replayed_snapshot",
@@ -178,8 +180,9 @@ class Replays:
             since_at=since_at,
             source_id=source_id,
             snapshot_id=snapshot_id,
+            is_sole=is_sole,
         )
-        if found is None and of_run_id is not None:
+        if found is None and of_run_id is not None and not is_sole:
             found = self._db.json(
                 "snapshot_before", url=url, run_id=of_run_id, stage=stage, key=key
             )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
     from penstock.store.delivering import DeliveryRow, QueuedRow, Start
-    from penstock.store.explaining import Outlook, Story
+    from penstock.store.explaining import Outlook
     from penstock.store.health import HealthRow
     from penstock.store.outbox import OutboxRow, Parcel
     from penstock.store.pages import PageRow
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         TickRow,
         VersionRow,
     )
+    from penstock.store.stories import Story
     from penstock.store.undoing import Later, UndoChange, Undone
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.
@@ -403,6 +404,10 @@ class Store(Protocol):
 
     def renew_budgets(self, bounds: Sequence[Bound], limit: int = 1000) -> int: ...
 
+    def set_aside(
+        self, run_id: int, stage: str, reason: str, actor: str, limit: int = 1000
+    ) -> int: ...
+
     def close_hosts(self, closings: Mapping[str, float]) -> None: ...
 
     # Breakers.
@@ -640,6 +645,7 @@ class Store(Protocol):
         stage: str,
         key: str,
         snapshot_id: int | None,
+        is_sole: bool = False,
     ) -> SnapshotRow | None: ...
 
     def replay_state(self, run_id: int) -> ReplayRow: ...

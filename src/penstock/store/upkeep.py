@@ -9,6 +9,9 @@ from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.store import Keep
 
+# A worker looks through the breakers of hosts each second: it need not meet those that failed last month.
+IDLE_BREAKER_S = 86_400.0
+
 
 class Upkeep:
     """Retention and checks."""
@@ -35,6 +38,7 @@ class Upkeep:
             ("drop_versions", keep.versions_s),
             ("drop_snapshots", keep.snapshots_s),
             ("drop_rejects", keep.rejects_s),
+            ("drop_idle_breakers", IDLE_BREAKER_S),
         ):
             if seconds is not None:
                 with self._db.writing():

@@ -8,7 +8,10 @@ SELECT coalesce(json_object_agg(run_id, units), '{}')::text FROM (
       sum(g.waiting)::bigint AS waiting, sum(g.held)::bigint AS held, sum(g.succeeded)::bigint AS succeeded,
       sum(g.skipped)::bigint AS skipped, sum(g.quarantined)::bigint AS quarantined, sum(g.cancelled)::bigint AS cancelled
     FROM unnest(translate(%(ids)s, '[]', '{}')::bigint[]) AS w(id)
-    CROSS JOIN LATERAL (SELECT * FROM penstock.stage_count AS c WHERE c.run_id = w.id OFFSET 0) AS g
+    CROSS JOIN LATERAL (
+      SELECT c.run_id, c.unit, c.queued, c.running, c.waiting, c.held, c.succeeded, c.skipped, c.quarantined, c.cancelled
+      FROM penstock.stage_count AS c WHERE c.run_id = w.id OFFSET 0
+    ) AS g
     GROUP BY g.run_id, g.unit
   ) AS u
   GROUP BY run_id
@@ -17,7 +20,8 @@ SELECT coalesce(json_object_agg(run_id, units), '{}')::text FROM (
 -- name: failures_by_kind
 SELECT coalesce(json_object_agg(kind, n ORDER BY n DESC, kind), '{}')::text FROM (
   SELECT coalesce(f.kind, 'unknown') AS kind, count(*) AS n
-  FROM penstock.job AS j LEFT JOIN penstock.job_failure AS f ON f.job_id = j.id
+  FROM penstock.job AS j
+  LEFT JOIN LATERAL (SELECT kind FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f ON true
   WHERE j.run_id = %(run_id)s AND j.state = 'quarantined'
   GROUP BY 1
 ) AS k;

@@ -59,3 +59,10 @@ WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'run
 -- name: excuses
 SELECT coalesce(json_agg(json_build_array(id, throttles)), '[]')::text
 FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
+
+-- name: drop_idle_breakers
+-- One that has been closed for long, and was told of no failure since, is as good as none.
+DELETE FROM penstock.breaker WHERE key = ANY (ARRAY(
+  SELECT key FROM penstock.breaker WHERE state = 'closed' AND since < %(before)s AND counts_until < %(before)s
+  ORDER BY key LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+));

@@ -66,7 +66,9 @@ WHERE warned >= 100 AND (resets_at > %(now)s
 -- Runs with jobs that a budget stopped (a step that says so itself names a cause), where no budget does so any more. One that its own budget stopped waits for a person.
 SELECT DISTINCT j.run_id
 FROM penstock.job AS j
-JOIN penstock.job_failure AS f ON f.job_id = j.id AND f.kind = 'budget' AND f.cause = ''
+CROSS JOIN LATERAL (
+  SELECT 1 FROM penstock.job_failure WHERE job_id = j.id AND kind = 'budget' AND cause = '' OFFSET 0
+) AS f
 JOIN penstock.run AS r ON r.id = j.run_id AND r.state <> 'cancelled'
 JOIN penstock.source AS s ON s.id = j.source_id
 WHERE j.state = 'quarantined' AND NOT EXISTS (
@@ -78,17 +80,19 @@ ORDER BY j.run_id LIMIT %(limit)s;
 
 -- name: release_set_aside
 UPDATE penstock.job SET state = 'queued', is_resumed = false, at = %(now)s
-WHERE id IN (
+WHERE id = ANY (ARRAY(
   SELECT j.id FROM penstock.job AS j
-  JOIN penstock.job_failure AS f ON f.job_id = j.id AND f.kind = 'budget' AND f.cause = ''
+  CROSS JOIN LATERAL (
+    SELECT 1 FROM penstock.job_failure WHERE job_id = j.id AND kind = 'budget' AND cause = '' OFFSET 0
+  ) AS f
   WHERE j.run_id = %(run_id)s AND j.state = 'quarantined' LIMIT %(limit)s FOR NO KEY UPDATE OF j SKIP LOCKED
-)
+))
 RETURNING id, stage, attempt;
 
 -- name: stopped_by_budget
 SELECT coalesce(json_object_agg(stage, n), '{}')::text FROM (
   SELECT j.stage, count(*) AS n FROM penstock.job AS j
-  JOIN penstock.job_failure AS f ON f.job_id = j.id AND f.kind = 'budget'
+  CROSS JOIN LATERAL (SELECT 1 FROM penstock.job_failure WHERE job_id = j.id AND kind = 'budget' OFFSET 0) AS f
   WHERE j.run_id = %(run_id)s AND j.state = 'quarantined' GROUP BY j.stage
 ) AS stopped;
 
@@ -96,3 +100,11 @@ SELECT coalesce(json_object_agg(stage, n), '{}')::text FROM (
 DELETE FROM penstock.budget
 WHERE resets_at IS NULL AND period_at < %(before)s
   AND scope NOT IN (SELECT 'run:' || id FROM penstock.run WHERE state NOT IN ('completed', 'cancelled'));
+
+-- name: set_aside_if_queued
+UPDATE penstock.job SET state = 'quarantined', at = %(now)s
+WHERE id = ANY (ARRAY(
+  SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND stage = %(stage)s AND state = 'queued'
+  ORDER BY rank LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+))
+RETURNING id, attempt;

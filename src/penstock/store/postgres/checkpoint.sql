@@ -94,7 +94,10 @@ FROM penstock.coverage AS c JOIN penstock.run AS r ON r.id = c.run_id
 WHERE c.source_id = %(source_id)s AND c.partition = %(partition)s AND r.kind NOT IN ('backfill', 'replay', 'probe');
 
 -- name: pages_since
-SELECT count(*) FROM penstock.run AS r JOIN penstock.job AS j ON j.run_id = r.id
+SELECT coalesce(sum(j.n), 0)::bigint FROM penstock.run AS r
+CROSS JOIN LATERAL (
+  SELECT count(*) AS n FROM penstock.job
+  WHERE run_id = r.id AND unit = 'page' AND state IN ('succeeded', 'skipped') AND at > %(since)s OFFSET 0
+) AS j
 WHERE r.source_id = %(source_id)s AND r.kind NOT IN ('backfill', 'replay', 'probe')
-  AND (r.finished_at IS NULL OR r.finished_at > %(since)s)
-  AND j.unit = 'page' AND j.state IN ('succeeded', 'skipped') AND j.at > %(since)s;
+  AND (r.finished_at IS NULL OR r.finished_at > %(since)s);

@@ -86,3 +86,6 @@ SELECT coalesce(json_agg(json_build_array(f.collection, f.key) ORDER BY f.collec
 -- name: job_whereabouts
 SELECT json_build_object('returns_to', j.returns_to, 'returns_due_at', j.returns_due_at, 'parent_id', i.parent_id, 'snapshot_id', i.snapshot_id)::text
 FROM penstock.job AS j LEFT JOIN penstock.job_item AS i ON i.job_id = j.id WHERE j.id = %(id)s;
+
+-- name: startable_runs
+SELECT coalesce(json_agg(id), '[]')::text FROM penstock.run WHERE state IN ('queued', 'running', 'paused');

@@ -37,6 +37,7 @@ SELECT json_build_object('would_save', would_save, 'rejected', rejected, 'thrott
 FROM penstock.probe WHERE run_id = %(run_id)s;
 
 -- name: first_error_of_run
-SELECT f.error FROM penstock.job AS j
+SELECT f.error
+FROM (SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND state = 'quarantined' OFFSET 0) AS j
 CROSS JOIN LATERAL (SELECT error FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f
-WHERE j.run_id = %(run_id)s AND j.state = 'quarantined' ORDER BY j.id LIMIT 1;
+ORDER BY j.id LIMIT 1;

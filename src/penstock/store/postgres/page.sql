@@ -1,5 +1,6 @@
 -- name: note_pages
 -- What a site announces of a page, and what it was when it was extracted, each where it is told. A page that was
+-- announced twice in a run, and not alike, has said nothing. One that was
 -- only looked at keeps the run that extracted it; one whose extraction came to nothing has no version.
 INSERT INTO penstock.page (
   source_id, url, at, announced, announced_run_id,
@@ -14,7 +15,11 @@ FROM jsonb_array_elements(%(pages)s::jsonb) AS p
 ORDER BY (p ->> 0)::bigint, (p ->> 1) COLLATE "C"
 ON CONFLICT (source_id, url) DO UPDATE SET
   at = excluded.at,
-  announced = CASE WHEN excluded.announced_run_id IS NULL THEN page.announced ELSE excluded.announced END,
+  announced = CASE
+    WHEN excluded.announced_run_id IS NULL THEN page.announced
+    WHEN page.announced_run_id = excluded.announced_run_id AND page.announced <> excluded.announced THEN ''
+    ELSE excluded.announced
+  END,
   announced_run_id = coalesce(excluded.announced_run_id, page.announced_run_id),
   done_hash = coalesce(excluded.done_hash, page.done_hash),
   done_snapshot_id = CASE WHEN excluded.done_hash IS NULL THEN page.done_snapshot_id ELSE excluded.done_snapshot_id END,
@@ -44,18 +49,19 @@ FROM penstock.page AS p WHERE p.source_id = %(source_id)s AND p.url = %(url)s;
 
 -- name: pages_of_items
 -- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.
--- What fails in a replay says nothing of its page.
+-- What fails in a replay or a probe says nothing of its page.
 SELECT j.source_id, s.url
 FROM penstock.job AS j
+CROSS JOIN LATERAL (SELECT kind FROM penstock.run WHERE id = j.run_id OFFSET 0) AS r
 CROSS JOIN LATERAL (SELECT snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS t
 CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE id = t.snapshot_id OFFSET 0) AS s
-WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[])
-  AND NOT EXISTS (SELECT 1 FROM penstock.run WHERE run.id = j.run_id AND run.kind = 'replay')
+WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.kind NOT IN ('replay', 'probe')
 UNION
 SELECT j.source_id, s.url
 FROM penstock.job AS j
+CROSS JOIN LATERAL (SELECT kind FROM penstock.run WHERE id = j.run_id OFFSET 0) AS r
 CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s
-WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
+WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.kind NOT IN ('replay', 'probe');
 
 -- name: next_pages
 SELECT source_id, url, at FROM penstock.page
@@ -63,9 +69,11 @@ WHERE (source_id, url) > (%(source_id)s, %(url)s) ORDER BY source_id, url LIMIT 
 
 -- name: drop_pages_if_old
 -- What somebody writes just now is not old.
-DELETE FROM penstock.page WHERE (source_id, url) IN (
-  SELECT d.source_id, d.url FROM penstock.page AS d
-  JOIN jsonb_array_elements(%(pages)s::jsonb) AS p ON d.source_id = (p ->> 0)::bigint AND d.url = p ->> 1
-  WHERE d.at < %(before)s
-  ORDER BY d.source_id, d.url FOR UPDATE OF d SKIP LOCKED
-);
+DELETE FROM penstock.page WHERE ctid = ANY (ARRAY(
+  SELECT d.ctid FROM jsonb_array_elements(%(pages)s::jsonb) AS p
+  CROSS JOIN LATERAL (
+    SELECT ctid FROM penstock.page
+    WHERE source_id = (p ->> 0)::bigint AND url = p ->> 1 AND at < %(before)s
+    OFFSET 0 FOR UPDATE SKIP LOCKED
+  ) AS d
+));

@@ -52,7 +52,7 @@ DELETE FROM penstock.cause WHERE (source_id, cause) IN (
   WHERE (k.source_id, k.cause) IN (
     SELECT j.source_id, f.cause FROM jsonb_array_elements(%(ids)s::jsonb) AS c
     CROSS JOIN LATERAL (SELECT id, source_id FROM penstock.job WHERE id = c::bigint OFFSET 0) AS j
-    JOIN penstock.job_failure AS f ON f.job_id = j.id
+    CROSS JOIN LATERAL (SELECT cause FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f
   )
   ORDER BY k.source_id, k.cause FOR UPDATE
 );
@@ -61,7 +61,8 @@ DELETE FROM penstock.cause WHERE (source_id, cause) IN (
 DELETE FROM penstock.cause WHERE (source_id, cause) IN (
   SELECT k.source_id, k.cause FROM penstock.cause AS k
   WHERE (k.source_id, k.cause) IN (
-    SELECT j.source_id, f.cause FROM penstock.job AS j JOIN penstock.job_failure AS f ON f.job_id = j.id
+    SELECT j.source_id, f.cause FROM penstock.job AS j
+    CROSS JOIN LATERAL (SELECT cause FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f
     WHERE j.state = 'quarantined' AND j.run_id = %(run_id)s
   )
   ORDER BY k.source_id, k.cause FOR UPDATE
@@ -83,7 +84,9 @@ JOIN penstock.run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage;
 -- In the order of the index that holds the quarantined ones only.
 SELECT coalesce(json_agg(json_build_array(f.run_id, f.id) ORDER BY f.run_id, f.id), '[]')::text FROM (
   SELECT j.run_id, j.id FROM penstock.job AS j
-  LEFT JOIN penstock.job_failure AS e ON e.job_id = j.id
+  LEFT JOIN LATERAL (
+    SELECT kind, cause, at, escalated_at FROM penstock.job_failure WHERE job_id = j.id OFFSET 0
+  ) AS e ON true
   WHERE j.state = 'quarantined' AND (j.run_id, j.id) > (%(after_run_id)s, %(after_id)s)
     AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
     AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
@@ -98,7 +101,9 @@ SELECT coalesce(json_agg(json_build_array(f.run_id, f.id) ORDER BY f.run_id, f.i
 
 -- name: count_entries
 SELECT count(*) FROM penstock.job AS j
-LEFT JOIN penstock.job_failure AS e ON e.job_id = j.id
+LEFT JOIN LATERAL (
+    SELECT kind, cause, at, escalated_at FROM penstock.job_failure WHERE job_id = j.id OFFSET 0
+  ) AS e ON true
 WHERE j.state = 'quarantined'
   AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
   AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)

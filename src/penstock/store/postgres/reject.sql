@@ -5,8 +5,10 @@ SELECT j.source_id, j.run_id, j.id, j.stage, j.key, r.value ->> 1, r.value ->> 2
   coalesce(i.item, 'null'),
   coalesce((SELECT max(s.id) FROM penstock.snapshot AS s WHERE s.job_id = j.id), i.snapshot_id), %(now)s
 FROM jsonb_array_elements(%(rejects)s::jsonb) WITH ORDINALITY AS r(value, n)
-JOIN penstock.job AS j ON j.id = (r.value ->> 0)::bigint
-LEFT JOIN penstock.job_item AS i ON i.job_id = j.id
+CROSS JOIN LATERAL (
+  SELECT id, source_id, run_id, stage, key FROM penstock.job WHERE id = (r.value ->> 0)::bigint OFFSET 0
+) AS j
+LEFT JOIN LATERAL (SELECT item, snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i ON true
 ORDER BY r.n;
 
 -- name: rejects
@@ -16,7 +18,8 @@ SELECT coalesce(json_agg(json_build_object(
   'code', r.code, 'reason', r.reason, 'score', r.score, 'snapshot_id', r.snapshot_id, 'at', r.at,
   'redriven_run_id', r.redriven_run_id) ORDER BY r.id DESC), '[]')::text
 FROM (
-  SELECT r.*, s.key AS source FROM penstock.reject AS r JOIN penstock.source AS s ON s.id = r.source_id
+  SELECT r.id, r.run_id, r.job_id, r.stage, r.key, r.code, r.reason, r.score, r.snapshot_id, r.at, r.redriven_run_id, s.key AS source
+  FROM penstock.reject AS r JOIN penstock.source AS s ON s.id = r.source_id
   WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
     AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
     AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
@@ -49,7 +52,7 @@ SELECT coalesce(json_object_agg(code, n ORDER BY n DESC, code), '{}')::text FROM
 -- name: rejects_to_redrive
 -- Those that no run has taken up, the oldest first. Locked: two who ask at once take each of them once.
 SELECT coalesce(json_agg(json_build_array(r.id, r.run_id, r.stage, r.key, r.item, r.snapshot_id) ORDER BY r.id), '[]')::text FROM (
-  SELECT r.* FROM penstock.reject AS r
+  SELECT r.id, r.run_id, r.stage, r.key, r.item, r.snapshot_id FROM penstock.reject AS r
   WHERE r.source_id = %(source_id)s AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
     AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
     AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))

@@ -13,19 +13,24 @@ SELECT coalesce(json_agg(json_build_array(g.run_id, g.stage, g.unit, g.succeeded
 FROM penstock.stage_count AS g WHERE g.run_id = ANY (translate(%(run_ids)s, '[]', '{}')::bigint[]);
 
 -- name: replayed_jobs
--- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
+-- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched. What robots.txt
+-- forbade has none.
+-- Behind OFFSET 0: the largest of all ids is not to be walked down from.
 SELECT coalesce(json_agg(json_build_array(j.key, i.item, (
-  SELECT max(s.id) FROM penstock.snapshot AS s WHERE s.job_id = j.id)) ORDER BY j.key), '[]')::text
+  SELECT max(s.id) FROM (SELECT id FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s)) ORDER BY j.key), '[]')::text
 FROM (
   SELECT id, key FROM penstock.job
   WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)
     AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT %(quarantined_only)s))
+    AND NOT (state = 'skipped' AND EXISTS (
+      SELECT 1 FROM penstock.job_failure AS f WHERE f.job_id = job.id AND f.kind = 'disallowed' OFFSET 0))
   ORDER BY key LIMIT %(limit)s
 ) AS j
 CROSS JOIN LATERAL (SELECT item FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i;
 
 -- name: replayed_snapshot
 -- What the replayed runs have of this address: what the same job has fetched, else what was fetched last.
+-- Where more was sent than an address, only what the same job has fetched there, and only if that was one thing.
 SELECT json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', s.headers::json,
   'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset", 'length', p.length)::text
 FROM penstock.snapshot AS s
@@ -34,6 +39,9 @@ WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s AND (
   s.run_id = %(run_id)s::bigint
   OR %(run_id)s::bigint IS NULL AND s.fetched_at >= %(since_at)s::double precision
     AND s.run_id IN (SELECT id FROM penstock.run WHERE source_id = %(source_id)s)
+) AND (
+  NOT %(is_sole)s OR s.job_id = (SELECT job_id FROM penstock.snapshot WHERE id = %(snapshot_id)s::bigint)
+    AND (SELECT count(DISTINCT o.hash) FROM penstock.snapshot AS o WHERE o.job_id = s.job_id AND o.url = %(url)s) = 1
 )
 ORDER BY s.job_id IS NOT DISTINCT FROM (SELECT job_id FROM penstock.snapshot WHERE id = %(snapshot_id)s::bigint) DESC, s.id DESC
 LIMIT 1;

@@ -37,8 +37,10 @@ from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
 from penstock.store.scheduling import Scheduling
+from penstock.store.setting_aside import SettingAside
 from penstock.store.signals import Signals
 from penstock.store.store import Capacity, Keep, Kept, Turn
+from penstock.store.stories import Stories
 from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
 from penstock.store.undoing import Undoing
@@ -75,7 +77,9 @@ class PostgresStore(
     Pacing,
     Breakers,
     Budgets,
+    SettingAside,
     Quarantine,
+    Stories,
     Reading,
     Upkeep,
     Signals,

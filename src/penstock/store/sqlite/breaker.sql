@@ -40,3 +40,9 @@ UPDATE job NOT INDEXED SET rank = max(rank, :rank) WHERE id IN (SELECT value FRO
 
 -- name: excuses
 SELECT json_group_array(json_array(id, throttles)) FROM job NOT INDEXED WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: drop_idle_breakers
+-- One that has been closed for long, and was told of no failure since, is as good as none.
+DELETE FROM breaker WHERE key IN (
+  SELECT key FROM breaker WHERE state = 'closed' AND since < :before AND counts_until < :before LIMIT :limit
+);

@@ -83,3 +83,10 @@ SELECT json_group_object(stage, n) FROM (
 DELETE FROM budget
 WHERE resets_at IS NULL AND period_at < :before
   AND scope NOT IN (SELECT 'run:' || id FROM run WHERE state NOT IN ('completed', 'cancelled'));
+
+-- name: set_aside_if_queued
+UPDATE job SET state = 'quarantined', at = :now
+WHERE id IN (
+  SELECT id FROM job WHERE run_id = :run_id AND stage = :stage AND state = 'queued' ORDER BY rank LIMIT :limit
+)
+RETURNING id, attempt;

@@ -79,3 +79,6 @@ SELECT json_group_array(json_array(collection, key)) FROM (
 -- name: job_whereabouts
 SELECT json_object('returns_to', j.returns_to, 'returns_due_at', j.returns_due_at, 'parent_id', i.parent_id, 'snapshot_id', i.snapshot_id)
 FROM job AS j LEFT JOIN job_item AS i ON i.job_id = j.id WHERE j.id = :id;
+
+-- name: startable_runs
+SELECT json_group_array(id) FROM run WHERE state IN ('queued', 'running', 'paused');

@@ -1,5 +1,6 @@
 -- name: note_pages
 -- What a site announces of a page, and what it was when it was extracted, each where it is told. A page that was
+-- announced twice in a run, and not alike, has said nothing. One that was
 -- only looked at keeps the run that extracted it; one whose extraction came to nothing has no version.
 INSERT INTO page (
   source_id, url, at, announced, announced_run_id,
@@ -12,7 +13,11 @@ SELECT value ->> 0, value ->> 1, :now, coalesce(value ->> 3, ''), CASE WHEN valu
 FROM json_each(:pages) WHERE true
 ON CONFLICT (source_id, url) DO UPDATE SET
   at = excluded.at,
-  announced = CASE WHEN excluded.announced_run_id IS NULL THEN announced ELSE excluded.announced END,
+  announced = CASE
+    WHEN excluded.announced_run_id IS NULL THEN announced
+    WHEN announced_run_id = excluded.announced_run_id AND announced <> excluded.announced THEN ''
+    ELSE excluded.announced
+  END,
   announced_run_id = coalesce(excluded.announced_run_id, announced_run_id),
   done_hash = coalesce(excluded.done_hash, done_hash),
   done_snapshot_id = CASE WHEN excluded.done_hash IS NULL THEN done_snapshot_id ELSE excluded.done_snapshot_id END,
@@ -41,17 +46,18 @@ FROM page AS p WHERE p.source_id = :source_id AND p.url = :url;
 
 -- name: pages_of_items
 -- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.
--- What fails in a replay says nothing of its page.
+-- What fails in a replay or a probe says nothing of its page.
 SELECT DISTINCT j.source_id, s.url
 FROM json_each(:ids) AS i
 CROSS JOIN job AS j ON j.id = i.value
-CROSS JOIN run AS r ON r.id = j.run_id AND r.kind <> 'replay'
+CROSS JOIN run AS r ON r.id = j.run_id AND r.kind NOT IN ('replay', 'probe')
 CROSS JOIN job_item AS t ON t.job_id = j.id
 CROSS JOIN snapshot AS s ON s.id = t.snapshot_id
 UNION
 SELECT DISTINCT j.source_id, s.url
 FROM json_each(:ids) AS i
 CROSS JOIN job AS j ON j.id = i.value
+CROSS JOIN run AS r ON r.id = j.run_id AND r.kind NOT IN ('replay', 'probe')
 CROSS JOIN snapshot AS s ON s.job_id = j.id;
 
 -- name: next_pages

@@ -16,24 +16,30 @@ SELECT json_group_array(json_array(g.run_id, g.stage, g.unit, g.succeeded + g.sk
 FROM json_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
 
 -- name: replayed_jobs
--- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched.
-SELECT json_group_array(json_array(j.key, i.item, (SELECT max(s.id) FROM snapshot AS s WHERE s.job_id = j.id)))
+-- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched. What robots.txt
+-- forbade has none.
+SELECT json_group_array(json_array(j.key, i.item, (SELECT max(s.id) FROM snapshot AS s INDEXED BY snapshot_job WHERE s.job_id = j.id)))
 FROM (
   SELECT id, key FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
     AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT :quarantined_only))
+    AND NOT (state = 'skipped' AND EXISTS (SELECT 1 FROM job_failure AS f WHERE f.job_id = job.id AND f.kind = 'disallowed'))
   ORDER BY key LIMIT :limit
 ) AS j
 CROSS JOIN job_item AS i ON i.job_id = j.id;
 
 -- name: replayed_snapshot
 -- What the replayed runs have of this address: what the same job has fetched, else what was fetched last.
+-- Where more was sent than an address, only what the same job has fetched there, and only if that was one thing.
 SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status, 'headers', json(s.headers),
   'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p.offset, 'length', p.length)
 FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash
 WHERE s.url = :url AND (
   s.run_id = :run_id
   OR :run_id IS NULL AND s.fetched_at >= :since_at AND s.run_id IN (SELECT id FROM run WHERE source_id = :source_id)
+) AND (
+  NOT :is_sole OR s.job_id = (SELECT job_id FROM snapshot WHERE id = :snapshot_id)
+    AND (SELECT count(DISTINCT o.hash) FROM snapshot AS o INDEXED BY snapshot_job WHERE o.job_id = s.job_id AND o.url = :url) = 1
 )
 ORDER BY s.job_id = (SELECT job_id FROM snapshot WHERE id = :snapshot_id) DESC, s.id DESC LIMIT 1;
 

@@ -33,11 +33,13 @@ from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.runs import Runs
 from penstock.store.scheduling import Scheduling
+from penstock.store.setting_aside import SettingAside
 from penstock.store.signals import Signals
 from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.filesystem import Reserve
 from penstock.store.store import Capacity, Kept, Turn
+from penstock.store.stories import Stories
 from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
 from penstock.store.undoing import Undoing
@@ -61,7 +63,9 @@ class SqliteStore(
     Pacing,
     Breakers,
     Budgets,
+    SettingAside,
     Quarantine,
+    Stories,
     Reading,
     Upkeep,
     FileUpkeep,

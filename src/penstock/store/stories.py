@@ -1,0 +1,99 @@
+"""Stories: what became of a job, from its rows and as far back as the journal goes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.errors import UsageError
+from penstock.store.database import Database
+from penstock.store.reading import Reading
+from penstock.store.store import JobRow
+
+SHOWN = 20
+STORY_LINES = 1000
+_ENDS = frozenset(
+    f"job.{end}"
+    for end in (
+        "succeeded", "skipped", "retried", "throttled", "snoozed", "quarantined", "released",
+        "cancelled",
+    )
+)  # fmt: skip
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """One attempt, as the journal has it."""
+
+    attempt: int
+    worker: str
+    started_at: float
+    ended_at: float | None
+    outcome: str
+    detail: str
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    id: int
+    url: str
+    status: int
+    fetched_at: float
+    hash: str
+
+
+class Whereabouts(msgspec.Struct, frozen=True):
+    returns_to: str | None
+    returns_due_at: float | None
+    parent_id: int | None
+    snapshot_id: int | None
+
+
+class Story(msgspec.Struct, frozen=True):
+    """What became of a job: its attempts, what it fetched, and what came of it."""
+
+    attempts: list[Tried]
+    snapshots: list[Fetched]
+    children: list[tuple[str, str, int]]
+    records: list[tuple[str, str]]
+    parent_id: int | None
+    snapshot_id: int | None
+
+
+class Stories(Reading):
+    """The verb that tells what became of a job."""
+
+    _db: Database
+
+    def story(self, job_id: int) -> Story:
+        """What is known of a job's past: from its rows, and as far back as the journal goes."""
+        job = self.job(job_id)
+        if job is None:
+            raise UsageError(f"there is no job {job_id}", "penstock jobs lists them")
+        about = self._db.decoded("job_whereabouts", Whereabouts, id=job_id)
+        return Story(
+            self._attempts(job),
+            self._db.decoded("snapshots_of_job", list[Fetched], id=job_id, limit=SHOWN),
+            [
+                (stage, state, count)
+                for stage, state, count in self._db.json(
+                    "children_of", id=job_id, run_id=job.run_id
+                )
+            ],
+            [(name, key) for name, key in self._db.json("records_of_job", id=job_id, limit=SHOWN)],
+            about.parent_id,
+            about.snapshot_id,
+        )
+
+    def _attempts(self, job: JobRow) -> list[Tried]:
+        tries: dict[int, Tried] = {}
+        lines = self.events(run_id=job.run_id, job_id=job.id, kind="job", limit=STORY_LINES)
+        for line in lines:
+            number = line.attempt or 0
+            if line.kind == "job.started":
+                tries[number] = Tried(number, line.actor, line.at, None, "running", "")
+            elif number in tries and tries[number].ended_at is None and line.kind in _ENDS:
+                tries[number] = msgspec.structs.replace(
+                    tries[number],
+                    ended_at=line.at,
+                    outcome=line.kind.removeprefix("job."),
+                    detail=line.detail,
+                )
+        return [tries[number] for number in sorted(tries)]
