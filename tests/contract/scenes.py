@@ -366,6 +366,7 @@ def everything(tag: str) -> Effects:
         signals=[Raised("gap", msgspec.json.encode({"tag": tag}))],
         notes=[Note(f"noted {tag}")],
         covered=[Covered(f"inbox-{tag}", 0.0, 86_400.0)],
+        moments=[4_000_000_000.0],
         rejections=[Rejection("no_price", f"no price in {tag}"), Rejection("rejected", tag, 0.25)],
     )
 

@@ -144,3 +144,18 @@ def test_moments_are_forgotten_a_day_after_they_are_over(bench: Callable[..., Be
     while b.world.store.prune(Keep(None, None, None, None)):
         pass
     assert b.world.store.announcements(source_id) == [now + 5000.0]
+
+
+def test_ticks_near_a_moment_that_nobody_was_there_for_are_missed_when_the_schedule_changes(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench()
+    b.tick(60.0)
+    announce(b, [b.world.clock.now() + 640.0])
+    b.tick(1.0)
+    b.world.clock.advance(60.0 + 99.0)
+    b.write({"acme.com": {"schedule": {"every": "2h"}}})
+    missed = [tick.due_at for tick in b.ticks() if tick.outcome == "missed"]
+    gaps = {round(after - before, 3) for before, after in pairwise(missed)}
+    assert gaps == {5.0}
+    assert len(missed) == 25

@@ -148,6 +148,12 @@ def test_anything_else_is_refused_with_what_is_needed(wrong: Any) -> None:
         announcing(wrong)
 
 
+def test_step_announces_so_many_moments_at_most() -> None:
+    assert len(announcing(*(T + n for n in range(1000)), T)) == 1000
+    with pytest.raises(DataError, match="told of 1,000 moments already"):
+        announcing(*(T + n for n in range(1001)))
+
+
 def test_time_without_a_zone_is_refused() -> None:
     naive = datetime(2027, 1, 15, 12)  # noqa: DTZ001
     with pytest.raises(DataError, match="needs a time with a zone, not 2027-01-15 12:00:00"):

@@ -29,7 +29,7 @@ UNITS: Mapping[str, Unit] = {FIND: "run", PAGES: "page"}
 # A run that goes well is simulated in about so many steps, however many pages it has.
 STEPS = 8
 # The oldest are served first: the others need not be looked at.
-MOST_HEADS = 8
+MOST_HEADS = 4
 
 
 @dataclass(slots=True)

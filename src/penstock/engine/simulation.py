@@ -543,7 +543,8 @@ class _Simulation:
 
     def _reset(self, account: Account) -> None:
         self._budgets.begin_anew(account, self._now)
-        for source in self._sources.values():
+        own = self._sources.get(account.bound.scope.removeprefix("source:"))
+        for source in self._sources.values() if own is None else (own,):
             for run in list(source.set_aside.values()):
                 if not self._budgets.is_stopped(source.key, run.number):
                     self._release(run)

@@ -37,6 +37,8 @@ __all__ = ["Context", "PlainContext", "RunView", "Services", "SourceView"]
 MERGES: tuple[str, ...] = get_args(Merge)
 RECORDS_PAGE = 500
 NOTE_LENGTH = 2000
+# More of them than a source keeps are a mistake.
+MOST_ANNOUNCED = 1000
 # Seconds since the epoch until the year 10000; milliseconds are beyond it.
 END_OF_TIME = 253_402_300_800
 # What runs of other kinds see is not of today, or is not to be told.
@@ -208,8 +210,11 @@ class Context:
         if self._attempt.run.kind not in ANNOUNCING_KINDS:
             return
         moments = self._attempt.effects.moments
-        if moment not in moments:
-            moments.append(moment)
+        if moment in moments:
+            return
+        if len(moments) >= MOST_ANNOUNCED:
+            raise self._bad(f"ctx.announce has been told of {MOST_ANNOUNCED:,} moments already")
+        moments.append(moment)
 
     def spend(
         self,

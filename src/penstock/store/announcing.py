@@ -35,7 +35,7 @@ class Announcing:
 
     def announcements(self, source_id: int) -> list[float]:
         """The moments that are announced of a source, the oldest first; some may be over for a day."""
-        return [float(row[0]) for row in self._db.rows("announcements", source_id=source_id)]
+        return announced_of(self._db, source_id)
 
     def open_announcements(self, limit: int = 500) -> list[Announcement]:
         """Those that nobody who leads has heard of yet."""
@@ -56,6 +56,10 @@ class Announcing:
 def sorted_(rows: Sequence[Announcement] | Sequence[Sooner]) -> list[tuple[object, ...]]:
     """In the order in which everybody takes their locks."""
     return sorted(msgspec.structs.astuple(each) for each in rows)
+
+
+def announced_of(db: Database, source_id: int) -> list[float]:
+    return [float(row[0]) for row in db.rows("announcements", source_id=source_id)]
 
 
 def note_announced(db: Database, now: float, announced: Sequence[tuple[int, float, int]]) -> None:

@@ -18,6 +18,9 @@ from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions
 from penstock.schedules import schedule_from
 from penstock.schedules.definition import settings_of
 from penstock.schedules.due import Ticking, what_is_due
+from penstock.schedules.near import near
+from penstock.settings import ScheduleSettings
+from penstock.store.announcing import announced_of
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.runs import SCHEDULER, add_run, cancel_run
@@ -199,13 +202,19 @@ class Scheduling:
         """Ticks that were due by the definitions that end now, and that nobody was there for."""
         due = self._db.decoded("due_of", list[DueRow], schedules=to_json(changed), now=now)
         for row in due:
-            rule = Ticking(schedule_from(settings_of(row.definition, row.name), row.source))
+            rule = self._rule(settings_of(row.definition, row.name), row)
             ticks = what_is_due(rule, "once", row.due_at, now)
             passed = (*ticks.passed, *(() if ticks.fires is None else (ticks.fires,)))
             passing = Passing(row, None, passed)
             act = _Act(self._db, now, passing, None, "")
             act.pass_all("the schedule was changed")
             act.ledger.write()
+
+    def _rule(self, settings: ScheduleSettings, row: DueRow) -> Ticking:
+        rule = schedule_from(settings, row.source)
+        if settings.near is not None:
+            rule = near(rule, announced_of(self._db, row.source_id))
+        return Ticking(rule)
 
     def _note_versions(self, rows: Sequence[Any], what: str, actor: str, now: float) -> int:
         versions = sorted(tuple(row) for row in rows)
