@@ -65,7 +65,12 @@ def signals(shop: Shop) -> list[str]:
     import apsw
 
     connection = apsw.Connection(str(shop.folder / "penstock.db"))
-    names = [name for (name,) in connection.execute("SELECT name FROM signal ORDER BY id")]
+    names = [
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM signal WHERE name LIKE 'source.%' ORDER BY id"
+        )
+    ]
     connection.close()
     return names
 
@@ -240,7 +245,7 @@ def test_kind_that_needs_more_is_refused_with_the_command_that_asks_for_it(shop:
         ({"good_probes": 0}, "good_probes: must be from 1 to 1000"),
         ({"schedule": {"every": "1h", "kind": "incremantal"}}, "did you mean 'incremental'"),
         ({"schedule": {"every": "1h", "kind": "backfill"}}, "kind: must not be 'backfill'"),
-        ({"schedule": {"kind": "probe"}}, "needs either every or cron"),
+        ({"schedule": {"kind": "probe"}}, "needs one of every, cron"),
     ],
 )
 def test_configuration_that_makes_no_sense_is_told(

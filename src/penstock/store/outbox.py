@@ -64,14 +64,21 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
 
 
+# What only looks has brought nothing that others could wait for.
+SILENT = (RunKind.PROBE, RunKind.REPLAY)
+
+
 def tell_ends(db: Database, ledger: Ledger, ends: Sequence[Ended]) -> None:
     """Signal that these runs have ended, and put down who is to be told."""
     if not ends:
         return
     signals = [
-        (f"run.{end.state}", to_json(_about(end)), end.source_id, end.run_id) for end in ends
+        (f"run.{end.state}", to_json(_about(end)), end.source_id, end.run_id)
+        for end in ends
+        if end.kind not in SILENT
     ]
-    db.do("add_signals", now=ledger.now, signals=to_json(signals))
+    if signals:
+        db.do("add_signals", now=ledger.now, signals=to_json(signals))
     hooked = db.rows("hooks_of_ends", ends=to_json(ends))
     if hooked:
         ledger.write_runs()
