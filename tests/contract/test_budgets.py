@@ -165,7 +165,7 @@ def test_first_request_after_midnight_finds_a_new_budget_and_tells_of_it(world: 
     assert ask(world, a_want(REQUESTS)) == [""]
     assert (row(world, REQUESTS).used, row(world, REQUESTS).warned) == (1, 0)
     assert world.kinds().count("budget.reset") == 1
-    [signal] = world.dump()["signal"]
+    [signal] = [row for row in world.dump()["signal"] if row[1].startswith("budget.")]
     assert signal[1] == "budget.reset"
     assert json.loads(signal[2])["used"] == 10
 
@@ -386,7 +386,9 @@ def test_midnight_releases_what_was_set_aside_and_opens_its_run_again(world: Wor
     assert world.store.renew_budgets([REQUESTS]) == 0
     assert sorted(job.id for job in world.claim()) == [two.id, three.id]
     assert world.kinds().count("budget.reset") == 1
-    assert [signal[1] for signal in world.dump()["signal"]] == ["budget.reset"]
+    assert [row[1] for row in world.dump()["signal"] if row[1].startswith("budget.")] == [
+        "budget.reset"
+    ]
     assert world.kinds(run_id=run_id).count("run.reopened") == 1
 
 

@@ -137,17 +137,19 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
     ) -> Outlook:
         self._keep_order()
         ledger = Ledger(self._db, now)
-        wake_due(self._db, ledger, copy.deepcopy(self._memory.floors), now)
+        # One memory for all of it: what is woken here may lie behind a floor, which waking lowers.
+        memory = copy.deepcopy(self._memory)
+        wake_due(self._db, ledger, memory.floors, now)
         ledger.write()
         loads = self._db.decoded("worker_loads", list[_Load], now=now)
         rooms = [(load.id, _free(load, whole)) for load in loads] or [("", whole)]
         case = self._case(source, run_id, job_id)
         if case.may_start:
-            lanes, taken = self._rehearse(ledger, limits, rooms, case)
+            lanes, taken = self._rehearse(ledger, memory, limits, rooms, case)
             if job_id is None:
                 case = self._likelier(case, taken, is_of_run=run_id is not None)
             return self._seen(now, case, lanes, rooms, taken, len(loads))
-        lane = self._pretended(now, limits, case)
+        lane = self._pretended(now, memory, limits, case)
         return self._seen(now, case, [lane], rooms, [], len(loads))
 
     def _keep_order(self) -> None:
@@ -201,17 +203,18 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
     def _rehearse(
         self,
         ledger: Ledger,
+        known: Memory,
         limits: Mapping[int, LaneLimits],
         rooms: Sequence[tuple[str, Capacity]],
         case: _Case,
     ) -> tuple[list[Lane], list[Claimed]]:
         """The lanes as they are, and which jobs the next turns of these workers would start."""
         admits = _admitting(case, rooms)
-        lanes = ready_lanes(self._db, limits, copy.deepcopy(self._memory.floors), admits)
+        lanes = ready_lanes(self._db, limits, known.floors, admits)
         taken: list[Claimed] = []
         for worker, capacity in rooms:
             if capacity.slots > 0:
-                memory = copy.deepcopy(self._memory)
+                memory = copy.deepcopy(known)
                 claimed, _ = start_work(self._db, memory, ledger, worker, capacity, limits)
                 ledger.write()
                 taken += claimed
@@ -234,15 +237,15 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         before = msgspec.structs.replace(row, state=JobState.QUEUED, worker=None)
         return _Case(case.source, run, before)
 
-    def _pretended(self, now: float, limits: Mapping[int, LaneLimits], case: _Case) -> Lane:
+    def _pretended(
+        self, now: float, memory: Memory, limits: Mapping[int, LaneLimits], case: _Case
+    ) -> Lane:
         """The lane as it would be, had it a job that could start."""
         kind = case.run.kind if case.run else RunKind.FULL
         cpu, memory_mb = self._needs(case)
         self._db.do("pretend_run", source_id=case.source.id, kind=kind, now=now)
         self._db.do("pretend_stage", unit=case.unit, cpu=cpu, memory_mb=memory_mb)
-        found = ready_lanes(
-            self._db, limits, copy.deepcopy(self._memory.floors), sources=[case.source.id]
-        )
+        found = ready_lanes(self._db, limits, memory.floors, sources=[case.source.id])
         return next(lane for lane in found if lane.source_id == case.source.id)
 
     def _needs(self, case: _Case) -> tuple[float, float]:
