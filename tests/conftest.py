@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import settings
 
@@ -16,3 +18,9 @@ settings.load_profile("house")
 def _no_environment_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A PENSTOCK_ENV in the shell must not choose an overlay for the tests' projects."""
     monkeypatch.delenv("PENSTOCK_ENV", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _steps_of_this_test_only() -> None:
+    """Many projects of tests have a module of this name, and Python remembers the first it has seen."""
+    sys.modules.pop("steps", None)
