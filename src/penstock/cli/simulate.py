@@ -101,7 +101,7 @@ def _notes(figures: Figures, assumed: str, settings: Any) -> list[str]:
     )
     if waits:
         notes.append(
-            f"{count(waits, 'schedule')} that wait for signals or files: no starts assumed"
+            f"no starts are assumed of {count(waits, 'schedule')} by signals or files"
         )
     notes.append(
         f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time"

@@ -156,3 +156,6 @@ CREATE TABLE penstock.breach (
 );
 
 CREATE INDEX breach_open ON penstock.breach (source_id) WHERE ended_at IS NULL;
+
+-- The last runs of a source.
+CREATE INDEX run_of_source ON penstock.run (source_id, id);

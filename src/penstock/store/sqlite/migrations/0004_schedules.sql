@@ -153,3 +153,6 @@ CREATE TABLE breach (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX breach_open ON breach (source_id) WHERE ended_at IS NULL;
+
+-- The last runs of a source.
+CREATE INDEX run_of_source ON run (source_id, id);
