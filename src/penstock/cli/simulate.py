@@ -100,9 +100,7 @@ def _notes(figures: Figures, assumed: str, settings: Any) -> list[str]:
         for each in source.schedules
     )
     if waits:
-        notes.append(
-            f"no starts are assumed of {count(waits, 'schedule')} by signals or files"
-        )
+        notes.append(f"no starts are assumed of {count(waits, 'schedule')} by signals or files")
     notes.append(
         f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time"
     )
