@@ -25,8 +25,8 @@ CREATE TABLE {0}paint (colour text PRIMARY KEY);
 CREATE INDEX paint_colour ON {0}paint (colour);
 """
 CONTRACTS = f"""-- contracts: {NEWEST + 1}
--- locks: signal, for a moment
-ALTER TABLE {{0}}signal DROP COLUMN data;
+-- locks: paint, for a moment
+DROP TABLE {{0}}paint;
 """
 PAGES = 240
 
@@ -91,7 +91,7 @@ def test_both_versions_work_at_once_and_the_schema_shrinks_when_the_old_one_is_g
             assert refused.returncode == 5
             assert "penstock db migrate" in refused.stderr
             [pending] = plan(rig, newer)["pending"]
-            assert (pending["effect"], pending["locks"]) == ("contracts", "signal, for a moment")
+            assert (pending["effect"], pending["locks"]) == ("contracts", "paint, for a moment")
             assert {each["schema"] for each in pending["in_the_way"]} == {NEWEST}
             refused = command(rig, newer, "db", "migrate", "--yes")
             assert refused.returncode == 7
