@@ -442,7 +442,7 @@ class Machine(RuleBasedStateMachine):
 QUICK = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    max_examples=200,
+    max_examples=120,
     stateful_step_count=50,
 )
 
