@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
 from hypothesis import settings
+
+# A shell starts what runs in its background without Ctrl-C, and our processes would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["tests.postgres.fixtures"]
 
