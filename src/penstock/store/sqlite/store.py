@@ -9,78 +9,15 @@ from pathlib import Path
 from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
-from penstock.store.accounts import Accounts
-from penstock.store.announcing import Announcing
-from penstock.store.breakers import Breakers
-from penstock.store.budgets import Budgets
-from penstock.store.cadences import Cadences
-from penstock.store.checkpoints import Checkpoints
-from penstock.store.coverage import Coverage
-from penstock.store.delivering import Delivering
-from penstock.store.explaining import Explaining
-from penstock.store.health import Health
-from penstock.store.kpis import Kpis
-from penstock.store.landings import Landings
-from penstock.store.leading import Leading
-from penstock.store.lifecycle import Lifecycle
-from penstock.store.outbox import Outbox
-from penstock.store.pacing import Pacing
-from penstock.store.pages import Pages
-from penstock.store.promises import Promises
-from penstock.store.quarantine import Quarantine
-from penstock.store.reading import Reading
-from penstock.store.rejects import Rejects
-from penstock.store.replays import Replays
-from penstock.store.runs import Runs
-from penstock.store.scheduling import Scheduling
-from penstock.store.setting_aside import SettingAside
-from penstock.store.signals import Signals
 from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.filesystem import Reserve
 from penstock.store.store import Capacity, Kept, Turn
-from penstock.store.stories import Stories
-from penstock.store.streams import Streams
 from penstock.store.turn import Memory, take_turn
-from penstock.store.undoing import Undoing
-from penstock.store.upkeep import Upkeep
-from penstock.store.workers import Workers
+from penstock.store.verbs import Verbs
 
 
-class SqliteStore(
-    Explaining,
-    Rejects,
-    Lifecycle,
-    Runs,
-    Accounts,
-    Kpis,
-    Workers,
-    Leading,
-    Scheduling,
-    Promises,
-    Cadences,
-    Announcing,
-    Pacing,
-    Breakers,
-    Budgets,
-    SettingAside,
-    Quarantine,
-    Stories,
-    Reading,
-    Upkeep,
-    FileUpkeep,
-    Signals,
-    Delivering,
-    Landings,
-    Outbox,
-    Streams,
-    Checkpoints,
-    Pages,
-    Health,
-    Coverage,
-    Replays,
-    Undoing,
-):
+class SqliteStore(Verbs, FileUpkeep):
     """Penstock in one file."""
 
     _db: SqliteDatabase
