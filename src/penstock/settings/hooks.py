@@ -7,6 +7,7 @@ from pathlib import PurePath
 from urllib.parse import urlsplit
 
 from penstock.settings.document import Entry, join
+from penstock.settings.headers import read_headers
 from penstock.settings.section import Section, describe, text_of
 from penstock.settings.units import parse_duration, parse_size
 from penstock.settings.values import HookSettings, TriggerSettings
@@ -16,7 +17,6 @@ TRIGGER_KEYS = ("token", "hosts", "max_bytes")
 ENDS = ("completed", "partial", "failed", "cancelled")
 URL_KEYS = ("secret", "headers", "allow_private")
 SHORTEST_TOKEN = 16
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -55,7 +55,7 @@ def _hook(entry: Entry, path: str, prefix: str) -> HookSettings:
         on=_ends(section),
         url=url,
         secret=section.text("secret", "") or None,
-        headers=_headers(section),
+        headers=read_headers(section),
         allow_private=section.flag("allow_private", usual.allow_private),
         command=command,
         timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.1),
@@ -97,23 +97,6 @@ def _words(section: Section, key: str) -> tuple[str, ...]:
         example = '["/usr/bin/notify", "a run has ended"]' if key == "command" else "[failed]"
         raise section.error(key, f"must be a list such as {example}, not {describe(entry)}")
     return tuple(text_of(one, join(section.path, key)) for one in entry.value)
-
-
-def _headers(section: Section) -> dict[str, str]:
-    entry = section.get("headers")
-    if entry is None:
-        return {}
-    if not isinstance(entry.value, dict):
-        raise section.error("headers", f"must be a mapping, not {describe(entry)}")
-    found: dict[str, str] = {}
-    for name, inner in entry.value.items():
-        path = join(section.path, f"headers.{name}")
-        if not _HEADER_NAME.fullmatch(name):
-            raise inner.error(path, "is not the name of a header")
-        found[name] = text_of(inner, path)
-        if not found[name].isprintable():
-            raise inner.error(path, "must be one line of printable text")
-    return found
 
 
 def read_trigger(section: Section) -> TriggerSettings:

@@ -8,11 +8,12 @@ from collections.abc import Collection
 from penstock.settings.backfill import read_backfill
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
 from penstock.settings.document import Entry, join
+from penstock.settings.headers import read_headers
 from penstock.settings.hooks import read_hooks
 from penstock.settings.restraints import read_breaker, read_windows
 from penstock.settings.retries import read_retry
 from penstock.settings.schedule import read_schedules
-from penstock.settings.section import Section, describe, plain, text_of
+from penstock.settings.section import Section, describe, plain
 from penstock.settings.units import (
     parse_duration,
     parse_rate,
@@ -60,7 +61,6 @@ FETCH_KEYS = (
     "headers",
 )
 _PIPELINE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSettings:
@@ -147,26 +147,8 @@ def _fetch(section: Section, limits: Limits, has_breaker: bool) -> FetchPolicy:
         timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.001),
         max_bytes=section.parsed("max_bytes", usual.max_bytes, parse_size, "16MB"),
         max_redirects=section.whole("max_redirects", usual.max_redirects, low=0, high=50),
-        headers=_headers(section),
+        headers=read_headers(section),
         connections=limits.concurrency,
         rate_per_s=limits.rate_per_s,
         has_breaker=has_breaker,
     )
-
-
-def _headers(section: Section) -> dict[str, str]:
-    entry = section.get("headers")
-    if entry is None:
-        return {}
-    if not isinstance(entry.value, dict):
-        raise section.error("headers", f"must be a mapping, not {describe(entry)}")
-    headers: dict[str, str] = {}
-    for name, inner in entry.value.items():
-        path = join(section.path, f"headers.{name}")
-        if not _HEADER_NAME.fullmatch(name):
-            raise inner.error(path, "is not the name of a header")
-        headers[name] = text_of(inner, path)
-        # A line break here would let a value smuggle further headers into every request.
-        if not headers[name].isprintable():
-            raise inner.error(path, "must be one line of printable text")
-    return headers
