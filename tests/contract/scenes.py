@@ -212,10 +212,18 @@ class World:
         source: str = "acme.com",
         key: str = "first",
         kind: RunKind = RunKind.FULL,
+        is_draft: bool = False,
     ) -> int:
         source_id = self.source(source)
         run_id, _ = self.store.start_run(
-            source_id, kind, plan, "v1", key=key, actor="test", reason="because"
+            source_id,
+            kind,
+            plan,
+            "v1",
+            key=key,
+            actor="test",
+            reason="because",
+            is_draft=is_draft,
         )
         return run_id
 

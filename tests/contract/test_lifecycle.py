@@ -53,7 +53,6 @@ def test_draft_starts_nothing_until_it_is_started(world: World) -> None:
     assert world.claim() == []
     assert not world.store.has_startable(0)
     assert world.store.overview().queued == 0, "what is a draft does not wait for a worker"
-    assert world.store.active_run_of(world.source()) is None
     assert world.run(run_id).state is RunState.DRAFT
 
     assert world.store.start_draft(run_id, "bob", "go")

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import UsageError
 from penstock.jobs.job import JobState
-from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.jobs.run import Plan, PlannedStage
 from tests.contract.scenes import (
     World,
     a_job,
@@ -380,15 +380,3 @@ def test_every_steering_verb_is_in_the_journal_with_who_and_why(world: World) ->
     assert (event.kind, event.actor, event.detail) == ("source.paused", "ann", "maintenance")
     world.store.cancel_run(run_id, "bob", "enough")
     assert world.store.events(run_id=run_id)[-1].actor == "bob"
-
-
-@pytest.mark.parametrize(
-    ("kind_of_run", "holds_up"),
-    [(kind, kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)) for kind in RunKind],
-)
-def test_schedule_is_held_up_by_runs_of_its_own_kinds_only(
-    world: World, kind_of_run: RunKind, holds_up: bool
-) -> None:
-    run_id = world.start(kind=kind_of_run)
-
-    assert world.store.active_run_of(world.source()) == (run_id if holds_up else None)

@@ -171,12 +171,19 @@ def test_tick_that_has_its_row_is_never_fired_again(bench: Callable[..., Bench])
     b.tick(HOUR_S)
     b.finish()
     fired = b.row().last_due_at
-    b.world.store.replan(b.world.source(), "main", fired)
+    again = Planned(b.world.source(), "main", '{"every":"60m"}', "every hour", "full", fired)
+    b.world.store.plan_schedules([again])
+    [due] = b.world.store.due_schedules(b.world.clock.now())
+    assert (due.version, due.due_at) == (2, fired)
 
-    b.tick()
+    start = Start(RunKind.FULL, SITE, "v1")
+    next_due_at = due.due_at + HOUR_S
+    done = b.world.store.pass_ticks(Passing(due, next_due_at, fires=due.due_at, start=start))
 
+    assert done is not None
+    assert done.outcome == "known"
     assert len(b.runs()) == 1
-    assert b.row().next_due_at == (fired or 0) + HOUR_S
+    assert b.row().next_due_at == next_due_at
 
 
 class Sleepy:
@@ -401,6 +408,28 @@ def test_overlap_queue_waits_for_the_run_before_it_and_is_joined_by_later_ticks(
     second = b.runs()[-1]
     assert (second.options.end_at or 0) - (second.options.start_at or 0) == 2 * HOUR_S
     assert b.ticks()[-1].run_id == second.id
+
+
+@pytest.mark.parametrize(
+    ("kind_of_run", "holds_up"),
+    [(kind, kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)) for kind in RunKind],
+)
+def test_schedule_is_held_up_by_runs_of_its_own_kinds_only(
+    bench: Callable[..., Bench], kind_of_run: RunKind, holds_up: bool
+) -> None:
+    b = bench({"every": "1h"})
+    b.world.start(kind=kind_of_run)
+    b.tick(HOUR_S)
+
+    assert b.outcomes() == {"skipped" if holds_up else "fired": 1}
+
+
+def test_draft_holds_no_schedule_up(bench: Callable[..., Bench]) -> None:
+    b = bench({"every": "1h"})
+    b.world.start(is_draft=True)
+    b.tick(HOUR_S)
+
+    assert b.outcomes() == {"fired": 1}
 
 
 def test_overlap_replace_cancels_the_run_that_has_not_ended(bench: Callable[..., Bench]) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from penstock.jobs.run import Plan, RunKind, RunOptions
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.runs import SCHEDULER, add_run, cancel_run
+from penstock.store.runs import SCHEDULER, active_run_of, add_run, cancel_active
 from penstock.store.signals import SignalRow
 
 Overlap = Literal["skip", "queue", "replace"]
@@ -124,13 +124,11 @@ class Delivering:
 
         While a run of the source is active it waits, is skipped, or takes that run's place.
         """
-        if start.overlap == "replace":
-            self._make_room(row)
         with self._db.writing() as now:
             self._db.lock_lanes([row.source_id])
-            active = self._db.value("active_run_of", source_id=row.source_id)
-            if active is not None:
-                self._overlaps(row, int(active), start.overlap, now)
+            active = active_run_of(self._db, row.source_id)
+            if active is not None and start.overlap != "replace":
+                self._overlaps(row, active, start.overlap, now)
                 return None
             about = {"signal_id": row.signal.id, **_about(row)}
             is_ours = self._db.do(
@@ -138,6 +136,9 @@ class Delivering:
             )
             if not is_ours:
                 return None
+            ledger = Ledger(self._db, now)
+            cancel_active(self._db, ledger, row.source_id, f"replaced by signal {row.signal.id}")
+            ledger.write()
             key = f"signal:{row.signal.id}:{row.schedule}"
             what = (row.source_id, start.kind, start.plan, start.pipeline_version, key, SCHEDULER)
             run_id = add_run(self._db, now, *what, start.reason, start.options)
@@ -146,19 +147,6 @@ class Delivering:
                 "note_start_of_schedule", run_id=run_id, due_at=row.signal.at, **_about(row)
             )
             return run_id
-
-    def _make_room(self, row: QueuedRow) -> None:
-        """Cancel what is active. Before the start, and not with it: that locks sources before jobs."""
-        about = {"signal_id": row.signal.id, **_about(row)}
-        with self._db.writing() as now:
-            ledger = Ledger(self._db, now)
-            why = f"replaced by signal {row.signal.id}"
-            while self._db.value("is_queued", **about):
-                active = self._db.value("active_run_of", source_id=row.source_id)
-                if active is None:
-                    break
-                cancel_run(self._db, ledger, int(active), SCHEDULER, why)
-            ledger.write()
 
     def _overlaps(self, row: QueuedRow, active: int, overlap: Overlap, now: float) -> None:
         why = f"run {active} has not ended yet"

@@ -69,11 +69,6 @@ class Runs:
         found = self._db.decoded("run_facts", list[RunFacts], ids=to_json(sorted(run_ids)))
         return {facts.id: facts for facts in found}
 
-    def active_run_of(self, source_id: int) -> int | None:
-        """A run that has not ended and does what the source's schedule would do again."""
-        found = self._db.value("active_run_of", source_id=source_id)
-        return None if found is None else int(found)
-
     def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add jobs to a run that has not ended; a known key answers with the job it has, unchanged."""
         with self._db.writing() as now:
@@ -331,3 +326,18 @@ def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: st
     [facts] = db.decoded("run_facts", list[RunFacts], ids=to_json([run_id]))
     tell_ends(db, ledger, [Ended(run_id, source_id, RunState.CANCELLED, facts.kind, reason)])
     return True
+
+
+def active_run_of(db: Database, source_id: int) -> int | None:
+    """A run that has not ended and does what the source's schedule would do again."""
+    found = db.value("active_run_of", source_id=source_id)
+    return None if found is None else int(found)
+
+
+def cancel_active(db: Database, ledger: Ledger, source_id: int, reason: str) -> list[int]:
+    """End the runs that hold up a source's schedule, under the source's lock; answers which."""
+    cancelled: list[int] = []
+    while (run_id := active_run_of(db, source_id)) is not None:
+        cancel_run(db, ledger, run_id, SCHEDULER, reason)
+        cancelled.append(run_id)
+    return cancelled

@@ -23,7 +23,7 @@ from penstock.settings import ScheduleSettings
 from penstock.store.announcing import announced_of
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.runs import SCHEDULER, add_run, cancel_run
+from penstock.store.runs import SCHEDULER, active_run_of, add_run, cancel_active
 
 Overlap = Literal["skip", "queue", "replace"]
 Outcome = Literal["fired", "joined", "missed", "skipped", "denied"]
@@ -242,11 +242,6 @@ class Scheduling:
                 with self._db.writing():
                     self._db.do(query, schedules=to_json(rows))
 
-    def replan(self, source_id: int, name: str, next_due_at: float | None) -> None:
-        """Move the next tick of a schedule, because what it goes by has changed."""
-        with self._db.writing():
-            self._db.do("replan", source_id=source_id, schedule=name, next_due_at=next_due_at)
-
     def next_look_at(self) -> float | None:
         """When the first schedule is to be looked at."""
         found = self._db.value("next_look_at")
@@ -347,7 +342,7 @@ class _Act:
             self._tell("denied", passing.denied)
             return self._only_pass(passing.denied, "denied")
         self._db.lock_lanes([self._row.source_id])
-        active = self._active()
+        active = active_run_of(self._db, self._row.source_id)
         if active is None or passing.overlap == "replace":
             return self._fire(passing.start, passing.fires, active)
         if passing.patient or passing.overlap == "queue":
@@ -374,7 +369,7 @@ class _Act:
         if not self._note([due_at], "fired", reason=self._joins(count)):
             return Passed("known")
         reason = self._words + (f"; {self._joins(count)}" if count else "")
-        replaced = self._replace(active) if active is not None else ""
+        replaced = self._replace() if active is not None else ""
         # From the tick that last started a run to this one: with what was missed in between.
         end_at = max((due_at, *self._passing.passed))
         options = replace(start.options, start_at=self._last_due_at, end_at=end_at)
@@ -409,17 +404,11 @@ class _Act:
         verb = "joins" if self._passing.passed_as == "joined" else "makes up for"
         return f"{verb} {count:,} tick{'s' if count > 1 else ''}"
 
-    def _replace(self, active: int | None) -> str:
+    def _replace(self) -> str:
         reason = f"replaced by the next tick of {self._row.name}"
-        while active is not None:
-            cancel_run(self._db, self.ledger, active, SCHEDULER, reason)
-            self._tell("replaced", f"run {active} had not ended")
-            active = self._active()
+        for run_id in cancel_active(self._db, self.ledger, self._row.source_id, reason):
+            self._tell("replaced", f"run {run_id} had not ended")
         return reason
-
-    def _active(self) -> int | None:
-        found = self._db.value("active_run_of", source_id=self._row.source_id)
-        return None if found is None else int(found)
 
     def _note_passed(self, run_id: int | None) -> None:
         """The ticks before the one that was decided on."""

@@ -45,10 +45,6 @@ JOIN penstock.signal AS g ON g.id = d.signal_id
 LEFT JOIN penstock.source AS s ON s.id = g.source_id
 LEFT JOIN penstock.run AS r ON r.id = g.run_id AND r.source_id = d.source_id;
 
--- name: is_queued
-SELECT 1 FROM penstock.delivery
-WHERE signal_id = %(signal_id)s AND source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'queued';
-
 -- name: end_delivery_if_queued
 UPDATE penstock.delivery SET state = %(state)s, reason = %(reason)s, at = %(now)s
 WHERE signal_id = %(signal_id)s AND source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'queued';

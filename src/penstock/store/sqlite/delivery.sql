@@ -40,10 +40,6 @@ CROSS JOIN signal AS g ON g.id = d.signal_id
 LEFT JOIN source AS s ON s.id = g.source_id
 LEFT JOIN run AS r ON r.id = g.run_id AND r.source_id = d.source_id;
 
--- name: is_queued
-SELECT 1 FROM delivery
-WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued';
-
 -- name: end_delivery_if_queued
 UPDATE delivery SET state = :state, reason = :reason, at = :now
 WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued';
