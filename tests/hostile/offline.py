@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.gates.rates import Sent, Verdict, Want, give_places
+from penstock.gates.rates import Sent, Verdict, Want, give_place
 from penstock.sources.failures import FetchError
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import RawResponse, Request
@@ -67,9 +67,7 @@ class FakeDoor:
     sent: list[tuple[Want, Sent]] = field(default_factory=list)
 
     async def ask(self, want: Want) -> Verdict:
-        places = give_places([want], self.next_at, self.clock.now())
-        self.next_at |= places.next_at
-        return places.verdicts[0]
+        return give_place(want, self.next_at, self.clock.now())
 
     def told(self, want: Want, sent: Sent) -> None:
         self.sent.append((want, sent))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_places
+from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_place
 
 NOW = 1_800_000_000.0
 # What is lost of a second in a number of this size.
@@ -27,10 +27,9 @@ class Book:
     sent_at: list[float] = field(default_factory=list)
 
     def ask(self, now: float, *wants: Want) -> list[Verdict]:
-        places = give_places(wants, self.next_at, now)
-        self.next_at |= places.next_at
-        self.sent_at += [now + verdict.wait_s for verdict in places.verdicts if not verdict.gate]
-        return places.verdicts
+        verdicts = [give_place(want, self.next_at, now) for want in wants]
+        self.sent_at += [now + verdict.wait_s for verdict in verdicts if not verdict.gate]
+        return verdicts
 
 
 def waits(verdicts: list[Verdict]) -> list[tuple[float, str]]:

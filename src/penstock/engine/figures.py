@@ -68,7 +68,6 @@ class Figures(msgspec.Struct):
     trips: int = 0
     backlog_peak: int = 0
     backlog_at_end: int = 0
-    runs_at_end: int = 0
     worker_use: float = 0.0
     worker_use_peak: float = 0.0
     starts_by_day: list[int] = []

@@ -596,7 +596,6 @@ class _Simulation:
         self._count_use()
         figures.worker_use = self._busy_s / (self._slots * (self._ends_at - figures.began_at))
         figures.backlog_at_end = self._backlog
-        figures.runs_at_end = sum(len(source.runs) for source in self._sources.values())
         for source in self._sources.values():
             self._count_staleness(source)
             source.figures.requests = round(self._budgets.requests.get(source.key, 0.0))

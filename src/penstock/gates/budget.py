@@ -18,7 +18,6 @@ import msgspec
 
 # Known before a request goes out; the others are known when it is over.
 COUNTED = ("requests", "money")
-MEASURED = ("bytes", "seconds")
 LEVELS = (100, 95, 80)
 PROJECT = "project"
 # Money is added up from small amounts, none of which a float holds exactly.

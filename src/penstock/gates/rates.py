@@ -7,7 +7,6 @@ host's limits, a breaker) answers the same want with the same verdict: see `gate
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.gates.terms import NO_TERMS, Terms
@@ -70,14 +69,6 @@ class Verdict:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The verdict on each want, and when the next place is, for each key where that has changed."""
-
-    verdicts: list[Verdict]
-    next_at: dict[str, float]
-
-
 def places_soon(next_at: float, rate_per_s: float, now: float) -> int:
     """How many requests would be given a place now; none when the next one is too far off.
 
@@ -91,20 +82,13 @@ def places_soon(next_at: float, rate_per_s: float, now: float) -> int:
     return 1 + int((LONGEST_WAIT_S - ahead_s) * rate_per_s)
 
 
-def give_places(wants: Sequence[Want], next_at: Mapping[str, float], now: float) -> Places:
-    """Give these requests their places in time, first come, first served.
-
-    A next place that can't have been given by this clock at this rate is brought back to the last one
-    that can: a clock that was set back, or a rate that was raised, costs seconds and not hours.
-    """
-    free_at = dict(next_at)
-    verdicts = [give_place(want, free_at, now) for want in wants]
-    changed = {key: at for key, at in free_at.items() if next_at.get(key) != at}
-    return Places(verdicts, changed)
-
-
 def give_place(want: Want, free_at: dict[str, float], now: float) -> Verdict:
-    """Give a request a place in everything that it needs one in, the same one in all; or in nothing."""
+    """Give a request a place in everything that it needs one in, the same one in all; or in nothing.
+
+    `free_at`, the next place of each key, is brought up to date. A next place that can't have been given
+    by this clock at this rate is brought back to the last one that can: a clock that was set back, or a
+    rate that was raised, costs seconds and not hours.
+    """
     at = now
     for key, rate_per_s in want.rates:
         last_at = now + LONGEST_WAIT_S + 1.0 / rate_per_s

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from penstock.schedules.cadence import Cadence
 from penstock.schedules.schedule import Schedule, schedule_from
 from penstock.settings import ScheduleSettings
 
@@ -145,10 +144,6 @@ class Paused:
 
     def words(self) -> str:
         return "paused, after probes that failed"
-
-
-def level_words(level: Level) -> str:
-    return "paused" if level == "paused" else Cadence(level, "").words()
 
 
 def level_before(text: str) -> Level | Literal[""]:

@@ -8,8 +8,6 @@ from typing import Literal
 
 from penstock.schedules.calendars import check_calendar, sessions
 
-YEAR_S = 366 * 86_400.0
-
 
 @dataclass(frozen=True, slots=True)
 class Session:

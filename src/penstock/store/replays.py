@@ -74,7 +74,6 @@ class StagedChange(msgspec.Struct, array_like=True):
     old_score: float | None
     old_snapshot_id: int | None
     is_removed: bool | int | None
-    old_run_id: int | None
 
     @property
     def where(self) -> Where:

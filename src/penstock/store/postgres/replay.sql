@@ -133,7 +133,7 @@ ON CONFLICT (run_id, collection, key) DO NOTHING;
 -- A page of what a replay would change, in the order of collections and keys, each beside the record as it is.
 SELECT coalesce(json_agg(json_build_array(
   t.collection, t.key, t.merge, t.data, t.score, t.source_id, t.snapshot_id, t.base_version,
-  r.version, r.data, r.score, r.snapshot_id, r.is_removed, r.run_id) ORDER BY t.collection, t.key), '[]')::text
+  r.version, r.data, r.score, r.snapshot_id, r.is_removed) ORDER BY t.collection, t.key), '[]')::text
 FROM (
   SELECT collection, key, merge, data, score, source_id, snapshot_id, base_version FROM penstock.staged
   WHERE run_id = %(run_id)s AND (collection, key) > (%(after_collection)s, %(after_key)s)
@@ -141,7 +141,7 @@ FROM (
   ORDER BY collection, key LIMIT %(limit)s
 ) AS t
 LEFT JOIN LATERAL (
-  SELECT version, data, score, snapshot_id, is_removed, run_id FROM penstock.record
+  SELECT version, data, score, snapshot_id, is_removed FROM penstock.record
   WHERE collection = t.collection AND key = t.key OFFSET 0
 ) AS r ON true;
 

@@ -107,7 +107,7 @@ ON CONFLICT (run_id, collection, key) DO NOTHING;
 -- name: staged_changes
 -- A page of what a replay would change, in the order of collections and keys, each beside the record as it is.
 SELECT json_group_array(json_array(t.collection, t.key, t.merge, t.data, t.score, t.source_id, t.snapshot_id, t.base_version,
-  r.version, r.data, r.score, r.snapshot_id, r.is_removed, r.run_id))
+  r.version, r.data, r.score, r.snapshot_id, r.is_removed))
 FROM (
   SELECT collection, key, merge, data, score, source_id, snapshot_id, base_version FROM staged
   WHERE run_id = :run_id AND (collection, key) > (:after_collection, :after_key) AND (data IS NOT NULL OR merge = 'remove')
