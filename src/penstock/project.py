@@ -7,10 +7,8 @@ by another way.
 from __future__ import annotations
 
 import getpass
-import importlib
-import sys
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.clock import Clock, SystemClock
-from penstock.errors import ConfigError, PipelineError, Refused, UsageError, nearest
+from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
 from penstock.jobs.redrive import redrive_plan
@@ -28,12 +26,15 @@ from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.signals import is_name, is_reserved, wanted
 from penstock.jobs.windows import moment
 from penstock.pipeline.graph import Graph
-from penstock.pipeline.pipeline import Pipeline
+from penstock.pipeline.loading import (
+    load_graph,
+    refuse_unknown_retries,
+    refuse_what_never_fits,
+)
 from penstock.pipeline.version import version_of
 from penstock.settings import (
     Settings,
     SourceSettings,
-    WorkerSettings,
     load_settings,
     normalise_source,
 )
@@ -684,78 +685,6 @@ def run_options(source: SourceSettings) -> RunOptions:
 
 def _rejected_by(stages: Collection[str]) -> str:
     return f"; it was rejected by {', '.join(sorted(stages))}" if stages else ""
-
-
-def load_graph(pipeline: str, root: Path, where: str) -> Graph:
-    """Import `module:name` from a project's folder; every way this can fail is said in one line."""
-    module_name, _, name = pipeline.partition(":")
-    module = _import_beside(module_name, root, where)
-    found = getattr(module, name, None)
-    if found is None:
-        pipelines = [key for key, value in vars(module).items() if isinstance(value, Pipeline)]
-        raise ConfigError(
-            f"{where}: module {module_name!r} has no {name!r}", nearest(name, pipelines)
-        )
-    if not isinstance(found, Pipeline):
-        raise ConfigError(f"{where}: {pipeline!r} is a {type(found).__name__}, not a Pipeline")
-    try:
-        return found.compile()
-    except PipelineError as error:
-        raise PipelineError(f"{where}: {error.message}", error.hint) from error
-
-
-def refuse_what_never_fits(graph: Graph, worker: WorkerSettings, where: str) -> None:
-    """A step that needs more than a worker has would wait for ever."""
-    for stage in graph.stages:
-        for name, needs, has in (
-            ("cpu", stage.cpu, worker.cpu),
-            ("memory_mb", stage.memory_mb, worker.memory_mb),
-        ):
-            if needs > has:
-                raise ConfigError(
-                    f"{where}: step {stage.name!r} needs {name} {needs:g}, a worker has {has:g}",
-                    f"raise worker.{name} in penstock.yaml, or ask for less in the step",
-                )
-
-
-def refuse_unknown_retries(graph: Graph, known: Mapping[str, RetryClass], where: str) -> None:
-    """A retry class that a pipeline or a step names must be one of the project's."""
-    for who, choice in (
-        (f"pipeline {graph.name!r}", graph.retry),
-        *((f"step {stage.name!r}", stage.retry) for stage in graph.stages),
-    ):
-        if choice is not None and choice.name is not None and choice.name not in known:
-            raise PipelineError(
-                f"{where}: {who}: unknown retry {choice.name!r}; {nearest(choice.name, known)}",
-                "penstock.yaml can define more classes under retries:",
-            )
-
-
-def _import_beside(module_name: str, root: Path, where: str) -> object:
-    folder = str(root)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name == module_name.split(".", maxsplit=1)[0]:
-            beside = [path.stem for path in root.glob("*.py")]
-            raise ConfigError(
-                f"{where}: there is no module {module_name!r} beside penstock.yaml",
-                nearest(module_name, beside),
-            ) from error
-        raise ConfigError(f"{where}: module {module_name!r} needs {error.name!r}") from error
-    except SyntaxError as error:
-        raise ConfigError(
-            f"{where}: {Path(error.filename or module_name).name}:{error.lineno}: {error.msg}"
-        ) from error
-    except PipelineError:
-        raise
-    except Exception as error:  # the user's module may raise anything while it is imported
-        raise ConfigError(
-            f"{where}: importing {module_name!r} failed: {type(error).__name__}: {error}"
-        ) from error
 
 
 def default_actor() -> str:
