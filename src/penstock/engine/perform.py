@@ -76,7 +76,8 @@ class Performer:
         self.services = services
         self.threads = threads
         self.children = children
-        self.lost_tasks = 0
+        # Held here, because the loop alone does not keep what nothing else waits for.
+        self.lost_tasks: set[asyncio.Task[Outcome]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: dict[tuple[int, int], _Performance] = {}
 
@@ -88,7 +89,7 @@ class Performer:
     @property
     def lost_threads(self) -> int:
         """Threads and tasks that are stuck in an attempt that was given up."""
-        return self.threads.lost + self.lost_tasks
+        return self.threads.lost + len(self.lost_tasks)
 
     def start(self, work: Work, done: Done) -> None:
         """Begin an attempt. `done` may be called before this returns, for a stage that runs inline."""
@@ -266,7 +267,7 @@ class _OnTask(_Performance):
         self._set_timer(CANCEL_GRACE_S, self._give_up)
 
     def _give_up(self) -> None:
-        self.performer.lost_tasks += 1
+        self.performer.lost_tasks.add(self.task)
         if self.verdict is not None:
             self.conclude(self.verdict)
 
@@ -274,7 +275,7 @@ class _OnTask(_Performance):
         if self.timer is not None:
             self.timer.cancel()
         if self.is_over:
-            self.performer.lost_tasks -= 1
+            self.performer.lost_tasks.discard(task)
             return
         outcome = Cancelled("cancelled") if task.cancelled() else task.result()
         self.conclude(self.verdict or outcome)
