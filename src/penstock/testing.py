@@ -26,8 +26,9 @@ from penstock.engine.calls import Inline
 from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
+from penstock.engine.posts import Assignment
 from penstock.engine.threads import InlineThreads
-from penstock.engine.worker import Assignment, Worker
+from penstock.engine.worker import Worker
 from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots

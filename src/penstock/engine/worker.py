@@ -16,17 +16,17 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.clock import SyncedClock
 from penstock.engine.calls import Answer, Calls
+from penstock.engine.fetching import Errand, Fetching
 from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
+from penstock.engine.posts import Assignment, Post, post_of
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.replaying import Replaying, another_version, put_aside
-from penstock.engine.revisiting import Revisiting, Visit
 from penstock.engine.spending import Spending
 from penstock.engine.streams import Streams
 from penstock.engine.trouble import Trouble
@@ -44,14 +44,12 @@ from penstock.jobs.outcome import (
 )
 from penstock.jobs.probe import dry, without_retries
 from penstock.jobs.replay import REPLAY_STAGE
-from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, choose_retry, settle
+from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.jobs.run import BACKGROUND_KINDS, OWN_CURSOR_KINDS, RunKind
-from penstock.pipeline.attempt import RunView, SourceView
+from penstock.pipeline.attempt import RunView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
-from penstock.pipeline.version import version_of
-from penstock.pipeline.visits import is_page
-from penstock.settings import SourceSettings, WorkerSettings
+from penstock.settings import WorkerSettings
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
 from penstock.store.backfills import start_linked_backfill
@@ -62,33 +60,9 @@ from penstock.store.store import Admits, Capacity, Kept, Store, Turn
 WATCH_S = 0.01
 POLL_S = 1.0
 REVIEW_S = 1.0
-DEFAULT_TIMEOUT_S = 60.0
-DEFAULT_RUN_TIMEOUT_S = 3600.0
 MAX_LOST_THREADS = 8
 SECOND_LOOK_S = 0.1
-ENDLESS_S = 10 * 365 * 86_400.0
 KNOWN_RUNS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What a worker needs to know of one source to perform its jobs."""
-
-    settings: SourceSettings
-    graph: Graph
-    retries: Mapping[str, RetryClass] = field(default_factory=lambda: RETRY_CLASSES)
-
-
-@dataclass(frozen=True, slots=True)
-class _Post:
-    """What every job of one stage of one source is performed with."""
-
-    stage: Stage
-    graph: Graph
-    source: SourceView
-    timeout_s: float
-    retry: RetryClass
-    useful_for_s: float | None = None
 
 
 class Worker:
@@ -132,14 +106,17 @@ class Worker:
         self._stopped: dict[tuple[int, str], str] = {}
         self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell, rng)
         self._replaying = Replaying(store, self._ask, keeper)
+        self._fetching = Fetching(
+            store, keeper, fetcher, self._spending, self._replaying, self._ask, self.flush
+        )
         self._performer = performer(self)
         self._streams = Streams(name, store, self._ask, self._fill_gap)
         self._openings: set[asyncio.Task[None] | None] = set()
         self._news = asyncio.Event()
         keeper.on_kept = self._news.set
-        self._works: dict[tuple[int, int], tuple[Work, _Post]] = {}
+        self._works: dict[tuple[int, int], tuple[Work, Post]] = {}
         self._deadlines: dict[tuple[int, int], float] = {}
-        self._posts: dict[tuple[int, str], _Post | None] = {}
+        self._posts: dict[tuple[int, str], Post | None] = {}
         self._runs: dict[int, RunView] = {}
         self._ends: list[Settlement | Flush] = []
         self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
@@ -350,7 +327,7 @@ class Worker:
             else:
                 self._performer.start(work, self._done)
 
-    def _set_aside(self, job: Claimed, post: _Post, run: RunView) -> bool:
+    def _set_aside(self, job: Claimed, post: Post, run: RunView) -> bool:
         """End a job that needs what a budget has no more of, before it begins; no try is spent."""
         stage = post.stage
         stops = self._spending.stops(job, post.source.key, stage.unit, run.kind, stage.is_gather)
@@ -377,12 +354,12 @@ class Worker:
             if work.stage.is_stream:
                 self._performer.cancel(job_id, "released by a drain")
 
-    def _post(self, job: Claimed) -> _Post | None:
+    def _post(self, job: Claimed) -> Post | None:
         where = (job.source_id, job.stage)
         if where not in self._posts:
             assignment = self._assignments.get(job.source_id)
             stage = self._stage(assignment.graph, job.stage) if assignment else None
-            self._posts[where] = _post(assignment, stage) if assignment and stage else None
+            self._posts[where] = post_of(assignment, stage) if assignment and stage else None
         return self._posts[where]
 
     def _stage(self, graph: Graph, name: str) -> Stage | None:
@@ -478,77 +455,11 @@ class Worker:
     # What steps may ask for.
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
-        """Fetch a page for an attempt: stored before it is handed over.
-
-        An attempt that follows a death is given what the one before it had stored.
-        """
+        """Fetch a page for an attempt: stored before it is handed over."""
         if not await self._is_trusted():
             raise AttemptLost("the worker's lease has ended")
-        if self._is_replay(job):
-            run = self._works[job.id, job.attempt][0].run
-            return await self._replaying.fetch(job, run, url, options)
-        if job.is_resumed and options.get("method", "GET") == "GET":
-            known = await self._from_snapshot(job, url)
-            if known is not None:
-                return known
-        source = self._assignments[job.source_id].settings
-        if self._runs[job.run_id].kind == RunKind.INCREMENTAL and is_page(options):
-            return await self._revisit(job, url, source, options)
-        if options.pop("conditional", False):
-            return await self._fetch_if_changed(job, url, source, options)
-        response = await self._send(job, url, source, options)
-        return await self._kept(job, response)
-
-    async def _send(
-        self, job: Claimed, url: str, source: SourceSettings, options: Mapping[str, Any]
-    ) -> Response:
-        """Out to the network, on the attempt's account."""
-        count = self._spending.counter(job, source.key)
-        about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
-        about["is_again"] = job.tries > 0
-        return await self._fetcher.fetch(url, source.fetch, **about)
-
-    async def _kept(self, job: Claimed, response: Response) -> Response:
-        kept = await self._keeper.keep(job, response)
-        if job.deaths:
-            # A page that kills its worker must be known before the step can see it: it is the evidence.
-            await self.flush(job, Effects())
-        return kept
-
-    async def _fetch_if_changed(
-        self, job: Claimed, url: str, source: SourceSettings, options: dict[str, Any]
-    ) -> Response:
-        last = await self._ask(lambda: self._store.last_snapshot(url))
-        if last is not None:
-            options["etag"] = last.headers.get("etag")
-            options["last_modified"] = last.headers.get("last-modified")
-        response = await self._send(job, url, source, options)
-        if last is None or not response.not_modified:
-            return await self._kept(job, response)
-        return await self._keeper.read(job, last, not_modified=True)
-
-    async def _revisit(
-        self, job: Claimed, url: str, source: SourceSettings, options: dict[str, Any]
-    ) -> Response:
-        """In an incremental run: no more than is needed to know whether a page is as it was."""
-        options.pop("conditional", None)
-
-        async def get(etag: str | None, last_modified: str | None) -> Response:
-            about = {"etag": etag, "last_modified": last_modified, **options}
-            return await self._send(job, url, source, about)
-
-        async def keep(response: Response) -> Response:
-            return await self._kept(job, response)
-
-        post = self._post(job)
-        revisiting = Revisiting(self._store, self._keeper, self._ask)
-        visit = Visit(job, url, post.source.version if post else "", get, keep)
-        is_page_level = post is not None and post.stage.unit == "page"
-        return await (revisiting.page(visit) if is_page_level else revisiting.other(visit))
-
-    async def _from_snapshot(self, job: Claimed, url: str) -> Response | None:
-        row = await self._ask(lambda: self._store.snapshot_of(job.id, url))
-        return None if row is None else await self._keeper.read(job, row)
+        work, post = self._works[job.id, job.attempt]
+        return await self._fetching.fetch(Errand(job, work.run, post, url), options)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
@@ -613,27 +524,3 @@ class Worker:
                 await asyncio.sleep(self._trouble.wait_s(error))
             if not await self._is_trusted():
                 raise AttemptLost("the worker's lease has ended")
-
-
-def _post(assignment: Assignment, stage: Stage) -> _Post:
-    settings = assignment.settings
-    # A source's timeout is meant for a page; discovering a whole site takes as long as it takes.
-    own_s, fallback_s = settings.timeout_s, DEFAULT_TIMEOUT_S
-    if stage.unit == "run":
-        own_s, fallback_s = None, DEFAULT_RUN_TIMEOUT_S
-    if stage.is_stream:
-        fallback_s = ENDLESS_S
-    timeout_s = stage.timeout_s or own_s or fallback_s
-    source = SourceView(
-        settings.key,
-        settings.params,
-        timeout_s,
-        settings.priority,
-        settings.pipeline,
-        settings.threshold,
-        version_of(assignment.graph, settings),
-    )
-    graph = assignment.graph
-    retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)
-    useful_for_s = stage.useful_for_s or (None if stage.is_long else settings.useful_for_s)
-    return _Post(stage, graph, source, timeout_s, retry, useful_for_s)

@@ -27,9 +27,10 @@ from penstock.engine.keeping import Keeper
 from penstock.engine.lifeline import Lifeline
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
+from penstock.engine.posts import Assignment
 from penstock.engine.threads import Threads
 from penstock.engine.watchdog import PULSE_S, Watchdog
-from penstock.engine.worker import Assignment, Worker
+from penstock.engine.worker import Worker
 from penstock.engine.worker_ends import (
     EXIT_BROKEN,
     EXIT_BURIED,

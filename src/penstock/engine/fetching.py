@@ -1,0 +1,103 @@
+"""Fetching: where the page comes from that a step asks for.
+
+From the network, stored before it is handed over; from what the attempt before had stored, where that one
+died; from the snapshots alone, in a replay; and in an incremental run only if it is not as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.keeping import Keeper
+from penstock.engine.posts import Post
+from penstock.engine.replaying import Replaying
+from penstock.engine.revisiting import Ask, Revisiting, Visit
+from penstock.engine.spending import Spending
+from penstock.jobs.job import Claimed
+from penstock.jobs.outcome import Effects
+from penstock.jobs.run import RunKind
+from penstock.pipeline.attempt import RunView
+from penstock.pipeline.visits import is_page
+from penstock.sources.fetch import Fetcher
+from penstock.sources.response import Response
+from penstock.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One page that an attempt asks for."""
+
+    job: Claimed
+    run: RunView
+    post: Post
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """Fetches for the attempts of one worker."""
+
+    store: Store
+    keeper: Keeper
+    fetcher: Fetcher
+    spending: Spending
+    replaying: Replaying
+    ask: Ask
+    flush: Callable[[Claimed, Effects], Awaitable[None]]
+
+    async def fetch(self, errand: Errand, options: dict[str, Any]) -> Response:
+        job, run = errand.job, errand.run
+        if run.kind == RunKind.REPLAY:
+            return await self.replaying.fetch(job, run, errand.url, options)
+        if job.is_resumed and options.get("method", "GET") == "GET":
+            row = await self.ask(lambda: self.store.snapshot_of(job.id, errand.url))
+            if row is not None:
+                return await self.keeper.read(job, row)
+        if run.kind == RunKind.INCREMENTAL and is_page(options):
+            return await self._revisit(errand, options)
+        if options.pop("conditional", False):
+            return await self._fetch_if_changed(errand, options)
+        return await self._kept(job, await self._send(errand, options))
+
+    async def _send(self, errand: Errand, options: Mapping[str, Any]) -> Response:
+        """Out to the network, on the attempt's account."""
+        job, source = errand.job, errand.post.settings
+        count = self.spending.counter(job, source.key)
+        about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
+        about["is_again"] = job.tries > 0
+        return await self.fetcher.fetch(errand.url, source.fetch, **about)
+
+    async def _kept(self, job: Claimed, response: Response) -> Response:
+        kept = await self.keeper.keep(job, response)
+        if job.deaths:
+            # A page that kills its worker must be known before the step can see it: it is the evidence.
+            await self.flush(job, Effects())
+        return kept
+
+    async def _fetch_if_changed(self, errand: Errand, options: dict[str, Any]) -> Response:
+        last = await self.ask(lambda: self.store.last_snapshot(errand.url))
+        if last is not None:
+            options["etag"] = last.headers.get("etag")
+            options["last_modified"] = last.headers.get("last-modified")
+        response = await self._send(errand, options)
+        if last is None or not response.not_modified:
+            return await self._kept(errand.job, response)
+        return await self.keeper.read(errand.job, last, not_modified=True)
+
+    async def _revisit(self, errand: Errand, options: dict[str, Any]) -> Response:
+        """In an incremental run: no more than is needed to know whether a page is as it was."""
+        options.pop("conditional", None)
+
+        async def get(etag: str | None, last_modified: str | None) -> Response:
+            about = {"etag": etag, "last_modified": last_modified, **options}
+            return await self._send(errand, about)
+
+        async def keep(response: Response) -> Response:
+            return await self._kept(errand.job, response)
+
+        revisiting = Revisiting(self.store, self.keeper, self.ask)
+        visit = Visit(errand.job, errand.url, errand.post.source.version, get, keep)
+        is_page_level = errand.post.stage.unit == "page"
+        return await (revisiting.page(visit) if is_page_level else revisiting.other(visit))

@@ -1,0 +1,62 @@
+"""Posts: what every job of one stage of one source is performed with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.jobs.retry import RETRY_CLASSES, RetryClass, choose_retry
+from penstock.pipeline.attempt import SourceView
+from penstock.pipeline.graph import Graph, Stage
+from penstock.pipeline.version import version_of
+from penstock.settings import SourceSettings
+
+DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_RUN_TIMEOUT_S = 3600.0
+ENDLESS_S = 10 * 365 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker needs to know of one source to perform its jobs."""
+
+    settings: SourceSettings
+    graph: Graph
+    retries: Mapping[str, RetryClass] = field(default_factory=lambda: RETRY_CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One stage of one source, every choice made."""
+
+    stage: Stage
+    graph: Graph
+    settings: SourceSettings
+    source: SourceView
+    timeout_s: float
+    retry: RetryClass
+    useful_for_s: float | None = None
+
+
+def post_of(assignment: Assignment, stage: Stage) -> Post:
+    settings = assignment.settings
+    # A source's timeout is meant for a page; discovering a whole site takes as long as it takes.
+    own_s, fallback_s = settings.timeout_s, DEFAULT_TIMEOUT_S
+    if stage.unit == "run":
+        own_s, fallback_s = None, DEFAULT_RUN_TIMEOUT_S
+    if stage.is_stream:
+        fallback_s = ENDLESS_S
+    timeout_s = stage.timeout_s or own_s or fallback_s
+    source = SourceView(
+        settings.key,
+        settings.params,
+        timeout_s,
+        settings.priority,
+        settings.pipeline,
+        settings.threshold,
+        version_of(assignment.graph, settings),
+    )
+    graph = assignment.graph
+    retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)
+    useful_for_s = stage.useful_for_s or (None if stage.is_long else settings.useful_for_s)
+    return Post(stage, graph, settings, source, timeout_s, retry, useful_for_s)
