@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,19 @@ def test_a_source_may_have_several_with_kinds_of_their_own(tmp_path: Path) -> No
         ("{session: {calendar: XNYS, at: noon}}", ".session.at: must not be 'noon', did you mean"),
         ("{session: {calendar: XNYS, offset: soon}}", ".session.offset: 'soon' is not"),
         ("{session: {calender: XNYS}}", ".session.calender: unknown key, did you mean 'calendar'?"),
+        (
+            "{session: {calendar: XNYSE}}",
+            ".session.calendar: 'XNYSE' is not a calendar of an exchange, did you mean 'XNYS'?",
+        ),
+        (
+            "{session: {calendar: xlon}}",
+            ".session.calendar: 'xlon' is not a calendar of an exchange, did",
+        ),
+        (
+            "{every: 1h, during: in-session, calendar: Everywhere}",
+            ".calendar: 'Everywhere' is not a calendar of an exchange, write it as XNYS, XLON or 24/7",
+        ),
+        ("{session: {calendar: 247}}", ".session.calendar: must be text such as XNYS, not 247"),
         ("{session: {calendar: XNYS}, timezone: UTC}", ".timezone: belongs to cron or to windows"),
         ("{watch: ''}", ".watch: must not be empty"),
         ("{watch: [a]}", ".watch: must be text, not a list"),
@@ -214,3 +229,28 @@ def test_a_source_may_have_several_with_kinds_of_their_own(tmp_path: Path) -> No
 )
 def test_every_wrong_input_is_named(tmp_path: Path, text: str, expected: str) -> None:
     assert problem(tmp_path, text).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("{session: {calendar: XNYS}}", "session.calendar"),
+        ("{every: 1h, during: in-session, calendar: XNYS}", "calendar"),
+    ],
+)
+def test_sessions_without_the_extra_say_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, key: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "exchange_calendars", None)
+    assert problem(tmp_path, text) == (
+        f".{key}: sessions of an exchange need the extra `markets`: pip install 'penstock[markets]'"
+    )
+
+
+def test_a_known_calendar_is_taken_without_loading_what_knows_its_sessions(tmp_path: Path) -> None:
+    read(tmp_path, "{session: {calendar: XNYS}}")
+    words = (
+        "import sys, penstock.settings; penstock.settings.load_settings(sys.argv[1], environ={}); "
+    )
+    words += "assert 'exchange_calendars' not in sys.modules"
+    subprocess.run([sys.executable, "-c", words, str(tmp_path)], check=True)

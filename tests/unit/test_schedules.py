@@ -19,10 +19,12 @@ from penstock.schedules import Cron, Every, Manual, Schedule, schedule_from
 from penstock.schedules.cadence import CLASSES, INTERVAL_S, Cadence, CadenceClass
 from penstock.schedules.calendars import sessions
 from penstock.schedules.session import Session
+from penstock.schedules.slots import slot_opens_at
 from penstock.schedules.spread import spread
 from penstock.settings import ScheduleSettings
+from penstock.settings.calendars import NAMES
 
-PARIS, NEW_YORK = "Europe/Paris", "America/New_York"
+PARIS, NEW_YORK, TOKYO = "Europe/Paris", "America/New_York", "Asia/Tokyo"
 
 
 def at(text: str, zone: str = "UTC", fold: int = 0) -> float:
@@ -429,6 +431,29 @@ def test_an_exchange_is_in_session_from_its_open_until_its_close() -> None:
     assert not found.holds(0.0)
 
 
+def test_an_exchange_with_a_break_at_noon_is_not_in_session_then() -> None:
+    found = sessions("XTKS", at("2026-11-16", TOKYO))
+    for moment, is_open in (("09:00", True), ("11:30", False), ("12:29", False), ("12:30", True)):
+        assert found.holds(at(f"2026-11-16T{moment}", TOKYO)) is is_open
+    hours = ScheduleSettings("every", every_s=60.0, during="in-session", calendar="XTKS")
+    assert slot_opens_at(hours, at("2026-11-16T12:00", TOKYO)) == at("2026-11-16T12:30", TOKYO)
+    opens = [
+        Session("XTKS").next_due(at(f"2026-11-16T{hour}", TOKYO)) for hour in ("08:00", "09:00")
+    ]
+    assert opens == [at("2026-11-16T09:00", TOKYO), at("2026-11-17T09:00", TOKYO)]
+
+
+def test_years_that_a_calendar_knows_nothing_of_have_no_sessions() -> None:
+    """Those of Shanghai are announced year by year."""
+    assert Session("XSHG").next_due(at("2099-01-01")) is None
+    assert not sessions("XSHG", at("2099-01-01")).holds(at("2099-06-01"))
+
+
 def test_an_unknown_calendar_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(ConfigError, match="there is no calendar 'XNYSS', did you mean 'XNYS'"):
+    with pytest.raises(ConfigError, match=r"'XNYSS' is not a calendar .*, did you mean 'XNYS'"):
         Session("XNYSS")
+
+
+def test_every_calendar_that_is_taken_unasked_is_one_that_the_library_knows() -> None:
+    library = pytest.importorskip("exchange_calendars")
+    assert set(library.get_calendar_names(include_aliases=True)) >= NAMES

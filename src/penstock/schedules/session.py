@@ -6,7 +6,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.schedules.calendars import check_calendar, sessions
+from penstock.schedules.calendars import sessions
+from penstock.settings.calendars import parse_calendar
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Session:
     offset_s: float = 0.0
 
     def __post_init__(self) -> None:
-        check_calendar(self.calendar)
+        parse_calendar(self.calendar)
 
     def next_due(self, after: float) -> float | None:
         moment = after - self.offset_s

@@ -54,7 +54,7 @@ def _session(settings: ScheduleSettings, moment: float) -> float | None:
     is_open = found.holds(moment)
     if is_open == (settings.during == "in-session"):
         return None
-    times = found.closes if is_open else found.opens
+    times = found.ends if is_open else found.begins
     place = bisect_right(times, moment)
     return times[place] if place < len(times) else NEVER
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import ConfigError
+from penstock.settings.calendars import parse_calendar
 from penstock.settings.document import Entry, join
 from penstock.settings.restraints import window_of
 from penstock.settings.section import Section, describe, text_of
@@ -110,7 +111,7 @@ def _refuse_strangers(section: Section, policy: str) -> None:
 def _common(section: Section, settings: ScheduleSettings) -> ScheduleSettings:
     zone = section.parsed("timezone", None, parse_timezone, "Europe/Paris")
     during = section.choice("during", "", ("", *DURING)) if section.get("during") else ""
-    calendar = section.text("calendar", "") or None
+    calendar = section.parsed("calendar", None, parse_calendar, "XNYS")
     if settings.session is not None:
         calendar = calendar or settings.session.calendar
     if during and calendar is None:
@@ -206,7 +207,7 @@ def _session(section: Section) -> ScheduleSettings:
     return ScheduleSettings(
         "session",
         session=SessionSettings(
-            session.text("calendar", ""),
+            session.parsed("calendar", "", parse_calendar, "XNYS"),
             _literal(session.choice("at", "open", ("open", "close"))),
             session.parsed("offset", 0.0, parse_offset, "15m or -5m"),
         ),
