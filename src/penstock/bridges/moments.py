@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import cast
 from zoneinfo import ZoneInfo
 
 from penstock.bridges.fields import Fields, fields_of, matches, of_interval, shifted
@@ -43,8 +44,7 @@ def interval_of(start: Start) -> tuple[float, float]:
     if settings.every_s is not None:
         return settings.every_s, spread(start.source, settings.every_s, "export")
     if settings.cadence is not None:
-        level: CadenceClass = settings.cadence  # type: ignore[assignment]  # auto was refused
-        every_s = INTERVAL_S[level]
+        every_s = INTERVAL_S[cast(CadenceClass, settings.cadence)]  # auto was refused
         return every_s, spread(start.source, every_s, "cadence")
     raise Inexpressible(f"can't say {settings.kind}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from penstock.engine.calls import Answer
 from penstock.errors import StoreError
@@ -58,9 +59,9 @@ class Streams:
         self._store.beat_stream(self._worker, job.id, job.attempt)
 
     async def _beat(self, job: Claimed, every_s: float) -> None:
+        beat = partial(self._store.beat_stream, self._worker, job.id, job.attempt)
         while True:
             await asyncio.sleep(every_s)
             with suppress(StoreError):  # a beat that was missed only makes the next gap seem longer
-                beat = (self._worker, job.id, job.attempt)
-                if not await self._calls(lambda: self._store.beat_stream(*beat)):  # noqa: B023
+                if not await self._calls(beat):
                     return

@@ -340,9 +340,9 @@ def window_of(name: str, item: Any) -> Window:
 
 def _moment(name: str, item: Mapping[str, Any], side: str) -> datetime:
     """A time with a zone, or else in UTC."""
-    text = item.get(side)
+    text: Any = item.get(side)
     try:
-        found = datetime.fromisoformat(text)  # type: ignore[arg-type]
+        found = datetime.fromisoformat(text)
     except (TypeError, ValueError):
         raise DataError(
             f"step {name!r}: a window needs {side!r} as a time such as 2024-01-01, not {text!r}"
