@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ def due(project: Project) -> float | None:
     return row.next_due_at
 
 
+def planned_words(project: Project) -> str:
+    [row] = project.store.schedules()
+    return row.words
+
+
 def test_a_source_that_is_as_it_was_becomes_slower_and_so_does_its_schedule(shop: Shop) -> None:
     shop.write(schedule={"cadence": "auto"})
     shop.run("full")  # everything is new: before it was looked at
@@ -78,6 +84,9 @@ def test_a_source_that_is_as_it_was_becomes_slower_and_so_does_its_schedule(shop
             row.source_id, KEY, project.settings.sources[KEY].schedules[0]
         )
         assert rule.words() == "weekly (low)"
+        assert planned_words(project) == "auto: weekly (low), moved from medium"
+        Scheduler(project, project.store).plan()
+        assert planned_words(project) == "auto: weekly (low), moved from medium"
 
 
 def test_suggest_only_proposes_and_once(shop: Shop) -> None:
@@ -94,6 +103,7 @@ def test_suggest_only_proposes_and_once(shop: Shop) -> None:
         [row] = project.store.cadences()
         assert (row.level, row.proposed) == ("medium", "low")
         assert [kind for kind, _ in told(project)] == ["cadence.proposed"]
+        assert planned_words(project) == "auto: every 2 to 3 days (medium), low is proposed"
         assert due(project) == before
 
 
@@ -105,6 +115,8 @@ def test_a_person_sets_a_class_and_undoes_it(shop: Shop) -> None:
         with pytest.raises(Refused, match="medium to high"):
             set_cadence(project, KEY, "low", "ada", "")
         assert set_cadence(project, KEY, "high", "ada", "it is a shop").level == "high"
+        with pytest.raises(Refused, match="is high already"):
+            set_cadence(project, KEY, "high", "ada", "")
         assert look(project) == 0
         assert undo_cadence(project, KEY, "ada", "it was quiet").level == "medium"
         assert told(project) == [
@@ -122,6 +134,8 @@ def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: 
         assert look(project) == 1
         [row] = project.store.cadences()
         assert (row.level, row.before) == ("probe", "medium")
+        words = "auto: a probe every 2 days (probe), moved from medium"
+        assert planned_words(project) == words
     for page in site.pages.values():
         page.status = 200
     shop.run("probe")
@@ -132,6 +146,32 @@ def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: 
         assert look(project) == 1
         assert project.store.cadences()[0].level == "medium"
         assert told(project)[-1] == ("cadence.moved", "probe to medium: it is healthy again")
+        assert planned_words(project) == "auto: every 2 to 3 days (medium), back from probes"
+
+
+def test_a_source_begins_with_a_class_within_its_bounds(shop: Shop) -> None:
+    auto(shop, slowest="high")
+    with shop.project() as project:
+        assert planned_words(project) == "auto: daily (high)"
+        expected = Cadence("high", KEY).next_due(project.store.now())
+        assert due(project) == pytest.approx(expected, abs=0.01)
+
+
+def test_the_commands_go_by_the_class_that_a_source_was_moved_to(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    auto(shop)
+    where = ["--project", str(shop.folder)]
+    assert main(["schedules", "cadence", *where, KEY, "--set", "high", "--reason", "a shop"]) == 0
+    words = "auto: daily (high), moved from medium"
+    for command in (["schedules"], ["schedules", "explain", KEY], ["sources"]):
+        capsys.readouterr()
+        assert main([*command, *where]) == 0
+        assert words in capsys.readouterr().out, command
+    assert main(["schedules", "explain", KEY, *where]) == 0
+    assert ": a shop" in capsys.readouterr().out
+    assert main(["schedules", "next", "--days", "7", "--json", *where]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 7
 
 
 def test_the_command_shows_sets_and_refuses(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from penstock.cli.parser import add_command, add_json, add_reason
 from penstock.cli.wording import iso, local_time
 
 if TYPE_CHECKING:
+    from penstock.project import Project
+    from penstock.settings import ScheduleSettings
     from penstock.store.cadences import CadenceRow
 
 DESCRIPTION = """\
@@ -50,6 +52,32 @@ def run(args: argparse.Namespace) -> int:
         return 0
     args.out.table(COLUMNS, [_line(row) for row in rows])
     return 0
+
+
+def words_now(project: Project, key: str, settings: ScheduleSettings) -> str:
+    """The policy of a schedule in words, with the class that its source has now where it is auto."""
+    from penstock.engine.cadences import standing_of
+    from penstock.schedules.auto import is_auto
+    from penstock.schedules.definition import policy_words
+
+    found = project.store.cadences(project.source_ids[key]) if is_auto(settings) else []
+    if not found:
+        return policy_words(settings, key)
+    return policy_words(settings, key, standing_of(found[0]), found[0].proposed)
+
+
+def class_words(project: Project, source_id: int, settings: ScheduleSettings) -> str:
+    """The class that a source with `cadence: auto` has, since when, why, and how that is undone."""
+    from penstock.schedules.auto import is_auto
+
+    found = project.store.cadences(source_id) if is_auto(settings) else []
+    if not found:
+        return ""
+    [row] = found
+    said = f"{row.level}, since {local_time(row.since)}"
+    if row.proposed:
+        return f"{said}; {row.proposed} is proposed: {row.reason}"
+    return f"{said}: {row.reason}" if row.reason else said
 
 
 def _moved(project: Any, key: str, args: argparse.Namespace) -> CadenceRow:

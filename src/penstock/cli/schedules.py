@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.cadence import add_cadence
+from penstock.cli.cadence import add_cadence, words_now
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.wording import duration, iso, local_time, until
 
@@ -223,13 +223,11 @@ def shape(row: ScheduleRow, now: float) -> dict[str, Any]:
 
 
 def _unplanned(project: Project, known: set[tuple[str, str]]) -> list[dict[str, Any]]:
-    from penstock.schedules.definition import policy_words
-
     return [
         {
             "source": key,
             "schedule": settings.name,
-            "policy": policy_words(settings, key),
+            "policy": words_now(project, key, settings),
             "kind": settings.kind,
             "version": None,
             "is_planned": False,
@@ -283,7 +281,7 @@ def next_words(row: dict[str, Any], now: float) -> str:
 
 def differences(project: Project) -> list[dict[str, Any]]:
     """What the file says that what runs now does not, and the other way round."""
-    from penstock.schedules.definition import changes, definition_of, policy_words
+    from penstock.schedules.definition import changes, definition_of
 
     running = {(row.source, row.name): row for row in project.store.schedules()}
     found: list[dict[str, Any]] = []
@@ -299,7 +297,7 @@ def differences(project: Project) -> list[dict[str, Any]]:
                 "schedule": settings.name,
                 "change": "added" if row is None else "changed",
                 "before": row.words if row is not None else None,
-                "after": policy_words(settings, key),
+                "after": words_now(project, key, settings),
                 "keys": _keys(changes(before, definition)),
             }
         )

@@ -55,6 +55,7 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
     args.out.fields(
         [
             ("policy", row.words),
+            ("class", _class(project, row)),
             ("version", f"{row.version}, since {local_time(row.changed_at)}"),
             ("next", next_words(seen, now) + overdue),
             ("then", ", ".join(local_time(at) for at in _ahead(project, row, now))),
@@ -71,6 +72,13 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
     if ticks:
         args.out.table(COLUMNS, [_tick(each) for each in ticks])
     args.out.line()
+
+
+def _class(project: Project, row: ScheduleRow) -> str:
+    from penstock.cli.cadence import class_words
+    from penstock.schedules.definition import settings_of
+
+    return class_words(project, row.source_id, settings_of(row.definition, row.name))
 
 
 def _last(row: ScheduleRow) -> str:

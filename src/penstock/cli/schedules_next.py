@@ -18,6 +18,7 @@ from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.project import Project
+    from penstock.schedules import Schedule
     from penstock.settings import ScheduleSettings
 
 DAY_S = 86_400.0
@@ -84,14 +85,20 @@ def starts(
     schedule: str | None = None,
 ) -> Iterator[Coming]:
     """Every tick from now to then, in the order of time; none of them is kept in memory."""
+    from penstock.schedules.auto import effective_schedule
+    from penstock.schedules.due import Ticking
+    from penstock.schedules.near import near
+
     standing = {(row.source, row.name): row for row in project.store.schedules()}
+    classes = {row.source: row.level for row in project.store.cadences()}
     streams = []
     for key, settings in configured(project):
         if source not in (None, key) or schedule not in (None, settings.name):
             continue
         row = standing.get((key, settings.name))
-        moments = announced(project, settings, row)
-        streams.append(_ticks(key, settings, row, now, end, moments))
+        rule = effective_schedule(settings, key, classes.get(key))
+        rule = Ticking(near(rule, announced(project, settings, row)))
+        streams.append(_ticks(key, settings, row, rule, now, end))
     return heapq.merge(*streams)
 
 
@@ -103,24 +110,21 @@ def announced(project: Project, settings: ScheduleSettings, row: Any) -> list[fl
 
 
 def _ticks(
-    key: str, settings: ScheduleSettings, row: Any, now: float, end: float, moments: list[float]
+    key: str, settings: ScheduleSettings, row: Any, rule: Schedule, now: float, end: float
 ) -> Iterator[Coming]:
-    from penstock.schedules import schedule_from
     from penstock.schedules.definition import definition_of
-    from penstock.schedules.due import Ticking
-    from penstock.schedules.near import near
+    from penstock.schedules.due import what_is_due
     from penstock.schedules.slots import slot_opens_at
 
-    rule = Ticking(near(schedule_from(settings, key), moments))
     is_standing = row is not None and row.definition == definition_of(settings)
     due = row.next_due_at if is_standing else rule.next_due(now)
-    if due is not None and due < now:
-        # What is overdue starts at once; however many there were, most schedules start one run.
-        yield Coming(
-            now, key, settings.name, settings.run_kind, slot_opens_at(settings, now) is not None
-        )
-        while due is not None and due <= now:
-            due = rule.next_due(due)
+    while due is not None and due < now:
+        # What is overdue starts at once, if it does at all.
+        overdue = what_is_due(rule, settings.missed, due, now)
+        if overdue.fires is not None:
+            denied = slot_opens_at(settings, now) is not None
+            yield Coming(now, key, settings.name, settings.run_kind, denied)
+        due = overdue.next_due_at
     while due is not None and due < end:
         denied = slot_opens_at(settings, due) is not None
         yield Coming(due, key, settings.name, settings.run_kind, denied)

@@ -84,12 +84,12 @@ def _row(
 
 
 def _schedule(row: SourceRow, project: Project) -> str:
-    from penstock.schedules.definition import policy_words
+    from penstock.cli.cadence import words_now
 
     configured = project.settings.sources.get(row.key)
     if configured is None:
         return ""
-    told = [policy_words(each, row.key) for each in configured.schedules]
+    told = [words_now(project, row.key, each) for each in configured.schedules]
     return "; ".join(told) or "by hand only"
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 from penstock.errors import Refused, UsageError
 from penstock.project import Project
 from penstock.schedules.auto import (
-    FIRST,
     LADDER,
     Level,
     Move,
     Standing,
     effective_schedule,
+    first_level,
     is_auto,
     judge,
     level_before,
     moved,
     rule_of,
 )
+from penstock.schedules.definition import policy_words
 from penstock.schedules.due import Ticking
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.cadences import CadenceMove, CadenceRow
@@ -54,14 +55,14 @@ class Cadences:
             if not runs and is_within:
                 continue
             is_degraded = self._store.health(row.source_id).degraded_at is not None
-            standing, move = judge(_standing(row), runs, is_degraded, rule_of(settings))
+            standing, move = judge(standing_of(row), runs, is_degraded, rule_of(settings))
             count += self._follow(row, settings, standing, move)
         return count
 
     def _rows(self) -> list[CadenceRow]:
         ids = self._store.ensure_sources(list(self._auto))
         known = {row.source for row in self._store.cadences()}
-        new = [(ids[key], _first(self._auto[key])) for key in self._auto if key not in known]
+        new = [(ids[key], first_level(self._auto[key])) for key in self._auto if key not in known]
         self._store.begin_cadences(new)
         return [row for row in self._store.cadences() if row.source in self._auto]
 
@@ -69,14 +70,17 @@ class Cadences:
         self, row: CadenceRow, settings: ScheduleSettings, standing: Standing, move: Move | None
     ) -> bool:
         if move is None or move.level == row.level:
-            if standing != _standing(row):
+            if standing != standing_of(row):
                 self._store.note_cadence(row, standing)
             return False
         if settings.mode == "suggest":
             if move.level == row.proposed:
                 self._store.note_cadence(row, standing)
                 return False
-            return self._store.propose_cadence(row, standing, move.level, move.reason, LEADER)
+            words = _words(self._project, row.source, standing, move.level)
+            return self._store.propose_cadence(
+                row, standing, move.level, move.reason, LEADER, words
+            )
         change = _change(self._project, self._store, row, moved(standing, move.level), move.reason)
         return self._store.move_cadence(row, change, LEADER)
 
@@ -97,6 +101,8 @@ def set_cadence(project: Project, key: str, level: Level, actor: str, reason: st
     rule = rule_of(settings)
     if rule.held(level) != level:
         raise Refused(f"{key} may be {rule.slowest} to {rule.fastest}", "penstock.yaml says so")
+    if level == row.level and not row.proposed:
+        raise Refused(f"{key} is {level} already")
     return _by_hand(project, row, level, actor, reason or "set by hand")
 
 
@@ -113,7 +119,7 @@ def undo_cadence(project: Project, key: str, actor: str, reason: str) -> Cadence
 def _by_hand(
     project: Project, row: CadenceRow, level: Level, actor: str, reason: str
 ) -> CadenceRow:
-    standing = moved(_standing(row), level)
+    standing = moved(standing_of(row), level)
     change = _change(project, project.store, row, standing, reason)
     if not project.store.move_cadence(row, change, actor):
         raise Refused(f"{row.source} was moved by another just now", "look again")
@@ -126,16 +132,12 @@ def _auto_row(project: Project, key: str) -> tuple[ScheduleSettings, CadenceRow]
     if settings is None:
         raise UsageError(f"the cadence of {key} is not auto", "schedule: {cadence: auto}")
     source_id = project.source_ids[key]
-    project.store.begin_cadences([(source_id, _first(settings))])
+    project.store.begin_cadences([(source_id, first_level(settings))])
     [row] = project.store.cadences(source_id)
     return settings, row
 
 
-def _first(settings: ScheduleSettings) -> Level:
-    return rule_of(settings).held(FIRST)
-
-
-def _standing(row: CadenceRow) -> Standing:
+def standing_of(row: CadenceRow) -> Standing:
     return Standing(row.level, level_before(row.before), row.steps, row.last_run_id)
 
 
@@ -149,4 +151,14 @@ def _change(
         for each in source.schedules
         if is_auto(each)
     }
-    return CadenceMove(row.level, standing, reason, due)
+    words = _words(project, row.source, standing)
+    return CadenceMove(row.level, standing, reason, due, words)
+
+
+def _words(project: Project, key: str, standing: Standing, proposed: str = "") -> dict[str, str]:
+    """What the schedules of a source that go by its class are called."""
+    return {
+        each.name: policy_words(each, key, standing, proposed)
+        for each in project.settings.sources[key].schedules
+        if is_auto(each)
+    }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from penstock.engine.cadences import standing_of
 from penstock.jobs.run import RunKind
 from penstock.pipeline.version import version_of
 from penstock.project import Project, run_options
@@ -20,6 +21,7 @@ from penstock.schedules.near import near
 from penstock.schedules.slots import NEVER, slot_opens_at
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.announcing import Sooner
+from penstock.store.cadences import CadenceRow
 from penstock.store.scheduling import DueRow, Passing, Planned, Start
 from penstock.store.store import Store
 
@@ -55,7 +57,7 @@ class Scheduler:
                     ids[key],
                     settings.name,
                     definition_of(settings),
-                    policy_words(settings, key),
+                    self._words(ids[key], key, settings),
                     settings.kind,
                     self.rule(ids[key], key, settings).next_due(now),
                 )
@@ -66,15 +68,22 @@ class Scheduler:
 
     def rule(self, source_id: int, key: str, settings: ScheduleSettings) -> Schedule:
         """What the ticks of a schedule are counted by."""
-        rule = effective_schedule(settings, key, self._class_of(source_id, settings))
+        cadence = self._cadence_of(source_id, settings)
+        rule = effective_schedule(settings, key, cadence.level if cadence else None)
         if settings.near is not None:
             rule = near(rule, self._store.announcements(source_id))
         return Ticking(rule)
 
-    def _class_of(self, source_id: int, settings: ScheduleSettings) -> str | None:
+    def _words(self, source_id: int, key: str, settings: ScheduleSettings) -> str:
+        cadence = self._cadence_of(source_id, settings)
+        if cadence is None:
+            return policy_words(settings, key)
+        return policy_words(settings, key, standing_of(cadence), cadence.proposed)
+
+    def _cadence_of(self, source_id: int, settings: ScheduleSettings) -> CadenceRow | None:
         """Asked each time, for another process may have moved it; only of those that can be moved."""
         found = self._store.cadences(source_id) if is_auto(settings) else []
-        return found[0].level if found else None
+        return found[0] if found else None
 
     def tick(self, may_go_on: Callable[[], bool] = lambda: True) -> float | None:
         """Decide on everything that is due now; answers when something is to be looked at next.

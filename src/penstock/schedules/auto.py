@@ -80,6 +80,11 @@ def rule_of(settings: ScheduleSettings) -> AutoRule:
     return AutoRule(settings.runs, _level(settings.slowest), _level(settings.fastest))
 
 
+def first_level(settings: ScheduleSettings) -> Level:
+    """The class that a source begins with."""
+    return rule_of(settings).held(FIRST)
+
+
 def is_auto(settings: ScheduleSettings) -> bool:
     return settings.kind == "cadence" and settings.cadence == "auto"
 
@@ -116,7 +121,8 @@ def judge(
 def moved(standing: Standing, level: Level) -> Standing:
     """A source with another class; what was said before counts no more."""
     # What is probed or paused returns to the class that it had when it was well.
-    before = standing.level if standing.level in LADDER else standing.before
+    is_left = standing.level in LADDER and standing.level != level
+    before = standing.level if is_left else standing.before
     return Standing(level, before, 0, standing.last_run_id)
 
 
@@ -128,11 +134,22 @@ def effective_schedule(
     The class matters to `cadence: auto` alone, and is None while nobody has given it one. What is paused is
     never due.
     """
-    if not is_auto(settings) or cadence_class is None:
+    if not is_auto(settings):
         return schedule_from(settings, key)
+    cadence_class = cadence_class or first_level(settings)
     if cadence_class == "paused":
         return Paused()
     return schedule_from(settings, key, cadence_class)
+
+
+def auto_words(settings: ScheduleSettings, key: str, standing: Standing, proposed: str = "") -> str:
+    """The class that a source has now in words, and where it came from."""
+    said = f"auto: {effective_schedule(settings, key, standing.level).words()}"
+    if standing.before == standing.level:
+        said += ", back from probes"
+    elif standing.before:
+        said += f", moved from {standing.before}"
+    return f"{said}, {proposed} is proposed" if proposed else said
 
 
 @dataclass(frozen=True, slots=True)

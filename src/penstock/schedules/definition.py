@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.schedules.auto import Standing, auto_words, first_level, is_auto
 from penstock.schedules.schedule import schedule_from
 from penstock.schedules.slots import is_bounded
 from penstock.settings import ScheduleSettings
@@ -38,9 +39,15 @@ def settings_of(definition: str, name: str = USUAL.name) -> ScheduleSettings:
     return msgspec.convert({**found, "name": name}, ScheduleSettings)
 
 
-def policy_words(settings: ScheduleSettings, key: str) -> str:
-    """The whole policy as an operator would say it."""
-    said = [schedule_from(settings, key).words()]
+def policy_words(
+    settings: ScheduleSettings, key: str, standing: Standing | None = None, proposed: str = ""
+) -> str:
+    """The whole policy as an operator would say it; of `cadence: auto`, as it stands now."""
+    if is_auto(settings):
+        standing = standing or Standing(first_level(settings))
+        said = [auto_words(settings, key, standing, proposed)]
+    else:
+        said = [schedule_from(settings, key).words()]
     if settings.kind == "cron" and settings.timezone != USUAL.timezone:
         said = [said[0] if settings.timezone in said[0] else f"{said[0]} in {settings.timezone}"]
     if settings.run_kind != USUAL.run_kind:

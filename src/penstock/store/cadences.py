@@ -31,13 +31,14 @@ class CadenceRow(msgspec.Struct, frozen=True):
 class CadenceMove(msgspec.Struct, frozen=True):
     """A change of a source's class: from what it was when it was looked at, to what, and why.
 
-    `next_due` is the next tick of each of its schedules by the new class.
+    `next_due` is the next tick of each of its schedules by the new class, `words` what it is called then.
     """
 
     was: Level
     standing: Standing
     reason: str
     next_due: Mapping[str, float | None]
+    words: Mapping[str, str] = {}
 
 
 class Cadences:
@@ -80,12 +81,19 @@ class Cadences:
             return self._set_cadence(now, row.level, row, standing, row.proposed, row.reason)
 
     def propose_cadence(
-        self, row: CadenceRow, standing: Standing, level: Level, reason: str, actor: str
+        self,
+        row: CadenceRow,
+        standing: Standing,
+        level: Level,
+        reason: str,
+        actor: str,
+        words: Mapping[str, str] | None = None,
     ) -> bool:
         """Say what class a source would have; a person decides. False if it has another by now."""
         with self._db.writing() as now:
             if not self._set_cadence(now, row.level, row, standing, level, reason):
                 return False
+            self._say(row.source_id, words or {})
             self._tell_move(
                 now, row.source_id, "proposed", f"{row.level} to {level}: {reason}", actor
             )
@@ -100,9 +108,14 @@ class Cadences:
             for name, due_at in sorted(move.next_due.items()):
                 where = {"source_id": row.source_id, "schedule": name}
                 self._db.do("replan", next_due_at=due_at, **where)
+            self._say(row.source_id, move.words)
             detail = f"{move.was} to {standing.level}: {move.reason}"
             self._tell_move(now, row.source_id, "moved", detail, actor)
             return True
+
+    def _say(self, source_id: int, words: Mapping[str, str]) -> None:
+        said = [(source_id, name, text) for name, text in sorted(words.items())]
+        self._db.do("say_schedules", schedules=to_json(said))
 
     def _set_cadence(
         self,
