@@ -888,7 +888,13 @@ class Store(Protocol):
     def note_cadence(self, row: CadenceRow, standing: Standing) -> bool: ...
 
     def propose_cadence(
-        self, row: CadenceRow, standing: Standing, level: Level, reason: str, actor: str
+        self,
+        row: CadenceRow,
+        standing: Standing,
+        level: Level,
+        reason: str,
+        actor: str,
+        words: Mapping[str, str] | None = None,
     ) -> bool: ...
 
     def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool: ...
