@@ -414,6 +414,25 @@ def test_dropped_replay_is_gone_and_can_not_be_committed(shop: Shop) -> None:
         shop.store.begin_commit(replay, "ops", "")
 
 
+def test_replays_that_wait_for_a_decision_are_named_until_it_is_made(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    first, second, third = (shop.replay(run_id, {"p1": {"n": n}}) for n in (10, 11, 12))
+    under_way, _ = shop.start(run_id)
+    shop.store.begin_commit(third, "ops", "")
+
+    waiting = shop.store.undecided()
+
+    assert [(w.run_id, w.is_cut_short) for w in waiting] == [
+        (first, False), (second, False), (third, True),
+    ]  # fmt: skip
+    assert {(w.source, w.of_run_id, w.is_undo) for w in waiting} == {("acme.com", run_id, False)}
+    assert waiting[0].finished_at == shop.world.run(first).finished_at
+    shop.store.drop_replay(first, "ops", "")
+    shop.commit(third)
+    assert [w.run_id for w in shop.store.undecided()] == [second]
+    assert under_way not in {w.run_id for w in shop.store.undecided()}
+
+
 def test_two_who_commit_at_once_apply_each_change_once(shop: Shop) -> None:
     run_id = shop.run(PAGES)
     replay = shop.replay(run_id, {page: {"n": -1} for page in PAGES})

@@ -146,7 +146,7 @@ def test_version_that_is_no_longer_kept_is_told_and_the_record_left_alone(shop: 
     assert shop.records()["p1"] == {"n": 10}
 
 
-@pytest.mark.parametrize("batches", [0, 1, 2])
+@pytest.mark.parametrize("batches", [0, 1, 2, 3])
 def test_undo_that_was_cut_short_goes_on_where_it_was(shop: Shop, batches: int) -> None:
     pages = {f"p{n}": {"n": n} for n in range(6)}
     shop.run(pages)
@@ -157,8 +157,13 @@ def test_undo_that_was_cut_short_goes_on_where_it_was(shop: Shop, batches: int) 
         after_id = shop.store.undo_batch(second, begun, after_id or 0, limit=2).last_id
     assert sum(data == {"n": -1} for data in shop.records().values()) == 6 - 2 * batches
 
+    [waiting] = shop.store.undecided()
+    assert (waiting.run_id, waiting.of_run_id) == (begun, second)
+    assert (waiting.is_undo, waiting.is_cut_short) == (True, True)
+
     report = undone(shop, second)
 
+    assert shop.store.undecided() == []
     assert report.undo_run_id == begun
     assert counts(report) == (6, 0, 0)
     assert shop.records() == pages
@@ -198,3 +203,5 @@ def test_undo_is_a_run_that_the_journal_and_the_list_show(shop: Shop) -> None:
     assert event.actor == "ops"
     assert event.detail.startswith("1 brought back, 0 returned, 0 removed")
     assert event.detail.endswith("wrong")
+    own = [e for e in shop.store.events(run_id=row.id, limit=100) if e.kind == "run.completed"]
+    assert [(e.actor, e.detail) for e in own] == [("ops", f"the undo of run {second} is done")]

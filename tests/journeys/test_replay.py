@@ -57,6 +57,10 @@ def test_today_s_logic_is_tried_on_old_pages_and_committed(rig: Rig, site: Count
     table = rig.penstock("replay", "3", "--limit", "2")
     assert f"changed  {COUNT}" in table.stdout
     assert "penstock replay 3 --commit" in table.stdout
+    [same_one, staged] = told(rig, "status")["undecided"]
+    assert (same_one["run"], staged["run"], staged["of_run"]) == (2, 3, 1)
+    assert staged["commands"][1:] == ["penstock replay 3 --commit", "penstock replay 3 --drop"]
+    assert "apply it: penstock replay 3 --commit" in rig.penstock("status").stdout
     refused = rig.penstock("replay", "3", "--commit")
     assert (refused.returncode, "--yes" in refused.stderr) == (7, True)
     assert rig.store.records("page", limit=1)[0].data == {"path": "/page/0"}
@@ -69,6 +73,10 @@ def test_today_s_logic_is_tried_on_old_pages_and_committed(rig: Rig, site: Count
     assert rig.penstock("replay", "2", "--drop", "--yes").returncode == 0
     undone = told(rig, "undo", "3", "--yes")
     assert (undone["brought_back"], undone["undone_by"]) == (COUNT, 4)
+    assert told(rig, "status")["undecided"] == []
+    undo = told(rig, "runs", "show", "4")
+    assert (undo["is_undo"], undo["of_run"], undo["replay"]["changed"]) == (True, 3, COUNT)
+    assert "undo of run 3" in rig.penstock("runs").stdout
     assert {tuple(row.data) for row in rig.store.records("page", limit=1000)} == {("path",)}
     assert site.counts() == before
     rig.assert_sound()

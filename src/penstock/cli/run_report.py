@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.cli.run_words import asked_for, kind_of, next_of, result_of
 from penstock.cli.wording import duration, local_time
 
 if TYPE_CHECKING:
     from penstock.cli.output import Output
     from penstock.jobs.account import Account, CandidateSum, PageSum
     from penstock.project import Project
+    from penstock.store.replays import ReplayRow
     from penstock.store.store import RunRow
 
 LATEST = 10
@@ -28,11 +30,12 @@ def run_report(project: Project, row: RunRow, now: float) -> dict[str, Any]:
 
     store = project.store
     account = store.account(row)
-    made_from = store.run(row.of_run_id) if row.of_run_id is not None else None
+    made_from = _made_from(project, row)
     return {
         **run_shape(row, now),
         "end_reason": row.end_reason,
         "options": msgspec.to_builtins(row.options),
+        "replay": _replay_shape(project, row),
         "account": account_shape(account),
         "usage": {name: getattr(row, name) for name in ("requests", "bytes", "seconds", "money")},
         "failures": store.failures_by_kind(row.id),
@@ -58,11 +61,12 @@ def tell_run(project: Project, row: RunRow, now: float, out: Output) -> None:
     """The same for people, with the latest events and what can be done next."""
     report = run_report(project, row, now)
     account = project.store.account(row)
+    made_from, led_to = _made_from(project, row), project.store.runs_made_of(row.id)
     out.fields(
         [
             ("run", row.id),
             ("source", row.source),
-            ("kind", _kind(row)),
+            ("kind", kind_of(row)),
             ("state", row.state),
             ("because", row.end_reason),
             ("started by", row.actor),
@@ -72,21 +76,22 @@ def tell_run(project: Project, row: RunRow, now: float, out: Output) -> None:
             ("ended", local_time(row.finished_at)),
             ("took", duration(report["seconds"])),
             ("pipeline", row.pipeline_version),
-            ("options", _listed(report["options"])),
+            *asked_for(row),
             ("pages", pages_line(account.pages, account.is_kept)),
             ("candidates", candidates_line(account.candidates, account.is_kept)),
             ("records", _records(row)),
+            ("result", result_of(row, *_replay(project, row))),
             ("usage", _usage(row)),
             ("retried", row.retried or ""),
             ("throttled", row.throttled or ""),
             ("failed by", _listed(report["failures"])),
             ("rejected by", _listed(report["rejects"])),
-            ("made from", _linked(report["made_from"])),
-            *(("led to", _linked(each)) for each in report["led_to"]),
+            ("made from", _linked(made_from)),
+            *(("led to", _linked(each)) for each in led_to),
         ]
     )
     _tell_events(project, row, out)
-    _tell_next(row, report, out)
+    _tell_next(row, report, next_of(row, *_replay(project, row)), out)
 
 
 def pages_line(pages: PageSum, is_kept: bool = True) -> str:
@@ -112,21 +117,14 @@ def _sum(
     return f"{left} = {right}; unaccounted {found.unaccounted:,}"
 
 
-def _kind(row: RunRow) -> str:
-    if row.options.is_redrive:
-        return f"{row.kind} of rejects"
-    if row.options.reconciles is not None:
-        return f"{row.kind}, a reconciliation of run {row.options.reconciles}"
-    return row.kind
-
-
 def _records(row: RunRow) -> str:
     shown = [
         f"{getattr(row, name):,} {name}"
         for name in ("inserted", "updated", "unchanged")
         if getattr(row, name)
     ]
-    return ", ".join(shown)
+    # What a replay would do to records is done by its commit.
+    return ", ".join(shown) + (" (on the stage)" if shown and row.options.is_staged else "")
 
 
 def _usage(row: RunRow) -> str:
@@ -142,11 +140,33 @@ def _listed(found: dict[str, Any]) -> str:
 
 
 def _link(row: RunRow) -> dict[str, Any]:
-    return {"run": row.id, "kind": row.kind, "state": row.state}
+    return {
+        "run": row.id,
+        "kind": row.kind,
+        "is_undo": row.options.is_undo,
+        "state": row.state,
+    }
 
 
-def _linked(link: dict[str, Any] | None) -> str:
-    return "" if link is None else f"run {link['run']} ({link['kind']}, {link['state']})"
+def _linked(row: RunRow | None) -> str:
+    return "" if row is None else f"run {row.id} ({kind_of(row)}, {row.state})"
+
+
+def _made_from(project: Project, row: RunRow) -> RunRow | None:
+    return None if row.of_run_id is None else project.store.run(row.of_run_id)
+
+
+def _replay(project: Project, row: RunRow) -> tuple[ReplayRow, bool]:
+    """What became of what it has staged, and whether some of it is staged still."""
+    return project.store.replay_state(row.id), project.store.has_staged(row.id)
+
+
+def _replay_shape(project: Project, row: RunRow) -> dict[str, Any] | None:
+    if not (row.options.is_staged or row.options.is_undo):
+        return None
+    found, is_staged = _replay(project, row)
+    counts = {name: getattr(found, name) for name in ("added", "changed", "removed")}
+    return {"state": found.state, "is_staged": is_staged, **counts}
 
 
 def _tell_events(project: Project, row: RunRow, out: Output) -> None:
@@ -158,15 +178,16 @@ def _tell_events(project: Project, row: RunRow, out: Output) -> None:
         out.table(COLUMNS, [event_line(event) for event in events])
 
 
-def _tell_next(row: RunRow, report: dict[str, Any], out: Output) -> None:
+def _tell_next(
+    row: RunRow, report: dict[str, Any], decisions: list[tuple[str, str]], out: Output
+) -> None:
     hints = []
     if not row.is_ended:
         hints.append(("why not now", f"penstock explain {row.id}"))
     if row.quarantined:
         hints.append(("what failed", f"penstock jobs --run {row.id} --state quarantined"))
         hints.append(("send it back", f"penstock retry {row.id} --failed"))
-    if row.options.is_staged and row.is_ended:
-        hints.append(("its difference", f"penstock replay {row.id} --diff"))
+    hints += decisions
     if report["rejects"]:
         hints.append(("what was rejected", f"penstock rejects list --run {row.id}"))
         hints.append(("judge it again", f"penstock rejects redrive --run {row.id}"))

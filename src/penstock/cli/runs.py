@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
-from penstock.cli.wording import duration, kind_of, local_time
+from penstock.cli.run_words import kind_of
+from penstock.cli.wording import duration, local_time
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def run_line(row: RunRow, now: float) -> tuple[object, ...]:
 
     counts = run_counts(row)
     return (
-        *(str(row.id), row.source, kind_of(row.kind, row.options.reconciles), row.state),
+        *(str(row.id), row.source, kind_of(row), row.state),
         *(local_time(row.started_at or row.created_at), duration(seconds_of(row, now))),
         *(counts[name] for name in COUNTED),
     )

@@ -80,6 +80,7 @@ def run_shape(row: RunRow, now: float) -> dict[str, Any]:
     return {
         **{name: shape[name] for name in ("run", "source", "kind", "state")},
         "is_reconciliation": row.options.reconciles is not None,
+        "is_undo": row.options.is_undo,
         "of_run": row.of_run_id,
         "seconds": seconds_of(row, now),
         "counts": run_counts(row),

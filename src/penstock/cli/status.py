@@ -16,6 +16,7 @@ from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.breakers import BreakerRow
+    from penstock.store.replays import Undecided
     from penstock.store.store import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
 
 SHOWN = 20
@@ -23,7 +24,8 @@ SHOWN = 20
 OVERDUE_S = 60.0
 DESCRIPTION = """\
 What is going on: workers, who schedules, active runs and how far they are, what waits and until when,
-what is in quarantine and how to look at it, and which runs are due next."""
+which replays wait for your decision, what is in quarantine and how to look at it, and which runs are due
+next."""
 EXAMPLES = """\
   penstock status
   penstock status --json
@@ -63,6 +65,8 @@ class Seen:
     closed_hosts: dict[str, float]
     broken: list[BreakerRow]
     holds: list[HoldRow]
+    undecided: list[Undecided]
+    staged_s: float
 
     @classmethod
     def of(cls, project: Project) -> Seen:
@@ -79,6 +83,8 @@ class Seen:
             closed_hosts=store.closed_hosts(),
             broken=[each for each in store.breakers() if each.state != "closed"],
             holds=store.holds(),
+            undecided=store.undecided(),
+            staged_s=project.settings.retention.staged_s,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -104,23 +110,25 @@ class Seen:
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
             "breakers": [breaker_shape(each) for each in self.broken],
             "holds": [hold_shape(each) for each in self.holds],
+            "undecided": [self._undecided_shape(each) for each in self.undecided],
         }
 
     def tell(self, out: Output) -> None:
         out.fields(self._headline())
         if self.runs:
             _tell_runs(self, out)
-        for title, pairs in (
-            ("Waiting", self._waits()),
-            ("Quarantined", self._quarantined()),
-            ("Next runs", self._next_runs()),
+        for title, pairs, where in (
+            ("Waiting", self._waits(), "penstock sources"),
+            ("For you to decide", self._decisions(), "penstock runs"),
+            ("Quarantined", self._quarantined(), "penstock sources"),
+            ("Next runs", self._next_runs(), "penstock sources"),
         ):
             if pairs:
                 out.line()
                 out.line(title)
                 out.fields([(f"  {name}", text) for name, text in pairs[:SHOWN]])
             if len(pairs) > SHOWN:
-                out.line(f"  and {len(pairs) - SHOWN} more: penstock sources")
+                out.line(f"  and {len(pairs) - SHOWN} more: {where}")
 
     def _headline(self) -> list[tuple[str, str]]:
         seen = self.overview
@@ -175,6 +183,31 @@ class Seen:
             told.append((jobs, f"the first is due {until(self.overview.next_due_at, self.now)}"))
         return told
 
+    def _decisions(self) -> list[tuple[str, str]]:
+        """What is staged and was neither committed nor dropped; an act that was cut short goes first."""
+        return [(_named(each), self._decision(each)) for each in self.undecided]
+
+    def _decision(self, found: Undecided) -> str:
+        commands = _commands(found)
+        if found.is_cut_short:
+            return f"interrupted half-way; go on with it: {commands[0]}"
+        look, commit, drop = commands
+        left = until(found.finished_at + self.staged_s, self.now)
+        return f"look at it: {look}; apply it: {commit}; or {drop} (by itself {left})"
+
+    def _undecided_shape(self, found: Undecided) -> dict[str, Any]:
+        drops_at = None if found.is_cut_short else found.finished_at + self.staged_s
+        return {
+            "run": found.run_id,
+            "source": found.source,
+            "kind": "undo" if found.is_undo else "replay",
+            "of_run": found.of_run_id,
+            "is_cut_short": found.is_cut_short,
+            "finished_at": iso(found.finished_at),
+            "drops_at": iso(drops_at),
+            "commands": _commands(found),
+        }
+
     def _quarantined(self) -> list[tuple[str, str]]:
         look = "penstock jobs --state quarantined --source"
         return [
@@ -186,6 +219,21 @@ class Seen:
     def _next_runs(self) -> list[tuple[str, str]]:
         due = sorted((each.next_run_at, each.key) for each in self.sources if each.next_run_at)
         return [(key, _due(at, self.now)) for at, key in due]
+
+
+def _named(found: Undecided) -> str:
+    if found.is_undo:
+        return f"undo of run {found.of_run_id}"
+    return f"replay {found.run_id} of {found.source}"
+
+
+def _commands(found: Undecided) -> list[str]:
+    if found.is_undo:
+        return [f"penstock undo {found.of_run_id}"]
+    command = f"penstock replay {found.run_id}"
+    if found.is_cut_short:
+        return [f"{command} --commit"]
+    return [f"{command} --{act}" for act in ("diff", "commit", "drop")]
 
 
 def _due(at: float, now: float) -> str:

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         report = project.undo(args.run_id, dry_run=True, limit=args.limit)
         if not args.json:
             _tell(report, args.out)
-        if report.totals.differences and not args.dry_run:
+        if report.is_wanted and not args.dry_run:
             confirm(args, f"Undo what run {args.run_id} did to {_many(report)}?")
             report = project.undo(args.run_id, limit=args.limit, reason=args.reason)
             if not args.json:
@@ -75,7 +75,9 @@ def _tell(report: UndoReport, out: Output) -> None:
         out.line()
         rows = [(collection, key, str(run)) for collection, key, run in report.later.first]
         out.table(("changed later", "key", "by run"), rows)
-    if not totals.differences:
+    if report.is_cut_short:
+        out.line("an undo of it was interrupted; this goes on with it")
+    elif not totals.differences:
         out.line("nothing to undo")
 
 

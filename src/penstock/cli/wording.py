@@ -62,11 +62,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def kind_of(kind: str, reconciles: int | None) -> str:
-    """A backfill over what was ingested before is told from the others."""
-    return f"{kind} (reconciliation)" if reconciles is not None else kind
-
-
 def _moment(at: float) -> datetime:
     # A step may ask to be run again in a million years; the calendar ends before that.
     return datetime.fromtimestamp(min(at, _END_OF_CALENDAR), UTC)

@@ -36,6 +36,12 @@ class UndoReport(msgspec.Struct):
     first: list[RecordChange]
     later: Later
     undo_run_id: int | None = None
+    # An undo of this run was interrupted: there is something to do, be it only to say that it is done.
+    is_cut_short: bool = False
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.is_cut_short or self.totals.differences > 0
 
 
 def pages_of(
@@ -151,13 +157,13 @@ def preview_undo(store: Store, run_id: int, limit: int) -> UndoReport:
     for _ in changes:
         pass
     later = store.changed_since(run_id, limit)
-    return UndoReport(run_id, totals, first, later)
+    return UndoReport(run_id, totals, first, later, is_cut_short=store.is_undoing(run_id))
 
 
 def undo(store: Store, run_id: int, limit: int, *, actor: str, reason: str) -> UndoReport:
     """Bring records back to what they were before a run, batch by batch; resumable."""
     report = preview_undo(store, run_id, limit)
-    if not report.totals.differences:
+    if not report.is_wanted:
         return report
     report.undo_run_id = undo_run_id = store.begin_undo(run_id, actor, reason)
     after_id: int | None = 0

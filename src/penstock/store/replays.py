@@ -58,6 +58,17 @@ class ReplayRow(msgspec.Struct, frozen=True):
     at: float = 0.0
 
 
+class Undecided(msgspec.Struct, frozen=True):
+    """A replay that waits to be committed or dropped; or a commit or undo that was cut short."""
+
+    run_id: int
+    source: str
+    of_run_id: int | None
+    is_undo: bool
+    is_cut_short: bool
+    finished_at: float
+
+
 class StagedChange(msgspec.Struct, array_like=True):
     """What a replay would do to one record, beside the record as it is now."""
 
@@ -192,6 +203,10 @@ class Replays:
     def replay_state(self, run_id: int) -> ReplayRow:
         found = self._db.json("replay_state", run_id=run_id)
         return ReplayRow() if found is None else msgspec.convert(found, ReplayRow)
+
+    def undecided(self, limit: int = 100) -> list[Undecided]:
+        """What waits for a person's decision, the oldest first."""
+        return self._db.decoded("undecided", list[Undecided], limit=limit)
 
     def has_staged(self, run_id: int) -> bool:
         return bool(self._db.value("has_staged", run_id=run_id))

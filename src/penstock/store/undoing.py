@@ -86,6 +86,10 @@ class Undoing:
         undos = to_json([undo_id for undo_id, _ in self._undos(run_id)])
         return self._db.decoded("changed_since", Later, run_id=run_id, undos=undos, limit=limit)
 
+    def is_undoing(self, run_id: int) -> bool:
+        """Whether an undo of this run was begun and has not ended."""
+        return any(state == "committing" for _, state in self._undos(run_id))
+
     def begin_undo(self, run_id: int, actor: str, reason: str) -> int:
         """The run that an undo is written down as: a new one, or the one that was cut short."""
         with self._db.writing() as now:
@@ -154,6 +158,8 @@ class Undoing:
             self._db.do("set_replay_state", **about)
             ledger = Ledger(self._db, now)
             ledger.journal("run.undone", source_id, run_id, actor=actor, detail=detail)
+            own = f"the undo of run {run_id} is done"
+            ledger.journal("run.completed", source_id, undo_run_id, actor=actor, detail=own)
             ledger.write()
 
     def _undos(self, run_id: int) -> list[tuple[int, str]]:

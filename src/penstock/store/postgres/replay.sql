@@ -179,6 +179,30 @@ UPDATE penstock.replay
 SET added = added + %(added)s, changed = changed + %(changed)s, removed = removed + %(removed)s, at = %(now)s
 WHERE run_id = %(run_id)s;
 
+-- name: undecided
+-- Replays that have ended and have something staged, and what was cut short half-way; by one look for each of them, however
+-- much they have staged.
+WITH RECURSIVE waiting (run_id) AS (
+  SELECT min(run_id) FROM penstock.staged
+  UNION ALL
+  SELECT (SELECT min(s.run_id) FROM penstock.staged AS s WHERE s.run_id > waiting.run_id)
+  FROM waiting WHERE waiting.run_id IS NOT NULL
+), found (run_id) AS (
+  SELECT run_id FROM waiting WHERE run_id IS NOT NULL
+  UNION SELECT run_id FROM penstock.replay WHERE state = 'committing'
+)
+SELECT coalesce(json_agg(json_build_object('run_id', u.id, 'source', u.source, 'of_run_id', u.of_run_id,
+  'is_undo', u.is_undo, 'is_cut_short', u.is_cut_short, 'finished_at', u.finished_at) ORDER BY u.id), '[]')::text
+FROM (
+  SELECT run.id, source.key AS source, run.of_run_id, run.finished_at,
+    coalesce((run.options::json ->> 'is_undo')::boolean, false) AS is_undo,
+    coalesce(replay.state, '') = 'committing' AS is_cut_short
+  FROM found JOIN penstock.run ON run.id = found.run_id JOIN penstock.source ON source.id = run.source_id
+  LEFT JOIN penstock.replay ON replay.run_id = run.id
+  WHERE run.finished_at IS NOT NULL
+  ORDER BY run.id LIMIT %(limit)s
+) AS u;
+
 -- name: old_replays
 -- Replays that nobody has committed or dropped for too long.
 SELECT coalesce(json_agg(json_build_array(o.id, o.source_id)), '[]')::text FROM (

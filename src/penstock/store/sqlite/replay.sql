@@ -144,6 +144,29 @@ ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, sealed = excluded.sea
 UPDATE replay SET added = added + :added, changed = changed + :changed, removed = removed + :removed, at = :now
 WHERE run_id = :run_id;
 
+-- name: undecided
+-- Replays that have ended and have something staged, and what was cut short half-way; by one look for each of them, however
+-- much they have staged.
+WITH RECURSIVE waiting (run_id) AS (
+  SELECT min(run_id) FROM staged
+  UNION ALL
+  SELECT (SELECT min(staged.run_id) FROM staged WHERE staged.run_id > waiting.run_id)
+  FROM waiting WHERE waiting.run_id IS NOT NULL
+), found (run_id) AS (
+  SELECT run_id FROM waiting WHERE run_id IS NOT NULL UNION SELECT run_id FROM replay WHERE state = 'committing'
+)
+SELECT json_group_array(json_object('run_id', u.id, 'source', u.source, 'of_run_id', u.of_run_id, 'is_undo', json(u.is_undo),
+  'is_cut_short', json(u.is_cut_short), 'finished_at', u.finished_at))
+FROM (
+  SELECT run.id, source.key AS source, run.of_run_id, run.finished_at,
+    iif(run.options ->> 'is_undo', 'true', 'false') AS is_undo,
+    iif(coalesce(replay.state, '') = 'committing', 'true', 'false') AS is_cut_short
+  FROM found CROSS JOIN run ON run.id = found.run_id CROSS JOIN source ON source.id = run.source_id
+  LEFT JOIN replay ON replay.run_id = run.id
+  WHERE run.finished_at IS NOT NULL
+  ORDER BY run.id LIMIT :limit
+) AS u;
+
 -- name: old_replays
 -- Replays that nobody has committed or dropped for too long.
 SELECT json_group_array(json_array(id, source_id)) FROM (
