@@ -47,8 +47,8 @@ if TYPE_CHECKING:
         ReplayRow,
         Scope,
         StagedChange,
-    )
         Undecided,
+    )
     from penstock.store.scheduling import (
         DueRow,
         Passed,
@@ -651,9 +651,9 @@ class Store(Protocol):
 
     def replay_state(self, run_id: int) -> ReplayRow: ...
 
-    def has_staged(self, run_id: int) -> bool: ...
     def undecided(self, limit: int = 100) -> list[Undecided]: ...
 
+    def has_staged(self, run_id: int) -> bool: ...
 
     def seal_replay(self, run_id: int, limit: int = 1000) -> bool: ...
 
@@ -692,9 +692,9 @@ class Store(Protocol):
 
     def changed_since(self, run_id: int, limit: int = 20) -> Later: ...
 
-    def begin_undo(self, run_id: int, actor: str, reason: str) -> int: ...
     def is_undoing(self, run_id: int) -> bool: ...
 
+    def begin_undo(self, run_id: int, actor: str, reason: str) -> int: ...
 
     def undo_batch(
         self, run_id: int, undo_run_id: int, after_id: int = 0, limit: int = 500
