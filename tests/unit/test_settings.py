@@ -28,6 +28,7 @@ from penstock.settings import (
     parse_size,
     redact,
 )
+from penstock.settings.source import SOURCE_KEYS
 from penstock.settings.values import RETRY_NAMES, RetryChoice
 
 MINIMAL = "sources:\n  acme.com:\n    pipeline: products:catalogue\n"
@@ -166,7 +167,7 @@ def test_a_key_without_a_value_is_as_if_it_were_not_written(tmp_path: Path) -> N
     [
         ("limits: {concurency: 2}", "limits.concurency: unknown key, did you mean 'concurrency'?"),
         ("shedule: manual", "shedule: unknown key, did you mean 'schedule'?"),
-        ("zzz: 1", "zzz: unknown key, known: "),
+        ("zzz: 1", "zzz: unknown key, known: " + ", ".join(sorted(SOURCE_KEYS))),
         ("retry: fats", "retry: must not be 'fats', did you mean 'fast'?"),
         ("timeout: 60", "timeout: must be text such as 30s, not 60"),
         ("timeout: 60 parsecs", "timeout: '60 parsecs' is not a duration: write it as 30s, 5m,"),
