@@ -444,6 +444,52 @@ def test_a_schedule_that_is_gone_leaves_its_queue(bench: Bench) -> None:
     assert bench.became(waiting) == [("a", "skipped")]
 
 
+def test_what_stands_in_queues_can_be_looked_at_with_what_it_waits_for(bench: Bench) -> None:
+    bench.write({"a": {"signal": "go"}, "b": None, "c": {"after": ["b", "d"]}, "d": None})
+    first, second, third = (bench.signal("go", key=str(number)) for number in range(3))
+    [run_id] = bench.look()
+    source_id = bench.world.source("a")
+
+    rows, total = bench.world.store.standing_deliveries(source_id, limit=1)
+
+    assert ([row.signal_id for row in rows], total) == ([second], 2)
+    assert (rows[0].name, rows[0].about, rows[0].state) == ("go", None, "queued")
+    assert rows[0].reason == f"run {run_id} has not ended yet"
+    rows, _ = bench.world.store.standing_deliveries(source_id)
+    assert [row.signal_id for row in rows] == [second, third]
+    assert first not in {row.signal_id for row in rows}
+    bench.run("b")
+    bench.look()
+    [waiting], _ = bench.world.store.standing_deliveries(bench.world.source("c"))
+    assert (waiting.state, waiting.about, waiting.schedule) == ("waiting", "b", "main")
+    assert bench.world.store.standing_deliveries(bench.world.source("d")) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("after", "states", "runs"),
+    [
+        (["a"], ["started"], 1),  # all that it needs now is there
+        (["b"], ["skipped"], 0),  # nobody waits for it any more
+        (["a", "c"], ["waiting"], 0),
+        (None, ["skipped"], 0),
+    ],
+)
+def test_what_waits_goes_by_what_its_schedule_waits_for_now(
+    bench: Bench, after: list[str] | None, states: list[str], runs: int
+) -> None:
+    others: dict[str, Any] = {"a": None, "b": None, "c": None}
+    bench.write({**others, "z": {"after": ["a", "b"]}})
+    bench.run("a")
+    bench.look()
+    bench.write({**others, "z": {"after": after} if after else None})
+    bench.look()
+
+    [ended] = [row for row in bench.world.store.last_signals(RUN_COMPLETED) if row.source == "a"]
+    rows = bench.world.store.deliveries([ended.id])
+    assert [row.state for row in rows if row.source == "z"] == states
+    assert len(bench.runs("z")) == runs
+
+
 def test_a_degraded_source_is_probed(bench: Bench) -> None:
     for _ in range(3):
         bench.run("a", "failed")

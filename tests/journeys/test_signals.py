@@ -301,3 +301,31 @@ def test_without_a_token_it_serves_this_machine_and_refuses_to_serve_others(tmp_
         taken = rig.penstock("trigger", "serve", "--port", address(rig, process).rpartition(":")[2])
         assert taken.returncode == 2
         assert "can't listen" in taken.stderr
+
+
+def test_signals_that_wait_say_since_when_and_what_for(tmp_path: Path) -> None:
+    with a_rig(tmp_path, a=None, b=None, c={"after": ["a", "b"]}, d={"signal": "go"}) as rig:
+        assert rig.penstock("pause", "d").returncode == 0
+        assert rig.penstock("run", "a").returncode == 0
+        for _ in range(3):
+            assert rig.penstock("signal", "go").returncode == 0
+        process = rig.start("up")
+        until(lambda: len(rig.store.runs("d")) == 1, "the first has started a run")
+        source_id = rig.store.ensure_sources(["d"])["d"]
+        until(lambda: rig.store.standing_deliveries(source_id)[0][0].reason, "the second waits")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0, rig.output(process)
+        [run] = rig.store.runs("d")
+
+        for command in (["explain", "c"], ["schedules", "explain", "c"]):
+            said = rig.penstock(*command).stdout
+            assert re.search(r"run\.completed +a +main +20.* b to complete", said), said
+        for command in (["explain", "d"], ["schedules", "explain", "d"]):
+            said = rig.penstock(*command).stdout
+            assert re.search(rf"go +main +20.* run {run.id} has not ended yet", said), said
+            assert re.search(r"go +main +20.* signal \d+ before it", said), said
+            shown = json.loads(rig.penstock(*command, "--json").stdout)
+            queue = shown["queue"] if "queue" in shown else shown["schedules"][0]["queue"]
+            assert [each["state"] for each in queue] == ["queued", "queued"]
+            assert queue[0]["waits_for"] == f"run {run.id} has not ended yet"
+        assert "Signals that wait" not in rig.penstock("explain", "a").stdout

@@ -12,6 +12,7 @@ from penstock.cli.wording import count, duration, iso, local_time, shortened, un
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.cli.queues import Queue
     from penstock.gates.explaining import GateSeen
     from penstock.project import Project
     from penstock.store.explaining import Outlook
@@ -88,6 +89,7 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
         told.story = project.store.story(args.job_id)
     elif run_id is None:
         told.about = _about_source(project, outlook)
+        told.queue = _queue(project, outlook)
     return told
 
 
@@ -101,6 +103,7 @@ class Told:
     at_the_request: list[tuple[str, str]] = field(default_factory=list)
     about: list[tuple[str, str]] = field(default_factory=list)
     story: Story | None = None
+    queue: Queue | None = None
 
     def as_json(self) -> dict[str, Any]:
         from penstock.cli.shapes import job_shape, run_shape, shaped
@@ -124,6 +127,8 @@ class Told:
         }
         if self.about:
             told["about"] = dict(self.about)
+        if self.queue is not None:
+            told["queue"] = self.queue.shapes()
         if self.run is not None:
             told["run_row"] = run_shape(self.run, outlook.now)
         if self.job is not None:
@@ -162,6 +167,9 @@ class Told:
                 out.line()
                 out.line(title)
                 out.fields([(f"  {name}", text) for name, text in pairs])
+        if self.queue is not None and self.queue.rows:
+            out.line()
+            self.queue.tell(out, outlook.now)
         if self.story is not None:
             _tell_story(self.story, self.job, out)
 
@@ -271,6 +279,12 @@ def _about_source(project: Project, outlook: Outlook) -> list[tuple[str, str]]:
         why = f": {health.degraded_reason}" if health.degraded_reason else ""
         told.append(("degraded", f"since {local_time(health.degraded_at)}{why}; only probes run"))
     return told
+
+
+def _queue(project: Project, outlook: Outlook) -> Queue:
+    from penstock.cli.queues import Queue
+
+    return Queue(project, project.store.ensure_sources([outlook.source])[outlook.source])
 
 
 def _tell_story(story: Story, job: JobRow | None, out: Output) -> None:

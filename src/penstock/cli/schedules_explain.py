@@ -6,6 +6,7 @@ import argparse
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from penstock.cli.queues import Queue
 from penstock.cli.schedules import next_words, shape
 from penstock.cli.wording import count, duration, iso, local_time, until
 
@@ -71,6 +72,7 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
         args.out.line(missed)
     if ticks:
         args.out.table(COLUMNS, [_tick(each) for each in ticks])
+    Queue(project, row.source_id, row.name).tell(args.out, now)
     args.out.line()
 
 
@@ -174,6 +176,7 @@ def _shape(project: Project, row: ScheduleRow, now: float, limit: int) -> dict[s
     told = {name: iso(value) if name.endswith("_at") else value for name, value in seen.items()}
     return {
         **told,
+        "queue": Queue(project, row.source_id, row.name).shapes(),
         "announced": [iso(at) for at in _moments(project, row)],
         "coming": [iso(at) for at in _ahead(project, row, now)],
         "ticks": [

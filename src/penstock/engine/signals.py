@@ -108,6 +108,7 @@ class Signals:
                     for name in {want.name for want in wants}:
                         self._by_name.setdefault(name, []).append(waiter)
                     self._needs[waiter.place] = frozenset(ids[of] for of in schedule.after)
+        self._store.regather(self._needs)
 
     def look(self, may_go_on: Callable[[], bool] = lambda: True) -> list[int]:
         """Deliver what is open, and start what may start; answers with the runs."""

@@ -54,6 +54,22 @@ class DeliveryRow(msgspec.Struct, frozen=True):
     at: float
 
 
+class StandingRow(msgspec.Struct, frozen=True):
+    """A signal in the queue of a schedule, or one that waits there for those of other sources.
+
+    `about` is the source that the signal is about, `at` since when it stands there.
+    """
+
+    signal_id: int
+    name: str
+    about: str | None
+    run_id: int
+    schedule: str
+    state: str
+    reason: str
+    at: float
+
+
 class _Waiting(msgspec.Struct):
     last: int | None
     sources: set[int]
@@ -104,6 +120,20 @@ class Delivering:
             for place in places:
                 self._join_if_whole(place, (needs or {})[place], now)
             self._db.do("close_signals", ids=to_json(sorted(signal_ids)))
+
+    def regather(self, needs: Mapping[Place, frozenset[int]]) -> None:
+        """Have what waits go by what its schedules need now: none of it waits for what nobody waits for."""
+        places = [(row[0], row[1]) for row in self._db.json("waiting_places")]
+        if not places:
+            return
+        reason = "no schedule waits for it any more"
+        with self._db.writing() as now:
+            self._db.lock_lanes(sorted({source_id for source_id, _ in places}))
+            for place in sorted(places):
+                needed = needs.get(place, frozenset())
+                about = {"source_id": place[0], "schedule": place[1], "now": now}
+                self._db.do("skip_waiting", reason=reason, needed=to_json(sorted(needed)), **about)
+                self._join_if_whole(place, needed, now)
 
     def _join_if_whole(self, place: Place, needed: frozenset[int], now: float) -> None:
         about = {"source_id": place[0], "schedule": place[1]}
@@ -178,6 +208,14 @@ class Delivering:
         """What became of these signals."""
         ids = to_json(sorted(signal_ids))
         return self._db.decoded("deliveries", list[DeliveryRow], ids=ids)
+
+    def standing_deliveries(
+        self, source_id: int, limit: int = 100
+    ) -> tuple[list[StandingRow], int]:
+        """What stands in the queues of a source, the first of each first, and how many there are."""
+        about = {"source_id": source_id}
+        rows = self._db.decoded("standing_deliveries", list[StandingRow], limit=limit, **about)
+        return rows, int(self._db.value("standing_count", **about))
 
 
 def _about(row: QueuedRow) -> dict[str, object]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.store.cadences import CadenceMove, CadenceRow
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
-    from penstock.store.delivering import DeliveryRow, QueuedRow, Start
+    from penstock.store.delivering import DeliveryRow, QueuedRow, StandingRow, Start
     from penstock.store.explaining import Outlook
     from penstock.store.health import HealthRow
     from penstock.store.outbox import OutboxRow, Parcel
@@ -784,6 +784,8 @@ class Store(Protocol):
         needs: Mapping[tuple[int, str], frozenset[int]] | None = None,
     ) -> None: ...
 
+    def regather(self, needs: Mapping[tuple[int, str], frozenset[int]]) -> None: ...
+
     def has_to_deliver(self) -> bool: ...
 
     def queued_deliveries(self) -> list[QueuedRow]: ...
@@ -795,6 +797,10 @@ class Store(Protocol):
     def put_off_delivery(self, row: QueuedRow, reason: str) -> None: ...
 
     def deliveries(self, signal_ids: Sequence[int]) -> list[DeliveryRow]: ...
+
+    def standing_deliveries(
+        self, source_id: int, limit: int = 100
+    ) -> tuple[list[StandingRow], int]: ...
 
     # Files that land.
 

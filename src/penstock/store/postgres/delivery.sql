@@ -19,6 +19,17 @@ SET state = CASE WHEN signal_id = %(last)s THEN 'queued' ELSE 'joined' END,
   joins = CASE WHEN signal_id = %(last)s THEN NULL ELSE %(last)s::bigint END, at = %(now)s
 WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'waiting' AND signal_id <= %(last)s;
 
+-- name: waiting_places
+SELECT coalesce(json_agg(json_build_array(source_id, schedule)), '[]')::text
+FROM (SELECT DISTINCT source_id, schedule FROM penstock.delivery WHERE state = 'waiting') AS w;
+
+-- name: skip_waiting
+-- Of a schedule that waits for these sources only.
+UPDATE penstock.delivery SET state = 'skipped', reason = %(reason)s, at = %(now)s
+WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'waiting'
+  AND signal_id IN (SELECT g.id FROM penstock.signal AS g WHERE g.id = delivery.signal_id
+    AND g.source_id <> ALL (translate(%(needed)s, '[]', '{}')::bigint[]));
+
 -- name: has_to_deliver
 SELECT EXISTS (SELECT 1 FROM penstock.signal WHERE is_open) OR EXISTS (
   SELECT 1 FROM penstock.delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR reason LIKE 'run %%')
@@ -70,6 +81,23 @@ SELECT coalesce(json_agg(json_build_object(
 FROM penstock.delivery AS d
 JOIN penstock.source AS s ON s.id = d.source_id
 WHERE d.signal_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
+
+-- name: standing_deliveries
+-- What stands in the queues of a source.
+SELECT coalesce(json_agg(json_build_object(
+  'signal_id', d.signal_id, 'name', g.name, 'about', s.key, 'run_id', g.run_id, 'schedule', d.schedule, 'state', d.state,
+  'reason', d.reason, 'at', d.at
+) ORDER BY d.schedule, d.signal_id), '[]')::text
+FROM (
+  SELECT signal_id, schedule, state, reason, at FROM penstock.delivery
+  WHERE source_id = %(source_id)s AND state IN ('queued', 'waiting')
+  ORDER BY schedule, signal_id LIMIT %(limit)s
+) AS d
+JOIN penstock.signal AS g ON g.id = d.signal_id
+LEFT JOIN penstock.source AS s ON s.id = g.source_id;
+
+-- name: standing_count
+SELECT count(*) FROM penstock.delivery WHERE source_id = %(source_id)s AND state IN ('queued', 'waiting');
 
 -- name: drop_deliveries
 DELETE FROM penstock.delivery WHERE (signal_id, source_id, schedule) IN (

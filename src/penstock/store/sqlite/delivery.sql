@@ -16,6 +16,17 @@ UPDATE delivery
 SET state = iif(signal_id = :last, 'queued', 'joined'), joins = iif(signal_id = :last, NULL, :last), at = :now
 WHERE source_id = :source_id AND schedule = :schedule AND state = 'waiting' AND signal_id <= :last;
 
+-- name: waiting_places
+SELECT json_group_array(json_array(source_id, schedule))
+FROM (SELECT DISTINCT source_id, schedule FROM delivery WHERE state IN ('queued', 'waiting') AND state = 'waiting');
+
+-- name: skip_waiting
+-- Of a schedule that waits for these sources only.
+UPDATE delivery SET state = 'skipped', reason = :reason, at = :now
+WHERE source_id = :source_id AND schedule = :schedule AND state = 'waiting'
+  AND signal_id IN (SELECT g.id FROM signal AS g WHERE g.id = delivery.signal_id
+    AND g.source_id NOT IN (SELECT value FROM json_each(:needed)));
+
 -- name: has_to_deliver
 SELECT EXISTS (SELECT 1 FROM signal WHERE is_open) OR EXISTS (
   SELECT 1 FROM delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR reason LIKE 'run %')
@@ -63,6 +74,21 @@ FROM (
   SELECT * FROM delivery WHERE signal_id IN (SELECT value FROM json_each(:ids)) ORDER BY signal_id, source_id, schedule
 ) AS d
 CROSS JOIN source AS s ON s.id = d.source_id;
+
+-- name: standing_deliveries
+-- What stands in the queues of a source.
+SELECT json_group_array(json_object(
+  'signal_id', d.signal_id, 'name', g.name, 'about', s.key, 'run_id', g.run_id, 'schedule', d.schedule, 'state', d.state,
+  'reason', d.reason, 'at', d.at))
+FROM (
+  SELECT * FROM delivery WHERE source_id = :source_id AND state IN ('queued', 'waiting')
+  ORDER BY schedule, signal_id LIMIT :limit
+) AS d
+CROSS JOIN signal AS g ON g.id = d.signal_id
+LEFT JOIN source AS s ON s.id = g.source_id;
+
+-- name: standing_count
+SELECT count(*) FROM delivery WHERE source_id = :source_id AND state IN ('queued', 'waiting');
 
 -- name: drop_deliveries
 DELETE FROM delivery WHERE (signal_id, source_id, schedule) IN (
