@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from penstock.errors import ConfigError
+from penstock.schedules.after import After
 from penstock.schedules.cadence import Cadence, CadenceClass
 from penstock.schedules.cron import Cron
 from penstock.schedules.every import Every
 from penstock.schedules.manual import Manual
 from penstock.schedules.near import Near
 from penstock.schedules.session import Session
-from penstock.schedules.waiting import After, OnFiles, OnSignal
+from penstock.schedules.signal import OnSignal
+from penstock.schedules.watch import OnFiles
 from penstock.settings import ScheduleSettings
 from penstock.settings.values import SessionSettings, WatchSettings
 
