@@ -556,6 +556,8 @@ class Project:
             return self.store.resume_run(target, actor or default_actor(), reason)
         source_id, who = self._id_of(target), actor or default_actor()
         is_recovered = self.store.recover_source(source_id, who, reason)
+        if is_recovered:
+            self.store.start_recovered(who)
         return self.store.resume_source(source_id, who, reason) or is_recovered
 
     def cancel(self, run_id: int, actor: str | None = None, reason: str = "") -> Iterator[int]:

@@ -221,3 +221,42 @@ def _none() -> Any:
     from penstock.store.store import Capacity
 
     return Capacity(0)
+
+
+def test_what_waits_for_a_recovery_begins_when_its_source_is_not_degraded_any_more(
+    world: World,
+) -> None:
+    fail(world, "bad", options=RunOptions(degrade_after=1))
+    other = world.source("other.com")
+    waiting = RunOptions(waits_for_recovery=True)
+    about: dict[str, Any] = {"actor": "test", "options": waiting, "is_draft": True}
+    put_off, _ = world.store.start_run(
+        world.source(), RunKind.BACKFILL, SITE, "v1", key="gap", **about
+    )
+    healthy, _ = world.store.start_run(other, RunKind.BACKFILL, SITE, "v1", key="gap", **about)
+    draft, _ = world.store.start_run(
+        other, RunKind.FULL, SITE, "v1", key="draft", actor="test", is_draft=True
+    )
+
+    assert world.store.start_recovered("penstock") == [healthy]
+    assert world.store.start_recovered("penstock") == []
+    assert (world.run(put_off).state, world.run(draft).state) == ("draft", "draft")
+
+    for number in range(2):
+        probe_id = start(world, f"probe {number}", RunKind.PROBE)
+        [job] = [job for job in world.claim() if job.run_id == probe_id]
+        world.turn("w", done(job, effects=Effects(probed={"would_save": 1})))
+    assert world.store.start_recovered("penstock") == [put_off]
+    assert (world.run(put_off).state, world.run(draft).state) == ("queued", "draft")
+    [event] = [e for e in world.store.events(run_id=put_off, limit=9) if e.kind == "run.queued"]
+    assert (event.actor, event.detail) == ("penstock", "its source has recovered")
+
+
+def test_run_that_continues_one_that_waited_for_a_recovery_waits_for_nothing(world: World) -> None:
+    options = RunOptions(waits_for_recovery=True)
+    run_id = start(world, "gap", RunKind.BACKFILL, options)
+    world.store.cancel_run(run_id, "test", "")
+
+    again, _ = world.store.continue_run(run_id, SITE, "v1", "test", "")
+
+    assert not world.run(again).options.waits_for_recovery

@@ -13,6 +13,7 @@ from penstock.engine.repairs import Repairs
 from penstock.engine.signals import Signals
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Effects, Raised, Settlement
+from penstock.jobs.run import RunKind
 from penstock.project import Project
 from penstock.store.store import Capacity
 from penstock.testing import EPOCH, VirtualClock
@@ -114,3 +115,52 @@ def test_who_delivers_signals_hands_it_over(project: Project) -> None:
     assert filling.of_run_id == run_id
     signals.look()
     assert len(project.store.runs(limit=10)) == 2
+
+
+def degrade(project: Project, source: str) -> None:
+    for _ in range(3):
+        project.run(source)
+        [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+        end = Settlement(job.id, job.attempt, JobState.QUARANTINED, error="no such host")
+        project.store.turn("w", [end], Capacity(0), project.limits())
+
+
+def test_window_that_a_degraded_source_missed_waits_until_it_has_recovered(
+    project: Project,
+) -> None:
+    signalled(project, "quotes", **WINDOW)
+    degrade(project, "quotes")
+
+    [filling] = received(project)
+
+    repairs = Repairs(project, project.store)
+    assert (repairs.look(), received(project)) == ([], [filling])
+    row = project.require_run(filling)
+    assert (row.state, row.options.waits_for_recovery) == ("draft", True)
+    assert "waits until quotes has recovered" in row.reason
+    outlook = project.explain(run=filling)
+    assert (outlook.would_start, outlook.gate) == (False, "run")
+    assert outlook.command == "penstock resume quotes"
+
+    project.resume("quotes", reason="they are back")
+
+    assert project.require_run(filling).state == "queued"
+    assert [
+        job.run_id for job in project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    ] == [filling]
+
+
+def test_commands_that_explain_names_for_a_degraded_source_are_not_refused(
+    project: Project,
+) -> None:
+    degrade(project, "quotes")
+    [last] = project.store.runs("quotes", limit=1)
+
+    assert project.explain("quotes").command == "penstock run quotes --kind probe"
+    project.refuse_run("quotes", "probe")
+    assert project.explain(run=last.id).command == "penstock resume quotes"
+    draft_id = project.store.start_run(
+        project.source_ids["quotes"], RunKind.FULL, project.graph(project.source("quotes")).plan(),
+        "v1", key="draft", actor="ops", is_draft=True,
+    )[0]  # fmt: skip
+    assert project.explain(run=draft_id).command == "penstock resume quotes"

@@ -117,7 +117,7 @@ def _unfinished(project: Project, source: SourceSettings, options: RunOptions) -
 
     _ = project.source_ids  # a source that is new in the file becomes known to the store
     for row in project.store.runs(source.key, active_only=True, limit=RECENT_RUNS):
-        known = replace(row.options, reconciles=None)
+        known = replace(row.options, reconciles=None, waits_for_recovery=False)
         # Until now is another time at each call.
         if row.kind == "backfill" and replace(known, end_at=options.end_at) == options:
             return row

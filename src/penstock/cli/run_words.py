@@ -34,6 +34,8 @@ def asked_for(row: RunRow) -> list[tuple[str, str]]:
     """What a run was asked for beyond its kind, a line for each."""
     options = row.options
     told = _backfilled(options) if options.start_at is not None else []
+    if options.waits_for_recovery and row.state == "draft":
+        told.append(("begins", f"when {row.source} has recovered"))
     if options.is_staged:
         told.append(("replays", _replayed(row)))
     if options.continues is not None:

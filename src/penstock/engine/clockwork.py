@@ -44,7 +44,8 @@ class Clockwork:
         retention = project.settings.retention
         self._upkeep = Upkeep(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
-        self._signals = Signals(project, store, [Repairs(project, store).receive])
+        self._repairs = Repairs(project, store)
+        self._signals = Signals(project, store, [self._repairs.receive])
         self._files = Files(project, store)
         self._hooks = Hooks(project, store)
         self._promises = Promises(project, store)
@@ -66,6 +67,8 @@ class Clockwork:
             self._scheduler.tick(leads.is_trusted)
             self._files.look(leads.is_trusted)
             self._signals.look(leads.is_trusted)
+            if leads.is_trusted():
+                self._repairs.look()
             if leads.is_trusted():
                 self._promises.look()
             if leads.is_trusted():

@@ -2,14 +2,14 @@
 
 Done by the host that leads. Whatever waited in the source's queue goes on by itself; this is for sources
 that can be asked for a stretch of time. A repair is a run that is started under the signal's own name, so
-looking at a signal twice starts it once.
+looking at a signal twice starts it once. Where the source is degraded it is a draft, until it has recovered.
 """
 
 from __future__ import annotations
 
 from penstock.errors import PenstockError
 from penstock.project import Project
-from penstock.store.backfills import start_linked_backfill
+from penstock.store.backfills import PENSTOCK, start_linked_backfill
 from penstock.store.signals import SignalRow
 from penstock.store.store import Store
 
@@ -22,6 +22,10 @@ class Repairs:
     def __init__(self, project: Project, store: Store) -> None:
         self._project = project
         self._store = store
+
+    def look(self) -> list[int]:
+        """Start what waited for its source to recover; answers with the runs."""
+        return self._store.start_recovered(PENSTOCK)
 
     def receive(self, signal: SignalRow) -> int | None:
         """Start what is to be repaired after this signal, if anything is; answers with the run."""

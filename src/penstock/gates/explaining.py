@@ -63,6 +63,8 @@ class RunFacts:
     since: float | None = None
     actor: str = ""
     reason: str = ""
+    # Its source is degraded, and it is of a kind that such a source does not run.
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,10 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     if job is not None and in_quarantine and run.state in (RunState.PARTIAL, RunState.FAILED):
         again = f"penstock retry --job {job.id}"
         return GateSeen("run", False, by, run.since, job.due_at, again)
+    is_active = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
+    if run.is_refused and not is_active:
+        by = f"{by}; {run.source} is degraded, and runs probes only"
+        return GateSeen("run", False, by, run.since, command=f"penstock resume {run.source}")
     match run.state:
         case RunState.QUEUED | RunState.RUNNING:
             return GateSeen("run", True, f"run {run.id} is {run.state}")

@@ -63,6 +63,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     is_missing_only: bool = False
     # backfill: the run that has ingested this range before.
     reconciles: int | None = None
+    # backfill: a draft that is started when its source, which is degraded, has recovered.
+    waits_for_recovery: bool = False
     # replay: what it saves is staged, to be looked at, and applied or dropped by a person.
     is_staged: bool = False
     # replay of several runs: everything the source fetched since then.

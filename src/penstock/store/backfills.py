@@ -15,6 +15,7 @@ from penstock.gates.decide import background_of
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.windows import SLACK_S, Window, Windows, gaps, moment, windows_of
+from penstock.pipeline.version import version_of
 from penstock.settings import BackfillSettings, SourceSettings
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def start_backfill(
     actor: str,
     reason: str = "",
     linked_to: int | None = None,
+    is_draft: bool = False,
 ) -> tuple[int, bool]:
     """Start a backfill, or answer with the one that this key has started: (run, is_new).
 
@@ -129,12 +131,13 @@ def start_backfill(
         source_id,
         RunKind.BACKFILL,
         plan,
-        graph.version,
+        version_of(graph, source),
         key=key,
         actor=actor,
         reason=reason,
         options=options,
         of_run_id=linked_to,
+        is_draft=is_draft,
     )
 
 
@@ -157,6 +160,7 @@ def start_linked_backfill(
 
     However often it is asked for with the same key, there is one. None where it can't be done: the
     source has no backfill settings, its pipeline has no step that takes windows, or it is over already.
+    A source that is degraded runs probes only: what it missed waits as a draft until it has recovered.
     """
     if source.backfill is None or graph.windows is None or end_at <= start_at:
         return None
@@ -168,10 +172,14 @@ def start_linked_backfill(
         partitions=partitions,
         is_missing_only=is_missing_only,
     )
+    is_degraded = store.health(source_id).degraded_at is not None
+    if is_degraded:
+        options = replace(options, waits_for_recovery=True)
+        reason = f"{reason}; waits until {source.key} has recovered"
     wanted = key or f"gap:{linked_to or 0}:{start_at:.3f}:{end_at:.3f}"
     run_id, _ = start_backfill(
         store, source_id, source, graph, options,
-        key=wanted, actor=actor, reason=reason, linked_to=linked_to,
+        key=wanted, actor=actor, reason=reason, linked_to=linked_to, is_draft=is_degraded,
     )  # fmt: skip
     return run_id
 

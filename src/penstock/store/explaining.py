@@ -42,7 +42,13 @@ from penstock.store.turn import Memory, start_work, wake_due
 
 # Of those that are before a job, so many are counted.
 COUNT_LIMIT = 10_000
+# Among so many of its last events is the one that says what a job waits for.
+LAST_EVENTS = 20
+# A job that waits for a host's hours is due a little after they begin.
+A_LITTLE_S = 60.0
 PRETENDED = -1
+_RUN_WHEN_DEGRADED = (RunKind.PROBE, RunKind.REPLAY)
+_WAITS = frozenset({"job.snoozed", "job.retried", "job.throttled"})
 
 
 class Outlook(msgspec.Struct, frozen=True):
@@ -269,7 +275,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         gates = [workers_gate(alive)]
         job = None if case.job is None else self._job_facts(case.job)
         if case.run is not None:
-            gates.append(run_gate(self._run_facts(case.run), job))
+            gates.append(run_gate(self._run_facts(case.run, case.source), job))
         if job is not None:
             gates.append(job_gate(job))
         elif case.run is None or case.run.state not in ENDED_RUN_STATES:
@@ -334,13 +340,14 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             by = "others of its source, or other sources, come first"
         return GateSeen("turn", False, by)
 
-    def _run_facts(self, run: RunRow) -> RunFacts:
+    def _run_facts(self, run: RunRow, source: SourceRow) -> RunFacts:
         actor, reason, since = run.actor, run.reason, run.finished_at or run.created_at
         if run.state not in (RunState.QUEUED, RunState.RUNNING):
             found = self.events(run_id=run.id, kind=f"run.{run.state}", limit=1)
             if found:
                 actor, reason, since = found[-1].actor, found[-1].detail, found[-1].at
-        return RunFacts(run.id, run.state, run.source, since, actor, reason)
+        is_refused = source.degraded_at is not None and run.kind not in _RUN_WHEN_DEGRADED
+        return RunFacts(run.id, run.state, run.source, since, actor, reason, is_refused)
 
     def _job_facts(self, job: JobRow) -> JobFacts:
         actor, reason, due_at = "", job.error or "", job.due_at
@@ -397,6 +404,8 @@ def _admitting(case: _Case, rooms: Sequence[tuple[str, Capacity]]) -> Admits:
 
 def _no_work(source: SourceRow) -> GateSeen:
     command = f"penstock run {source.key}"
+    if source.degraded_at is not None:
+        command += " --kind probe"
     return GateSeen("work", False, "nothing is queued", None, source.next_run_at, command)
 
 

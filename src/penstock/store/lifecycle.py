@@ -65,6 +65,15 @@ class Lifecycle(Runs):
             ledger.write()
             return True
 
+    def start_recovered(self, actor: str) -> list[int]:
+        """Start what was put off because its source was degraded, where it is not any more."""
+        found: list[int] = self._db.json("recovered_drafts")
+        return [
+            run_id
+            for run_id in found
+            if self.start_draft(run_id, actor, "its source has recovered")
+        ]
+
     # Continuing.
 
     def continue_run(
@@ -84,7 +93,9 @@ class Lifecycle(Runs):
         if left.state is RunState.CANCELLED:
             # With it; in any other run, a person meant that very job. Some may not be swept yet.
             states += [JobState.CANCELLED, *OPEN_JOB_STATES]
-        options = msgspec.structs.replace(left.options, continues=run_id, continued_stages=stages)
+        options = msgspec.structs.replace(
+            left.options, continues=run_id, continued_stages=stages, waits_for_recovery=False
+        )
         new_id, _ = self.start_run(
             left.source_id,
             left.kind,

@@ -1,5 +1,16 @@
 -- name: start_run_if_draft
-UPDATE penstock.run SET state = 'queued' WHERE id = %(id)s AND state = 'draft' RETURNING source_id;
+UPDATE penstock.run SET state = 'queued', queued_at = %(now)s WHERE id = %(id)s AND state = 'draft' RETURNING source_id;
+
+-- name: recovered_drafts
+-- Those that wait until their source is not degraded any more, where it is not.
+SELECT coalesce(json_agg(d.id ORDER BY d.id), '[]')::text FROM (
+  SELECT run.id FROM penstock.run
+  WHERE run.state = 'draft' AND (run.options::json ->> 'waits_for_recovery')::boolean
+    AND NOT EXISTS (
+      SELECT 1 FROM penstock.health AS h WHERE h.source_id = run.source_id AND h.degraded_at IS NOT NULL
+    )
+  ORDER BY run.id LIMIT 100
+) AS d;
 
 -- name: add_hold
 INSERT INTO penstock.hold (scope, at, actor, reason) VALUES (%(scope)s, %(now)s, %(actor)s, %(reason)s)

@@ -1,5 +1,14 @@
 -- name: start_run_if_draft
-UPDATE run SET state = 'queued' WHERE id = :id AND state = 'draft' RETURNING source_id;
+UPDATE run SET state = 'queued', queued_at = :now WHERE id = :id AND state = 'draft' RETURNING source_id;
+
+-- name: recovered_drafts
+-- Those that wait until their source is not degraded any more, where it is not.
+SELECT json_group_array(id) FROM (
+  SELECT run.id FROM run INDEXED BY run_draft
+  WHERE run.state = 'draft' AND run.options ->> 'waits_for_recovery'
+    AND NOT EXISTS (SELECT 1 FROM health AS h WHERE h.source_id = run.source_id AND h.degraded_at IS NOT NULL)
+  ORDER BY run.id LIMIT 100
+);
 
 -- name: add_hold
 INSERT INTO hold (scope, at, actor, reason) VALUES (:scope, :now, :actor, :reason) ON CONFLICT (scope) DO NOTHING;
