@@ -682,7 +682,11 @@ def refuse_signal(name: str) -> None:
 
 def run_options(source: SourceSettings) -> RunOptions:
     """What its configuration says of a run, remembered with it."""
-    return RunOptions(degrade_after=source.degrade_after, good_probes=source.good_probes)
+    return RunOptions(
+        degrade_after=source.degrade_after,
+        good_probes=source.good_probes,
+        deadline_s=source.deadline_s,
+    )
 
 
 def _rejected_by(stages: Collection[str]) -> str:

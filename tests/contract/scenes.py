@@ -375,6 +375,7 @@ def everything(tag: str) -> Effects:
         notes=[Note(f"noted {tag}")],
         covered=[Covered(f"inbox-{tag}", 0.0, 86_400.0)],
         moments=[4_000_000_000.0],
+        is_schema_verified=True,
         rejections=[Rejection("no_price", f"no price in {tag}"), Rejection("rejected", tag, 0.25)],
     )
 

@@ -176,3 +176,34 @@ def test_promise_that_is_broken_is_told(tmp_path: Path) -> None:
         shown = told(rig, "schedules", "explain", "acme.com")
         assert shown["promises"]["freshness_s"] == 1.0
         assert [each["rule"] for each in shown["breaches"]] == ["freshness"]
+
+
+def set_promise_back(rig: Rig, seconds: float) -> None:
+    """As if it had been made so long ago."""
+    connection = apsw.Connection(str(rig.database))
+    connection.execute("UPDATE verification SET promised_at = promised_at - ?", (seconds,))
+    connection.close()
+
+
+def test_schema_that_nobody_verifies_is_stale_and_starts_a_run(tmp_path: Path) -> None:
+    promised = {"schema_freshness": "30d", "schedule": {"signal": "schema.stale"}}
+    with rig_with(tmp_path, {"acme.com": promised}) as rig:
+        work_until(rig, lambda: rig.store.verification(1).promised_at, "it is promised")
+        set_promise_back(rig, 31 * 86_400.0)
+        assert rig.events("schema.stale") == []
+        work_until(rig, lambda: rig.events("run.completed"), "it has run")
+        [stale] = rig.events("schema.stale")
+        detail = "its schema was not verified for longer than 30 d"
+        assert stale.detail == f"schema_freshness: {detail}"
+        shown = said(rig, "status")
+        assert "Broken promises" in shown
+        assert detail in shown
+        explained = said(rig, "schedules", "explain", "acme.com")
+        assert "its schema is verified every 30 d; broken since" in explained
+        assert "never" in explained
+        [breach] = told(rig, "schedules", "explain", "acme.com")["breaches"]
+        assert (breach["source"], breach["rule"]) == ("acme.com", "schema_freshness")
+        assert told(rig, "status")["breaches"] == [breach]
+        [source] = told(rig, "sources")
+        assert source["breaches"] == [breach]
+        assert len(rig.events("run.completed")) == 1

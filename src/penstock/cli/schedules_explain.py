@@ -22,6 +22,7 @@ COLUMNS = ("due", "outcome", "run", "state", "late", "version", "why")
 
 def tell_explained(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened, source_key
+    from penstock.cli.shapes import breach_shape
 
     with opened(args) as project:
         key = source_key(project, args.source) or ""
@@ -36,7 +37,8 @@ def tell_explained(args: argparse.Namespace) -> int:
                     "source": key,
                     "schedules": schedules,
                     "promises": _promises(project, key),
-                    "breaches": [_breach_shape(each) for each in breaches],
+                    "schema_verified_at": iso(project.store.verification(source_id).verified_at),
+                    "breaches": [breach_shape(each) for each in breaches],
                 }
             )
             return 0
@@ -211,16 +213,7 @@ def _promises(project: Project, key: str) -> dict[str, float | None]:
     return {
         "freshness_s": source.freshness_s if source else None,
         "deadline_s": source.deadline_s if source else None,
-    }
-
-
-def _breach_shape(each: BreachRow) -> dict[str, Any]:
-    return {
-        "rule": each.rule,
-        "since": iso(each.since),
-        "run": each.run_id,
-        "detail": each.detail,
-        "ended_at": iso(each.ended_at),
+        "schema_freshness_s": source.schema_freshness_s if source else None,
     }
 
 
@@ -233,6 +226,7 @@ def _tell_promises(
     for rule, words in (
         ("freshness", "a good run every"),
         ("deadline", "a run takes at most"),
+        ("schema_freshness", "its schema is verified every"),
     ):
         span = promised[f"{rule}_s"]
         if span is not None:
@@ -243,6 +237,9 @@ def _tell_promises(
                 else "kept"
             )
             told.append((rule, f"{words} {duration(span)}; {state}"))
+    if promised["schema_freshness_s"] is not None:
+        verified_at = project.store.verification(project.source_ids[key]).verified_at
+        told.append(("verified", local_time(verified_at) if verified_at else "never"))
     args.out.fields(told)
     for each in breaches:
         if each.ended_at is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.cli.wording import iso
+from penstock.store.promises import BreachRow
 from penstock.store.store import (
     EventRow,
     HoldRow,
@@ -63,6 +64,17 @@ def source_shape(row: SourceRow) -> dict[str, Any]:
 def hold_shape(row: HoldRow) -> dict[str, Any]:
     """A hold of the whole project has no source."""
     return {**shaped(row, scope="source"), "source": row.scope or None}
+
+
+def breach_shape(row: BreachRow) -> dict[str, Any]:
+    return {
+        "source": row.source,
+        "rule": row.rule,
+        "since": iso(row.since),
+        "run": row.run_id,
+        "detail": row.detail,
+        "ended_at": iso(row.ended_at),
+    }
 
 
 def run_shape(row: RunRow, now: float) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from penstock.cli.wording import duration, local_time, until
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.breakers import BreakerRow
+    from penstock.store.promises import BreachRow
     from penstock.store.store import HoldRow, SourceRow
 
 DESCRIPTION = """\
@@ -42,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
         rows, holds = project.store.sources(), project.store.holds()
         broken = {each.key: each for each in project.store.breakers() if each.state != "closed"}
         if args.json:
-            args.out.json_list(_shape(row, project, holds, broken) for row in rows)
+            breaches = project.store.breaches(open_only=True, limit=100 * len(rows))
+            args.out.json_list(_shape(row, project, holds, broken, breaches) for row in rows)
         elif rows:
             args.out.table(COLUMNS, [_row(row, project, holds, broken) for row in rows])
         else:
@@ -51,10 +53,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _shape(
-    row: SourceRow, project: Project, holds: list[HoldRow], broken: Mapping[str, BreakerRow]
+    row: SourceRow,
+    project: Project,
+    holds: list[HoldRow],
+    broken: Mapping[str, BreakerRow],
+    breaches: list[BreachRow],
 ) -> dict[str, Any]:
     from penstock.cli.breakers import shape
-    from penstock.cli.shapes import hold_shape, source_shape
+    from penstock.cli.shapes import breach_shape, hold_shape, source_shape
 
     breaker = broken.get(f"source:{row.key}")
     configured = project.settings.sources.get(row.key)
@@ -64,6 +70,7 @@ def _shape(
         "schedule": _schedule(row, project),
         "breaker": shape(breaker) if breaker is not None else None,
         "held": [hold_shape(each) for each in holds if each.scope in ("", row.key)],
+        "breaches": [breach_shape(each) for each in breaches if each.source == row.key],
     }
 
 

@@ -16,6 +16,7 @@ from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.breakers import BreakerRow
+    from penstock.store.promises import BreachRow
     from penstock.store.replays import Undecided
     from penstock.store.store import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
 
@@ -65,6 +66,7 @@ class Seen:
     closed_hosts: dict[str, float]
     broken: list[BreakerRow]
     holds: list[HoldRow]
+    breaches: list[BreachRow]
     undecided: list[Undecided]
     staged_s: float
 
@@ -83,12 +85,14 @@ class Seen:
             closed_hosts=store.closed_hosts(),
             broken=[each for each in store.breakers() if each.state != "closed"],
             holds=store.holds(),
+            breaches=store.breaches(open_only=True, limit=1000),
             undecided=store.undecided(),
             staged_s=project.settings.retention.staged_s,
         )
 
     def as_json(self) -> dict[str, Any]:
         from penstock.cli.shapes import (
+            breach_shape,
             hold_shape,
             leader_shape,
             run_shape,
@@ -110,6 +114,7 @@ class Seen:
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
             "breakers": [breaker_shape(each) for each in self.broken],
             "holds": [hold_shape(each) for each in self.holds],
+            "breaches": [breach_shape(each) for each in self.breaches],
             "undecided": [self._undecided_shape(each) for each in self.undecided],
         }
 
@@ -121,6 +126,7 @@ class Seen:
             ("Waiting", self._waits(), "penstock sources"),
             ("For you to decide", self._decisions(), "penstock runs"),
             ("Quarantined", self._quarantined(), "penstock sources"),
+            ("Broken promises", self._broken_promises(), "penstock status --json"),
             ("Next runs", self._next_runs(), "penstock sources"),
         ):
             if pairs:
@@ -214,6 +220,13 @@ class Seen:
             (each.key, f"{count(each.quarantined, 'job')}: {look} {each.key}")
             for each in self.sources
             if each.quarantined
+        ]
+
+    def _broken_promises(self) -> list[tuple[str, str]]:
+        look = "penstock schedules explain"
+        return [
+            (each.source, f"since {local_time(each.since)} {each.detail}: {look} {each.source}")
+            for each in self.breaches
         ]
 
     def _next_runs(self) -> list[tuple[str, str]]:

@@ -10,10 +10,11 @@ from penstock.store.promises import Promise
 from penstock.store.store import Store
 
 EVERY_S = 15.0
+NOTHING = (None, None, None)
 
 
 class Promises:
-    """Looks whether a source is as fresh, and its runs as quick, as was promised."""
+    """Looks whether a source and its schema are as fresh, and its runs as quick, as was promised."""
 
     def __init__(self, project: Project, store: Store) -> None:
         self._project = project
@@ -37,10 +38,10 @@ class Promises:
         promised = {
             key: source
             for key, source in sources.items()
-            if source.freshness_s is not None or source.deadline_s is not None
+            if (source.freshness_s, source.deadline_s, source.schema_freshness_s) != NOTHING
         }
         ids = self._store.ensure_sources(list(promised)) if promised else {}
         return [
-            Promise(ids[key], key, source.freshness_s, source.deadline_s)
+            Promise(ids[key], key, source.freshness_s, source.deadline_s, source.schema_freshness_s)
             for key, source in promised.items()
         ]

@@ -1,7 +1,7 @@
 """Replaying: pages are brought from the runs that are replayed, and served from their snapshots.
 
 Nothing of a replay reaches the network, and nothing that it does counts before a person commits it:
-what it saves is staged, and it moves no checkpoint, raises no signal and says nothing of its pages.
+what it saves is staged, and it moves no checkpoint and raises no signal.
 """
 
 from __future__ import annotations
@@ -97,21 +97,22 @@ class Replaying:
 
 
 def put_aside(effects: Effects, is_redrive: bool = False) -> None:
-    """What an attempt of a replay may leave behind: records on the stage, and nothing else.
+    """What an attempt of a replay may leave behind: records and pages on the stage, and nothing else.
 
     Those of a redrive are meant to be saved: it was asked for because something is mended.
     """
     if not is_redrive:
         effects.saves = [replace(save, is_staged=True) for save in effects.saves]
+        effects.extracted = [replace(page, is_staged=True) for page in effects.extracted]
     for told in (
         effects.marks,
         effects.signals,
         effects.announced,
-        effects.extracted,
         effects.covered,
         effects.moments,
     ):
         told.clear()
+    effects.is_schema_verified = False
 
 
 def another_version() -> Failed:

@@ -91,6 +91,8 @@ class Extracted(msgspec.Struct, frozen=True):
     # Of how many pages it is one that were fetched together.
     parts: int = 1
     is_same: bool = False
+    # Of a replay: it is done with when that is committed.
+    is_staged: bool = False
 
 
 class Covered(msgspec.Struct, frozen=True):
@@ -124,6 +126,8 @@ class Effects:
     probed: dict[str, int] = field(default_factory=dict)
     # A candidate of which nothing became: a step returned None.
     is_dropped: bool = False
+    # What is known of the source's shape was found to be true.
+    is_schema_verified: bool = False
     # How many records this attempt has saved before, in commits of its own.
     saved_before: int = 0
 
@@ -143,6 +147,7 @@ class Effects:
             or self.charges
             or self.probed
             or self.is_dropped
+            or self.is_schema_verified
             or self.saved_before
         )
 
@@ -184,6 +189,7 @@ class Effects:
         for name, count in others.probed.items():
             self.probed[name] = self.probed.get(name, 0) + count
         self.is_dropped = self.is_dropped or others.is_dropped
+        self.is_schema_verified = self.is_schema_verified or others.is_schema_verified
         self.saved_before += others.saved_before
 
 

@@ -82,6 +82,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     degrade_after: int = 3
     # probe: how many that go well in a row end that.
     good_probes: int = 2
+    # full, incremental, probe: it was promised to take no longer.
+    deadline_s: float | None = None
     # Any kind that a schedule starts: the signal that started it.
     signal: SignalFacts | None = None
 

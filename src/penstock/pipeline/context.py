@@ -43,6 +43,7 @@ MOST_ANNOUNCED = 1000
 END_OF_TIME = 253_402_300_800
 # What runs of other kinds see is not of today, or is not to be told.
 ANNOUNCING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
+UNVERIFYING_KINDS = (RunKind.PROBE, RunKind.REPLAY)
 
 
 class Context:
@@ -215,6 +216,15 @@ class Context:
         if len(moments) >= MOST_ANNOUNCED:
             raise self._bad(f"ctx.announce has been told of {MOST_ANNOUNCED:,} moments already")
         moments.append(moment)
+
+    def schema_verified(self) -> None:
+        """What is known of this source's shape (selectors, a mapping) was found to be true just now.
+
+        Keeps its `schema_freshness`. Probes look at too little to say so, and replays at the past.
+        """
+        self._attempt.guard()
+        if self._attempt.run.kind not in UNVERIFYING_KINDS:
+            self._attempt.effects.is_schema_verified = True
 
     def spend(
         self,

@@ -274,9 +274,11 @@ class SourceSettings:
     pipeline: str
     params: dict[str, Any] = field(default_factory=dict, repr=False)
     schedules: tuple[ScheduleSettings, ...] = ()
-    # Promises about this source: how old its last good run may be, and how long one may take.
+    # Promises about this source: how old its last good run may be, how long one may take, and how long
+    # ago a step may have verified what is known of its shape.
     freshness_s: float | None = None
     deadline_s: float | None = None
+    schema_freshness_s: float | None = None
     retry: RetryChoice = RetryChoice()
     useful_for_s: float | None = None
     timeout_s: float | None = None

@@ -79,7 +79,8 @@ class Budgets:
             for job_id, stage, attempt in jobs:
                 ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
                 ledger.journal("job.retry", source_id, run_id, job_id, attempt, UPKEEP, reason)
-            if jobs and self._db.value("reopen_run_if_ended_badly", id=run_id) is not None:
+            reopen = "reopen_run_if_ended_badly"
+            if jobs and self._db.value(reopen, id=run_id, now=now) is not None:
                 ledger.journal("run.reopened", source_id, run_id, actor=UPKEEP, detail=reason)
             ledger.write()
             return len(jobs)

@@ -54,7 +54,7 @@ class Lifecycle(Runs):
     def start_draft(self, run_id: int, actor: str, reason: str) -> bool:
         """Let a draft begin: from now on its jobs may start."""
         with self._db.writing() as now:
-            source_id = self._db.value("start_run_if_draft", id=run_id)
+            source_id = self._db.value("start_run_if_draft", id=run_id, now=now)
             if source_id is None:
                 return False
             ledger = Ledger(self._db, now)

@@ -1,4 +1,5 @@
-"""Promises about a source: how old its last good run may be, and how long a run may take.
+"""Promises about a source: how old its last good run may be, how long a run may take, and how long ago
+what is known of its shape may have been verified.
 
 A promise that is broken is a row, once for each time it is, with its line in the journal and a signal in
 the same transaction; so is the end of it.
@@ -6,18 +7,24 @@ the same transaction; so is the end of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from penstock.store.database import Database, to_json
+from penstock.jobs.run import RunKind
+from penstock.store.database import Database, Owned, to_json
 from penstock.store.ledger import Ledger
 
-Rule = Literal["freshness", "deadline"]
+Rule = Literal["freshness", "deadline", "schema_freshness"]
 Breach = tuple[int, Rule, float, int | None, str]
 LEADER = "scheduler"
+# A schema that is stale has a name of its own, because it asks for a run that others do not.
+_BROKEN = {"schema_freshness": "schema.stale"}
+_KEPT_AGAIN = {"schema_freshness": "schema.restored"}
+# Runs of other kinds take as long as they take.
+_BOUND_KINDS = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,17 @@ class Promise:
     source: str
     freshness_s: float | None = None
     deadline_s: float | None = None
+    schema_freshness_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A run that ends in this transaction, and how long it was to take at most."""
+
+    run_id: int
+    source_id: int
+    kind: RunKind
+    deadline_s: float | None
 
 
 class BreachRow(msgspec.Struct, frozen=True):
@@ -39,6 +57,12 @@ class BreachRow(msgspec.Struct, frozen=True):
     ended_at: float | None
 
 
+class Verification(msgspec.Struct, frozen=True):
+    promised_at: float | None = None
+    verified_at: float | None = None
+    run_id: int | None = None
+
+
 class Promises:
     """The verbs of promises."""
 
@@ -48,11 +72,17 @@ class Promises:
         """Note which of these are broken now and which no longer are; answers how many that were.
 
         A run that ended well or in part is a good one, if it was full or incremental. Before the first
-        there is what the source has existed for. A run takes as long as it has existed.
+        there is what the source has existed for. A run takes as long as it has been asked for, and is
+        held to the deadline that it was started with. A schema that was never verified is as old as the
+        promise.
         """
         now = self._db.now()
         wanted = {each.source_id: each for each in promises}
-        broken = [*self._stale(wanted, now), *self._slow(wanted, now)]
+        broken = [
+            *self._stale(wanted, now),
+            *self._slow(wanted, now),
+            *self._unverified(wanted, now),
+        ]
         stand = {(source_id, rule, since) for source_id, rule, since, _, _ in broken}
         known = [tuple(row[:3]) for row in self._db.json("open_breaches")]
         new = [each for each in broken if each[:3] not in known]
@@ -66,7 +96,7 @@ class Promises:
         found: list[Breach] = []
         for source_id, created_at, good_at in self._ask("freshness", ids):
             allowed_s = wanted[int(source_id)].freshness_s or 0.0
-            since = round((good_at or created_at) + allowed_s, 3)
+            since = _broken_at(good_at or created_at, allowed_s)
             if since < now:
                 detail = f"no good run for longer than {_span(allowed_s)}"
                 found.append((int(source_id), "freshness", since, None, detail))
@@ -75,16 +105,32 @@ class Promises:
     def _slow(self, wanted: dict[int, Promise], now: float) -> list[Breach]:
         ids = sorted(each.source_id for each in wanted.values() if each.deadline_s)
         found: list[Breach] = []
-        for source_id, run_id, created_at in self._ask("runs_under_way", ids):
-            allowed_s = wanted[int(source_id)].deadline_s or 0.0
-            since = round(created_at + allowed_s, 3)
+        for source_id, run_id, queued_at, deadline_s in self._ask("runs_under_way", ids):
+            allowed_s = deadline_s or wanted[int(source_id)].deadline_s or 0.0
+            since = _broken_at(queued_at, allowed_s)
             if since < now:
                 detail = f"run {run_id} takes longer than {_span(allowed_s)}"
                 found.append((int(source_id), "deadline", since, int(run_id), detail))
         return found
 
-    def _ask(self, query: str, ids: Sequence[int]) -> list[list[float]]:
-        found: list[list[float]] = self._db.json(query, ids=to_json(ids)) if ids else []
+    def _unverified(self, wanted: dict[int, Promise], now: float) -> list[Breach]:
+        ids = sorted(each.source_id for each in wanted.values() if each.schema_freshness_s)
+        known = {int(row[0]): row[1:] for row in self._ask("verifications", ids)}
+        new = [each for each in ids if each not in known or known[each][0] is None]
+        if new:
+            with self._db.writing() as promised_at:
+                self._db.do("promise_schemas", ids=to_json(new), now=promised_at)
+        found: list[Breach] = []
+        for source_id, (promised_at, verified_at, _) in known.items():
+            allowed_s = wanted[source_id].schema_freshness_s or 0.0
+            since = _broken_at(verified_at or promised_at or now, allowed_s)
+            if since < now:
+                detail = f"its schema was not verified for longer than {_span(allowed_s)}"
+                found.append((source_id, "schema_freshness", since, None, detail))
+        return found
+
+    def _ask(self, query: str, ids: Sequence[int]) -> list[list[Any]]:
+        found: list[list[Any]] = self._db.json(query, ids=to_json(ids)) if ids else []
         return found
 
     def _write(
@@ -101,19 +147,15 @@ class Promises:
                 if over
                 else []
             )
-            signals = []
-            for name, rows in (("sla.breached", began), ("sla.restored", ended)):
-                for source_id, rule, since, run_id, detail in sorted(rows):
-                    said = f"{rule}: {detail}"
-                    ledger.journal(name, source_id, run_id, actor=LEADER, detail=said)
-                    source = wanted[source_id].source if source_id in wanted else None
-                    data = {"source": source, "rule": rule, "since": since, "run": run_id}
-                    signals.append(
-                        (name, to_json({**data, "detail": detail}), source_id, run_id or 0)
-                    )
-            self._db.do("add_signals", now=now, signals=to_json(signals))
+            keys = {each.source_id: each.source for each in wanted.values()}
+            told = _tell(self._db, ledger, began, ended, keys, LEADER)
             ledger.write()
-            return len(signals)
+            return told
+
+    def verification(self, source_id: int) -> Verification:
+        """When what is known of this source's shape was verified, and since when that is promised."""
+        found = self._ask("verifications", [source_id])
+        return Verification(*found[0][1:]) if found else Verification()
 
     def breaches(
         self, source_id: int | None = None, *, open_only: bool = False, limit: int = 100
@@ -122,6 +164,69 @@ class Promises:
         return self._db.decoded(
             "breaches", list[BreachRow], source_id=source_id, open_only=open_only, limit=limit
         )
+
+
+def note_late(db: Database, ledger: Ledger, ends: Sequence[Deadline]) -> None:
+    """Tell of runs that end too late, also of those that nobody has looked at meanwhile; each once."""
+    bound = {
+        end.run_id: end for end in ends if end.deadline_s is not None and end.kind in _BOUND_KINDS
+    }
+    if not bound:
+        return
+    late: list[Breach] = []
+    keys: dict[int, str] = {}
+    for run_id, queued_at, key in db.json("queued_at_of", ids=to_json(sorted(bound))):
+        end, allowed_s = bound[run_id], bound[run_id].deadline_s or 0.0
+        since = _broken_at(queued_at, allowed_s)
+        if since < ledger.now:
+            detail = f"run {run_id} took longer than {_span(allowed_s)}"
+            late.append((end.source_id, "deadline", since, run_id, detail))
+            keys[end.source_id] = key
+    if late:
+        breaches = to_json(sorted(late, key=lambda each: each[:3]))
+        began = db.rows("add_breaches", breaches=breaches)
+        ended = db.rows("end_breaches_if_open", breaches=breaches, now=ledger.now)
+        _tell(db, ledger, began, ended, keys, "penstock")
+
+
+def note_verified(db: Database, ledger: Ledger, actor: str, jobs: Sequence[Owned]) -> None:
+    """These jobs have found what is known of their sources' shape to be true; a run is told of once."""
+    last = {job.source_id: job for job in jobs}
+    ids = sorted(last)
+    known = {row[0]: row[3] for row in db.json("verifications", ids=to_json(ids))}
+    verified = [(source_id, last[source_id].run_id) for source_id in ids]
+    db.do("verify_schemas", verified=to_json(verified), now=ledger.now)
+    for source_id, run_id in verified:
+        if known.get(source_id) != run_id:
+            job = last[source_id]
+            ledger.journal("schema.verified", source_id, run_id, job.id, job.attempt, actor)
+
+
+def _tell(
+    db: Database,
+    ledger: Ledger,
+    began: Sequence[tuple[Any, ...]],
+    ended: Sequence[tuple[Any, ...]],
+    keys: Mapping[int, str],
+    actor: str,
+) -> int:
+    signals = []
+    for names, usual, rows in (
+        (_BROKEN, "sla.breached", began),
+        (_KEPT_AGAIN, "sla.restored", ended),
+    ):
+        for source_id, rule, since, run_id, detail in sorted(rows):
+            name = names.get(rule, usual)
+            ledger.journal(name, source_id, run_id, actor=actor, detail=f"{rule}: {detail}")
+            about = {"source": keys.get(source_id), "rule": rule, "since": since, "run": run_id}
+            signals.append((name, to_json({**about, "detail": detail}), source_id, run_id or 0))
+    if signals:
+        db.do("add_signals", now=ledger.now, signals=to_json(signals))
+    return len(signals)
+
+
+def _broken_at(from_at: float, allowed_s: float) -> float:
+    return round(from_at + allowed_s, 3)
 
 
 def _span(seconds: float) -> str:

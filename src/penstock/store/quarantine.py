@@ -67,7 +67,7 @@ class Quarantine:
             ledger = Ledger(self._db, now)
             told = ("quarantine.released", JobState.QUEUED, actor, reason)
             for run_id in self._tell_moved(ledger, moved, *told):
-                source_id = self._db.value("reopen_run_if_ended_badly", id=run_id)
+                source_id = self._db.value("reopen_run_if_ended_badly", id=run_id, now=now)
                 if source_id is not None:
                     ledger.journal("run.reopened", source_id, run_id, actor=actor, detail=reason)
             ledger.write()

@@ -12,6 +12,7 @@ from penstock.store.database import Database, to_json
 from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
 from penstock.store.outbox import Ended, tell_ends
+from penstock.store.promises import Deadline, note_late
 from penstock.store.store import Enqueued
 from penstock.store.turn import add_jobs, advance_runs
 
@@ -255,7 +256,7 @@ class Runs:
             return len(jobs)
 
     def _reopen(self, ledger: Ledger, run_id: int, actor: str, reason: str) -> None:
-        source_id = self._db.value("reopen_run_if_ended_badly", id=run_id)
+        source_id = self._db.value("reopen_run_if_ended_badly", id=run_id, now=ledger.now)
         if source_id is not None:
             ledger.journal("run.reopened", source_id, run_id, actor=actor, detail=reason)
 
@@ -324,6 +325,7 @@ def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: st
     ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
     ledger.write_counts()
     [facts] = db.decoded("run_facts", list[RunFacts], ids=to_json([run_id]))
+    note_late(db, ledger, [Deadline(run_id, source_id, facts.kind, facts.options.deadline_s)])
     tell_ends(db, ledger, [Ended(run_id, source_id, RunState.CANCELLED, facts.kind, reason)])
     return True
 

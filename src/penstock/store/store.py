@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.store.health import HealthRow
     from penstock.store.outbox import OutboxRow, Parcel
     from penstock.store.pages import PageRow
-    from penstock.store.promises import BreachRow, Promise
+    from penstock.store.promises import BreachRow, Promise, Verification
     from penstock.store.replays import (
         Committed,
         Rejects,
@@ -923,6 +923,8 @@ class Store(Protocol):
     # Promises.
 
     def watch_promises(self, promises: Sequence[Promise]) -> int: ...
+
+    def verification(self, source_id: int) -> Verification: ...
 
     def breaches(
         self, source_id: int | None = None, *, open_only: bool = False, limit: int = 100

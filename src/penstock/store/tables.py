@@ -70,7 +70,7 @@ TABLES = (
         finished_at:real swept_at:real first_event_id inserted updated unchanged rejected retried
         throttled options of_run_id end_reason candidates_accepted candidates_rejected
         candidates_duplicate candidates_passed candidates_dropped pages_unchanged disallowed requests
-        bytes seconds:real money:real is_accounted:flag pages_added candidates_added""",
+        bytes seconds:real money:real is_accounted:flag pages_added candidates_added queued_at:real""",
     ),
     _table(
         "run_stage",
@@ -108,6 +108,7 @@ TABLES = (
         "run_id collection key",
         "data score:real merge source_id snapshot_id base_version at:real",
     ),
+    _table("staged_page", "run_id url job_id", "hash parts"),
     _table("replay", "run_id", "state sealed added changed removed at:real"),
     _table(
         "record",
@@ -156,6 +157,7 @@ TABLES = (
     _table("cadence", "source_id", "class before proposed reason steps last_run_id since:real"),
     _table("announcement", "source_id at:real", "run_id is_open:flag"),
     _table("breach", "source_id rule since:real", "run_id detail ended_at:real"),
+    _table("verification", "source_id", "promised_at:real verified_at:real run_id"),
     _table("payload", "hash", "segment offset length"),
     _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real final_url"),
     _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),

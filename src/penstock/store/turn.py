@@ -46,6 +46,7 @@ from penstock.store.health import RunEnd, end_of_probe, note_ends, note_probes
 from penstock.store.ledger import Ledger
 from penstock.store.outbox import Ended, tell_ends
 from penstock.store.pages import note_pages
+from penstock.store.promises import Deadline, note_late, note_verified
 from penstock.store.records import save_records
 from penstock.store.rejecting import add_rejects
 from penstock.store.staging import stage_records
@@ -322,6 +323,7 @@ def add_effects(
     charges: list[tuple[Bound, float]] = []
     visits: list[tuple[Owned, Effects]] = []
     moments: list[tuple[int, float, int]] = []
+    verified: list[Owned] = []
     failed: list[int] = []
     probed: dict[int, Counter[str]] = defaultdict(Counter)
     for end, job in accepted:
@@ -343,6 +345,8 @@ def add_effects(
             (s.name, s.data.decode(), job.source_id, job.run_id) for s in effects.signals
         )
         moments.extend((job.source_id, at, job.run_id) for at in effects.moments)
+        if effects.is_schema_verified:
+            verified.append(job)
         for note in effects.notes:
             ledger.journal(
                 "job.noted", job.source_id, job.run_id, job.id, end.attempt, actor, note.text
@@ -374,6 +378,8 @@ def add_effects(
         add_rejects(db, ledger, rejections)
     if moments:
         note_announced(db, ledger.now, moments)
+    if verified:
+        note_verified(db, ledger, actor, verified)
     if visits or failed:
         note_pages(db, ledger.now, visits, failed)
     if probed:
@@ -499,6 +505,9 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             about = (run.source_id, run_id, run.kind, run.options, ends_as, why, is_good)
             ended.append(RunEnd(*about))
     note_ends(db, ledger, ended)
+    note_late(
+        db, ledger, [Deadline(e.run_id, e.source_id, e.kind, e.options.deadline_s) for e in ended]
+    )
     tell_ends(db, ledger, [Ended(e.run_id, e.source_id, e.state, e.kind, e.reason) for e in ended])
     return [end.run_id for end in ended]
 

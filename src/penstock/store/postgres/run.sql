@@ -3,9 +3,10 @@ SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND key = %(key)s;
 
 -- name: add_run
 -- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
-INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, is_accounted, first_event_id)
+INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, is_accounted, first_event_id)
 VALUES (%(source_id)s, %(kind)s, %(state)s, %(key)s, %(plan)s, %(pipeline_version)s, %(options)s, %(of_run_id)s, %(actor)s,
-  %(reason)s, %(now)s, NOT EXISTS (SELECT 1 FROM penstock.worker WHERE schema < 3),
+  %(reason)s, %(now)s, CASE WHEN %(state)s <> 'draft' THEN %(now)s END,
+  NOT EXISTS (SELECT 1 FROM penstock.worker WHERE schema < 3),
   (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.event_id_seq))
 ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id;
@@ -84,7 +85,7 @@ WHERE id = %(id)s AND state IN ('draft', 'queued', 'running', 'paused')
 RETURNING source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE penstock.run SET state = 'running', finished_at = NULL, end_reason = ''
+UPDATE penstock.run SET state = 'running', queued_at = %(now)s, finished_at = NULL, end_reason = ''
 WHERE id = %(id)s AND state IN ('partial', 'failed')
 RETURNING source_id;
 

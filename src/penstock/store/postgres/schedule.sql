@@ -156,9 +156,30 @@ SELECT coalesce(json_agg(json_build_array(s.id, s.created_at, (
 FROM jsonb_array_elements(%(ids)s::jsonb) AS w JOIN penstock.source AS s ON s.id = w::text::bigint;
 
 -- name: runs_under_way
-SELECT coalesce(json_agg(json_build_array(r.source_id, r.id, r.created_at)), '[]')::text
+SELECT coalesce(json_agg(json_build_array(
+  r.source_id, r.id, coalesce(r.queued_at, r.created_at), (r.options::json ->> 'deadline_s')::double precision)), '[]')::text
 FROM jsonb_array_elements(%(ids)s::jsonb) AS w JOIN penstock.run AS r ON r.source_id = w::text::bigint
 WHERE r.state IN ('queued', 'running', 'paused') AND r.kind IN ('full', 'incremental', 'probe');
+
+-- name: queued_at_of
+SELECT coalesce(json_agg(json_build_array(r.id, r.queued_at, s.key)), '[]')::text
+FROM penstock.run AS r JOIN penstock.source AS s ON s.id = r.source_id
+WHERE r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.queued_at IS NOT NULL;
+
+-- name: verifications
+SELECT coalesce(json_agg(json_build_array(v.source_id, v.promised_at, v.verified_at, v.run_id)), '[]')::text
+FROM jsonb_array_elements(%(ids)s::jsonb) AS w JOIN penstock.verification AS v ON v.source_id = w::text::bigint;
+
+-- name: promise_schemas
+INSERT INTO penstock.verification AS v (source_id, promised_at)
+SELECT w::text::bigint, %(now)s FROM jsonb_array_elements(%(ids)s::jsonb) WITH ORDINALITY AS j(w, n) ORDER BY n
+ON CONFLICT (source_id) DO UPDATE SET promised_at = excluded.promised_at WHERE v.promised_at IS NULL;
+
+-- name: verify_schemas
+INSERT INTO penstock.verification (source_id, verified_at, run_id)
+SELECT (w ->> 0)::bigint, %(now)s, (w ->> 1)::bigint
+FROM jsonb_array_elements(%(verified)s::jsonb) WITH ORDINALITY AS j(w, n) ORDER BY n
+ON CONFLICT (source_id) DO UPDATE SET verified_at = excluded.verified_at, run_id = excluded.run_id;
 
 -- name: open_breaches
 SELECT coalesce(json_agg(json_build_array(source_id, rule, since, run_id)), '[]')::text FROM penstock.breach WHERE ended_at IS NULL;

@@ -3,8 +3,8 @@ SELECT id FROM run WHERE source_id = :source_id AND key = :key;
 
 -- name: add_run
 -- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
-INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, is_accounted, first_event_id)
-VALUES (:source_id, :kind, :state, :key, :plan, :pipeline_version, :options, :of_run_id, :actor, :reason, :now,
+INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, is_accounted, first_event_id)
+VALUES (:source_id, :kind, :state, :key, :plan, :pipeline_version, :options, :of_run_id, :actor, :reason, :now, iif(:state = 'draft', NULL, :now),
   NOT EXISTS (SELECT 1 FROM worker WHERE schema < 3),
   coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
 ON CONFLICT (source_id, key) DO NOTHING
@@ -85,7 +85,7 @@ WHERE id = :id AND state IN ('draft', 'queued', 'running', 'paused')
 RETURNING source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE run SET state = 'running', finished_at = NULL, end_reason = ''
+UPDATE run SET state = 'running', queued_at = :now, finished_at = NULL, end_reason = ''
 WHERE id = :id AND state IN ('partial', 'failed')
 RETURNING source_id;
 

@@ -133,9 +133,26 @@ SELECT json_group_array(json_array(s.id, s.created_at, (
 FROM json_each(:ids) AS w CROSS JOIN source AS s ON s.id = w.value;
 
 -- name: runs_under_way
-SELECT json_group_array(json_array(r.source_id, r.id, r.created_at))
+SELECT json_group_array(json_array(r.source_id, r.id, coalesce(r.queued_at, r.created_at), r.options ->> 'deadline_s'))
 FROM json_each(:ids) AS w CROSS JOIN run AS r INDEXED BY run_active ON r.source_id = w.value
 WHERE r.state IN ('queued', 'running', 'paused') AND r.kind IN ('full', 'incremental', 'probe');
+
+-- name: queued_at_of
+SELECT json_group_array(json_array(r.id, r.queued_at, s.key))
+FROM json_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value CROSS JOIN source AS s ON s.id = r.source_id
+WHERE r.queued_at IS NOT NULL;
+
+-- name: verifications
+SELECT json_group_array(json_array(v.source_id, v.promised_at, v.verified_at, v.run_id))
+FROM json_each(:ids) AS w CROSS JOIN verification AS v ON v.source_id = w.value;
+
+-- name: promise_schemas
+INSERT INTO verification (source_id, promised_at) SELECT value, :now FROM json_each(:ids) WHERE true
+ON CONFLICT (source_id) DO UPDATE SET promised_at = excluded.promised_at WHERE promised_at IS NULL;
+
+-- name: verify_schemas
+INSERT INTO verification (source_id, verified_at, run_id) SELECT value ->> 0, :now, value ->> 1 FROM json_each(:verified) WHERE true
+ON CONFLICT (source_id) DO UPDATE SET verified_at = excluded.verified_at, run_id = excluded.run_id;
 
 -- name: open_breaches
 SELECT json_group_array(json_array(source_id, rule, since, run_id)) FROM breach WHERE ended_at IS NULL;

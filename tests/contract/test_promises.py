@@ -1,0 +1,318 @@
+"""Promises: a schema that nobody verifies, and runs that end too late; each is told of once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.promises import Promises
+from penstock.engine.signals import Signals
+from penstock.jobs.job import Claimed
+from penstock.jobs.outcome import Effects, Flush
+from penstock.jobs.run import RunKind, RunState
+from penstock.project import run_options
+from tests.contract.scenes import World, done, quarantined
+from tests.contract.test_scheduling import Bench
+
+HOUR_S = 3600.0
+DAY_S = 86_400.0
+VERIFIED = Effects(is_schema_verified=True)
+STALE = "schema_freshness: its schema was not verified for longer than 30 d"
+SHOP = "acme.com"
+
+
+class Watched(Bench):
+    """A project whose promises are looked at and whose signals are delivered."""
+
+    def write(self, sources: dict[str, dict[str, Any]]) -> None:
+        super().write(sources)
+        self.promises = Promises(self.project, self.world.store)
+        self.signals = Signals(self.project, self.world.store)
+        self.signals.plan()
+
+    def look(self, after_s: float = 20.0) -> list[int]:
+        """What is started by what is found after so long."""
+        self.world.clock.advance(after_s)
+        self.promises.look()
+        return self.signals.look()
+
+    def start(self, kind: RunKind = RunKind.FULL, *, is_draft: bool = False) -> int:
+        source = self.project.source(SHOP)
+        run_id, _ = self.world.store.start_run(
+            self.world.source(SHOP),
+            kind,
+            self.project.graph(source).plan(source.priority, RunKind.FULL),
+            "v1",
+            key=f"{kind} {self.world.clock.now()}",
+            actor="test",
+            options=run_options(source),
+            is_draft=is_draft,
+        )
+        return run_id
+
+    def one(self) -> Claimed:
+        self.world.source(SHOP)
+        return self.world.one()
+
+    def end(self) -> None:
+        self.world.turn("w", done(self.one()))
+
+    def told(self) -> list[tuple[str, str]]:
+        names = ("sla.", "schema.")
+        events = self.world.store.events(limit=100_000)
+        return [(each.kind, each.detail) for each in events if each.kind.startswith(names)]
+
+    def raised(self) -> list[str]:
+        names = ("sla.", "schema.")
+        signals = self.world.store.signals()
+        return [each.name for each in signals if each.name.startswith(names)]
+
+
+@pytest.fixture
+def bench(world: World, tmp_path: Path) -> Callable[..., Watched]:
+    def make(**settings: Any) -> Watched:
+        folder = tmp_path / "project"
+        folder.mkdir(exist_ok=True)
+        return Watched(world, folder, {SHOP: settings})
+
+    return make
+
+
+def mapped(bench: Callable[..., Watched]) -> Watched:
+    return bench(schema_freshness="30d", schedule={"name": "map", "signal": "schema.stale"})
+
+
+# Schemas.
+
+
+def test_schema_that_is_never_verified_is_stale_once_and_starts_one_run(
+    bench: Callable[..., Watched],
+) -> None:
+    b = mapped(bench)
+    b.world.source(SHOP)
+    b.world.clock.advance(100 * DAY_S)
+    assert b.look() == []
+    assert b.look(30 * DAY_S - 5) == [], "it counts from when it was promised first"
+
+    [run_id] = b.look()
+    assert b.told() == [("schema.stale", STALE)]
+    run = b.world.run(run_id)
+    assert run.options.signal is not None
+    assert (run.options.signal.name, run.options.signal.source) == ("schema.stale", SHOP)
+    assert run.options.signal.data["rule"] == "schema_freshness"
+    b.end()
+    assert [each for _ in range(5) for each in b.look(DAY_S)] == [], "a run that verifies nothing"
+    assert b.raised() == ["schema.stale"]
+    [breach] = b.world.store.breaches(open_only=True)
+    assert (breach.rule, breach.source) == ("schema_freshness", SHOP)
+
+
+def test_step_that_verifies_the_schema_ends_that_until_it_is_stale_again(
+    bench: Callable[..., Watched],
+) -> None:
+    b = mapped(bench)
+    b.look()
+    [run_id] = b.look(31 * DAY_S)
+    b.world.turn("w", done(b.one(), effects=VERIFIED))
+    verified_at = b.world.clock.now()
+    assert b.world.store.verification(b.world.source(SHOP)).verified_at == verified_at
+
+    b.look()
+    assert [kind for kind, _ in b.told()] == ["schema.stale", "schema.verified", "schema.restored"]
+    assert b.world.store.breaches(open_only=True) == []
+    assert b.look(30 * DAY_S - 25) == []
+    [again] = b.look(20)
+    assert again > run_id
+    assert b.raised() == ["schema.stale", "schema.restored", "schema.stale"]
+
+
+def test_schema_is_verified_with_the_attempt_and_only_with_it(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(schema_freshness="30d")
+    b.start()
+    zombie = b.one()
+    b.world.store.bury("w", "killed")
+    b.world.register("w")
+    b.world.turn("w", done(zombie, effects=VERIFIED))
+    assert b.world.store.verification(b.world.source(SHOP)).verified_at is None
+
+    job = b.one()
+    b.world.turn("w", Flush(job.id, job.attempt, VERIFIED, number=1))
+    assert b.world.store.verification(b.world.source(SHOP)).verified_at == b.world.clock.now()
+    b.world.turn("w", done(job))
+
+
+def test_every_page_may_say_so_and_the_journal_says_it_once_for_a_run(world: World) -> None:
+    world.start_with_pages(4)
+    one, two, *others = world.claim()
+    world.turn("w", done(one, effects=VERIFIED), done(two, effects=VERIFIED))
+    world.clock.advance(60)
+    world.turn("w", *(done(job, effects=VERIFIED) for job in others))
+
+    assert world.kinds().count("schema.verified") == 1
+    assert world.store.verification(world.source()).verified_at == world.clock.now()
+
+
+def test_schema_that_was_verified_before_it_was_promised_is_as_old_as_that(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench()
+    b.start()
+    b.world.turn("w", done(b.one(), effects=VERIFIED))
+    b.world.clock.advance(20 * DAY_S)
+    b.write({SHOP: {"schema_freshness": "30d"}})
+    b.look()
+    b.look(9 * DAY_S)
+    assert b.raised() == []
+    b.look(DAY_S)
+    assert b.raised() == ["schema.stale"]
+
+
+def test_promise_that_is_taken_back_is_no_longer_broken(bench: Callable[..., Watched]) -> None:
+    b = mapped(bench)
+    b.look()
+    b.look(31 * DAY_S)
+    b.write({SHOP: {}})
+    b.look()
+    assert b.raised() == ["schema.stale", "schema.restored"]
+
+
+# Runs that end too late.
+
+
+def test_run_that_ends_too_late_between_two_looks_is_told_of_once(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(deadline="2h")
+    b.look()
+    run_id = b.start()
+    b.world.clock.advance(2 * HOUR_S + 1)
+    b.end()
+
+    detail = f"deadline: run {run_id} took longer than 2 h"
+    assert b.told() == [("sla.breached", detail), ("sla.restored", detail)]
+    for _ in range(3):
+        b.look()
+    assert b.raised() == ["sla.breached", "sla.restored"]
+    [breach] = b.world.store.breaches()
+    assert (breach.rule, breach.run_id, breach.source) == ("deadline", run_id, SHOP)
+    assert breach.ended_at == breach.since + 1
+    [signal, _] = [each for each in b.world.store.signals() if each.name.startswith("sla.")]
+    assert (signal.source, signal.run_id, signal.data["source"]) == (SHOP, run_id, SHOP)
+
+
+def test_run_that_was_seen_to_be_late_is_not_told_of_again_when_it_ends(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(deadline="2h")
+    b.start()
+    b.look(3 * HOUR_S)
+    assert b.raised() == ["sla.breached"]
+    b.end()
+    assert b.raised() == ["sla.breached", "sla.restored"], "when it ends, and not at the next look"
+    b.look()
+    assert len(b.raised()) == len(b.told()) == 2
+
+
+def test_who_looked_while_the_run_ended_tells_nothing_twice(
+    bench: Callable[..., Watched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = bench(deadline="2h")
+    b.start()
+    job = b.one()
+    b.world.clock.advance(3 * HOUR_S)
+    written = b.world.store._write  # type: ignore[attr-defined]
+
+    def late(*found: Any) -> int:
+        b.world.turn("w", done(job))
+        return int(written(*found))
+
+    monkeypatch.setattr(b.world.store, "_write", late)
+    b.look()
+    monkeypatch.undo()
+    b.look()
+    assert b.raised() == ["sla.breached", "sla.restored"]
+    assert b.world.store.breaches(open_only=True) == []
+
+
+def test_run_in_time_and_runs_of_other_kinds_break_no_deadline(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(deadline="2h")
+    b.start()
+    b.world.clock.advance(2 * HOUR_S)
+    b.end()
+    b.start(RunKind.BACKFILL)
+    b.world.clock.advance(5 * HOUR_S)
+    b.end()
+    b.look()
+    assert b.told() == []
+
+
+def test_run_that_is_cancelled_too_late_is_late_and_a_draft_is_not(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(deadline="2h")
+    draft = b.start(is_draft=True)
+    b.world.clock.advance(5 * HOUR_S)
+    b.world.store.cancel_run(draft, "test", "")
+    assert b.told() == []
+
+    run_id = b.start()
+    b.world.clock.advance(5 * HOUR_S)
+    b.world.store.cancel_run(run_id, "test", "")
+    assert b.raised() == ["sla.breached", "sla.restored"]
+    while b.world.store.sweep_cancelled():
+        pass
+
+
+def test_draft_has_its_time_from_when_it_was_started(bench: Callable[..., Watched]) -> None:
+    b = bench(deadline="2h")
+    draft = b.start(is_draft=True)
+    b.world.clock.advance(5 * HOUR_S)
+    b.world.store.start_draft(draft, "test", "")
+    b.look(HOUR_S)
+    b.end()
+    assert b.told() == []
+
+
+def test_run_that_is_opened_again_has_its_time_again(bench: Callable[..., Watched]) -> None:
+    b = bench(deadline="2h")
+    run_id = b.start()
+    b.world.turn("w", quarantined(b.one()))
+    assert b.world.run(run_id).state == RunState.FAILED
+    b.world.clock.advance(5 * DAY_S)
+    b.world.store.retry_failed(run_id, "test", "")
+    b.look(HOUR_S)
+    b.end()
+    assert b.world.run(run_id).state == RunState.COMPLETED
+    assert b.told() == []
+
+
+def test_run_is_held_to_the_deadline_that_it_was_started_with(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(deadline="2h")
+    b.start()
+    b.look(3 * HOUR_S)
+    b.write({SHOP: {"deadline": "1h"}})
+    b.look()
+    b.end()
+    b.look()
+    assert b.raised() == ["sla.breached", "sla.restored"]
+
+
+def test_runs_that_end_late_in_one_turn_are_each_told_of(world: World, tmp_path: Path) -> None:
+    b = Watched(world, tmp_path, {SHOP: {"deadline": "1m"}})
+    first = b.start()
+    b.world.clock.advance(1)
+    second = b.start()
+    jobs = b.world.claim()
+    b.world.clock.advance(100)
+    b.world.turn("w", *(done(job) for job in jobs))
+    assert [each.run_id for each in b.world.store.breaches()] == [second, first]
+    assert b.raised() == ["sla.breached", "sla.breached", "sla.restored", "sla.restored"]
