@@ -148,7 +148,8 @@ def held(rig: Rig) -> float:
         ({"cost": {"requests": 1}}, "unknown key"),
         ({"cost": {"request": -1}}, "must be from 0"),
         ({"hosts": {"http://a.b/": {"rate": "1/s"}}}, "is not a host; write it as"),
-        ({"hosts": {"a.b": {}}}, "needs concurrency, rate or both"),
+        ({"hosts": {"a.b": {}}}, "needs a limit: concurrency, rate, windows or breaker"),
+        ({"hosts": {"a.b": {"windows": "9-5"}}}, "hosts.a.b.windows: '9-5' is not a window"),
         ({"hosts": {"a.b": {"concurency": 1}}}, "unknown key, did you mean 'concurrency'?"),
     ],
 )

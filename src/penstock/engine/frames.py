@@ -34,13 +34,14 @@ from penstock.sources.failures import (
     FetchError,
     HostBroken,
     HostClosed,
+    HostOutside,
     Kind,
     Paced,
     RobotsUnreachable,
 )
 
 MAX_FRAME = 1 << 30
-_CLOSED = {kind.__name__: kind for kind in (HostClosed, HostBroken, Paced)}
+_CLOSED = {kind.__name__: kind for kind in (HostClosed, HostBroken, HostOutside, Paced)}
 _FETCH_ERRORS = {
     kind.__name__: kind
     for kind in (FetchError, Disallowed, RobotsUnreachable, AddressRefused, BudgetSpent)

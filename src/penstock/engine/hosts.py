@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from penstock.gates.breaker import PARTS, part_of, part_s
 from penstock.gates.rates import Sent, Verdict, Want
 from penstock.settings.values import BreakerSettings
-from penstock.store.breakers import HostTold
+from penstock.store.breakers import HOST_RULE, HostTold
 from penstock.store.store import Store
 
-# What went well longer ago than this says nothing about now.
-REMEMBERED_S = BreakerSettings().window_s
 # Hosts are forgotten, not counted for ever, by a worker that meets thousands of them.
 MANY = 10_000
 
 
-class HostWatch:
-    """Belongs to the loop, except for what is called in the store's thread and says so."""
+NO_RULES: Mapping[str, BreakerSettings | None] = MappingProxyType({})
 
-    def __init__(self) -> None:
+
+class HostWatch:
+    """Belongs to the loop, except for what is called in the store's thread and says so.
+
+    `rules` are of the hosts whose breaker is not the usual one, None for those where it is off.
+    """
+
+    def __init__(self, rules: Mapping[str, BreakerSettings | None] = NO_RULES) -> None:
+        self._rules = rules
         self._watched: Mapping[str, tuple[str, float]] = {}
         self._well: dict[str, Counter[int]] = {}
         self._failed: Counter[str] = Counter()
@@ -38,9 +45,17 @@ class HostWatch:
 
     def is_guarded(self, want: Want) -> bool:
         """Whether this request must ask before it goes out."""
-        if not want.has_breaker or want.host not in self._watched:
-            return False
-        return self._watched[want.host][0] != "closed"
+        return want.has_breaker and self._is_broken(want.host)
+
+    def _is_broken(self, host: str) -> bool:
+        return host in self._watched and self._watched[host][0] != "closed"
+
+    def _rule(self, host: str) -> BreakerSettings | None:
+        """What its breaker is weighed by; None where it is off, and nobody has opened it by hand."""
+        own = self._rules.get(host, HOST_RULE)
+        if own is None and (self._is_broken(host) or self._trying[host] or self._back[host]):
+            return HOST_RULE
+        return own
 
     @property
     def has_news(self) -> bool:
@@ -50,7 +65,7 @@ class HostWatch:
     def note(self, want: Want, sent: Sent, monotonic: float) -> bool:
         """What became of a request; True if the store should hear of it soon."""
         host = want.host
-        if not host or not want.has_breaker:
+        if not host or not want.has_breaker or (rule := self._rule(host)) is None:
             return False
         is_a_try = self._trying[host] > 0
         if is_a_try:
@@ -62,16 +77,16 @@ class HostWatch:
             if not sent.is_answer:
                 self._unanswered.add(host)
         elif sent.is_well:
-            self._count_well(host, int(monotonic))
+            self._count_well(host, part_of(rule, monotonic))
         return bool(self._back[host] or self._failed[host] or host in self._watched)
 
-    def _count_well(self, host: str, second: int) -> None:
+    def _count_well(self, host: str, part: int) -> None:
         if len(self._well) >= MANY and host not in self._well:
             self._well.clear()
-        seconds = self._well.setdefault(host, Counter())
-        seconds[second] += 1
-        if len(seconds) > REMEMBERED_S + 1:
-            del seconds[min(seconds)]
+        parts = self._well.setdefault(host, Counter())
+        parts[part] += 1
+        if len(parts) > PARTS + 1:
+            del parts[min(parts)]
 
     def take(self, monotonic: float) -> dict[str, HostTold]:
         """What is to be told; it is told once."""
@@ -98,14 +113,17 @@ class HostWatch:
         self._back += Counter()
 
     def _told(self, host: str, monotonic: float) -> HostTold:
+        rule = self._rule(host) or HOST_RULE
+        ages = {part: monotonic - part * part_s(rule) for part in self._well.get(host, ())}
+        # What went well longer ago than the window says nothing about now.
         well = [
-            (max(0.0, monotonic - second), count)
-            for second, count in self._well.get(host, Counter()).items()
-            if monotonic - second <= REMEMBERED_S
+            (max(0.0, age_s), self._well[host][part])
+            for part, age_s in ages.items()
+            if age_s <= rule.window_s
         ]
         is_answer = host not in self._unanswered
         reason = self._reasons.get(host, "")
-        return HostTold(well, self._failed[host], self._back[host], reason, is_answer)
+        return HostTold(well, self._failed[host], self._back[host], reason, is_answer, rule)
 
     # In the store's thread.
 

@@ -64,7 +64,7 @@ class Pacing:
         self._held: dict[str, float] = {}
         self._spent: list[tuple[Bound, float]] = []
         self._has_news = False
-        self.hosts = HostWatch()
+        self.hosts = HostWatch(rules.breakers)
         self._asking: asyncio.Task[None] | None = None
         self._looking: asyncio.TimerHandle | None = None
         self.trouble: Trouble | None = None
@@ -114,7 +114,10 @@ class Pacing:
                 self._begin()
 
     def _with_terms(self, want: Want) -> Want:
-        terms = self.rules.terms(want.key, want.host, want.run_id)
+        if want.is_uncounted:
+            terms = self.rules.hours(want.host)
+        else:
+            terms = self.rules.terms(want.key, want.host, want.run_id)
         return replace(want, terms=terms) if terms else want
 
     def _is_bounded(self, want: Want) -> bool:

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.gates.budget import COUNTED, Account, Bound, used_up, words
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_place
+from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_place, place_of
+from penstock.gates.terms import outside
+from penstock.gates.windows import window_opens_at
 
 # Who waits for what another request has reserved asks again after this long, and at once when one ends.
 TURN_S = 0.25
@@ -56,7 +58,7 @@ def admit(wants: Sequence[Want], book: Book, now: float) -> list[Verdict]:
 
 
 def _admit(want: Want, book: Book, now: float) -> Verdict:
-    for gate in (_at_host, _within_budget):
+    for gate in (_in_hours, _at_host, _within_budget):
         closed = gate(want, book, now)
         if closed is not None:
             return closed
@@ -80,6 +82,18 @@ def _for_host(want: Want, book: Book, verdict: Verdict, now: float) -> Verdict:
     if limit is None or book.next_at.get(limit.key, 0.0) - now < verdict.wait_s:
         return verdict
     return Verdict(max(TURN_S, verdict.wait_s - LONGEST_WAIT_S), "pace")
+
+
+def _in_hours(want: Want, book: Book, now: float) -> Verdict | None:
+    """Both now and when it would go out: who is given a place in the last seconds would leave it late."""
+    limit = want.terms.host
+    if limit is None or limit.windows is None:
+        return None
+    for at in (now, place_of(want, book.next_at, now)):
+        opens_at = window_opens_at(limit.windows, at)
+        if opens_at is not None:
+            return Verdict(opens_at - now, "window", outside(limit.host))
+    return None
 
 
 def _at_host(want: Want, book: Book, now: float) -> Verdict | None:

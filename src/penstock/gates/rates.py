@@ -32,6 +32,8 @@ class Want:
     has_breaker: bool = True
     # For a job that has failed before: that it fails again says nothing new about the host.
     is_again: bool = False
+    # It counts against nothing, robots.txt: only its host's hours are asked.
+    is_uncounted: bool = False
 
     @property
     def rates(self) -> list[tuple[str, float]]:
@@ -82,18 +84,26 @@ def places_soon(next_at: float, rate_per_s: float, now: float) -> int:
     return 1 + int((LONGEST_WAIT_S - ahead_s) * rate_per_s)
 
 
-def give_place(want: Want, free_at: dict[str, float], now: float) -> Verdict:
-    """Give a request a place in everything that it needs one in, the same one in all; or in nothing.
+def place_of(want: Want, free_at: dict[str, float], now: float) -> float:
+    """The next place that is free for it in everything that it needs one in.
 
-    `free_at`, the next place of each key, is brought up to date. A next place that can't have been given
-    by this clock at this rate is brought back to the last one that can: a clock that was set back, or a
-    rate that was raised, costs seconds and not hours.
+    A next place that can't have been given by this clock at this rate is brought back to the last one
+    that can: a clock that was set back, or a rate that was raised, costs seconds and not hours.
     """
     at = now
     for key, rate_per_s in want.rates:
         last_at = now + LONGEST_WAIT_S + 1.0 / rate_per_s
         free_at[key] = min(max(now, free_at.get(key, now)), last_at)
         at = max(at, free_at[key])
+    return at
+
+
+def give_place(want: Want, free_at: dict[str, float], now: float) -> Verdict:
+    """Give a request a place in everything that it needs one in, the same one in all; or in nothing.
+
+    `free_at`, the next place of each key, is brought up to date.
+    """
+    at = place_of(want, free_at, now)
     if at - now > LONGEST_WAIT_S:
         return Verdict(at - now, "rate")
     for key, rate_per_s in want.rates:

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.gates.budget import PROJECT, Bound
+from penstock.gates.windows import Windows
 
 if TYPE_CHECKING:
-    from penstock.settings import BudgetLimit, Settings
+    from penstock.settings import BreakerSettings, BudgetLimit, HostLimits, Settings
 
 
 @dataclass(frozen=True, slots=True)
 class HostLimit:
-    """What all sources together may do to a host: requests at once, and requests in time."""
+    """What all sources together may do to a host: requests at once, requests in time, and at what hours."""
 
     host: str
     concurrency: int | None = None
     rate_per_s: float | None = None
+    windows: Windows | None = None
 
     @property
     def key(self) -> str:
@@ -57,6 +59,8 @@ class Rules:
     sources: Mapping[str, SourceTerms] = field(default_factory=dict)
     others: SourceTerms = SourceTerms()
     hosts: Mapping[str, HostLimit] = field(default_factory=dict)
+    # The hosts whose breaker is not the usual one; None is off.
+    breakers: Mapping[str, BreakerSettings | None] = field(default_factory=dict)
 
     @property
     def has_budgets(self) -> bool:
@@ -78,6 +82,13 @@ class Rules:
         if not bounds and limit is None:
             return NO_TERMS
         return Terms(bounds, self.cost(source), limit)
+
+    def hours(self, host: str) -> Terms:
+        """What must be kept by a request that counts against nothing: the host's hours alone."""
+        limit = self.hosts.get(host)
+        if limit is None or limit.windows is None:
+            return NO_TERMS
+        return Terms(host=HostLimit(host, windows=limit.windows))
 
     def cost(self, source: str) -> float:
         return self.sources.get(source, self.others).cost
@@ -109,11 +120,32 @@ def rules_of(settings: Settings) -> Rules:
             cost if source.cost.request is None else source.cost.request,
         )
     lasting = tuple(bound for bound in whole if bound.period != "run")
-    hosts = {
-        host: HostLimit(host, limits.concurrency, limits.rate_per_s)
-        for host, limits in settings.hosts.items()
-    }
-    return Rules(sources, SourceTerms(lasting, (), cost), hosts)
+    bounded = {host: _limit(host, limits) for host, limits in settings.hosts.items()}
+    # A host that has a breaker of its own and no limits costs its requests nothing.
+    hosts = {host: limit for host, limit in bounded.items() if limit != HostLimit(host)}
+    breakers = {host: limits.breaker for host, limits in settings.hosts.items()}
+    return Rules(sources, SourceTerms(lasting, (), cost), hosts, breakers)
+
+
+def hours_of(settings: Settings) -> dict[str, Windows]:
+    """The hours of the hosts that have any."""
+    limits = rules_of(settings).hosts.values()
+    return {limit.host: limit.windows for limit in limits if limit.windows is not None}
+
+
+def outside(host: str) -> str:
+    """What a request is told, and the job that made it, when its host has other hours."""
+    return f"{host} is outside of its hours ({hours_setting(host)})"
+
+
+def hours_setting(host: str) -> str:
+    """Where the hours of a host are written."""
+    return f"hosts.{host}.windows"
+
+
+def _limit(host: str, limits: HostLimits) -> HostLimit:
+    windows = Windows(limits.windows, limits.timezone) if limits.windows else None
+    return HostLimit(host, limits.concurrency, limits.rate_per_s, windows)
 
 
 def _bounds(scope: str, limits: Iterable[BudgetLimit], zone: str) -> list[Bound]:

@@ -1,4 +1,4 @@
-"""Windows: the hours in which a source may be touched, by the clock on its wall.
+"""Windows: the hours in which a source or host may be touched, by the clock on its wall.
 
 Whether a window is open is asked of the local time, so that a day of 23 or 25 hours has the windows that
 its clock shows: an hour that does not exist opens nothing, one that comes twice is open twice.
@@ -6,11 +6,12 @@ its clock shows: an hour that does not exist opens nothing, one that comes twice
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import ceil, floor
+from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from penstock.settings.windows import DAY_MINUTES, Window
@@ -21,10 +22,14 @@ DAYS_AHEAD = 15
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The windows of one source, and whose clock they are by."""
+    """The windows of one source or host, and whose clock they are by."""
 
     windows: tuple[Window, ...]
     timezone: str = "UTC"
+
+
+# Of no host.
+NO_HOURS: Mapping[str, Windows] = MappingProxyType({})
 
 
 def window_opens_at(windows: Windows, now: float) -> float | None:

@@ -39,6 +39,7 @@ from penstock.sources.failures import (
     FetchError,
     HostBroken,
     HostClosed,
+    HostOutside,
     Paced,
 )
 
@@ -114,6 +115,8 @@ def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
         case Paced():
             # Our own rate, not the host's wish: the others on that host need not wait.
             return Snoozed(error.delay_s, _tell(error, with_type=False))
+        case HostOutside():
+            return Snoozed(error.delay_s, error.message)
         case HostBroken():
             return Throttled(error.host, error.delay_s, is_answer=False, gate="breaker")
         case HostClosed():

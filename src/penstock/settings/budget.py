@@ -6,6 +6,7 @@ import re
 
 from penstock.errors import ConfigError
 from penstock.settings.document import Entry, join
+from penstock.settings.restraints import read_breaker, read_windows
 from penstock.settings.section import Section, describe
 from penstock.settings.units import parse_duration, parse_rate, parse_size, parse_timezone
 from penstock.settings.values import BudgetLimit, BudgetSettings, CostSettings, HostLimits
@@ -13,7 +14,7 @@ from penstock.settings.values import BudgetLimit, BudgetSettings, CostSettings, 
 MEASURES = ("requests", "bytes", "seconds", "money")
 BUDGET_KEYS = (*MEASURES, "timezone")
 COST_KEYS = ("request",)
-HOST_KEYS = ("concurrency", "rate")
+HOST_KEYS = ("concurrency", "rate", "windows", "timezone", "breaker")
 EXAMPLES = {"requests": "5000/d", "bytes": "1GB/d", "seconds": "2h/run", "money": "5.00/month"}
 PERIODS = {"run": "run", "d": "day", "day": "day", "month": "month"}
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
@@ -100,9 +101,11 @@ def _host_limits(section: Section) -> HostLimits:
     if section.get("concurrency") is not None:
         concurrency = section.whole("concurrency", 1, high=100_000)
     rate_per_s = section.parsed("rate", None, parse_rate, "30/m")
-    if concurrency is None and rate_per_s is None:
-        raise section.entry.error(section.path, "needs concurrency, rate or both")
-    return HostLimits(concurrency, rate_per_s)
+    windows, zone = read_windows(section)
+    if all(section.get(name) is None for name in HOST_KEYS):
+        problem = "needs a limit: concurrency, rate, windows or breaker"
+        raise section.entry.error(section.path, problem)
+    return HostLimits(concurrency, rate_per_s, windows, zone, read_breaker(section))
 
 
 def _host(name: str, entry: Entry, path: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from penstock.errors import ConfigError, UsageError, nearest
 from penstock.settings.document import Entry, join, one_line, read_value
+from penstock.settings.restraints import BREAKER_KEYS
 from penstock.settings.schedule import POLICIES, USUAL
 from penstock.settings.units import normalise_source
 
@@ -31,6 +32,8 @@ def _keys(document: Entry, path: str) -> list[str]:
     first, _, rest = path.partition(".")
     if first == "hosts" and "." in rest:
         host, _, leaf = rest.rpartition(".")
+        if leaf in BREAKER_KEYS and host.endswith(".breaker"):
+            return ["hosts", host.removesuffix(".breaker"), "breaker", leaf]
         return ["hosts", host, leaf]
     if first != "sources" and (first in top or first in _TOP) and not _source(top, path):
         return path.split(".")

@@ -1,4 +1,4 @@
-"""What keeps a source from being asked too much: its breaker, and its hours."""
+"""What keeps a source or a host from being asked too much: its breaker, and its hours."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penstock.settings.windows import Window, parse_window
 BREAKER_KEYS = ("ratio", "at_least", "window", "open_for", "longest")
 
 
-def read_breaker(source: Section) -> BreakerSettings | None:
+def read_breaker(owner: Section) -> BreakerSettings | None:
     """`breaker: off`, or a mapping of what differs from the usual."""
-    entry = source.get("breaker")
+    entry = owner.get("breaker")
     if entry is not None and (entry.value is False or entry.value == "off"):
         return None
     if entry is not None and not isinstance(entry.value, dict):
-        raise source.error("breaker", f"must be off, or a mapping, not {describe(entry)}")
-    usual, section = BreakerSettings(), source.section("breaker", BREAKER_KEYS)
+        raise owner.error("breaker", f"must be off, or a mapping, not {describe(entry)}")
+    usual, section = BreakerSettings(), owner.section("breaker", BREAKER_KEYS)
     open_for_s = section.duration("open_for", usual.open_for_s, parse_duration, low=1.0)
     longest_s = section.duration(
         "longest", max(usual.longest_s, open_for_s), parse_duration, low=1.0

@@ -192,10 +192,17 @@ class CostSettings:
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """What all sources on all hosts together may do to one host of the network."""
+    """What all sources on all hosts together may do to one host of the network.
+
+    Outside its `windows`, by the clock of `timezone`, it is asked nothing. `breaker` is None where only a
+    person opens it.
+    """
 
     concurrency: int | None = None
     rate_per_s: float | None = None
+    windows: tuple[Window, ...] = ()
+    timezone: str = "UTC"
+    breaker: BreakerSettings | None = BreakerSettings()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The hours of the week in which a source may be touched, as they are written in penstock.yaml."""
+"""The hours of the week in which a source or host may be touched, as they are written in penstock.yaml."""
 
 from __future__ import annotations
 

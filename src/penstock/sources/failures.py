@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from penstock.gates.terms import outside
+
 Kind = Literal["transient", "permanent", "data", "auth", "budget"]
 
 MAX_SHOWN_URL = 300
@@ -91,6 +93,12 @@ class HostBroken(HostClosed):
     """The host fails again and again, so its breaker lets nothing pass; nobody was asked."""
 
     _words = "{host} fails, and is left alone for {delay_s:.0f} s"
+
+
+class HostOutside(HostClosed):
+    """It is not one of the hours in which the host may be asked; nobody was."""
+
+    _words = outside("{host}")
 
 
 class Paced(HostClosed):

@@ -24,6 +24,7 @@ from penstock.sources.failures import (
     FetchError,
     HostBroken,
     HostClosed,
+    HostOutside,
     Kind,
     Paced,
     RobotsUnreachable,
@@ -127,8 +128,8 @@ class Fetcher:
     ) -> RawResponse:
         target = hop.target
         self._check_open(target)
-        if policy.robots and not await self._robots.is_allowed(target, policy):
-            raise Disallowed("robots.txt disallows it", target.text)
+        if policy.robots:
+            await self._ask_robots(target, policy)
         want = _want(target, policy, whose)
         wait_s = await self._ask(target, want)
         meter = _Meter(self._clock)
@@ -148,9 +149,18 @@ class Fetcher:
         if self._closed and (until := self.closed_until(target.host_key)):
             raise HostClosed(target.host_key, until - self._clock.now(), target.text)
 
+    async def _ask_robots(self, target: Target, policy: FetchPolicy) -> None:
+        if not self._robots.is_known(target):
+            host = target.host_key
+            await self._ask(target, Want(host, None, host, has_breaker=False, is_uncounted=True))
+        if not await self._robots.is_allowed(target, policy):
+            raise Disallowed("robots.txt disallows it", target.text)
+
     async def _ask(self, target: Target, want: Want) -> float:
         """How long to wait before it may go out."""
         verdict = await self._door.ask(want)
+        if verdict.gate == "window":
+            raise HostOutside(target.host_key, verdict.wait_s, target.text)
         if verdict.gate == "budget":
             raise BudgetSpent(verdict.reason, target.text)
         if verdict.gate == "breaker":

@@ -48,6 +48,11 @@ class Robots:
         self._known: dict[str, Rules] = {}
         self._reading: dict[str, asyncio.Task[Rules]] = {}
 
+    def is_known(self, target: Target) -> bool:
+        """Whether nothing has to be asked of its origin now."""
+        rules = self._known.get(target.origin)
+        return rules is not None and rules.until > self._clock.monotonic()
+
     async def is_allowed(self, target: Target, policy: FetchPolicy) -> bool:
         """Whether this user agent may fetch the target; raises RobotsUnreachable if nobody knows."""
         rules = self._known.get(target.origin)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.store.turn import Accepted
 
 SOURCE, HOST = "source:", "host:"
+# For hosts that have no numbers of their own.
 HOST_RULE = BreakerSettings()
 # Which jobs touch their source, and what their failures say of it: that it can't be had now, or that it was
 # there and answered.
@@ -91,7 +92,7 @@ class BreakerRow(msgspec.Struct, frozen=True):
 class HostTold(NamedTuple):
     """What became of requests to a host: what went well, how long ago, and how many failed.
 
-    `back` of them were let through to a host that was tried, and are over.
+    `back` of them were let through to a host that was tried, and are over. It is weighed by `rule`.
     """
 
     well: Sequence[tuple[float, int]] = ()
@@ -99,6 +100,7 @@ class HostTold(NamedTuple):
     back: int = 0
     reason: str = ""
     is_answer: bool = False
+    rule: BreakerSettings = HOST_RULE
 
 
 @dataclass(slots=True)
@@ -599,14 +601,15 @@ class Breakers:
 
 
 def _after(breaker: Breaker, key: str, told: HostTold, now: float) -> Breaker:
-    buckets = [(part_of(HOST_RULE, now - age_s), count, 0) for age_s, count in told.well]
+    rule = told.rule
+    buckets = [(part_of(rule, now - age_s), count, 0) for age_s, count in told.well]
     if told.failed:
-        buckets.append((part_of(HOST_RULE, now), 0, told.failed))
+        buckets.append((part_of(rule, now), 0, told.failed))
     if buckets:
         is_well = bool(told.well) and not told.failed
         reason = told.reason[:REASON_LENGTH]
         tally = Tally(tuple(buckets), 0, 0.0, reason, is_well, is_answer=told.is_answer)
-        breaker = follow(breaker, tally, HOST_RULE, HOST_RAMP, now, chance_of(key, now))
+        breaker = follow(breaker, tally, rule, HOST_RAMP, now, chance_of(key, now))
     if breaker.state != "half-open":
         return breaker
     return changed(breaker, trying=max(0, breaker.trying - told.back))
