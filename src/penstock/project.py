@@ -18,6 +18,7 @@ from typing import Any
 from penstock.clock import Clock, SystemClock
 from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.lane import LaneLimits
+from penstock.gates.terms import hours_of
 from penstock.gates.windows import Windows
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.replay import replay_plan
@@ -495,7 +496,10 @@ class Project:
                 nearest(name, self.settings.sources),
             )
         whole = Capacity(worker.slots, worker.cpu, float(worker.memory_mb))
-        return self.store.explain(limits, whole, source=source, run_id=run, job_id=job)
+        hours = hours_of(self.settings)
+        return self.store.explain(
+            limits, whole, source=source, run_id=run, job_id=job, hours=hours
+        )
 
     def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
         """Maintenance: start nothing of a source, or of the whole project; False if it is held."""

@@ -32,12 +32,14 @@ EXAMPLES = """\
 # When a gate that opens by itself has opened.
 OPENS = {
     "job": "when it is due",
+    "host": "when the hours of its host begin",
     "run": "when there is something to spend again",
     "window": "when its hours begin",
     "breaker": "when its breaker lets one through",
     "cooldown": "when it may be asked again",
     "rate": "when the rate has room",
 }
+COLUMNS = ("gate", "", "by", "since", "opens", "what opens it")
 LONGEST_KEY, LONGEST_ERROR = 80, 200
 
 
@@ -83,7 +85,7 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
         outlook,
         row,
         project.store.run(outlook.run_id) if outlook.run_id else None,
-        at_the_request=_at_the_request(project, outlook, row),
+        at_the_request=_at_the_request(project, outlook),
     )
     if args.job_id is not None:
         told.story = project.store.story(args.job_id)
@@ -100,7 +102,7 @@ class Told:
     outlook: Outlook
     job: JobRow | None
     run: RunRow | None
-    at_the_request: list[tuple[str, str]] = field(default_factory=list)
+    at_the_request: list[GateSeen] = field(default_factory=list)
     about: list[tuple[str, str]] = field(default_factory=list)
     story: Story | None = None
     queue: Queue | None = None
@@ -121,9 +123,7 @@ class Told:
             "opens_at": iso(outlook.opens_at),
             "command": outlook.command or None,
             "gates": [_gate_shape(gate) for gate in outlook.gates],
-            "at_the_request": [
-                {"gate": name, "is_open": False, "by": by} for name, by in self.at_the_request
-            ],
+            "at_the_request": [_gate_shape(gate) for gate in self.at_the_request],
         }
         if self.about:
             told["about"] = dict(self.about)
@@ -155,18 +155,15 @@ class Told:
         out.line(self._title())
         out.line(verdict(outlook))
         out.line()
-        out.table(
-            ("gate", "", "by", "since", "opens", "what opens it"),
-            [_gate_line(gate, outlook.now) for gate in outlook.gates],
-        )
-        for title, pairs in (
-            ("When it asks", self.at_the_request),
-            ("About it", self.about),
-        ):
-            if pairs:
-                out.line()
-                out.line(title)
-                out.fields([(f"  {name}", text) for name, text in pairs])
+        out.table(COLUMNS, [_gate_line(gate, outlook.now) for gate in outlook.gates])
+        if self.at_the_request:
+            out.line()
+            out.line("When it asks")
+            out.table(COLUMNS, [_gate_line(gate, outlook.now) for gate in self.at_the_request])
+        if self.about:
+            out.line()
+            out.line("About it")
+            out.fields([(f"  {name}", text) for name, text in self.about])
         if self.queue is not None and self.queue.rows:
             out.line()
             self.queue.tell(out, outlook.now)
@@ -234,26 +231,35 @@ def _gate_line(gate: GateSeen, now: float) -> tuple[object, ...]:
     )
 
 
-def _at_the_request(
-    project: Project, outlook: Outlook, job: JobRow | None
-) -> list[tuple[str, str]]:
+def _at_the_request(project: Project, outlook: Outlook) -> list[GateSeen]:
     """What would hold back a request once it has started; the claim does not ask for it."""
-    store, now = project.store, outlook.now
-    told = [
-        (f"host {host}", f"asked to be left alone, opens {until(closed_until, now)}")
+    from penstock.gates.explaining import GateSeen, hours_gates
+    from penstock.gates.terms import hours_of
+
+    store = project.store
+    told = hours_gates(hours_of(project.settings), outlook.now)
+    told += [
+        GateSeen("host", False, f"{host} asked to be left alone", None, closed_until)
         for host, closed_until in store.closed_hosts().items()
     ]
     told += [
-        (f"host {row.name}", f"breaker {row.state}: {row.reason}, opens {until(row.opens_at, now)}")
+        GateSeen(
+            "host",
+            False,
+            f"the breaker of {row.name} is {row.state}: {row.reason}",
+            row.since,
+            row.opens_at if row.state == "open" else None,
+            f"penstock breaker close {row.key}",
+        )
         for row in store.breakers()
         if row.kind == "host" and row.state != "closed"
     ]
     scopes = ("project", f"source:{outlook.source}", f"run:{outlook.run_id}")
-    for row in store.exhausted_budgets():
-        if row.scope in scopes or row.scope == "":
-            again = f", begins anew {until(row.resets_at, now)}" if row.resets_at else ""
-            used = f"{row.used:g} of {row.bound:g} {row.measure} {row.period}"
-            told.append((f"budget {row.scope}".rstrip(), f"used up: {used}{again}"))
+    for budget in store.exhausted_budgets():
+        if budget.scope in scopes or budget.scope == "":
+            used = f"{budget.used:g} of {budget.bound:g} {budget.measure} {budget.period}"
+            by = f"{budget.scope}: used up, {used}".removeprefix(": ")
+            told.append(GateSeen("budget", False, by, None, budget.resets_at, "penstock budget"))
     return told
 
 

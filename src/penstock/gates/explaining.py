@@ -7,7 +7,7 @@ room for it, and whether it is its turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +15,8 @@ import msgspec
 
 from penstock.gates.decide import background_of, concurrency_of, gates_before
 from penstock.gates.lane import Closed, Lane, Place
+from penstock.gates.terms import hours_setting, outside
+from penstock.gates.windows import Windows, window_opens_at
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 
@@ -127,6 +129,16 @@ def job_gate(job: JobFacts) -> GateSeen:
             return GateSeen("job", False, by, job.since, job.due_at, retry)
         case _:
             return GateSeen("job", False, by, job.since)
+
+
+def hours_gates(hours: Mapping[str, Windows], now: float) -> list[GateSeen]:
+    """The hosts that may not be asked at this hour, as requests find them."""
+    opening = {host: window_opens_at(windows, now) for host, windows in hours.items()}
+    return [
+        GateSeen("host", False, outside(host), None, opens_at, hours_setting(host))
+        for host, opens_at in opening.items()
+        if opens_at is not None
+    ]
 
 
 def lane_gates(lane: Lane, place: Place, facts: LaneFacts, now: float) -> list[GateSeen]:

@@ -20,6 +20,7 @@ from penstock.gates.explaining import (
     LaneFacts,
     RunFacts,
     Stands,
+    hours_gates,
     how_it_stands,
     job_gate,
     lane_gates,
@@ -28,6 +29,7 @@ from penstock.gates.explaining import (
 )
 from penstock.gates.lane import Head, Lane, LaneLimits, place_of
 from penstock.gates.sharing import Room
+from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
 from penstock.store.breakers import Breakers
@@ -121,16 +123,17 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         source: str | None = None,
         run_id: int | None = None,
         job_id: int | None = None,
+        hours: Mapping[str, Windows] = NO_HOURS,
     ) -> Outlook:
         """Whether this source, run or job would start in the next turn of the workers that are alive.
 
-        `whole` is what a worker can take on when nothing runs in it.
+        `whole` is what a worker can take on when nothing runs in it; `hours` are those of hosts.
         """
         try:
             with self._db.writing() as now:
                 raise _Undone(self._look(now, limits, whole, source, run_id, job_id))
         except _Undone as undone:
-            return undone.outlook
+            return _at_its_host(undone.outlook, hours)
 
     def _look(
         self,
@@ -353,12 +356,22 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         actor, reason, due_at = "", job.error or "", job.due_at
         if job.state is JobState.QUARANTINED and job.kind == "budget":
             due_at = self._budgets_begin_anew_at(job)
+        if job.state is JobState.WAITING:
+            reason = self._put_off_by(job) or reason
         if job.state in (JobState.HELD, JobState.CANCELLED):
             kind = f"job.{job.state}"
             found = self.events(run_id=job.run_id, job_id=job.id, kind=kind, limit=1)
             if found:
                 actor, reason = found[-1].actor, found[-1].detail
         return JobFacts(job.id, job.state, job.at, due_at, job.worker or "", actor, reason)
+
+    def _put_off_by(self, job: JobRow) -> str:
+        """What its last attempt was put off by without having failed; empty if it has failed."""
+        found = self.events(run_id=job.run_id, job_id=job.id, kind="job", limit=LAST_EVENTS)
+        last = next((event for event in reversed(found) if event.kind in _WAITS), None)
+        if last is None or last.kind != "job.snoozed":
+            return ""
+        return last.detail.partition(" (again in ")[0]
 
     def _budgets_begin_anew_at(self, job: JobRow) -> float | None:
         """When a job that budgets have stopped is sent back; None if a person has to."""
@@ -382,6 +395,24 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             own.since if own else None,
             own.reason if own else "",
         )
+
+
+def _at_its_host(outlook: Outlook, hours: Mapping[str, Windows]) -> Outlook:
+    """Where a job waits for the hours of its host: that gate as well, for no retry opens it."""
+    names = [gate.name for gate in outlook.gates]
+    if not hours or "job" not in names:
+        return outlook
+    place = names.index("job")
+    job = outlook.gates[place]
+    found = [gate for gate in hours_gates(hours, outlook.now) if job.by.endswith(f": {gate.by}")]
+    if not found:
+        return outlook
+    host, gates = found[0], [*outlook.gates[: place + 1], *found, *outlook.gates[place + 1 :]]
+    outlook = msgspec.structs.replace(outlook, gates=gates)
+    late_s = (outlook.opens_at or 0.0) - (host.opens_at or 0.0)
+    if (outlook.stands, outlook.gate) != ("time", "job") or late_s > A_LITTLE_S:
+        return outlook
+    return msgspec.structs.replace(outlook, gate="host", command=host.command)
 
 
 def _free(load: _Load, whole: Capacity) -> Capacity:

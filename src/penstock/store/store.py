@@ -18,6 +18,7 @@ from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.budget import Bound
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Verdict, Want
+from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.account import Account
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
@@ -848,6 +849,7 @@ class Store(Protocol):
         source: str | None = None,
         run_id: int | None = None,
         job_id: int | None = None,
+        hours: Mapping[str, Windows] = NO_HOURS,
     ) -> Outlook: ...
 
     def story(self, job_id: int) -> Story: ...
