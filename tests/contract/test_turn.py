@@ -216,7 +216,8 @@ def test_every_effect_of_an_accepted_attempt_is_there(world: World) -> None:
     assert [row.key for row in world.store.records("product")] == ["record-a", "shared"]
     assert world.store.checkpoints(world.source()) == {"inbox": {"cursor": "a"}}
     assert len(world.dump()["signal"]) == 1
-    assert world.kinds(job.id) == ["job.started", "job.succeeded", "job.noted"]
+    assert world.kinds(job.id) == ["job.started", "job.succeeded", "job.noted", "schema.verified"]
+    assert world.store.verification(world.source()).run_id == run_id
     assert world.run(run_id).rejected == 2
 
 
