@@ -26,6 +26,12 @@ def _no_environment_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _steps_of_this_test_only() -> None:
-    """Many projects of tests have a module of this name, and Python remembers the first it has seen."""
+def _steps_of_this_test_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many projects of tests have a module of this name, and Python remembers the first it has seen.
+
+    By its bytecode it would take a module that a test writes anew, at the same length and within the same
+    second, for the one that was there before.
+    """
     sys.modules.pop("steps", None)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
