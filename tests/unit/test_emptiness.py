@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from penstock.jobs.account import Fates, account_of
 from penstock.jobs.emptiness import (
@@ -12,6 +15,7 @@ from penstock.jobs.emptiness import (
     Ending,
     Yield,
     end_of_empty,
+    fallen_from,
 )
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState, StageCount
 
@@ -141,3 +145,42 @@ def test_failed_run_has_its_own_reason() -> None:
 
     assert end_of_empty(FAILED, run, [YIELDED] * 5) == (FAILED, "")
     assert end_of_empty(PARTIAL, run, []) == (PARTIAL, "")
+
+
+# A sharp fall.
+
+
+def fallen(brought: int, *before: int, state: RunState = COMPLETED, **about: Any) -> float | None:
+    run = replace(an_ending(**about), found=Yield(brought, 1, brought))
+    return fallen_from(state, run, [Yield(each, 1, each) for each in before])
+
+
+def test_less_than_half_of_the_median_is_a_fall() -> None:
+    assert fallen(49, 100, 90, 5000, 110, 3) == 100
+    assert fallen(50, 100, 90, 5000, 110, 3) is None
+
+
+def test_only_the_last_five_runs_are_usual_and_three_must_have_brought_something() -> None:
+    assert fallen(40, 80, 80, 80, 80, 80, 900, 900, 900) is None
+    assert fallen(39, 0, 80, 0, 80, 80) == 80
+    assert fallen(1, 0, 80, 0, 80, 0, 80) is None
+    assert fallen(1, 80, 80) is None
+
+
+def test_few_records_may_be_fewer_by_chance() -> None:
+    assert fallen(4, 9, 9, 9) is None
+    assert fallen(4, 10, 10, 10) == 10
+
+
+@pytest.mark.parametrize("kind", [RunKind.BACKFILL, RunKind.PROBE, RunKind.REPLAY, RunKind.STREAM])
+def test_runs_of_other_kinds_fall_from_nothing(kind: RunKind) -> None:
+    assert fallen(1, 100, 100, 100, kind=kind) is None
+    assert fallen(1, 100, 100, 100, kind=RunKind.INCREMENTAL) == 100
+
+
+def test_what_failed_was_cancelled_or_continues_another_is_not_compared() -> None:
+    usual = (100, 100, 100)
+    assert fallen(1, *usual, state=PARTIAL) == 100
+    assert fallen(1, *usual, state=FAILED) is None
+    assert fallen(1, *usual, pages=StageCount(succeeded=1, cancelled=1)) is None
+    assert fallen(1, *usual, options=RunOptions(continues=1)) is None

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from penstock.jobs.account import Account, Fates, account_of, fate_of
 from penstock.jobs.emptiness import (
+    ANOMALY,
     LOOKED_AT,
     UNEXPECTED,
     ZERO_YIELD,
     Ending,
     Yield,
     end_of_empty,
+    fallen_from,
 )
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Flush, Settlement
@@ -68,7 +70,7 @@ def count_candidates(
 def end_account(
     db: Database, ledger: Ledger, run_id: int, state: RunState, reason: str
 ) -> tuple[RunState, str]:
-    """Check the sums of a run that ends now, and judge it if nothing came of it: its state, and why."""
+    """Check the sums of a run that ends now, and judge it by what is usual: its state, and why."""
     ledger.write_runs()
     row = _run(db, run_id)
     if row is None:
@@ -86,9 +88,14 @@ def end_account(
     if reason or state is RunState.CANCELLED:
         return state, reason
     ending = _ending(db, row, units, account)
-    if not ending.is_empty:
+    if not ending.is_empty and not ending.is_compared:
         return state, reason
     before = _yields_before(db, row)
+    if not ending.is_empty:
+        usual = fallen_from(state, ending, before)
+        if usual is not None:
+            _tell_fall(db, ledger, row, ending.found.brought, usual, len(before))
+        return state, reason
     state, reason = end_of_empty(state, ending, before)
     if reason == UNEXPECTED:
         _tell_zero_yield(db, ledger, row, before)
@@ -113,9 +120,23 @@ def _ending(db: Database, row: RunRow, units: Mapping[str, StageCount], account:
 def _tell_zero_yield(db: Database, ledger: Ledger, row: RunRow, before: Sequence[Yield]) -> None:
     yielded = sum(each.records > 0 or each.pages > 0 for each in before)
     detail = f"nothing came of it; {yielded} of the {len(before)} runs before it yielded"
-    ledger.journal(ZERO_YIELD, row.source_id, row.id, actor="penstock", detail=detail)
-    data = to_json({"yielded_before": yielded, "runs_before": len(before)})
-    signal = (ZERO_YIELD, data, row.source_id, row.id)
+    data = {"yielded_before": yielded, "runs_before": len(before)}
+    _tell(db, ledger, row, ZERO_YIELD, detail, data)
+
+
+def _tell_fall(
+    db: Database, ledger: Ledger, row: RunRow, brought: int, usual: float, runs: int
+) -> None:
+    detail = f"it brought {brought:,} records, where {usual:,.0f} are usual"
+    data = {"brought": brought, "usual": usual, "runs_before": runs}
+    _tell(db, ledger, row, ANOMALY, detail, data)
+
+
+def _tell(
+    db: Database, ledger: Ledger, row: RunRow, name: str, detail: str, data: Mapping[str, object]
+) -> None:
+    ledger.journal(name, row.source_id, row.id, actor="penstock", detail=detail)
+    signal = (name, to_json({"reason": detail, **data}), row.source_id, row.id)
     db.do("add_signals", now=ledger.now, signals=to_json([signal]))
 
 
@@ -135,7 +156,8 @@ def _yield(row: RunRow, units: Mapping[str, StageCount]) -> Yield:
     saved = row.inserted + row.updated + row.unchanged
     accepted = row.candidates_accepted + row.candidates_duplicate
     pages = units.get("page", StageCount()).succeeded + row.pages_unchanged
-    return Yield(records=saved + accepted, pages=pages)
+    brought = max(saved, accepted) + row.pages_unchanged
+    return Yield(records=saved + accepted, pages=pages, brought=brought)
 
 
 def _account(row: RunRow, units: Mapping[str, StageCount]) -> Account:
