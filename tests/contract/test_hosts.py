@@ -124,6 +124,17 @@ def test_what_a_host_is_counted_over_is_its_own_window(
     assert state(world)[0] == found
 
 
+@pytest.mark.parametrize("name", [f"host:{API}", f"host:{API}:443", API, f"{API}:443"])
+def test_operator_names_a_host_as_people_do_and_means_what_requests_ask(
+    world: World, name: str
+) -> None:
+    world.store.note_hosts({API: HostTold(failed=1)})
+    key = world.store.breaker_key(name, name)
+    world.store.open_breaker(key, 60.0, "ann", "")
+    assert [each.gate for each in world.store.admit_hosts([API])] == ["breaker"]
+    assert world.store.breaker_key("host:127.0.0.1:8443", "") == "host:127.0.0.1:8443"
+
+
 # Explained.
 
 

@@ -220,6 +220,11 @@ def test_host_outside_of_its_hours_is_not_asked_and_explain_says_when_it_will_be
         shown = rig.penstock("explain", "--job", str(waiting[0].id)).stdout
         assert f"waiting: {site.host} is outside of its hours ({setting})" in shown
 
+        status = rig.penstock("status").stdout
+        assert f"{site.host}  outside its hours, which begin in " in status
+        outside = json.loads(rig.penstock("status", "--json").stdout)["hosts_outside"]
+        assert outside == {site.host: host["opens_at"]}
+
         limit(rig, site)
         for job in waiting:
             assert rig.penstock("retry", "--job", str(job.id)).returncode == 0

@@ -22,7 +22,7 @@ LIST_EXAMPLES = """\
 ACT = "Close a breaker that is open, or open one: the source or host is left alone for a while."
 ACT_EXAMPLES = """\
   penstock breaker close acme.com --reason "they are back"
-  penstock breaker open cdn.example.com:443 --for 2h --reason "they are moving" """
+  penstock breaker open host:cdn.example.com --for 2h --reason "they are moving" """
 CLOSE = "Ask a source or host as usual again, at once."
 CLOSE_EXAMPLES = """\
   penstock breaker close acme.com --reason "they are back" """

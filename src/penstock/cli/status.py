@@ -64,6 +64,7 @@ class Seen:
     runs: list[RunRow]
     sources: list[SourceRow]
     closed_hosts: dict[str, float]
+    hosts_outside: dict[str, float]
     broken: list[BreakerRow]
     holds: list[HoldRow]
     breaches: list[BreachRow]
@@ -72,9 +73,13 @@ class Seen:
 
     @classmethod
     def of(cls, project: Project) -> Seen:
+        from penstock.gates.terms import hours_of
+        from penstock.gates.windows import hosts_outside
+
         store = project.store
+        now = store.now()
         return cls(
-            now=project.store.now(),
+            now=now,
             project=project.settings.project,
             environment=project.settings.environment,
             overview=store.overview(),
@@ -83,6 +88,7 @@ class Seen:
             runs=store.runs(active_only=True, limit=SHOWN),
             sources=store.sources(),
             closed_hosts=store.closed_hosts(),
+            hosts_outside=hosts_outside(hours_of(project.settings), now),
             broken=[each for each in store.breakers() if each.state != "closed"],
             holds=store.holds(),
             breaches=store.breaches(open_only=True, limit=1000),
@@ -112,6 +118,7 @@ class Seen:
             "runs": [run_shape(each, self.now) for each in self.runs],
             "sources": [source_shape(each) for each in self.sources],
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
+            "hosts_outside": {host: iso(at) for host, at in self.hosts_outside.items()},
             "breakers": [breaker_shape(each) for each in self.broken],
             "holds": [hold_shape(each) for each in self.holds],
             "breaches": [breach_shape(each) for each in self.breaches],
@@ -183,6 +190,11 @@ class Seen:
             (host, f"opens {until(closed_until, self.now)}: it asked to be left alone")
             for host, closed_until in self.closed_hosts.items()
         ]
+        if self.overview.waiting:
+            told += [
+                (host, f"outside its hours, which begin {until(opens_at, self.now)}")
+                for host, opens_at in self.hosts_outside.items()
+            ]
         told += [(each.name, breaker_words(each, self.now)) for each in self.broken]
         if self.overview.next_due_at is not None:
             jobs = count(self.overview.waiting, "job")

@@ -16,7 +16,7 @@ import msgspec
 from penstock.gates.decide import background_of, concurrency_of, gates_before
 from penstock.gates.lane import Closed, Lane, Place
 from penstock.gates.terms import hours_setting, outside
-from penstock.gates.windows import Windows, window_opens_at
+from penstock.gates.windows import Windows, hosts_outside
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 
@@ -133,11 +133,9 @@ def job_gate(job: JobFacts) -> GateSeen:
 
 def hours_gates(hours: Mapping[str, Windows], now: float) -> list[GateSeen]:
     """The hosts that may not be asked at this hour, as requests find them."""
-    opening = {host: window_opens_at(windows, now) for host, windows in hours.items()}
     return [
         GateSeen("host", False, outside(host), None, opens_at, hours_setting(host))
-        for host, opens_at in opening.items()
-        if opens_at is not None
+        for host, opens_at in hosts_outside(hours, now).items()
     ]
 
 

@@ -38,6 +38,12 @@ def window_opens_at(windows: Windows, now: float) -> float | None:
     return _opens_at(windows, floor(now / 60.0))
 
 
+def hosts_outside(hours: Mapping[str, Windows], now: float) -> dict[str, float]:
+    """The hosts of these that may not be asked now, and when they may."""
+    opening = {host: window_opens_at(windows, now) for host, windows in hours.items()}
+    return {host: opens_at for host, opens_at in opening.items() if opens_at is not None}
+
+
 @lru_cache(maxsize=4096)
 def _opens_at(windows: Windows, minute: int) -> float | None:
     zone = _zone(windows.timezone)

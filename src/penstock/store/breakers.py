@@ -8,6 +8,7 @@ before hosts and sources.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.store.turn import Accepted
 
 SOURCE, HOST = "source:", "host:"
+_USUAL_PORT = re.compile(r":(80|443)$")
 # For hosts that have no numbers of their own.
 HOST_RULE = BreakerSettings()
 # Which jobs touch their source, and what their failures say of it: that it can't be had now, or that it was
@@ -540,17 +542,21 @@ class Breakers:
     def breaker_key(self, name: str, source: str) -> str:
         """The key of the breaker that is meant: a source's by its own key, else a host's.
 
-        A host that has not failed yet is named by its key, `host:cdn.example.com:443`.
+        A host that has not failed yet is named by its key, `host:cdn.example.com`; the usual ports are
+        not part of it, because requests do not name them either.
         """
         known: dict[str, int] = self._db.json("source_ids")
         if source in known:
             return SOURCE + source
         kind, _, rest = name.partition(":")
-        if (kind == "source" and rest in known) or (kind == "host" and rest.partition(":")[0]):
+        if kind == "source" and rest in known:
             return name
+        host = _USUAL_PORT.sub("", rest if kind == "host" else name)
+        if kind == "host" and host.partition(":")[0]:
+            return HOST + host
         hosts = {row.name: row.key for row in self.breakers() if row.kind == "host"}
-        if name in hosts:
-            return hosts[name]
+        if host in hosts:
+            return hosts[host]
         raise UsageError(f"there is no source or host {name!r}", nearest(name, [*known, *hosts]))
 
     # Hosts.
