@@ -199,7 +199,7 @@ def test_words_tell_the_whole_policy() -> None:
         overlap="replace",
     )
     assert policy_words(settings, "k") == (
-        "every hour, incremental runs, within mon,tue,wed,thu,fri 06:00-22:00, every missed tick is"
+        "every hour, incremental runs, within mon-fri 06:00-22:00, every missed tick is"
         " made up for, 3 a minute, replaces a run that has not ended"
     )
     assert policy_words(ScheduleSettings("every", every_s=60.0), "k") == "every minute"

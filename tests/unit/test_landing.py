@@ -9,7 +9,8 @@ import pytest
 
 from penstock.engine.files import Blind, Files, scan
 from penstock.project import Project
-from penstock.schedules.landing import LONGEST_BURST, MOST_AT_ONCE, Landing, pattern_of
+from penstock.schedules.landing import LONGEST_BURST, MOST_AT_ONCE, Landing
+from penstock.settings.pattern import pattern_of
 from penstock.testing import VirtualClock
 
 STEPS = """

@@ -49,6 +49,11 @@ def test_manual_is_never_due() -> None:
     assert Manual().words() == "by hand only"
 
 
+def test_jitter_is_said() -> None:
+    assert Every(21600.0, 600.0, "a").words() == "every 6 hours, up to 10 minutes later"
+    assert Every(21600.0, 60.0, "a").words() == "every 6 hours, up to 1 minute later"
+
+
 def test_every_is_due_one_interval_after_the_last_due_moment() -> None:
     assert Every(21600.0).next_due(100.0) == 21700.0
 

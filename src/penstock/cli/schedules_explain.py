@@ -63,6 +63,7 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
             ("next", next_words(seen, now) + overdue),
             ("then", ", ".join(local_time(at) for at in _ahead(project, row, now))),
             ("hours", why_not),
+            ("files", _watched(project, row)),
             ("announced", _announced(project, row, now)),
             ("last run", _last(row)),
             ("ticks", _counted(project, row)),
@@ -125,6 +126,25 @@ def _announced(project: Project, row: ScheduleRow, now: float) -> str:
     more = f" and {len(ahead) - AHEAD:,} more" if len(ahead) > AHEAD else ""
     is_near = any(abs(at - now) <= near.window_s for at in ahead)
     return f"{told}{more}{', which is near' if is_near else ''}"
+
+
+def _watched(project: Project, row: ScheduleRow) -> str:
+    """Where files are looked for from here, and what is amiss with that place."""
+    from pathlib import Path
+
+    from penstock.engine.files import folder_of
+    from penstock.schedules.definition import settings_of
+    from penstock.settings.pattern import pattern_of
+
+    watch = settings_of(row.definition, row.name).watch
+    if watch is None:
+        return ""
+    root = folder_of(project, pattern_of(watch.pattern))
+    known = len(project.store.landed(row.source_id, row.name))
+    said = f"{count(known, 'file')} landed so far in {root}"
+    if Path(project.settings.root / watch.pattern).is_dir():
+        return f"{said}; {watch.pattern} is a folder: write {watch.pattern}/* for what is in it"
+    return said if root.is_dir() else f"{said}, which is not there"
 
 
 def _why_not_now(project: Project, row: ScheduleRow, now: float) -> str:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.project import Project
-from penstock.schedules.landing import Landing, Pattern, pattern_of
+from penstock.schedules.landing import Landing
+from penstock.settings.pattern import Pattern, pattern_of
 from penstock.settings.values import ScheduleSettings, WatchSettings
 from penstock.store.store import Store
 
@@ -157,7 +158,7 @@ class _Folder:
         self._place = (source_id, schedule.name)
         self._rescan_s = settings.rescan_s
         self._pattern = pattern_of(settings.pattern)
-        self._root = Path(os.path.normpath(project.settings.root / self._pattern.root))
+        self._root = folder_of(project, self._pattern)
         self._landing = Landing(settings.debounce_s, store.landed(*self._place))
         self._eyes = eyes
         self._eye: Eye = Blind()
@@ -194,6 +195,11 @@ class _Folder:
 
     def close(self) -> None:
         self._eye.close()
+
+
+def folder_of(project: Project, pattern: Pattern) -> Path:
+    """The folder that is looked through for what a pattern means."""
+    return Path(os.path.normpath(project.settings.root / pattern.root))
 
 
 def scan(root: Path, pattern: Pattern) -> dict[str, str] | None:

@@ -77,8 +77,16 @@ def changes(before: str, after: str) -> list[tuple[str, Any, Any]]:
 
 
 def window_words(window: Window) -> str:
-    days = "" if len(window.days) == 7 else ",".join(DAYS[day] for day in window.days) + " "
+    days = "" if len(window.days) == 7 else f"{_days(window.days)} "
     return f"{days}{_minute(window.start)}-{_minute(window.end)}"
+
+
+def _days(days: tuple[int, ...]) -> str:
+    """`mon-fri` of days that follow each other, `mon,wed` of others."""
+    first, last = min(days), max(days)
+    if len(days) > 2 and len(days) == last - first + 1:
+        return f"{DAYS[first]}-{DAYS[last]}"
+    return ",".join(DAYS[day] for day in days)
 
 
 def _unusual(settings: ScheduleSettings) -> dict[str, Any]:

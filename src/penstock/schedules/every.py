@@ -46,7 +46,11 @@ class Every:
         return number * self.every_s + spread(self.key, self.jitter_s, f"jitter {number}")
 
     def words(self) -> str:
-        return f"every {interval_words(self.every_s)}"
+        said = f"every {interval_words(self.every_s)}"
+        if not self.jitter_s:
+            return said
+        late = interval_words(self.jitter_s)
+        return f"{said}, up to {late if late[0].isdigit() else f'1 {late}'} later"
 
 
 def interval_words(interval_s: float) -> str:

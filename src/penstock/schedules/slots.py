@@ -6,12 +6,11 @@ Windows say when it may, blackouts when it may not, `during` whether an exchange
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import lru_cache
 
 from penstock.gates.windows import Windows, window_opens_at
 from penstock.schedules.calendars import sessions
 from penstock.settings import ScheduleSettings
-from penstock.settings.windows import DAY_MINUTES, Window
+from penstock.settings.hours import allowed_windows
 
 NEVER = float("inf")
 # A slot is where all of them agree; they are asked in turn, so often at most.
@@ -43,7 +42,7 @@ def _first_open(settings: ScheduleSettings, moment: float) -> float:
 def _window(settings: ScheduleSettings, moment: float) -> float | None:
     if not settings.windows and not settings.blackouts:
         return None
-    allowed = _allowed(settings.windows, settings.blackouts)
+    allowed = allowed_windows(settings.windows, settings.blackouts)
     return window_opens_at(Windows(allowed, settings.timezone), moment)
 
 
@@ -57,33 +56,3 @@ def _session(settings: ScheduleSettings, moment: float) -> float | None:
     times = found.ends if is_open else found.begins
     place = bisect_right(times, moment)
     return times[place] if place < len(times) else NEVER
-
-
-@lru_cache(maxsize=4096)
-def _allowed(windows: tuple[Window, ...], blackouts: tuple[Window, ...]) -> tuple[Window, ...]:
-    """The windows less the blackouts, as windows: both are by the minutes of a week on the same wall."""
-    minutes = [not windows] * (7 * DAY_MINUTES)
-    for window in windows:
-        _paint(minutes, window, True)
-    for window in blackouts:
-        _paint(minutes, window, False)
-    found: dict[tuple[int, int], list[int]] = {}
-    for day in range(7):
-        for stretch in _stretches(minutes[day * DAY_MINUTES : (day + 1) * DAY_MINUTES]):
-            found.setdefault(stretch, []).append(day)
-    return tuple(Window(tuple(days), start, end) for (start, end), days in found.items())
-
-
-def _paint(minutes: list[bool], window: Window, value: bool) -> None:
-    length = window.end - window.start + (DAY_MINUTES if window.wraps else 0)
-    for day in window.days:
-        first = day * DAY_MINUTES + window.start
-        for minute in range(first, first + length):
-            minutes[minute % len(minutes)] = value
-
-
-def _stretches(day: list[bool]) -> list[tuple[int, int]]:
-    edges = [at for at in range(DAY_MINUTES) if day[at] != (at > 0 and day[at - 1])]
-    if len(edges) % 2:
-        edges.append(DAY_MINUTES)
-    return list(zip(edges[::2], edges[1::2], strict=True))

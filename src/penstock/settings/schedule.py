@@ -10,6 +10,8 @@ from typing import Any
 from penstock.errors import ConfigError
 from penstock.settings.calendars import parse_calendar
 from penstock.settings.document import Entry, join
+from penstock.settings.hours import allowed_windows
+from penstock.settings.pattern import pattern_of
 from penstock.settings.restraints import window_of
 from penstock.settings.section import Section, describe, text_of
 from penstock.settings.units import (
@@ -78,6 +80,8 @@ def read_schedules(source: Section) -> tuple[ScheduleSettings, ...]:
     path = join(source.path, "schedule")
     found: dict[str, ScheduleSettings] = {}
     for one in written:
+        if one.value == "manual":
+            raise one.error(path, "manual stands alone, not in a list of schedules")
         schedule = _read(one, path)
         if schedule.name in found:
             raise one.error(path, f"has two schedules named {schedule.name!r}; give each a name")
@@ -103,6 +107,10 @@ def _refuse_strangers(section: Section, policy: str) -> None:
         for key in keys:
             if other != policy and section.get(key) is not None:
                 raise section.error(key, f"belongs to {other}, not to {policy}")
+    if policy in WAITING:
+        for key in ("missed", "catch_up"):
+            if section.get(key) is not None:
+                raise section.error(key, f"belongs to schedules by time: {policy} misses nothing")
     has_clock = policy == "cron" or any(section.get(key) for key in ("windows", "blackouts"))
     if section.get("timezone") is not None and not has_clock:
         raise section.error("timezone", "belongs to cron or to windows, and there are none")
@@ -118,17 +126,23 @@ def _common(section: Section, settings: ScheduleSettings) -> ScheduleSettings:
         raise section.error("during", "needs the calendar whose sessions are meant: calendar: XNYS")
     if calendar is not None and not during and settings.session is None:
         raise section.error("calendar", "belongs to during or session, and there is none")
+    missed = section.choice("missed", USUAL.missed, MISSED)
+    if section.get("catch_up") is not None and missed != "all":
+        raise section.error("catch_up", "belongs to missed: all")
+    windows, blackouts = _windows(section, "windows"), _windows(section, "blackouts")
+    if blackouts and not allowed_windows(windows, blackouts):
+        raise section.error("blackouts", "leave no time at all in which it may start")
     overlap = "queue" if settings.kind in WAITING else USUAL.overlap
     return replace(
         settings,
         name=section.text("name", USUAL.name),
         run_kind=section.choice("kind", SCHEDULED_KINDS[0], SCHEDULED_KINDS),
         timezone=zone.key if zone else USUAL.timezone,
-        windows=_windows(section, "windows"),
-        blackouts=_windows(section, "blackouts"),
+        windows=windows,
+        blackouts=blackouts,
         during=_literal(during),
         calendar=calendar,
-        missed=_literal(section.choice("missed", USUAL.missed, MISSED)),
+        missed=_literal(missed),
         catch_up_per_min=section.number("catch_up", USUAL.catch_up_per_min, low=0.1, high=10_000),
         overlap=_literal(section.choice("overlap", overlap, OVERLAPS)),
     )
@@ -216,6 +230,7 @@ def _session(section: Section) -> ScheduleSettings:
 
 def _watch(section: Section) -> ScheduleSettings:
     usual = WatchSettings("")
+    _refuse_pattern(section)
     return ScheduleSettings(
         "watch",
         watch=WatchSettings(
@@ -224,6 +239,14 @@ def _watch(section: Section) -> ScheduleSettings:
             section.duration("rescan", usual.rescan_s, parse_duration, low=1.0),
         ),
     )
+
+
+def _refuse_pattern(section: Section) -> None:
+    text = section.text("watch", "")
+    try:
+        pattern_of(text)
+    except ConfigError as error:
+        raise section.error("watch", error.message) from None
 
 
 def _signal(section: Section) -> ScheduleSettings:

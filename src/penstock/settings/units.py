@@ -32,6 +32,14 @@ CRON_ALIASES: Mapping[str, str] = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+CRON_FIELDS: Mapping[str, str] = {
+    "second": "from 0 to 59",
+    "minute": "from 0 to 59",
+    "hour": "from 0 to 23",
+    "day-of-month": "from 1 to 31 or L, and one that its months have",
+    "month": "from 1 to 12, or JAN to DEC",
+    "day-of-week": "from 0 to 7 (Sunday to Sunday), or SUN to SAT",
+}
 LONGEST_S = 100 * 365 * 86400.0
 LONGEST_KEY = 200
 
@@ -89,9 +97,16 @@ def parse_cron(text: str) -> str:
     except StopIteration:
         raise ConfigError(f"{text!r} is a cron expression that never fires") from None
     except (CronSimError, ValueError, AssertionError, IndexError) as error:
-        problem = str(error).lower() or "cannot be read"
-        raise ConfigError(f"{text!r} is not a cron expression: {problem}") from None
+        raise ConfigError(f"{text!r} is not a cron expression: {_cron_problem(error)}") from None
     return expression
+
+
+def _cron_problem(error: Exception) -> str:
+    problem = str(error).lower() or "cannot be read"
+    if problem == "wrong number of fields":
+        return "it needs five fields (minute hour day month weekday), or six with the second first"
+    field = problem.removeprefix("bad ")
+    return f"its {field} must be {CRON_FIELDS[field]}" if field in CRON_FIELDS else problem
 
 
 def parse_timezone(text: str) -> ZoneInfo:

@@ -14,16 +14,21 @@ def refuse_circles(entries: Mapping[str, Entry], sources: Mapping[str, SourceSet
     waits_for = {key: dict.fromkeys(_awaited(source)) for key, source in sources.items()}
     for key, awaited in waits_for.items():
         path = join(join("sources", key), "schedule")
+        entry = _schedule(entries[key])
         for other in _named(sources[key]):
             if other not in sources:
-                raise entries[key].error(
-                    path, f"there is no source {other!r}, {nearest(other, sources)}"
-                )
+                raise entry.error(path, f"there is no source {other!r}, {nearest(other, sources)}")
         for other in awaited:
             circle = _circle(waits_for, key, other)
             if circle:
                 shown = " waits for ".join(circle)
-                raise entries[key].error(path, f"runs for ever: {shown}")
+                raise entry.error(path, f"runs for ever: {shown}")
+
+
+def _schedule(source: Entry) -> Entry:
+    """Where the schedules of a source stand."""
+    found = source.value.get("schedule") if isinstance(source.value, dict) else None
+    return source if found is None else found
 
 
 def _named(source: SourceSettings) -> Iterable[str]:
