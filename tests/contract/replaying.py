@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import Save
+from penstock.jobs.outcome import Effects, Extracted, Save
 from penstock.jobs.replay import REPLAY_STAGE, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.store.rehearsal import commit, seal
@@ -56,7 +56,15 @@ class Shop:
                 "product", keys.get(job.key, job.key),
                 msgspec.json.encode(pages[job.key], order="sorted"), None, "replace", self._snapshots,
             )  # fmt: skip
-            self.store.turn("w", [done(job, saves=[save])], Capacity(0), {}, [self._kept(job)])
+            page = Extracted(
+                url_of(job.key),
+                f"h{self._snapshots}",
+                self._snapshots,
+                self.world.clock.now(),
+                "v1",
+            )
+            end = done(job, effects=Effects(saves=[save], extracted=[page]))
+            self.store.turn("w", [end], Capacity(0), {}, [self._kept(job)])
         assert self.world.run(run_id).is_ended
         return run_id
 
@@ -97,10 +105,18 @@ class Shop:
             saves = (
                 [a_staged(keys.get(page, page), pages[page], job.snapshot)] if page in pages else []
             )
-            end = quarantined(job) if page in failing else done(job, saves=saves)
+            extracted = Extracted(url_of(page), f"h{job.snapshot}", job.snapshot, is_staged=True)
+            effects = Effects(saves=saves, extracted=[extracted])
+            end = quarantined(job) if page in failing else done(job, effects=effects)
             self.world.turn("w", end)
         assert self.world.run(run_id).is_ended
         return run_id
+
+    def versions(self) -> dict[str, tuple[str | None, int | None]]:
+        """With which version each page was done, and in which run."""
+        source_id = self.world.source()
+        found = {page: self.store.page(source_id, url_of(page)) for page in ("p1", "p2", "p3")}
+        return {page: (row.done_version, row.done_run_id) for page, row in found.items() if row}
 
     def changes(self, run_id: int) -> list[StagedChange]:
         seal(self.store, run_id)

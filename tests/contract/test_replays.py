@@ -10,9 +10,10 @@ import pytest
 
 from penstock.errors import Refused
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import Settlement
+from penstock.jobs.outcome import Effects, Extracted, Settlement
 from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
+from penstock.store.entries import EntryFilter
 from penstock.store.records import read_present, write_records
 from penstock.store.rehearsal import seal
 from penstock.store.store import Capacity, Keep
@@ -412,6 +413,127 @@ def test_dropped_replay_is_gone_and_can_not_be_committed(shop: Shop) -> None:
     assert shop.world.dump()["staged"] == []
     with pytest.raises(Refused):
         shop.store.begin_commit(replay, "ops", "")
+
+
+BETTER = {page: {"n": 10 * data["n"]} for page, data in PAGES.items()}
+
+
+def test_pages_are_done_with_the_version_of_a_replay_when_it_is_committed(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, BETTER)
+    assert set(shop.versions().values()) == {("v1", run_id)}
+
+    shop.commit(replay)
+
+    assert set(shop.versions().values()) == {("v2", replay)}
+    assert shop.world.dump()["staged_page"] == []
+
+
+def test_dropped_replay_says_nothing_of_its_pages(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, BETTER)
+
+    shop.store.drop_replay(replay, "ops", "")
+
+    assert set(shop.versions().values()) == {("v1", run_id)}
+    assert shop.world.dump()["staged_page"] == []
+
+
+def test_only_pages_of_which_nothing_failed_or_was_cancelled_are_done_with(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    ends = {
+        page: done(
+            job,
+            effects=Effects(
+                children=[NewJob("persist", page, b"null", 5, job.snapshot)],
+                extracted=[Extracted(url_of(page), f"h{job.snapshot}", is_staged=True)],
+            ),
+        )
+        for page, job in jobs.items()
+    }
+    shop.world.turn("w", *ends.values())
+    candidates = {job.key: job for job in shop.world.claim()}
+    shop.store.cancel_job(candidates["p2"].id, "ops", "not this one")
+    shop.world.turn("w", quarantined(candidates["p1"]), done(candidates["p3"]))
+
+    shop.commit(replay)
+
+    assert shop.versions() == {"p1": ("v1", run_id), "p2": ("v1", run_id), "p3": ("v2", replay)}
+
+
+def test_page_that_was_read_for_something_that_failed_is_not_done_with(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    read = {"p1": ("p1", "p3"), "p2": ("p2",), "p3": ("p3",)}
+    for page, job in jobs.items():
+        extracted = [
+            Extracted(
+                url_of(each), f"h{jobs[each].snapshot}", parts=len(read[page]), is_staged=True
+            )
+            for each in read[page]
+        ]
+        children = [NewJob("persist", page, b"null", 5)]
+        shop.world.turn("w", done(job, effects=Effects(children=children, extracted=extracted)))
+    for job in shop.world.claim():
+        shop.world.turn("w", quarantined(job) if job.key == "p1" else done(job))
+
+    shop.commit(replay)
+
+    assert shop.versions() == {"p1": ("v1", run_id), "p2": ("v2", replay), "p3": ("v1", run_id)}
+
+
+def test_page_that_a_later_run_has_seen_otherwise_is_not_done_with(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    later = shop.run({"p1": {"n": 5}})
+    replay = shop.replay(run_id, BETTER)
+
+    assert shop.commit(replay).newer == 1
+
+    assert shop.versions() == {"p1": ("v1", later), "p2": ("v2", replay), "p3": ("v2", replay)}
+
+
+def test_commit_that_left_a_record_of_several_pages_alone_says_nothing_of_pages(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    for page, job in jobs.items():
+        save = a_staged("all", {page: 1}, job.snapshot, merge="merge")
+        extracted = Extracted(url_of(page), f"h{job.snapshot}", is_staged=True)
+        effects = Effects(saves=[save], extracted=[extracted])
+        shop.world.turn("w", done(job, effects=effects))
+    shop.run({"px": {"n": 1}}, px="all")
+
+    assert shop.commit(replay).conflicts == 1
+    assert set(shop.versions().values()) == {("v1", run_id)}
+    shop.commit(replay, is_forced=True)
+    assert set(shop.versions().values()) == {("v2", replay)}
+
+
+def test_cancelled_replay_says_nothing_of_its_pages(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay, jobs = shop.start(run_id)
+    extracted = Extracted(url_of("p1"), f"h{jobs['p1'].snapshot}", is_staged=True)
+    shop.world.turn("w", done(jobs["p1"], effects=Effects(extracted=[extracted])))
+    shop.store.cancel_run(replay, "ops", "")
+
+    shop.commit(replay)
+
+    assert set(shop.versions().values()) == {("v1", run_id)}
+
+
+def test_pages_of_a_replay_whose_failed_jobs_are_gone_are_not_done_with(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, BETTER, failing=("p1",))
+    shop.world.clock.advance(DAY_S)
+    for _ in shop.store.discard_entries(EntryFilter(run_id=replay), "ops", ""):
+        pass
+    shop.world.clock.advance(10 * DAY_S)
+    while shop.store.prune(Keep(DAY_S, None, None, None)):
+        pass
+
+    shop.commit(replay)
+
+    assert set(shop.versions().values()) == {("v1", run_id)}
 
 
 def test_replays_that_wait_for_a_decision_are_named_until_it_is_made(shop: Shop) -> None:

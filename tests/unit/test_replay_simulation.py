@@ -350,6 +350,131 @@ def test_incremental_run_is_replayed_with_the_pages_it_found_unchanged(shop: Sho
     assert shop.project.diff(changed).totals.changed == 5
 
 
+def unchanged(shop: Shop) -> tuple[int, int]:
+    """What an incremental run does now: how many pages it leaves alone, and how many it extracts."""
+    shop.clock.advance(3600)
+    run_id = shop.project.run("shop.example", "incremental")
+    shop.work()
+    row = shop.project.require_run(run_id)
+    return row.pages_unchanged, row.pages - row.pages_unchanged
+
+
+def test_pages_of_a_committed_replay_are_done_with_its_version(shop: Shop) -> None:
+    run_id = shop.run()
+    shop.change(persist="product['better'] = True")
+    replay = shop.replay(run_id)
+    shop.project.commit_replay(replay)
+
+    assert unchanged(shop) == (5, 0)
+    assert all(data["better"] for data in shop.records().values())
+
+
+def test_pages_of_a_replay_that_found_nothing_to_change_are_done_with_its_version(
+    shop: Shop,
+) -> None:
+    run_id = shop.run()
+    shop.change(extract="0")
+    shop.project.commit_replay(shop.replay(run_id))
+
+    assert unchanged(shop) == (5, 0)
+
+
+def test_pages_that_a_replay_s_step_skips_are_done_with_only_by_its_commit(shop: Shop) -> None:
+    run_id = shop.run()
+    shop.change(extract="raise Skip('not today')")
+    replay = shop.replay(run_id)
+    versions = {row[0] for row in _pages(shop, "done_version")}
+    assert versions == {shop.project.require_run(run_id).pipeline_version}
+
+    shop.project.commit_replay(replay)
+
+    assert unchanged(shop) == (5, 0)
+
+
+def _pages(shop: Shop, columns: str) -> list[Any]:
+    connection = shop.project.store._db  # type: ignore[attr-defined]
+    found: list[Any] = connection.run_sql(f"SELECT {columns} FROM page WHERE done_hash IS NOT NULL")
+    return found
+
+
+def test_replay_that_is_not_committed_leaves_its_pages_to_be_extracted(shop: Shop) -> None:
+    run_id = shop.run()
+    shop.change(persist="product['better'] = True")
+    replay = shop.replay(run_id)
+    shop.project.drop_replay(replay)
+
+    assert unchanged(shop) == (0, 5)
+    connection = shop.project.store._db  # type: ignore[attr-defined]
+    assert connection.run_sql("SELECT * FROM staged_page") == []
+
+
+def test_page_of_which_something_failed_in_the_replay_is_not_done_with(shop: Shop) -> None:
+    run_id = shop.run()
+    shop.change(persist="assert product['sku'] != 'p2', 'no'")
+    shop.project.commit_replay(shop.replay(run_id))
+
+    assert unchanged(shop) == (4, 1)
+
+
+def test_page_that_failed_in_the_replay_is_not_done_with(shop: Shop) -> None:
+    run_id = shop.run()
+    shop.change(extract="assert product['sku'] != 'p2', 'no'")
+    shop.project.commit_replay(shop.replay(run_id))
+
+    assert unchanged(shop) == (4, 1)
+
+
+def test_page_that_has_changed_since_it_was_replayed_is_not_done_with(shop: Shop) -> None:
+    first = shop.run()
+    shop.prices["p1"] = 100
+    shop.run()
+    shop.change(persist="product['better'] = True")
+    replay = shop.replay(first)
+    shop.project.commit_replay(replay)
+
+    assert unchanged(shop) == (4, 1)
+    assert shop.records()["p1"] == {
+        "sku": "p1", "price": 100, "url": f"{SITE}/p1", "better": True,
+    }  # fmt: skip
+
+
+def test_page_whose_record_the_commit_has_left_alone_is_done_with_when_it_is_forced(
+    shop: Shop,
+) -> None:
+    run_id = shop.run()
+    shop.change(persist="product['better'] = True")
+    replay = shop.replay(run_id)
+    other = shop.replay(run_id)
+    shop.project.commit_replay(other)
+    shop.project.undo(other)
+
+    left = shop.project.commit_replay(replay)
+
+    assert left.conflicts == 5
+    versions = {row[0] for row in _pages(shop, "done_run_id")}
+    assert versions == {other}
+    shop.project.commit_replay(replay, force=True)
+    assert {row[0] for row in _pages(shop, "done_run_id")} == {replay}
+    assert unchanged(shop) == (5, 0)
+
+
+def test_page_that_is_extracted_with_another_now_is_looked_at_together_with_it(
+    shop: Shop,
+) -> None:
+    run_id = shop.run()
+    shop.change(
+        extract="if page['url'].endswith('p1'):\n"
+        "        product['next'] = (await ctx.fetch(page['url'][:-1] + '2')).json()['price']"
+    )
+    shop.project.commit_replay(shop.replay(run_id))
+    assert shop.records()["p1"]["next"] == 2
+
+    shop.prices["p2"] = 20
+    unchanged(shop)
+
+    assert shop.records()["p1"]["next"] == 20
+
+
 def test_quarantined_pages_can_be_replayed_alone(shop: Shop) -> None:
     shop.write()
     shop.change(extract="if product['price'] > 3:\n        raise ValueError('big')")

@@ -17,14 +17,10 @@ DAY_S = 86_400.0
 
 
 def a_run(kind: RunKind = RunKind.FULL, of_run_id: int | None = None, **options: Any) -> RunRow:
-    times = {"created_at": 1.0, "started_at": 1.0, "finished_at": 2.0}
-    counts = dict.fromkeys(
-        ("inserted", "updated", "unchanged", "rejected", "retried", "throttled"), 0
-    )
+    about = (9, 1, "prices", kind, RunState.COMPLETED, "ops", "", "v1")
     return RunRow(
-        9, 1, "prices", kind, RunState.COMPLETED, "ops", "", "v1", **times, **counts,
-        options=RunOptions(**options), of_run_id=of_run_id,
-    )  # fmt: skip
+        *about, 1.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0, options=RunOptions(**options), of_run_id=of_run_id
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from penstock.jobs.outcome import (
     Flush,
     Outcome,
     Settlement,
+    Skipped,
     Succeeded,
 )
 from penstock.jobs.probe import dry, without_retries
@@ -382,8 +383,8 @@ class Worker:
         self._memory_mb += work.stage.memory_mb
         took_s = self._clock.monotonic() - began
         outcome = self._keeper.excuse(job, outcome)
-        if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded):
-            put_aside(outcome.effects, is_redrive=work.run.options.is_redrive)
+        if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded | Skipped):
+            put_aside(outcome.effects or Effects(), is_redrive=work.run.options.is_redrive)
         # What is past does not get stale.
         useful_for_s = None if work.run.kind in BACKGROUND_KINDS else post.useful_for_s
         self._end(job, outcome, post.retry, work.stage.unit, took_s, useful_for_s)

@@ -133,7 +133,8 @@ class Attempt:
         self.snapshot: int | None = job.snapshot
         self.trouble: BaseException | None = None
         self.outflow: Outflow | None = None
-        is_visiting = stage.unit == "page" and run.kind in VISITING_KINDS
+        is_looking = run.kind in VISITING_KINDS or run.options.is_staged
+        is_visiting = stage.unit == "page" and is_looking
         self.visits: Visits | None = Visits() if is_visiting else None
         self.probe: OneOfEach | None = OneOfEach(stage) if run.kind == RunKind.PROBE else None
         # How plain steps reach a thread, and how they reach the loop from there. None: they run

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.jobs.outcome import Effects
 from penstock.store.database import Database, Owned, bounded_text, to_json
+from penstock.store.replayed_pages import StagedPage, stage_pages
 from penstock.store.store import SnapshotRow
 
 # As long as an address may be in a key of either database.
@@ -91,18 +92,25 @@ def note_pages(
     be skipped for being as it was.
     """
     noted: dict[tuple[int, str], _Page] = defaultdict(_Page)
+    staged: list[StagedPage] = []
     for job, effects in visits:
         for each in effects.announced:
             page = noted[job.source_id, bounded_text(each.url, URL_BYTES)]
             is_told_twice = page.announced is not None and page.announced != each.changed
             page.run_id, page.announced = job.run_id, "" if is_told_twice else each.changed
         for done in effects.extracted:
+            if done.is_staged:
+                url = bounded_text(done.url, URL_BYTES)
+                staged.append((job.run_id, url, job.id, done.hash, done.parts))
+                continue
             page = noted[job.source_id, bounded_text(done.url, URL_BYTES)]
             about = (done.hash, done.snapshot, done.version, done.at)
             page.run_id, page.done = job.run_id, (*about, done.parts, int(done.is_same))
     if failed_job_ids:
         for source_id, url in db.rows("pages_of_items", ids=to_json(sorted(failed_job_ids))):
             noted[source_id, bounded_text(url, URL_BYTES)].is_undone = 1
+    if staged:
+        stage_pages(db, staged)
     if noted:
         rows = [
             (*key, page.run_id, page.announced, *page.done, page.is_undone)

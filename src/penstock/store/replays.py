@@ -14,6 +14,7 @@ from penstock.jobs.run import RunState
 from penstock.store.database import Database, Overtaken, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import Present, Where, read_present, write_records
+from penstock.store.replayed_pages import forget_pages, mark_pages
 from penstock.store.store import SnapshotRow
 
 PAGE = 1000
@@ -367,8 +368,12 @@ class Replays:
         """The rest of what was staged is what did not change: it goes. What was left alone stays."""
         while self._drop_batch(run_id, same_only=True):
             pass
+        mark_pages(self._db, run_id)
+        is_left = self.has_staged(run_id)
+        if not is_left:
+            forget_pages(self._db, run_id)
         with self._db.writing() as now:
-            state: ReplayState = "staged" if self.has_staged(run_id) else "committed"
+            state: ReplayState = "staged" if is_left else "committed"
             self._enter(now, run_id, state, "run.committed", actor, detail)
 
     def drop_replay(self, run_id: int, actor: str, reason: str) -> int:
@@ -376,6 +381,7 @@ class Replays:
         dropped = 0
         while batch := self._drop_batch(run_id, same_only=False):
             dropped += batch
+        forget_pages(self._db, run_id)
         with self._db.writing() as now:
             self._enter(now, run_id, "dropped", "run.dropped", actor, reason)
         return dropped
@@ -386,6 +392,7 @@ class Replays:
         for run_id, source_id in self._db.json("old_replays", before=before):
             dropped = self._drop_batch(run_id, same_only=False, limit=limit)
             if not self.has_staged(run_id):
+                forget_pages(self._db, run_id)
                 reason = "nobody committed it in the time that retention.staged gives"
                 with self._db.writing() as now:
                     self._enter(now, run_id, "dropped", "run.dropped", "upkeep", reason, source_id)

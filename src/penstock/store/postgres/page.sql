@@ -77,3 +77,72 @@ DELETE FROM penstock.page WHERE ctid = ANY (ARRAY(
     OFFSET 0 FOR UPDATE SKIP LOCKED
   ) AS d
 ));
+
+-- name: stage_pages
+INSERT INTO penstock.staged_page (run_id, url, job_id, hash, parts)
+SELECT (v ->> 0)::bigint, v ->> 1, (v ->> 2)::bigint, v ->> 3, (v ->> 4)::bigint
+FROM jsonb_array_elements(%(pages)s::jsonb) AS v
+ON CONFLICT (run_id, url, job_id) DO UPDATE SET hash = excluded.hash, parts = excluded.parts;
+
+-- name: staged_pages
+-- A page of what a replay has extracted, in the order of addresses: alike by all that did so where both hashes are equal.
+SELECT coalesce(json_agg(
+  json_build_array(p.url, p.least_hash, p.greatest_hash, p.parts, p.jobs) ORDER BY p.url COLLATE "C"), '[]')::text
+FROM (
+  SELECT url, min(hash) AS least_hash, max(hash) AS greatest_hash, max(parts) AS parts, json_agg(job_id) AS jobs
+  FROM penstock.staged_page WHERE run_id = %(run_id)s AND url > %(after_url)s
+  GROUP BY url ORDER BY url LIMIT %(limit)s
+) AS p;
+
+-- name: replay_of_pages
+SELECT json_build_object('source_id', run.source_id, 'state', run.state, 'pipeline_version', run.pipeline_version,
+  'failed', (
+    SELECT coalesce(sum(quarantined + cancelled), 0)::bigint FROM penstock.stage_count AS g WHERE g.run_id = run.id
+  ))::text
+FROM penstock.run WHERE run.id = %(run_id)s;
+
+-- name: spoilt_in_replay
+-- What failed or was cancelled, all that it came from, and the addresses of the pages that those jobs were given.
+WITH RECURSIVE bad (id) AS (
+  SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND state IN ('quarantined', 'cancelled')
+), spoilt (job_id) AS (
+  SELECT id FROM bad
+  UNION
+  SELECT i.parent_id FROM spoilt JOIN penstock.job_item AS i ON i.job_id = spoilt.job_id WHERE i.parent_id IS NOT NULL
+)
+SELECT json_build_object(
+  'failed', (SELECT count(*) FROM bad),
+  'jobs', (SELECT coalesce(json_agg(job_id), '[]') FROM spoilt),
+  'urls', (SELECT coalesce(json_agg(u.url), '[]') FROM (
+    SELECT DISTINCT s.url FROM spoilt
+    JOIN penstock.job_item AS i ON i.job_id = spoilt.job_id JOIN penstock.snapshot AS s ON s.id = i.snapshot_id
+  ) AS u))::text;
+
+-- name: left_on_stage
+-- The pages of what a commit has left alone, and whether any of that may be of several pages.
+SELECT json_build_object(
+  'urls', (SELECT coalesce(json_agg(u.url), '[]') FROM (
+    SELECT DISTINCT s.url FROM penstock.staged AS t JOIN penstock.snapshot AS s ON s.id = t.snapshot_id
+    WHERE t.run_id = %(run_id)s AND t.data IS NOT NULL
+  ) AS u),
+  'has_mixed', EXISTS (
+    SELECT 1 FROM penstock.staged WHERE run_id = %(run_id)s AND data IS NOT NULL AND merge <> 'replace'
+  ))::text;
+
+-- name: mark_pages
+-- Only where a page is as it was replayed. One that somebody writes just now is left to them.
+WITH found AS MATERIALIZED (
+  SELECT d.ctid AS place, (v ->> 2)::bigint AS parts FROM jsonb_array_elements(%(pages)s::jsonb) AS v
+  CROSS JOIN LATERAL (
+    SELECT ctid FROM penstock.page
+    WHERE source_id = %(source_id)s AND url = v ->> 0 AND done_hash = v ->> 1
+    OFFSET 0 FOR UPDATE SKIP LOCKED
+  ) AS d
+)
+UPDATE penstock.page SET done_version = %(version)s, done_run_id = %(run_id)s, done_parts = found.parts
+FROM found WHERE page.ctid = found.place;
+
+-- name: drop_staged_pages
+DELETE FROM penstock.staged_page WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM penstock.staged_page WHERE run_id = %(run_id)s LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+));

@@ -208,7 +208,10 @@ FROM (
 SELECT coalesce(json_agg(json_build_array(o.id, o.source_id)), '[]')::text FROM (
   SELECT id, source_id FROM penstock.run
   WHERE kind = 'replay' AND finished_at < %(before)s
-    AND EXISTS (SELECT 1 FROM penstock.staged WHERE staged.run_id = run.id)
+    AND (
+      EXISTS (SELECT 1 FROM penstock.staged WHERE staged.run_id = run.id)
+      OR EXISTS (SELECT 1 FROM penstock.staged_page WHERE staged_page.run_id = run.id)
+    )
   ORDER BY id LIMIT 1
 ) AS o;
 

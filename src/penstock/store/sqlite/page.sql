@@ -67,3 +67,56 @@ WHERE (source_id, url) > (:source_id, :url) ORDER BY source_id, url LIMIT :limit
 -- name: drop_pages_if_old
 DELETE FROM page
 WHERE (source_id, url) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:pages)) AND at < :before;
+
+-- name: stage_pages
+INSERT INTO staged_page (run_id, url, job_id, hash, parts)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:pages) WHERE true
+ON CONFLICT (run_id, url, job_id) DO UPDATE SET hash = excluded.hash, parts = excluded.parts;
+
+-- name: staged_pages
+-- A page of what a replay has extracted, in the order of addresses: alike by all that did so where both hashes are equal.
+SELECT json_group_array(json_array(p.url, p.least_hash, p.greatest_hash, p.parts, json(p.jobs))) FROM (
+  SELECT url, min(hash) AS least_hash, max(hash) AS greatest_hash, max(parts) AS parts, json_group_array(job_id) AS jobs
+  FROM staged_page WHERE run_id = :run_id AND url > :after_url GROUP BY url ORDER BY url LIMIT :limit
+) AS p;
+
+-- name: replay_of_pages
+SELECT json_object('source_id', run.source_id, 'state', run.state, 'pipeline_version', run.pipeline_version,
+  'failed', (SELECT coalesce(sum(quarantined + cancelled), 0) FROM run_stage WHERE run_stage.run_id = run.id))
+FROM run WHERE run.id = :run_id;
+
+-- name: spoilt_in_replay
+-- What failed or was cancelled, all that it came from, and the addresses of the pages that those jobs were given.
+WITH RECURSIVE bad (id) AS (
+  SELECT id FROM job INDEXED BY sqlite_autoindex_job_1 WHERE run_id = :run_id AND state IN ('quarantined', 'cancelled')
+), spoilt (job_id) AS (
+  SELECT id FROM bad
+  UNION SELECT i.parent_id FROM spoilt CROSS JOIN job_item AS i ON i.job_id = spoilt.job_id WHERE i.parent_id IS NOT NULL
+)
+SELECT json_object(
+  'failed', (SELECT count(*) FROM bad),
+  'jobs', json((SELECT json_group_array(job_id) FROM spoilt)),
+  'urls', json((SELECT json_group_array(u.url) FROM (
+    SELECT DISTINCT s.url FROM spoilt
+    CROSS JOIN job_item AS i ON i.job_id = spoilt.job_id CROSS JOIN snapshot AS s ON s.id = i.snapshot_id
+  ) AS u)));
+
+-- name: left_on_stage
+-- The pages of what a commit has left alone, and whether any of that may be of several pages.
+SELECT json_object(
+  'urls', json((SELECT json_group_array(u.url) FROM (
+    SELECT DISTINCT s.url FROM staged AS t CROSS JOIN snapshot AS s ON s.id = t.snapshot_id
+    WHERE t.run_id = :run_id AND t.data IS NOT NULL
+  ) AS u)),
+  'has_mixed', EXISTS (SELECT 1 FROM staged WHERE run_id = :run_id AND data IS NOT NULL AND merge <> 'replace'));
+
+-- name: mark_pages
+-- Only where a page is as it was replayed.
+UPDATE page SET done_version = :version, done_run_id = :run_id, done_parts = p.value ->> 2
+FROM json_each(:pages) AS p
+WHERE page.source_id = :source_id AND page.url = p.value ->> 0 AND page.done_hash = p.value ->> 1;
+
+-- name: drop_staged_pages
+DELETE FROM staged_page WHERE (run_id, url, job_id) IN (
+  SELECT run_id, url, job_id FROM staged_page WHERE run_id = :run_id LIMIT :limit
+);

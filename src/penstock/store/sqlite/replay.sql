@@ -171,7 +171,10 @@ FROM (
 -- Replays that nobody has committed or dropped for too long.
 SELECT json_group_array(json_array(id, source_id)) FROM (
   SELECT id, source_id FROM run
-  WHERE kind = 'replay' AND finished_at < :before AND EXISTS (SELECT 1 FROM staged WHERE staged.run_id = run.id)
+  WHERE kind = 'replay' AND finished_at < :before AND (
+    EXISTS (SELECT 1 FROM staged WHERE staged.run_id = run.id)
+    OR EXISTS (SELECT 1 FROM staged_page WHERE staged_page.run_id = run.id)
+  )
   ORDER BY id LIMIT 1
 );
 

@@ -173,3 +173,13 @@ CREATE INDEX run_of_source ON penstock.run (source_id, id);
 
 -- Runs that were made and not started, which are few.
 CREATE INDEX run_draft ON penstock.run (source_id) WHERE state = 'draft';
+
+-- What a replay has extracted: done with when what was made of it is committed.
+CREATE TABLE penstock.staged_page (
+  run_id bigint NOT NULL,
+  url text COLLATE "C" NOT NULL,
+  job_id bigint NOT NULL,
+  hash text NOT NULL,
+  parts bigint NOT NULL,
+  PRIMARY KEY (run_id, url, job_id)
+);

@@ -170,3 +170,13 @@ CREATE INDEX run_of_source ON run (source_id, id);
 
 -- Runs that were made and not started, which are few.
 CREATE INDEX run_draft ON run (source_id) WHERE state = 'draft';
+
+-- What a replay has extracted: done with when what was made of it is committed.
+CREATE TABLE staged_page (
+  run_id INTEGER NOT NULL,
+  url TEXT NOT NULL,
+  job_id INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  parts INTEGER NOT NULL,
+  PRIMARY KEY (run_id, url, job_id)
+) STRICT, WITHOUT ROWID;
