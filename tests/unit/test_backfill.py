@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -25,6 +24,8 @@ from penstock.store.backfills import estimate, missing, start_linked_backfill
 from penstock.store.health import HealthRow
 from penstock.store.store import JobFilter, RunRow
 from penstock.testing import EPOCH, ScriptedNetwork, Simulation, VirtualClock, journal
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "backfilled_pipelines"
 PIPELINES = """
@@ -69,16 +70,6 @@ def nothing(ctx):
 """
 BACKFILL = {"window": "1d", "partitions": ["AAPL", "MSFT"]}
 Script = Callable[[Request], Any]
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 @pytest.fixture

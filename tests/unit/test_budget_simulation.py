@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,8 @@ from penstock.settings import Retention
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import JobFilter, RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "budgeted_pipelines"
 PIPELINES = """
@@ -76,16 +76,6 @@ PARIS = ZoneInfo("Europe/Paris")
 # Two in the afternoon in Paris.
 AFTERNOON = datetime(2026, 11, 15, 14, 0, tzinfo=PARIS).timestamp()
 MIDNIGHT = datetime(2026, 11, 16, 0, 0, tzinfo=PARIS).timestamp()
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 def a_source(pages: int = 10, pipeline: str = "pages", **more: Any) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +21,8 @@ from penstock.store.rejected import RejectFilter
 from penstock.store.store import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from tests.unit.performing import attempt
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "judged_pipelines"
 PIPELINES = """
@@ -75,16 +75,6 @@ PRODUCTS = [
     {"sku": "refund", "price": -1, "score": 0.9},
     {"sku": "free", "price": 0, "score": 0.9},
 ]
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 class Shop:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +18,8 @@ from penstock.sources.failures import FetchError
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "outage_pipelines"
 PIPELINES = """
@@ -39,16 +39,6 @@ async def extract(page, ctx):
     response = await ctx.fetch(page["url"])
     ctx.save("page", key=page["url"], data={"length": len(response.text)})
 """
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 def a_source(host: str, pages: int, **more: object) -> dict[str, object]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +17,8 @@ from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "polite_pipelines"
 PIPELINES = """
@@ -65,16 +65,6 @@ async def walk_on(ctx):
 """
 # A worker that is busy looks at what others have closed about once a second.
 KNOWN_WITHIN_S = 2.0
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 def source(pipeline: str, pages: int, **limits: object) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 SOURCES = 20
 PAGES = 12
+pytestmark = pytest.mark.usefixtures("pipelines")
+
 MODULE = "simulated_pipelines"
 PIPELINES = """
 from penstock import Pipeline, Reject
@@ -77,16 +78,6 @@ async def find(ctx):
 def use(item, ctx):
     ctx.note("never reached")
 """
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 def a_project(folder: Path, sources: dict[str, dict[str, object]]) -> Project:

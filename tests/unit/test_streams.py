@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,8 @@ from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import Capacity, JobFilter, JobRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "streamed_pipelines"
 PIPELINES = """
@@ -61,16 +62,6 @@ async def read(ctx):
 def everything(ctx):
     ctx.save("whole", key="all", data={})
 """
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 @pytest.fixture
