@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +37,8 @@ from penstock.testing import (
     journal,
     run_together,
 )
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 HOST = "cdn.example"
 # Virtual time begins on 2027-01-15 at 08:00 UTC, twenty minutes before.
@@ -220,16 +220,6 @@ async def extract(page, ctx):
     response = await ctx.fetch(page["url"])
     ctx.save("page", key=page["url"], data={"length": len(response.text)})
 """
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 def a_source(host: str, pages: int, **more: object) -> dict[str, object]:
