@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,11 @@ import msgspec
 import pytest
 
 from penstock.cli.entry import main
-from penstock.engine.beginning import read_beginning
-from penstock.engine.figures import Figures
-from penstock.engine.samples import ASSUMED, Past, Sample, read_assumptions
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.simulation import Beginning, simulate
+from penstock.engine.simulation.beginning import read_beginning
+from penstock.engine.simulation.figures import Figures
+from penstock.engine.simulation.samples import ASSUMED, Past, Sample, read_assumptions
 from penstock.errors import UsageError
 from penstock.gates.budget import next_reset
 from penstock.gates.terms import rules_of
@@ -25,6 +23,8 @@ from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.sources.network import RawResponse, Request
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
+
+pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "forecast_pipelines"
 PIPELINES = """
@@ -53,16 +53,6 @@ def persist(page, ctx):
 # A Monday, at midnight UTC.
 MONDAY = 1_799_625_600.0 - 1_799_625_600.0 % 86_400
 DAY_S = 86_400.0
-
-
-@pytest.fixture(autouse=True)
-def _pipelines_of_this_test_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{MODULE}.py").write_text(PIPELINES)
-    monkeypatch.syspath_prepend(folder)
-    yield
-    sys.modules.pop(MODULE, None)
 
 
 def a_source(pages: int, **more: Any) -> dict[str, Any]:

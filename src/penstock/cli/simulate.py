@@ -11,7 +11,7 @@ from penstock.cli.wording import count, local_time
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.engine.figures import Figures
+    from penstock.engine.simulation.figures import Figures
 
 DESCRIPTION = """\
 Run the project's schedules, gates, budgets, retries and breakers on a clock that only jumps, with runs as
@@ -60,9 +60,9 @@ def _days(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.engine.beginning import read_beginning
-    from penstock.engine.samples import ASSUMED, read_assumptions, words
     from penstock.engine.simulation import simulate
+    from penstock.engine.simulation.beginning import read_beginning
+    from penstock.engine.simulation.samples import ASSUMED, read_assumptions, words
     from penstock.settings import load_settings
 
     assumed = ASSUMED if args.assume is None else read_assumptions(args.assume)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.cli.wording import local_time
 
 if TYPE_CHECKING:
-    from penstock.engine.figures import Figures
+    from penstock.engine.simulation.figures import Figures
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8885; --one: #0969da; --two: #bf5700; }

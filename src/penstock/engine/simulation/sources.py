@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from math import ceil
 
-from penstock.engine.figures import SourceFigures
-from penstock.engine.samples import Past, Sample
+from penstock.engine.simulation.figures import SourceFigures
+from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.adaptive import Pulse
 from penstock.gates.breaker import Breaker, half_open
 from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits
 from penstock.jobs.job import AGEING_S, Unit
 from penstock.jobs.retry import RetryClass
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, StageCount
+from penstock.jobs.signals import Wanted
 from penstock.schedules import Schedule
 from penstock.schedules.auto import AutoRule, Standing, effective_schedule, is_auto, rule_of
 from penstock.schedules.due import Ticking
+from penstock.schedules.near import near
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.health import HealthRow
 
@@ -28,8 +30,6 @@ PLAN = Plan((PlannedStage(FIND, "run", is_required=True), PlannedStage(PAGES, "p
 UNITS: Mapping[str, Unit] = {FIND: "run", PAGES: "page"}
 # A run that goes well is simulated in about so many steps, however many pages it has.
 STEPS = 8
-# The oldest are served first: the others need not be looked at.
-MOST_HEADS = 4
 
 
 @dataclass(slots=True)
@@ -56,10 +56,6 @@ class Stage:
     def queued(self) -> int:
         return self.fresh + len(self.again)
 
-    @property
-    def open(self) -> int:
-        return self.queued + self.running + self.waiting
-
     def counts(self) -> StageCount:
         return StageCount(
             queued=self.queued,
@@ -84,9 +80,16 @@ class Run:
     stride: int = 1
     is_ended: bool = False
 
+    is_overdue: bool = False
+    # The signal that has started it, if one has.
+    signal: str = ""
+
     @property
     def is_open(self) -> bool:
-        return any(stage.open for stage in self.stages.values())
+        for stage in self.stages.values():
+            if stage.fresh or stage.running or stage.waiting or stage.again:
+                return True
+        return False
 
     @property
     def stopped(self) -> dict[str, int]:
@@ -101,19 +104,36 @@ class Run:
         self.stride = min(most, self.stride * 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A signal in the queue of a schedule; `raised_by` had started the run that raised it, if that was
+    one of the same source."""
+
+    signal: str
+    raised_by: str = ""
+
+
 @dataclass(slots=True, eq=False)
 class Planned:
     """A schedule of a source and its next tick; one that waits is looked at when a run has ended."""
 
     settings: ScheduleSettings
     key: str
+    wants: tuple[Wanted, ...] = ()
+    # Around these it is due more often, if it is one of those.
+    moments: tuple[float, ...] = ()
     next_due: float | None = None
     is_waiting: bool = False
-    # What has run of what it waits for.
+    # Of what it waits for together: what has completed. And what is to start a run, the oldest first.
     ran: set[str] = field(default_factory=set)
+    queue: deque[Delivery] = field(default_factory=deque)
+    _rules: dict[str | None, Schedule] = field(default_factory=dict)
 
     def rule(self, level: str | None) -> Schedule:
-        return Ticking(effective_schedule(self.settings, self.key, level))
+        if level not in self._rules:
+            rule = effective_schedule(self.settings, self.key, level)
+            self._rules[level] = Ticking(near(rule, self.moments))
+        return self._rules[level]
 
 
 @dataclass(slots=True, eq=False)
@@ -140,6 +160,9 @@ class Source:
     pulse: Pulse | None = None
     runs: dict[int, Run] = field(default_factory=dict)
     set_aside: dict[int, Run] = field(default_factory=dict)
+    # What went well since its breaker was last asked, by part of time: asked only when something fails.
+    well: dict[int, int] = field(default_factory=dict)
+    _lane: Lane | None = None
 
     @property
     def key(self) -> str:
@@ -160,15 +183,24 @@ class Source:
         found = (rule_of(each.settings) for each in self.schedules if is_auto(each.settings))
         return next(found, None)
 
-    def lane(self, now: float) -> Lane:
+    def changed(self) -> None:
+        """Something of what the gates are asked about is not as it was."""
+        self._lane = None
+
+    def lane(self) -> Lane:
         """What the gates are asked about: the same facts that a claim reads from the store."""
+        if self._lane is None:
+            self._lane = self._made_lane()
+        return self._lane
+
+    def _made_lane(self) -> Lane:
         breaker = self.breaker
         facts = None
         if self.limits.breaker is not None and breaker.state != "closed":
             facts = BreakerFacts(breaker.state, breaker.opens_at, breaker.ramp)
         return Lane(
             self.number,
-            tuple(islice(self._heads(), MOST_HEADS)),
+            self._heads(),
             self.limits,
             is_paused=self.is_paused,
             running=self.running,
@@ -177,14 +209,20 @@ class Source:
             level=None if self.pulse is None else self.pulse.level,
         )
 
-    def _heads(self) -> Iterator[Head]:
-        """What is queued, the oldest run first."""
+    def _heads(self) -> tuple[Head, ...]:
+        """What is queued, the oldest run first, up to as much as may start at once."""
+        found: list[Head] = []
         later_s = self.settings.priority * AGEING_S
+        left = self.limits.concurrency
         for run in self.runs.values():
             for name, stage in run.stages.items():
-                if stage.fresh or stage.again:
+                if depth := stage.queued:
                     rank = run.created_at + later_s
-                    yield Head(run.number, name, UNITS[name], stage.queued, rank, kind=run.kind)
+                    found.append(Head(run.number, name, UNITS[name], depth, rank, kind=run.kind))
+                    left -= depth
+            if left <= 0:
+                break
+        return tuple(found)
 
     def is_tried(self, now: float) -> None:
         """Something of it starts: a breaker whose time has come is half-open from now on."""

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from penstock.engine.samples import Past, Sample, read_past
-from penstock.engine.simulation import Beginning, Present
+from dataclasses import dataclass, field
+
+from penstock.engine.simulation.samples import Past, Sample, read_past
 from penstock.gates.breaker import Breaker
-from penstock.gates.budget import PROJECT
+from penstock.gates.budget import PROJECT, Account
 from penstock.project import Project
 from penstock.schedules.auto import Standing, level_before
 from penstock.store.breakers import BreakerRow
 from penstock.store.budgets import account_of
+from penstock.store.health import HealthRow
 from penstock.store.store import SourceRow, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """How a source stands when the simulation begins, where that is known."""
+
+    is_paused: bool = False
+    health: HealthRow = field(default_factory=HealthRow)
+    breaker: Breaker = field(default_factory=Breaker)
+    standing: Standing | None = None
+    # What it has to do already.
+    backlog: int = 0
+    # By schedule: its definition, and its next tick; that of another definition is planned anew.
+    next_due: dict[str, tuple[str, float | None]] = field(default_factory=dict)
+    # The moments that its steps have announced.
+    moments: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What the simulation goes by: the moment, what the past was like, and how things stand."""
+
+    at: float
+    past: dict[str, Past]
+    present: dict[str, Present] = field(default_factory=dict)
+    accounts: tuple[Account, ...] = ()
 
 
 def read_beginning(project: Project, assumed: Sample) -> Beginning:
@@ -63,6 +91,7 @@ def _present(
         ),
         backlog=row.queued + row.running + row.waiting,
         next_due=due,
+        moments=tuple(store.announcements(row.id)),
     )
 
 

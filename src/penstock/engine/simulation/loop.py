@@ -1,0 +1,159 @@
+"""The loop of a simulation: its parts put together, run to the end, and asked what it came to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from penstock.engine.signals import wants_of
+from penstock.engine.simulation.beginning import Beginning, Present
+from penstock.engine.simulation.budgets import Budgets
+from penstock.engine.simulation.figures import Figures, SourceFigures, add_up
+from penstock.engine.simulation.load import DAY_S, Load
+from penstock.engine.simulation.runs import Runs
+from penstock.engine.simulation.sources import Planned, Source
+from penstock.engine.simulation.starts import Starts
+from penstock.engine.simulation.timeline import Timeline
+from penstock.engine.simulation.work import Work
+from penstock.gates.adaptive import Pulse
+from penstock.gates.budget import Account
+from penstock.gates.lane import LaneLimits
+from penstock.gates.terms import rules_of
+from penstock.jobs.retry import RetryClass, choose_retry, retry_classes
+from penstock.project import lane_limits
+from penstock.schedules.auto import Standing, is_auto
+from penstock.schedules.definition import definition_of
+from penstock.settings import Settings, SourceSettings
+
+
+def simulate(settings: Settings, beginning: Beginning, days: float, seed: int) -> Figures:
+    """What this configuration would come to; the same seed gives the same figures."""
+    return _Simulation(settings, beginning, days, seed).run()
+
+
+class _Simulation:
+    def __init__(self, settings: Settings, beginning: Beginning, days: float, seed: int) -> None:
+        slots = settings.worker.count * settings.worker.slots
+        self._settings = settings
+        self._timeline = Timeline(beginning.at, beginning.at + days * DAY_S)
+        self._figures = Figures(beginning.at, ceil(days), seed, slots)
+        self._load = Load(self._timeline, self._figures)
+        self._budgets = Budgets(rules_of(settings), beginning.accounts, beginning.at)
+        self._work = Work(self._timeline, self._load, self._budgets, self._figures)
+        self._runs = Runs(self._timeline, self._load, self._budgets, self._work, seed)
+        self._sources = self._made(beginning)
+        self._starts = Starts(self._timeline, self._runs, self._sources.values())
+        self._runs.on_signal = self._starts.signal_end
+        self._runs.on_end = self._starts.go_on
+        self._runs.on_move = self._plan_auto
+        self._starts_before = 0
+        self._begin(beginning)
+
+    def run(self) -> Figures:
+        self._timeline.run(self._work.claim)
+        return self._told()
+
+    # Beginning.
+
+    def _made(self, beginning: Beginning) -> dict[str, Source]:
+        classes = retry_classes(self._settings.retries)
+        return {
+            key: self._source(number, settings, beginning, choose_retry(classes, settings.retry))
+            for number, (key, settings) in enumerate(self._settings.sources.items(), 1)
+        }
+
+    def _source(
+        self, number: int, settings: SourceSettings, beginning: Beginning, retry: RetryClass
+    ) -> Source:
+        key = settings.key
+        past, present = beginning.past[key], beginning.present.get(key, Present())
+        limits = self._limits(settings)
+        source = Source(
+            number,
+            settings,
+            limits,
+            retry,
+            past,
+            SourceFigures(key, is_assumed=past.is_assumed),
+            [Planned(each, key, wants_of(each), present.moments) for each in settings.schedules],
+            past.good_at or beginning.at,
+            breaker=present.breaker,
+            health=present.health,
+            is_paused=present.is_paused,
+            pulse=Pulse(float(limits.concurrency)) if limits.adaptive else None,
+        )
+        if source.auto_rule is not None:
+            source.standing = present.standing or Standing()
+        return source
+
+    def _limits(self, settings: SourceSettings) -> LaneLimits:
+        limits = lane_limits(settings)
+        host = self._settings.hosts.get(settings.key)
+        if host is None:
+            return limits
+        # What is called as a host is taken to send its requests there.
+        rates = [rate for rate in (limits.rate_per_s, host.rate_per_s) if rate]
+        width = min(limits.concurrency, host.concurrency or limits.concurrency)
+        return replace(limits, rate_per_s=min(rates, default=None), concurrency=width)
+
+    def _begin(self, beginning: Beginning) -> None:
+        now = beginning.at
+        for key, source in self._sources.items():
+            present = beginning.present.get(key, Present())
+            for planned in source.schedules:
+                definition, due = present.next_due.get(planned.settings.name, ("", None))
+                if due is None or definition != definition_of(planned.settings):
+                    due = planned.rule(source.level).next_due(now)
+                self._starts.plan(source, planned, due)
+            if present.backlog:
+                self._runs.go_on(source, present.backlog)
+        for day in range(1, self._figures.days + 1):
+            self._timeline.at(min(now + day * DAY_S, self._timeline.ends_at), self._end_day)
+        for account in self._budgets.lasting():
+            self._await_reset(account)
+
+    # By and by.
+
+    def _plan_auto(self, source: Source) -> None:
+        for planned in source.schedules:
+            if is_auto(planned.settings):
+                due = planned.rule(source.level).next_due(self._timeline.now)
+                self._starts.plan(source, planned, due)
+
+    def _await_reset(self, account: Account) -> None:
+        if account.resets_at is not None and account.resets_at < self._timeline.ends_at:
+            # Who leads looks at schedules first.
+            self._timeline.at(account.resets_at, lambda: self._reset(account), rank=1)
+
+    def _reset(self, account: Account) -> None:
+        own = self._sources.get(account.bound.scope.removeprefix("source:"))
+        if account.used > 0:
+            self._starts.signal("budget.reset", own)
+        self._budgets.begin_anew(account, self._timeline.now)
+        for source in self._sources.values() if own is None else (own,):
+            self._runs.reopen(source)
+        self._await_reset(account)
+
+    def _end_day(self) -> None:
+        starts = sum(source.figures.starts for source in self._sources.values())
+        self._figures.starts_by_day.append(starts - self._starts_before)
+        self._starts_before = starts
+        self._load.end_day()
+        self._budgets.end_day()
+
+    # The end.
+
+    def _told(self) -> Figures:
+        figures, timeline = self._figures, self._timeline
+        timeline.now = timeline.ends_at
+        self._load.tell()
+        for source in self._sources.values():
+            self._runs.tell(source)
+            source.figures.requests = round(self._budgets.requests.get(source.key, 0.0))
+            source.figures.cadence = source.level or ""
+            figures.sources.append(source.figures)
+        figures.bytes = self._budgets.bytes
+        figures.budgets = self._budgets.told()
+        figures.events, figures.is_cut_short = timeline.events, timeline.is_cut_short
+        add_up(figures)
+        return figures

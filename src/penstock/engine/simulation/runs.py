@@ -1,0 +1,175 @@
+"""The runs of a simulation: how they begin and end, and what their ends say of their sources."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from penstock.engine.simulation.budgets import Budgets
+from penstock.engine.simulation.load import Load
+from penstock.engine.simulation.sources import FIND, PAGES, PLAN, Run, Source, Stage
+from penstock.engine.simulation.timeline import Timeline
+from penstock.engine.simulation.work import Work
+from penstock.jobs.run import RunKind, RunState, advance
+from penstock.schedules.auto import Ended, judge, moved
+from penstock.store.health import RunEnd, judged
+
+HOUR_S = 3600.0
+_GOOD = (RunState.COMPLETED, RunState.PARTIAL)
+# How much a run has seen, for the share of it that has changed.
+_SEEN = 1000
+
+
+class Runs:
+    """Begins and ends them."""
+
+    def __init__(
+        self, timeline: Timeline, load: Load, budgets: Budgets, work: Work, seed: int
+    ) -> None:
+        self._timeline = timeline
+        self._load = load
+        self._budgets = budgets
+        self._work = work
+        self._seed = seed
+        self._number = 0
+        # What is to be done when something has happened to a run, when one has ended, and when its
+        # source is to be looked at more or less often.
+        self.on_signal: Callable[[Run, str], None] = lambda run, name: None
+        self.on_end: Callable[[Source], None] = lambda source: None
+        self.on_move: Callable[[Source], None] = lambda source: None
+        work.on_progress = self._look_whether_ended
+        work.on_closed = lambda run: self.on_signal(run, "breaker.closed")
+
+    def start(self, source: Source, kind: RunKind, signal: str = "") -> None:
+        if source.health.degraded_at is not None:
+            kind = RunKind.PROBE
+        source.figures.starts += 1
+        source.figures.probes += kind is RunKind.PROBE
+        self._begin(source, kind).signal = signal
+
+    def go_on(self, source: Source, jobs: int) -> None:
+        """Go on with so many jobs that were there already."""
+        run = self._begin(source, RunKind.FULL)
+        run.stages[FIND] = Stage(succeeded=1)
+        run.stages[PAGES].fresh = jobs
+        self._load.grow(jobs - 1)
+
+    def _begin(self, source: Source, kind: RunKind) -> Run:
+        self._number += 1
+        # Each run has chance of its own, so that a change elsewhere leaves it as it was.
+        rng = random.Random(f"{self._seed}/{source.key}/{source.figures.starts}")
+        sample = rng.choice(source.past.samples)
+        run = Run(self._number, source, kind, sample, rng, self._timeline.now)
+        self._work.runs[run.number] = source.runs[run.number] = run
+        self._load.grow(1)
+        self._work.look_at(source)
+        return run
+
+    def cancel(self, run: Run) -> None:
+        left = sum(stage.queued + stage.waiting + stage.stopped for stage in run.stages.values())
+        self._load.grow(-left)
+        for stage in run.stages.values():
+            stage.fresh, stage.waiting, stage.stopped = 0, 0, 0
+            stage.again.clear()
+        run.source.changed()
+        self._end(run, RunState.CANCELLED, "")
+
+    def _look_whether_ended(self, run: Run) -> None:
+        if run.is_ended or run.is_open:
+            return
+        counts = {name: stage.counts() for name, stage in run.stages.items()}
+        verdict = advance(PLAN, counts, run.stopped)
+        if verdict.ends_as is not None:
+            self._end(run, verdict.ends_as, verdict.reason)
+
+    def _end(self, run: Run, state: RunState, reason: str) -> None:
+        source, figures = run.source, run.source.figures
+        run.is_ended = True
+        del source.runs[run.number]
+        if run.stopped:
+            source.set_aside[run.number] = run
+        else:
+            del self._work.runs[run.number]
+            self._budgets.forget(source.key, run.number)
+        setattr(figures, state.value, getattr(figures, state.value) + 1)
+        self._hold_to_deadline(run)
+        if state is not RunState.CANCELLED:
+            self._judge_health(run, state, reason)
+        if state in _GOOD and run.kind in (RunKind.FULL, RunKind.INCREMENTAL):
+            self._count_staleness(source)
+            source.good_at = self._timeline.now
+        if run.kind is not RunKind.PROBE:
+            self.on_signal(run, f"run.{state.value}")
+        self.on_end(source)
+
+    # What a budget has stopped.
+
+    def reopen(self, source: Source) -> None:
+        """A budget begins anew: what was stopped by it goes on, unless another one stops it."""
+        for run in list(source.set_aside.values()):
+            if not self._budgets.is_stopped(source.key, run.number, self._timeline.now):
+                self._release(run)
+
+    def _release(self, run: Run) -> None:
+        source = run.source
+        del source.set_aside[run.number]
+        run.is_ended = False
+        source.runs[run.number] = run
+        source.figures.partial -= 1
+        for stage in run.stages.values():
+            stage.fresh += stage.stopped
+            stage.stopped = 0
+        self._work.look_at(source)
+
+    # What an end says of its source.
+
+    def _judge_health(self, run: Run, state: RunState, reason: str) -> None:
+        source, before = run.source, run.source.health
+        is_good = state is RunState.COMPLETED
+        end = RunEnd(source.number, run.number, run.kind, source.options, state, reason, is_good)
+        source.health = judged(before, end, self._timeline.now)
+        if (source.health.degraded_at is None) != (before.degraded_at is None):
+            is_well = source.health.degraded_at is None
+            self.on_signal(run, "source.recovered" if is_well else "source.degraded")
+        self._judge_cadence(run, state)
+
+    def _judge_cadence(self, run: Run, state: RunState) -> None:
+        source = run.source
+        rule = source.auto_rule
+        if rule is None or source.standing is None:
+            return
+        changed = round(run.sample.changed * _SEEN)
+        is_probe = run.kind is RunKind.PROBE
+        ended = Ended(run.number, is_probe, state in _GOOD, changed, _SEEN)
+        is_degraded = source.health.degraded_at is not None
+        source.standing, move = judge(source.standing, [ended], is_degraded, rule)
+        if move is None or not any(each.settings.mode == "apply" for each in source.schedules):
+            return
+        source.standing = moved(source.standing, move.level)
+        source.figures.moves.append(f"{move.level}: {move.reason}")
+        self.on_move(source)
+
+    # Promises.
+
+    def _hold_to_deadline(self, run: Run) -> None:
+        deadline_s = run.source.settings.deadline_s
+        if deadline_s is None or run.is_overdue:
+            return  # one that a budget had stopped, and that ends again, is late once
+        if self._timeline.now - run.created_at > deadline_s:
+            run.is_overdue = True
+            run.source.figures.deadline_breaches += 1
+
+    def _count_staleness(self, source: Source) -> None:
+        allowed_s = source.settings.freshness_s
+        if allowed_s is None:
+            return
+        late_s = self._timeline.now - source.good_at - allowed_s
+        if late_s > 0:
+            source.figures.freshness_breaches += 1
+            source.figures.stale_hours += late_s / HOUR_S
+
+    def tell(self, source: Source) -> None:
+        """Put down the promises that are still broken at the end."""
+        self._count_staleness(source)
+        for run in source.runs.values():
+            self._hold_to_deadline(run)

@@ -1,0 +1,262 @@
+"""The work of a simulation: lanes are offered what is free, and jobs begin, end, fail and come again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import islice
+from math import ceil, inf
+
+from penstock.engine.simulation.budgets import Budgets
+from penstock.engine.simulation.figures import Figures
+from penstock.engine.simulation.load import Load
+from penstock.engine.simulation.sources import FIND, PAGES, UNITS, Again, Run, Source, Stage
+from penstock.engine.simulation.timeline import Timeline
+from penstock.gates.adaptive import Seen, feel
+from penstock.gates.breaker import PARTS, Breaker, Tally, follow, is_excused, part_of
+from penstock.gates.decide import decide
+from penstock.gates.lane import Closed
+from penstock.gates.rates import LONGEST_WAIT_S
+from penstock.gates.sharing import Grant, Room, Sharing
+from penstock.jobs.job import Claimed, JobState
+from penstock.jobs.outcome import Failed
+from penstock.jobs.retry import settle
+from penstock.jobs.run import RunKind
+from penstock.settings.values import BreakerSettings
+from penstock.store.breakers import EXCUSES
+
+# Lanes that are offered what is free at one time; the others come next.
+OFFERED = 32
+# A job of the same kind takes more or less long, by about so much.
+SPREAD = 0.25
+_FAILURE = Failed("it failed", kind="transient")
+
+
+class Work:
+    """Who has work that may start, and what becomes of it."""
+
+    def __init__(self, timeline: Timeline, load: Load, budgets: Budgets, figures: Figures) -> None:
+        self._timeline = timeline
+        self._load = load
+        self._budgets = budgets
+        self._figures = figures
+        self._sharing = Sharing()
+        self._ready: dict[int, Source] = {}
+        self.runs: dict[int, Run] = {}
+        # What is to be done when jobs of a run have ended, and when a source's breaker has closed.
+        self.on_progress: Callable[[Run], None] = lambda run: None
+        self.on_closed: Callable[[Run], None] = lambda run: None
+
+    def look_at(self, source: Source) -> None:
+        """It may have something to start that it had not before."""
+        source.changed()
+        self._ready[source.number] = source
+
+    def claim(self) -> None:
+        """Share what is free among the lanes that may have it, as a worker would."""
+        now, load = self._timeline.now, self._load
+        while load.free > 0 and self._ready:
+            offered = list(islice(self._ready.values(), min(OFFERED, 4 + 2 * load.free)))
+            for source in offered:
+                del self._ready[source.number]
+            lanes = [source.lane() for source in offered if not self._is_full(source)]
+            lanes = [lane for lane in lanes if lane.heads]
+            room = Room(load.free, inf, inf)
+            grants = self._sharing.share(lanes, room, now) if lanes else []
+            for grant in grants:
+                self._begin(grant)
+            if load.free == 0:
+                # Whoever is closed is found to be so when it is offered something again.
+                self._ready |= {each.number: each for each in offered if each.runs}
+                return
+            for source in offered:
+                self._await_opening(source, has_started=bool(grants))
+
+    def _is_full(self, source: Source) -> bool:
+        if source.full_until <= self._timeline.now:
+            return False
+        self._wake_at(source, source.full_until)
+        return True
+
+    def _await_opening(self, source: Source, has_started: bool) -> None:
+        """See to it that a lane with work is looked at again when it may start some."""
+        now = self._timeline.now
+        if source.full_until > now:
+            self._wake_at(source, source.full_until)
+            return
+        if source.running >= source.limits.concurrency:
+            return  # it is looked at again when one of these ends
+        lane = source.lane()
+        if not lane.heads:
+            return
+        verdict = decide(lane, now)
+        if not isinstance(verdict, Closed):
+            self._wake_at(source, now + (0.0 if has_started else 1.0))
+        elif verdict.opens_at is not None and verdict.opens_at < inf:
+            self._wake_at(source, max(verdict.opens_at, now + 0.001))
+
+    def _wake_at(self, source: Source, at: float) -> None:
+        if source.wakes_at <= at and source.wakes_at > self._timeline.now:
+            return
+        source.wakes_at = at
+        self._timeline.at(at, lambda: self._wake(source, at))
+
+    def _wake(self, source: Source, at: float) -> None:
+        if source.wakes_at == at:
+            source.wakes_at = inf
+        self._ready[source.number] = source
+
+    # Jobs.
+
+    def _begin(self, grant: Grant) -> None:
+        run, now = self.runs[grant.run_id], self._timeline.now
+        source, stage = run.source, run.stages[grant.stage]
+        if source.breaker.state != "closed":
+            source.is_tried(now)
+        may_stride = source.breaker.state == "closed" and source.limits.windows is None
+        stride = run.stride if may_stride else 1
+        wanted = min(grant.count * stride, stage.queued)
+        if not wanted:
+            return  # what was granted with it had no budget left
+        source.changed()
+        allowed = self._budgets.spend(source.key, run.number, run.sample, wanted, now)
+        if allowed < wanted:
+            # The others would each be turned away, one after the other, and at once.
+            _set_aside(stage, stage.queued - allowed)
+        if not allowed:
+            self.on_progress(run)
+            return
+        again = [stage.again.pop() for _ in range(min(allowed, len(stage.again)))]
+        fresh = allowed - len(again)
+        stage.fresh -= fresh
+        stage.running += allowed
+        self._load.grow(-allowed)
+        places = min(grant.count, allowed)
+        took_s = self._took_s(run, allowed, places)
+        self._load.hold(places)
+        source.running += places
+        self._timeline.at(now + took_s, lambda: self._end(run, grant.stage, fresh, again, places))
+
+    def _took_s(self, run: Run, jobs: int, places: int) -> float:
+        source, sample, now = run.source, run.sample, self._timeline.now
+        spread = run.rng.lognormvariate(-SPREAD * SPREAD / 2, SPREAD)
+        work_s = ceil(jobs / places) * sample.seconds * spread
+        rate_per_s, requests = source.limits.rate_per_s, jobs * sample.requests
+        if not rate_per_s or not requests:
+            return work_s
+        first_at = max(now, source.next_place_at)
+        source.next_place_at = first_at + requests / rate_per_s
+        source.full_until = source.next_place_at - LONGEST_WAIT_S
+        last_at = first_at + max(0.0, requests - 1) / rate_per_s
+        return max(work_s, last_at - now + sample.seconds * spread)
+
+    def _end(self, run: Run, name: str, fresh: int, again: list[Again], places: int) -> None:
+        self._load.hold(-places)
+        source, stage = run.source, run.stages[name]
+        source.running -= places
+        self.look_at(source)
+        stage.running -= fresh + len(again)
+        failed = chosen(run.rng, fresh, run.sample.failures)
+        failed_again = [job for job in again if run.rng.random() < run.sample.failures]
+        ok = fresh + len(again) - failed - len(failed_again)
+        self._learn(run, ok, failed, len(failed_again))
+        if run.is_ended:  # replaced by the next one meanwhile
+            return
+        stage.succeeded += ok
+        for job in (*(Again() for _ in range(failed)), *failed_again):
+            self._fail(run, name, job)
+        if failed + len(failed_again) > 0.1 * (fresh + len(again)):
+            run.stride = 1
+        elif name == PAGES:
+            run.longer_stride(places)
+        if name == FIND and ok:
+            run.stages[PAGES].fresh += run.pages
+            self._load.grow(run.pages)
+        if not run.is_open:
+            self.on_progress(run)
+
+    def _fail(self, run: Run, name: str, job: Again) -> None:
+        """Where the rules of retries lead a job that has failed."""
+        stage, source = run.stages[name], run.source
+        if run.kind is RunKind.PROBE:
+            stage.quarantined += 1
+            self._figures.quarantined += 1
+            return
+        if _is_excused(source) and job.excuses < EXCUSES:
+            job.excuses += 1
+            stage.again.insert(0, job)
+            self._load.grow(1)
+            return
+        claimed = Claimed(0, run.number, source.number, name, "", 1, job.tries, 0, 0, False, "")
+        end = settle(claimed, _FAILURE, source.retry, run.rng, UNITS[name])
+        if end.state is JobState.QUARANTINED:
+            stage.quarantined += 1
+            self._figures.quarantined += 1
+            return
+        job.tries += 1
+        stage.waiting += 1
+        self._figures.retries += 1
+        self._load.grow(1)
+        self._timeline.at(self._timeline.now + end.delay_s, lambda: self._again(run, stage, job))
+
+    def _again(self, run: Run, stage: Stage, job: Again) -> None:
+        if not run.is_ended:
+            stage.waiting -= 1
+            stage.again.append(job)
+            self.look_at(run.source)
+
+    # What ends say of their source.
+
+    def _learn(self, run: Run, ok: int, failed: int, again: int) -> None:
+        """Tell its breaker, and how much it bears at once."""
+        source, now = run.source, self._timeline.now
+        if source.limits.breaker is not None:
+            self._follow(run, source.limits.breaker, ok, failed, again)
+        if source.pulse is not None:
+            seen = Seen(ok=ok, failed=failed + again)
+            if not source.limits.rate_per_s and ok:
+                seen.took(PAGES, ok, ok * run.sample.seconds)
+            feel(source.pulse, seen, source.limits.concurrency, now)
+
+    def _follow(self, run: Run, rule: BreakerSettings, ok: int, failed: int, again: int) -> None:
+        source, now = run.source, self._timeline.now
+        part = part_of(rule, now)
+        if source.breaker.state == "closed" and not failed and not again:
+            # Nothing comes of it before something fails.
+            source.well[part] = source.well.get(part, 0) + ok
+            if len(source.well) > 2 * PARTS:
+                del source.well[next(iter(source.well))]
+            return
+        cap = source.limits.concurrency
+        if source.well:
+            buckets = tuple((each, well, 0) for each, well in source.well.items())
+            told = Tally(buckets=buckets, is_well=True)
+            source.breaker = follow(source.breaker, told, rule, cap, now, 0.0)
+            source.well.clear()
+        tally = Tally(
+            buckets=((part, ok, failed),), reason="it failed", is_well=ok > 0, again=again
+        )
+        chance = run.rng.random() if failed or again else 0.0
+        before: Breaker = source.breaker
+        source.breaker = follow(before, tally, rule, cap, now, chance)
+        source.figures.trips += max(0, source.breaker.trips - before.trips)
+        if source.breaker.state == "closed" and before.state != "closed":
+            self.on_closed(run)
+
+
+def _is_excused(source: Source) -> bool:
+    return source.limits.breaker is not None and is_excused(source.breaker)
+
+
+def _set_aside(stage: Stage, jobs: int) -> None:
+    kept = stage.queued - jobs
+    del stage.again[kept:]
+    stage.fresh = kept - len(stage.again)
+    stage.stopped += jobs
+
+
+def chosen(rng: random.Random, number: int, share: float) -> int:
+    """How many of so many it hits, each with this chance."""
+    if share <= 0.0:
+        return 0
+    return number if share >= 1.0 else sum(rng.random() < share for _ in range(number))
