@@ -497,9 +497,7 @@ class Project:
             )
         whole = Capacity(worker.slots, worker.cpu, float(worker.memory_mb))
         hours = hours_of(self.settings)
-        return self.store.explain(
-            limits, whole, source=source, run_id=run, job_id=job, hours=hours
-        )
+        return self.store.explain(limits, whole, source=source, run_id=run, job_id=job, hours=hours)
 
     def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
         """Maintenance: start nothing of a source, or of the whole project; False if it is held."""

@@ -10,6 +10,8 @@ from penstock.cli.parser import Commands, add_command, add_json, add_limit, whol
 from penstock.cli.wording import duration, iso, local_time, until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.project import Project
     from penstock.settings import ScheduleSettings
     from penstock.store.scheduling import ScheduleRow
@@ -58,6 +60,11 @@ HISTORY_COLUMNS = (
 OUTCOMES = ("fired", "joined", "missed", "skipped", "denied")
 NONE = "no schedules; `schedule:` in penstock.yaml sets them"
 LONGEST_DAYS = 366
+# What is not due by time, or by a calendar that knows no more.
+WITHOUT_TIME = {
+    **dict.fromkeys(("signal", "after", "watch"), "when it happens"),
+    "session": "when a newer exchange-calendars knows",
+}
 # A tick is overdue when nobody has looked at it for so long.
 OVERDUE_S = 60.0
 
@@ -104,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         now = project.store.now()
-        rows = [shape(row, now) for row in project.store.schedules()]
+        rows = shapes(project, project.store.schedules(), now)
         rows += _unplanned(project, {(row["source"], row["schedule"]) for row in rows})
         rows.sort(key=lambda row: (row["source"], row["schedule"]))
         if args.json:
@@ -196,8 +203,23 @@ def run_history(args: argparse.Namespace) -> int:
     return 0
 
 
-def shape(row: ScheduleRow, now: float) -> dict[str, Any]:
-    """A schedule as programs read it, with its times still as numbers."""
+def shapes(project: Project, rows: Sequence[ScheduleRow], now: float) -> list[dict[str, Any]]:
+    """Schedules as programs read them, with their times still as numbers."""
+    found = [_shape(row, now) for row in rows]
+    if any(each["is_waiting"] for each in found):
+        active = _active_runs(project)
+        for each in found:
+            each["waits_for_run"] = active.get(each["source"]) if each["is_waiting"] else None
+    return found
+
+
+def _active_runs(project: Project) -> dict[str, int]:
+    """By source, the run that a tick may have to wait for."""
+    runs = project.store.runs(active_only=True, limit=1_000_000)
+    return {row.source: row.id for row in runs if row.kind in ("full", "incremental", "probe")}
+
+
+def _shape(row: ScheduleRow, now: float) -> dict[str, Any]:
     started = row.last_started_at is not None and row.last_due_at is not None
     overdue_s = max(0.0, now - row.next_due_at) if row.next_due_at is not None else 0.0
     return {
@@ -210,6 +232,7 @@ def shape(row: ScheduleRow, now: float) -> dict[str, Any]:
         "next_due_at": row.next_due_at,
         "overdue_s": round(overdue_s, 3) if overdue_s > OVERDUE_S else 0.0,
         "is_waiting": bool(row.look_at and row.next_due_at and row.look_at > row.next_due_at),
+        "waits_for_run": None,
         "last_due_at": row.last_due_at,
         "last_run": row.last_run_id,
         "last_state": row.last_state,
@@ -234,6 +257,7 @@ def _unplanned(project: Project, known: set[tuple[str, str]]) -> list[dict[str, 
             "next_due_at": None,
             "overdue_s": 0.0,
             "is_waiting": False,
+            "waits_for_run": None,
             "last_due_at": None,
             "last_run": None,
             "last_state": None,
@@ -272,10 +296,12 @@ def _row(row: dict[str, Any], now: float) -> tuple[object, ...]:
 def next_words(row: dict[str, Any], now: float) -> str:
     if not row["is_planned"]:
         return "not planned yet"
+    if row["waits_for_run"]:
+        return f"due, and waits for run {row['waits_for_run']} to end"
     if row["is_waiting"]:
-        return "due, and waits for its turn"
+        return "due, and waits for others that are made up for"
     if row["next_due_at"] is None:
-        return "when it happens" if row["kind"] in ("signal", "after", "watch") else "never"
+        return WITHOUT_TIME.get(row["kind"], "never")
     return until(row["next_due_at"], now)
 
 

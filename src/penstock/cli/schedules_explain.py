@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.queues import Queue
-from penstock.cli.schedules import next_words, shape
+from penstock.cli.schedules import next_words, shapes
 from penstock.cli.wording import count, duration, iso, local_time, until
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def tell_explained(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: float) -> None:
-    seen = shape(row, now)
+    [seen] = shapes(project, [row], now)
     why_not = _why_not_now(project, row, now)
     overdue = f", overdue for {duration(seen['overdue_s'])}" if seen["overdue_s"] else ""
     args.out.line(f"{row.source} {row.name}")
@@ -194,7 +194,7 @@ def _tick(tick: TickRow) -> tuple[object, ...]:
 
 
 def _shape(project: Project, row: ScheduleRow, now: float, limit: int) -> dict[str, Any]:
-    seen = shape(row, now)
+    [seen] = shapes(project, [row], now)
     told = {name: iso(value) if name.endswith("_at") else value for name, value in seen.items()}
     return {
         **told,

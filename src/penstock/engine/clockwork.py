@@ -29,6 +29,8 @@ from penstock.store.store import Store
 
 SCHEDULER = "scheduler"
 UPKEEP = "upkeep"
+# How often it looks for what is not announced by a time: signals, files, what is to be told.
+LOOK_S = 1.0
 
 
 class Clockwork:
@@ -53,9 +55,14 @@ class Clockwork:
         matter = SCHEDULER if has_scheduler else UPKEEP
         self._leadership = Leadership(store, matter, holder, project.clock)
         self._planned_term = 0
+        self.rest_s = LOOK_S
 
     def look(self) -> bool:
-        """Do what is due, if this process leads; True if there is more to do at once."""
+        """Do what is due, if this process leads; True if there is more to do at once.
+
+        If there is not, there is nothing to do for `rest_s`.
+        """
+        self.rest_s = LOOK_S
         leads = self._leadership
         if not leads.seek():
             return False
@@ -64,7 +71,7 @@ class Clockwork:
             self._plan()
             self._planned_term = leads.term
         if self._scheduler is not None:
-            self._scheduler.tick(leads.is_trusted)
+            next_at = self._scheduler.tick(leads.is_trusted)
             self._files.look(leads.is_trusted)
             self._signals.look(leads.is_trusted)
             if leads.is_trusted():
@@ -73,9 +80,16 @@ class Clockwork:
                 self._promises.look()
             if leads.is_trusted():
                 self._cadences.look()
+            self.rest_s = self._rest_s(next_at)
         if leads.is_trusted():
             self._hooks.look()
         return leads.is_trusted() and self._upkeep.do_a_little()
+
+    def _rest_s(self, next_at: float | None) -> float:
+        """Until the next tick, if that is soon: none is to be late because a look comes now and then."""
+        left_s = LOOK_S if next_at is None else next_at - self._store.now()
+        # What is due still is left to others, or waits: it is no reason to look all the time.
+        return left_s if 0.0 < left_s < LOOK_S else LOOK_S
 
     def _plan(self) -> None:
         self._hooks.plan()

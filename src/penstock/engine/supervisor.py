@@ -207,16 +207,17 @@ class Supervisor:
         clockwork: Clockwork | None = None
         try:
             while not self._is_leaving:
-                has_more = False
+                has_more, rest_s = False, LOOK_S
                 try:
                     if clockwork is None:
                         clockwork = await calls(self._make_clockwork)
                     has_more = await calls(clockwork.look)
+                    rest_s = clockwork.rest_s
                 except StoreError as error:
                     self._meet(error)
                 if not has_more:
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._leaving.wait(), LOOK_S)
+                        await asyncio.wait_for(self._leaving.wait(), rest_s)
         finally:
             if clockwork is not None:
                 await calls(clockwork.close)

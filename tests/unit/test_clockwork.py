@@ -1,0 +1,77 @@
+"""The clockwork: what is due is looked at when it is due, and nothing is looked at all the time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.entry import main
+from penstock.engine.clockwork import LOOK_S, Clockwork
+from penstock.project import Project
+from penstock.store.scheduling import Planned
+from penstock.testing import VirtualClock
+from tests.journeys.rig import PAGES
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    sources = {"a": {"pipeline": "steps:pages", "schedule": {"every": "10s"}}}
+    (tmp_path / "penstock.yaml").write_text(json.dumps({"sources": sources}))
+    (tmp_path / "steps.py").write_text(PAGES)
+    with Project.open(tmp_path) as opened:
+        opened.clock = VirtualClock()
+        yield opened
+
+
+def test_a_tick_that_comes_soon_is_not_slept_over(project: Project) -> None:
+    clock = project.clock
+    assert isinstance(clock, VirtualClock)
+    with closing(Clockwork(project, project.open_store(), "me")) as clockwork:
+        clockwork.look()
+        assert clockwork.rest_s == LOOK_S
+        clock.advance(9.7)
+        clockwork.look()
+        assert clockwork.rest_s == pytest.approx(0.3, abs=0.01)
+        clock.advance(clockwork.rest_s)
+        clockwork.look()
+        assert clockwork.rest_s == LOOK_S
+        [row] = project.store.schedules()
+        assert row.last_started_at == pytest.approx(row.last_due_at, abs=0.01)
+
+
+def test_a_tick_that_waits_says_for_which_run(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock, root = project.clock, project.settings.root
+    assert isinstance(clock, VirtualClock)
+    config = json.loads((root / "penstock.yaml").read_text())
+    config["sources"]["a"]["schedule"]["overlap"] = "queue"
+    (root / "penstock.yaml").write_text(json.dumps(config))
+    with Project.open(root) as queueing:
+        queueing.clock = clock
+        with closing(Clockwork(queueing, queueing.open_store(), "me")) as clockwork:
+            for _ in range(3):
+                clockwork.look()
+                clock.advance(10.0)
+        [run] = queueing.store.runs()
+    for words in (["schedules"], ["schedules", "explain", "a"]):
+        assert main([*words, "--project", str(root)]) == 0
+        assert f"due, and waits for run {run.id} to end" in capsys.readouterr().out
+
+
+def test_what_is_left_to_another_configuration_is_not_looked_at_all_the_time(
+    project: Project,
+) -> None:
+    clock = project.clock
+    assert isinstance(clock, VirtualClock)
+    with closing(Clockwork(project, project.open_store(), "me")) as clockwork:
+        clockwork.look()
+        other = Planned(project.source_ids["a"], "main", "{}", "", "every", clock.now() + 5.0)
+        project.store.plan_schedules([other])
+        clock.advance(5.0)
+        clockwork.look()
+        assert clockwork.rest_s == LOOK_S
