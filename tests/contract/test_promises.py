@@ -172,6 +172,20 @@ def test_schema_that_was_verified_before_it_was_promised_is_as_old_as_that(
     assert b.raised() == ["schema.stale"]
 
 
+def test_promise_that_somebody_else_made_meanwhile_keeps_its_time(
+    bench: Callable[..., Watched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = mapped(bench)
+    b.look()
+    promised_at = b.world.clock.now()
+    assert b.world.store.verification(b.world.source(SHOP)).promised_at == promised_at
+
+    monkeypatch.setattr(b.world.store, "_ask", lambda *_: [])  # as it was read before
+    b.look(DAY_S)
+    monkeypatch.undo()
+    assert b.world.store.verification(b.world.source(SHOP)).promised_at == promised_at
+
+
 def test_promise_that_is_taken_back_is_no_longer_broken(bench: Callable[..., Watched]) -> None:
     b = mapped(bench)
     b.look()

@@ -163,6 +163,7 @@ def test_less_than_half_of_the_median_is_a_fall() -> None:
 def test_only_the_last_five_runs_are_usual_and_three_must_have_brought_something() -> None:
     assert fallen(40, 80, 80, 80, 80, 80, 900, 900, 900) is None
     assert fallen(39, 0, 80, 0, 80, 80) == 80
+    assert fallen(42, 0, 0, 90, 80, 100) == 90, "what failed is not usual"
     assert fallen(1, 0, 80, 0, 80, 0, 80) is None
     assert fallen(1, 80, 80) is None
 
