@@ -13,9 +13,10 @@ import pytest
 from penstock.cli.entry import main
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.simulation import Beginning, simulate
+from penstock.engine.simulation.assumptions import read_assumptions
 from penstock.engine.simulation.beginning import read_beginning
 from penstock.engine.simulation.figures import Figures
-from penstock.engine.simulation.samples import ASSUMED, Past, Sample, read_assumptions
+from penstock.engine.simulation.samples import Past, Sample
 from penstock.errors import UsageError
 from penstock.gates.budget import next_reset
 from penstock.gates.terms import rules_of
@@ -181,7 +182,7 @@ def test_history_is_what_runs_are_drawn_from_and_nothing_is_written(tmp_path: Pa
     real.run(1)
     before = contents(folder)
 
-    beginning = read_beginning(real.project, ASSUMED)
+    beginning = read_beginning(real.project)
     told = simulate(real.project.settings, beginning, 2, 1)
 
     [past] = beginning.past.values()
@@ -274,11 +275,40 @@ def test_cadence_auto_slows_down_a_source_that_never_changes(tmp_path: Path) -> 
     assert still.moves[0].startswith("low: 3 runs in a row")
 
 
-def test_assumptions_are_read_and_wrong_ones_named() -> None:
-    assert read_assumptions("pages=5, failures=0.5") == Sample(pages=5, failures=0.5)
-    for wrong in ("pags=5", "pages", "pages=x", "failures=2", "pages=-1", "pages=nan", ""):
-        with pytest.raises(UsageError):
-            read_assumptions(wrong)
+def test_assumptions_are_read_and_wrong_ones_named(tmp_path: Path) -> None:
+    by_files = {"watch": "./inbox/*.json"}
+    sources = {
+        "asked.test": a_source(1, schedule={"signal": "prices.stale"}),
+        "inbox": a_source(1, schedule=[{"every": "1d"}, {"name": "files", **by_files}]),
+        "timed.test": a_source(1, schedule={"every": "1d"}),
+    }
+    settings = load_settings(write(tmp_path / "project", {"sources": sources}))
+    found = read_assumptions(
+        ["pages=5, failures=0.5", "WWW.asked.test.signals=3/d,inbox.files=1/h"], settings
+    )
+    assert found.sample == Sample(pages=5, failures=0.5)
+    assert found.coming_per_s == {
+        ("asked.test", "signals"): 3 / DAY_S,
+        ("inbox", "files"): 1 / 3600,
+    }
+    for wrong, said in (
+        ("pags=5", "did you mean 'pages'"),
+        ("pages", "from 0 to"),
+        ("pages=x", "from 0 to"),
+        ("failures=2", "from 0 to 1"),
+        ("pages=-1", "from 0 to"),
+        ("pages=nan", "from 0 to"),
+        ("", "what is to be what"),
+        ("askt.test.signals=3/d", "did you mean 'asked.test'"),
+        ("asked.test.signal=3/d", "did you mean 'signals'"),
+        ("asked.test.files=3/d", "asked.test.signals"),
+        ("timed.test.signals=3/d", "by time"),
+        ("asked.test.signals=often", "3/d"),
+        ("asked.test.signals=5/s", "one a minute"),
+    ):
+        with pytest.raises(UsageError) as error:
+            read_assumptions([wrong], settings)
+        assert said.replace("3/d", "5000/d") in f"{error.value.message} {error.value.hint}", wrong
 
 
 # The command.

@@ -11,17 +11,22 @@ from penstock.cli.wording import count, local_time
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.engine.simulation.assumptions import Assumptions
     from penstock.engine.simulation.figures import Figures
 
 DESCRIPTION = """\
 Run the project's schedules, gates, budgets, retries and breakers on a clock that only jumps, with runs as
 they were until now, and say what would come of it. --set changes a key of penstock.yaml for this simulation
-alone, and shows both side by side. Nothing is written to the database, nothing is fetched."""
+alone, and shows both side by side. What can't be foreseen (signals from outside, files, runs by hand) is
+named, and left out unless --assume says how often it comes. Nothing is written to the database, nothing is
+fetched."""
 EXAMPLES = """\
   penstock simulate --days 30
   penstock simulate --set acme.com.schedule.cadence=high --set worker.slots=16
   penstock simulate --assume pages=500,seconds=0.8,failures=0.02 --html plan.html
+  penstock simulate --assume acme.com.signals=3/d --assume inbox.files=1/h
   penstock simulate --days 7 --seed 3 --json"""
+DAY_S = 86_400
 LONGEST_DAYS = 400
 SHOWN = 12
 
@@ -43,8 +48,12 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument(
         "--assume",
-        metavar="WHAT",
-        help="what runs are like where there is no history (pages=100,seconds=0.5,…)",
+        action="append",
+        default=[],
+        metavar="WHAT=HOW",
+        help="what runs are like where there is no history (pages, requests, seconds, bytes, failures, "
+        "changed), and how often what comes from outside (SOURCE.signals=3/d, .files, .moments); "
+        "may be said again",
     )
     parser.add_argument("--html", metavar="FILE", help="write a page with plots")
     add_json(parser)
@@ -61,52 +70,64 @@ def _days(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.engine.simulation import simulate
+    from penstock.engine.simulation.assumptions import Assumptions, read_assumptions
     from penstock.engine.simulation.beginning import read_beginning
-    from penstock.engine.simulation.samples import ASSUMED, read_assumptions, words
+    from penstock.engine.simulation.samples import words
     from penstock.settings import load_settings
 
-    assumed = ASSUMED if args.assume is None else read_assumptions(args.assume)
     with opened(args) as project:
         now = project.settings
         changed = None
         if args.set:
             changed = load_settings(now.file, now.environment, changes=args.set)
             args.out.secrets = now.secrets | changed.secrets
+        assumed = read_assumptions(args.assume, changed or now) if args.assume else Assumptions()
         beginning = read_beginning(project, assumed)
     sides = {"now": simulate(now, beginning, args.days, args.seed)}
     if changed is not None:
         sides["with --set"] = simulate(changed, beginning, args.days, args.seed)
-    notes = _notes(sides["now"], words(assumed), now)
+    notes = [*_notes(sides, words(assumed.sample)), *_comings(assumed)]
+    missing = _left_out(sides)
     if args.html:
-        _write_html(args, sides, notes)
+        _write_html(args, sides, [*notes, *missing])
     if args.json:
-        args.out.json(_json(sides, args.set, notes))
+        args.out.json(_json(sides, args.set, [*notes, *missing]))
         return 0
     _table(args, sides)
-    for note in notes:
+    for note in (*notes, *missing[:SHOWN]):
         args.out.note(note)
+    if len(missing) > SHOWN:
+        args.out.note(f"{len(missing) - SHOWN} more that is not simulated: --json has all of it")
     return 0
 
 
-def _notes(figures: Figures, assumed: str, settings: Any) -> list[str]:
+def _notes(sides: dict[str, Figures], assumed: str) -> list[str]:
     """What the figures rest on."""
+    figures = sides["now"]
     without = [source for source in figures.sources if source.is_assumed]
     notes = []
     if without:
         notes.append(f"{count(len(without), 'source')} without history, assumed: {assumed}")
-    waits = sum(
-        each.kind in ("signal", "watch")
-        for source in settings.sources.values()
-        for each in source.schedules
-    )
-    if waits:
-        notes.append(f"no starts are assumed of {count(waits, 'schedule')} by signals or files")
     notes.append(
-        f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time"
+        f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time; "
+        "no runs by hand, backfills, replays or streams"
     )
-    if figures.is_cut_short:
-        notes.append("the simulation was stopped early: it took too many steps")
+    for name, each in sides.items():
+        if each.is_cut_short:
+            notes.append(f"{name}: stopped early, after {each.events:,} steps; try fewer --days")
     return notes
+
+
+def _comings(assumed: Assumptions) -> list[str]:
+    return [
+        f"{key}: {coming} assumed to come {per_s * DAY_S:g} times a day"
+        for (key, coming), per_s in assumed.coming_per_s.items()
+    ]
+
+
+def _left_out(sides: dict[str, Figures]) -> list[str]:
+    """What is not simulated, of either side, each once."""
+    return list(dict.fromkeys(each.words for side in sides.values() for each in side.left_out))
 
 
 def lines(figures: Figures) -> list[tuple[str, str]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.engine.simulation.samples import Past, Sample, read_past
+from penstock.engine.simulation.assumptions import Assumptions, Coming
+from penstock.engine.simulation.samples import Past, read_past
 from penstock.gates.breaker import Breaker
 from penstock.gates.budget import PROJECT, Account
 from penstock.project import Project
@@ -39,14 +41,17 @@ class Beginning:
     past: dict[str, Past]
     present: dict[str, Present] = field(default_factory=dict)
     accounts: tuple[Account, ...] = ()
+    # How often what comes to a source from outside, where that was said.
+    coming_per_s: Mapping[tuple[str, Coming], float] = field(default_factory=dict)
 
 
-def read_beginning(project: Project, assumed: Sample) -> Beginning:
+def read_beginning(project: Project, assumed: Assumptions | None = None) -> Beginning:
     """What is known now of the project's sources; nothing at all where there is no database yet."""
-    settings = project.settings
+    settings, assumed = project.settings, assumed or Assumptions()
+    coming = assumed.coming_per_s
     if not settings.is_on_postgres and not settings.store_file.exists():
-        past = {key: Past((assumed,), True) for key in settings.sources}
-        return Beginning(project.clock.now(), past)
+        past = {key: Past((assumed.sample,), True) for key in settings.sources}
+        return Beginning(project.clock.now(), past, coming_per_s=coming)
     store = project.store
     rows = {row.key: row for row in store.sources()}
     breakers = {row.name: row for row in store.breakers() if row.kind == "source"}
@@ -57,8 +62,8 @@ def read_beginning(project: Project, assumed: Sample) -> Beginning:
         if key in settings.sources
     }
     accounts = [account_of(row) for row in store.budgets() if _is_lasting(row.scope)]
-    past = read_past(store, settings.sources, assumed)
-    return Beginning(store.now(), past, present, tuple(accounts))
+    past = read_past(store, settings.sources, assumed.sample)
+    return Beginning(store.now(), past, present, tuple(accounts), coming)
 
 
 def _is_lasting(scope: str) -> bool:

@@ -43,6 +43,14 @@ class BudgetFigures(msgspec.Struct):
     exhausted_at: list[float] = []
 
 
+class LeftOut(msgspec.Struct, frozen=True):
+    """Something that is not simulated, in words; of a schedule of a source, or of neither."""
+
+    source: str
+    schedule: str
+    words: str
+
+
 class Figures(msgspec.Struct):
     """What a project would come to in so many days. `events` is how many steps the simulation took."""
 
@@ -75,6 +83,7 @@ class Figures(msgspec.Struct):
     use_by_day: list[float] = []
     budgets: list[BudgetFigures] = []
     sources: list[SourceFigures] = []
+    left_out: list[LeftOut] = []
     events: int = 0
     is_cut_short: bool = False
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
 from penstock.engine.signals import wants_of
+from penstock.engine.simulation.assumptions import coming_to
 from penstock.engine.simulation.beginning import Beginning, Present
 from penstock.engine.simulation.budgets import Budgets
 from penstock.engine.simulation.figures import Figures, SourceFigures, add_up
+from penstock.engine.simulation.left_out import left_out, unknown_signals
 from penstock.engine.simulation.load import DAY_S, Load
 from penstock.engine.simulation.runs import Runs
 from penstock.engine.simulation.sources import Planned, Source
@@ -20,6 +24,7 @@ from penstock.gates.budget import Account
 from penstock.gates.lane import LaneLimits
 from penstock.gates.terms import rules_of
 from penstock.jobs.retry import RetryClass, choose_retry, retry_classes
+from penstock.jobs.signals import FILE_LANDED
 from penstock.project import lane_limits
 from penstock.schedules.auto import Standing, is_auto
 from penstock.schedules.definition import definition_of
@@ -48,6 +53,7 @@ class _Simulation:
         self._runs.on_move = self._plan_auto
         self._starts_before = 0
         self._begin(beginning)
+        self._figures.left_out = list(left_out(settings, beginning.coming_per_s))
 
     def run(self) -> Figures:
         self._timeline.run(self._work.claim)
@@ -68,6 +74,7 @@ class _Simulation:
         key = settings.key
         past, present = beginning.past[key], beginning.present.get(key, Present())
         limits = self._limits(settings)
+        moments = (*present.moments, *self._assumed_moments(key, beginning))
         source = Source(
             number,
             settings,
@@ -75,7 +82,7 @@ class _Simulation:
             retry,
             past,
             SourceFigures(key, is_assumed=past.is_assumed),
-            [Planned(each, key, wants_of(each), present.moments) for each in settings.schedules],
+            [Planned(each, key, wants_of(each), moments) for each in settings.schedules],
             past.good_at or beginning.at,
             breaker=present.breaker,
             health=present.health,
@@ -85,6 +92,15 @@ class _Simulation:
         if source.auto_rule is not None:
             source.standing = present.standing or Standing()
         return source
+
+    def _assumed_moments(self, key: str, beginning: Beginning) -> Iterator[float]:
+        per_s = beginning.coming_per_s.get((key, "moments"))
+        rng, at = self._chance(key, "moments"), beginning.at
+        while per_s and (at := at + rng.expovariate(per_s)) < self._timeline.ends_at:
+            yield at
+
+    def _chance(self, *about: str) -> random.Random:
+        return random.Random("/".join((str(self._figures.seed), *about)))
 
     def _limits(self, settings: SourceSettings) -> LaneLimits:
         limits = lane_limits(settings)
@@ -105,12 +121,25 @@ class _Simulation:
                 if due is None or definition != definition_of(planned.settings):
                     due = planned.rule(source.level).next_due(now)
                 self._starts.plan(source, planned, due)
+                self._expect(source, planned, beginning)
             if present.backlog:
                 self._runs.go_on(source, present.backlog)
         for day in range(1, self._figures.days + 1):
             self._timeline.at(min(now + day * DAY_S, self._timeline.ends_at), self._end_day)
         for account in self._budgets.lasting():
             self._await_reset(account)
+
+    def _expect(self, source: Source, planned: Planned, beginning: Beginning) -> None:
+        settings = planned.settings
+        coming = coming_to(settings)
+        if coming is None or coming == "moments":
+            return
+        per_s = beginning.coming_per_s.get((source.key, coming))
+        # What is raised in the simulation itself is not to come twice.
+        names = [FILE_LANDED] if coming == "files" else unknown_signals(settings)
+        if per_s and names:
+            rng = self._chance(source.key, settings.name, coming)
+            self._starts.expect(source, planned, names[0], per_s, rng)
 
     # By and by.
 

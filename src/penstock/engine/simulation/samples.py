@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
-from penstock.errors import UsageError, nearest
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.store import RunRow, Store
 
@@ -28,7 +27,7 @@ class Sample:
 
 
 ASSUMED = Sample()
-_MOST = {"pages": 1e7, "requests": 1e4, "seconds": 1e5, "bytes": 1e12, "failures": 1, "changed": 1}
+MOST = {"pages": 1e7, "requests": 1e4, "seconds": 1e5, "bytes": 1e12, "failures": 1, "changed": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +38,6 @@ class Past:
     is_assumed: bool
     # When a run last ended well, or in part.
     good_at: float | None = None
-
-
-def read_assumptions(text: str) -> Sample:
-    """`pages=100,seconds=0.5,failures=0.01`, each of which replaces what is assumed as usual."""
-    known = [field.name for field in fields(Sample)]
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, number = (each.strip() for each in part.partition("="))
-        if name not in known:
-            raise UsageError(f"--assume knows no {name!r}", nearest(name, known))
-        try:
-            value = float(number) if equals else -1.0
-        except ValueError:
-            value = -1.0
-        if not 0 <= value <= _MOST[name]:
-            raise UsageError(f"--assume {name} must be a number from 0 to {_MOST[name]:g}")
-        found[name] = value
-    return replace(ASSUMED, **found)
 
 
 def words(sample: Sample) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 
 from penstock.engine.signals import COUNTING_KINDS
@@ -117,6 +118,19 @@ class Starts:
     def deliver(self, source: Source, planned: Planned, delivery: Delivery) -> None:
         planned.queue.append(delivery)
         self._deliver_soon(source, planned)
+
+    def expect(
+        self, source: Source, planned: Planned, name: str, per_s: float, rng: random.Random
+    ) -> None:
+        """Let what comes from outside come about so often, by chance."""
+
+        def come() -> None:
+            self.deliver(source, planned, Delivery(name))
+            self.expect(source, planned, name, per_s, rng)
+
+        at = self._timeline.now + rng.expovariate(per_s)
+        if at < self._timeline.ends_at:
+            self._timeline.at(at, come)
 
     def _deliver_soon(self, source: Source, planned: Planned) -> None:
         # Not at once: one end may lead to the next.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import islice
-from math import ceil, inf
+from math import ceil, inf, log
 
 from penstock.engine.simulation.budgets import Budgets
 from penstock.engine.simulation.figures import Figures
@@ -56,7 +56,7 @@ class Work:
         """Share what is free among the lanes that may have it, as a worker would."""
         now, load = self._timeline.now, self._load
         while load.free > 0 and self._ready:
-            offered = list(islice(self._ready.values(), min(OFFERED, 4 + 2 * load.free)))
+            offered = list(islice(self._ready.values(), min(OFFERED, 2 + load.free)))
             for source in offered:
                 del self._ready[source.number]
             lanes = [source.lane() for source in offered if not self._is_full(source)]
@@ -73,6 +73,8 @@ class Work:
                 self._await_opening(source, has_started=bool(grants))
 
     def _is_full(self, source: Source) -> bool:
+        if source.running >= source.limits.concurrency:
+            return True  # it is looked at again when one of these ends
         if source.full_until <= self._timeline.now:
             return False
         self._wake_at(source, source.full_until)
@@ -85,7 +87,7 @@ class Work:
             self._wake_at(source, source.full_until)
             return
         if source.running >= source.limits.concurrency:
-            return  # it is looked at again when one of these ends
+            return
         lane = source.lane()
         if not lane.heads:
             return
@@ -165,7 +167,7 @@ class Work:
         stage.succeeded += ok
         for job in (*(Again() for _ in range(failed)), *failed_again):
             self._fail(run, name, job)
-        if failed + len(failed_again) > 0.1 * (fresh + len(again)):
+        if failed + len(failed_again) > max(1.0, 0.1 * (fresh + len(again))):
             run.stride = 1
         elif name == PAGES:
             run.longer_stride(places)
@@ -259,4 +261,12 @@ def chosen(rng: random.Random, number: int, share: float) -> int:
     """How many of so many it hits, each with this chance."""
     if share <= 0.0:
         return 0
-    return number if share >= 1.0 else sum(rng.random() < share for _ in range(number))
+    if share >= 1.0:
+        return number
+    # From one that is hit to the next: few are, of many.
+    passed, hit = log(1.0 - share), 0
+    at = int(log(1.0 - rng.random()) / passed)
+    while at < number:
+        hit += 1
+        at += 1 + int(log(1.0 - rng.random()) / passed)
+    return hit

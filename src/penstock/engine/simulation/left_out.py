@@ -1,0 +1,60 @@
+"""Left out: what a configuration has that the simulation does not do, each in a line that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from penstock.engine.simulation.assumptions import Coming, coming_to
+from penstock.engine.simulation.figures import LeftOut
+from penstock.jobs.signals import wanted
+from penstock.settings import ScheduleSettings, Settings, SourceSettings
+
+# What is raised in a simulation as it is in earnest; of all other signals nothing is known.
+SIMULATED_SIGNALS = frozenset(
+    {
+        "run.completed",
+        "run.partial",
+        "run.failed",
+        "run.cancelled",
+        "breaker.closed",
+        "budget.reset",
+        "source.degraded",
+        "source.recovered",
+        "schedule.missed",
+    }
+)
+
+
+def unknown_signals(schedule: ScheduleSettings) -> list[str]:
+    """The signals that a schedule waits for and that only come by assumption."""
+    return [text for text in schedule.signals if wanted(text).name not in SIMULATED_SIGNALS]
+
+
+def left_out(
+    settings: Settings, coming_per_s: Mapping[tuple[str, Coming], float]
+) -> Iterator[LeftOut]:
+    """Everything that is not simulated, in the order of the configuration."""
+    for key, source in settings.sources.items():
+        if all(schedule.kind == "manual" for schedule in source.schedules):
+            yield LeftOut(key, "", f"{key} is started by hand alone: not simulated")
+        for schedule in source.schedules:
+            coming = coming_to(schedule)
+            words = "" if coming is None else _words(source, schedule, coming)
+            if words and (key, coming) not in coming_per_s:
+                hint = f"--assume {key}.{coming}=3/d would"
+                yield LeftOut(key, schedule.name, f"{key} {words} ({hint})")
+    for host, limits in settings.hosts.items():
+        if host not in settings.sources:
+            yield LeftOut("", "", f"the limits of {host} are not simulated: no source has its name")
+        elif limits.windows:
+            yield LeftOut(host, "", f"the windows of the host {host} are not simulated")
+
+
+def _words(source: SourceSettings, schedule: ScheduleSettings, coming: Coming) -> str:
+    which = f" ({schedule.name})" if len(source.schedules) > 1 else ""
+    if coming == "files" and schedule.watch is not None:
+        return f"starts by files {schedule.watch.pattern}{which}: not simulated"
+    if coming == "signals":
+        names = ", ".join(unknown_signals(schedule))
+        return f"starts by signal {names}{which}: not simulated" if names else ""
+    return f"looks more often near moments that steps announce{which}: not simulated for new ones"
