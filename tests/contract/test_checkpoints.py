@@ -12,7 +12,8 @@ import pytest
 from penstock.errors import Refused, UsageError
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark
 from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
-from penstock.store.checkpoints import KEPT_MOVES, CheckpointMove, as_it_was, last_upto
+from penstock.store import checkpoints
+from penstock.store.checkpoints import CheckpointMove, as_it_was, last_upto
 from penstock.store.store import Capacity, Keep
 from tests.contract.scenes import World, done
 from tests.journeys.rig import until
@@ -152,19 +153,22 @@ def test_lost_attempt_moves_nothing(world: World) -> None:
     assert world.store.checkpoints(world.source()) == {"eur": 1}
 
 
-def test_history_keeps_the_newest_moves_of_each_partition(world: World) -> None:
+def test_history_keeps_the_newest_moves_of_each_partition(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "KEPT_MOVES", 50)
     world.start()
     job = world.one()
-    for number in range(KEPT_MOVES + 20):
+    for number in range(70):
         marks = [mark(number), *([mark(number, "usd")] if number < 3 else [])]
         world.turn("w", Flush(job.id, job.attempt, Effects(marks=marks)))
 
     history = world.store.checkpoint_history(world.source(), "eur", limit=5000)
 
-    assert len(history) == KEPT_MOVES
-    assert (history[0].cursor, history[-1].cursor) == (KEPT_MOVES + 19, 20)
+    assert len(history) == 50
+    assert (history[0].cursor, history[-1].cursor) == (69, 20)
     assert len(world.store.checkpoint_history(world.source(), "usd")) == 3
-    assert len(world.dump()["checkpoint_move"]) == KEPT_MOVES + 3
+    assert len(world.dump()["checkpoint_move"]) == 53
 
 
 def test_history_is_pruned_with_the_journal_and_the_checkpoint_stays(world: World) -> None:
