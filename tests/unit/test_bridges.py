@@ -259,7 +259,8 @@ def test_what_fits_no_week_is_counted_by_systemd_and_left_out_by_cron() -> None:
     export = systemd([start], PLACE, YEAR)
     timer = next(text for name, text in export.files.items() if name.endswith(".timer"))
     assert "OnActiveSec=216000s\nOnUnitActiveSec=216000s\n" in timer
-    assert "makes up for nothing missed" in export.left_out[0]
+    assert export.left_out == ()
+    assert "makes up for nothing missed" in export.otherwise[0]
     assert "cron has no moments that are 216000s apart" in crontab([start], PLACE).left_out[0]
 
 
@@ -356,7 +357,8 @@ def test_what_is_dropped_is_said_and_the_rest_starts(more: dict[str, Any], said:
         systemd([start], PLACE, YEAR),
         github_actions([start], ["a"], PLACE, AT),
     ):
-        assert f"has no {said}; it starts without" in export.left_out[0]
+        assert export.left_out == ()
+        assert f"has no {said}; it starts without" in export.otherwise[0]
         assert any("1.." in t or "a" in t for t in export.files.values())
     assert lines_of(crontab([start], PLACE))
 
@@ -364,10 +366,10 @@ def test_what_is_dropped_is_said_and_the_rest_starts(more: dict[str, Any], said:
 def test_only_systemd_has_jitter() -> None:
     start = Start("a", ScheduleSettings("every", every_s=3600.0, jitter_s=90.0))
     export = systemd([start], PLACE, YEAR)
-    assert export.left_out == ()
+    assert export.is_whole
     assert any("RandomizedDelaySec=90s" in text for text in export.files.values())
-    assert "jitter" in crontab([start], PLACE).left_out[0]
-    assert "jitter" in github_actions([start], ["a"], PLACE, AT).left_out[0]
+    assert "jitter" in crontab([start], PLACE).otherwise[0]
+    assert "jitter" in github_actions([start], ["a"], PLACE, AT).otherwise[0]
 
 
 @pytest.mark.parametrize(

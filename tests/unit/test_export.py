@@ -112,6 +112,16 @@ def test_a_project_on_postgres_is_not_kept_in_a_cache(
     assert CANARY not in out
 
 
+def test_a_workflow_installs_what_knows_exchanges_where_the_project_names_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = "  fx: {pipeline: 'p:p', schedule: {every: 1h, during: in-session, calendar: XNYS}}\n"
+    (folder / "penstock.yaml").write_text(PROJECT + more)
+    _, out, err = export(capsys, "github-actions")
+    assert "left out: fx, schedule main: GitHub would start it outside its hours" in err
+    assert "'penstock[markets]==" in out
+
+
 def test_a_workflow_knows_where_the_project_is_in_its_repository(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

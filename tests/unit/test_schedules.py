@@ -49,6 +49,12 @@ def test_manual_is_never_due() -> None:
     assert Manual().words() == "by hand only"
 
 
+def test_either_of_two_days_is_said_to_be_either() -> None:
+    assert Cron("0 0 13 * FRI").words() == "at 00:00 on the 13th day of month or on Friday (UTC)"
+    said = "at 00:00 on every second day of month if it's on Friday (UTC)"
+    assert Cron("0 0 */2 * FRI").words() == said
+
+
 def test_jitter_is_said() -> None:
     assert Every(21600.0, 600.0, "a").words() == "every 6 hours, up to 10 minutes later"
     assert Every(21600.0, 60.0, "a").words() == "every 6 hours, up to 1 minute later"

@@ -28,7 +28,7 @@ LONGEST_COMMAND = 990
 
 def crontab(starts: Sequence[Start], place: Place, timezone: str = "UTC") -> Export:
     """The table for a host whose clock is in this zone; with a user, as /etc/cron.d wants it."""
-    lines, left_out = _head(place, timezone), []
+    lines, left_out, otherwise = _head(place, timezone), [], []
     for start in starts:
         lines.append("")
         try:
@@ -39,10 +39,10 @@ def crontab(starts: Sequence[Start], place: Place, timezone: str = "UTC") -> Exp
             continue
         lines.append(f"# {_comment(start.title)}")
         if dropped := not_carried_over(start.settings):
-            left_out.append(f"{start.title}: cron has no {', '.join(dropped)}; it starts without")
-            lines.append(f"# {_comment(left_out[-1])}")
+            otherwise.append(f"{start.title}: cron has no {', '.join(dropped)}; it starts without")
+            lines.append(f"# {_comment(otherwise[-1])}")
         lines += written
-    return Export({FILE: "\n".join(lines) + "\n"}, tuple(left_out))
+    return Export({FILE: "\n".join(lines) + "\n"}, tuple(left_out), tuple(otherwise))
 
 
 def _head(place: Place, timezone: str) -> list[str]:

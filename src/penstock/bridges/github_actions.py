@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.bridges.fields import Fields, cron_text
 from penstock.bridges.moments import is_steady, moments_of
@@ -61,6 +61,7 @@ def github_actions(
         if not _PATH.fullmatch(path):
             raise Inexpressible(f"can't write {path!r} into a workflow; use plain letters")
     left_out: list[str] = []
+    otherwise: list[str] = []
     runs: dict[Trigger, list[Start]] = {}
     for start in starts:
         try:
@@ -71,11 +72,13 @@ def github_actions(
             left_out.append(f"{start.title}: GitHub {error}")
             continue
         if dropped := not_carried_over(start.settings):
-            left_out.append(f"{start.title}: GitHub has no {', '.join(dropped)}; it starts without")
+            otherwise.append(
+                f"{start.title}: GitHub has no {', '.join(dropped)}; it starts without"
+            )
     spelled = _told_apart(runs, left_out)
     by_hand = [source for source in sources if _is_plain(source)]
-    text = _workflow(spelled, by_hand, place, at, left_out)
-    return Export({FILE: text}, tuple(left_out))
+    export = Export({}, tuple(left_out), tuple(otherwise))
+    return replace(export, files={FILE: _workflow(spelled, by_hand, place, at, export)})
 
 
 def _triggers(start: Start) -> list[Trigger]:
@@ -129,10 +132,10 @@ def _workflow(
     by_hand: Sequence[str],
     place: Place,
     at: Workplace,
-    left_out: Sequence[str],
+    export: Export,
 ) -> str:
     name = _PLAIN.sub("-", place.project).strip("-")[:60] or "project"
-    lines = [*_head(at, left_out), f"name: {_text(f'penstock {name}')}", "", "on:"]
+    lines = [*_head(at, export), f"name: {_text(f'penstock {name}')}", "", "on:"]
     lines += _by_hand(by_hand)
     if spelled:
         lines.append("  schedule:")
@@ -168,7 +171,7 @@ def _workflow(
     return "\n".join(lines) + "\n"
 
 
-def _head(at: Workplace, left_out: Sequence[str]) -> list[str]:
+def _head(at: Workplace, export: Export) -> list[str]:
     head = [
         "# Made by `penstock export github-actions`. GitHub may start a schedule late, or leave one out, and",
         "# makes up for none. Do not let `penstock up` work on this project as well: both would start its",
@@ -182,8 +185,9 @@ def _head(at: Workplace, left_out: Sequence[str]) -> list[str]:
             "# repository's share of space. Then the next run begins with an empty database. For anything",
             "# that you would miss, use `store: postgresql://…`.",
         ]
-    if left_out:
-        head += ["#", "# Left out:", *(f"#   {_comment(each)}" for each in left_out)]
+    for title, lines in (("Left out", export.left_out), ("Not the same", export.otherwise)):
+        if lines:
+            head += ["#", f"# {title}:", *(f"#   {_comment(each)}" for each in lines)]
     return head
 
 

@@ -50,10 +50,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Files by their names, and what was left out: a line each, empty if all is said."""
+    """Files by their names, what was left out, and what is started otherwise: a line each."""
 
     files: Mapping[str, str]
     left_out: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.left_out and not self.otherwise
 
 
 def starts_of(sources: Iterable[SourceSettings]) -> list[Start]:

@@ -75,6 +75,7 @@ def systemd(starts: Sequence[Start], place: Place, year: int) -> Export:
     """The units; changes of clocks that systemd would miss are written out from this year on."""
     files: dict[str, str] = {}
     left_out: list[str] = []
+    otherwise: list[str] = []
     for start in starts:
         try:
             when, remarks = _when(start, year)
@@ -84,7 +85,7 @@ def systemd(starts: Sequence[Start], place: Place, year: int) -> Export:
             continue
         if dropped := not_carried_over(start.settings, has_jitter=True):
             remarks.append(f"systemd has no {', '.join(dropped)}; it starts without")
-        left_out += [f"{start.title}: {each}" for each in remarks]
+        otherwise += [f"{start.title}: {each}" for each in remarks]
         name = unit_name(place.project, start)
         files[f"{name}.service"] = service
         files[f"{name}.timer"] = TIMER.format(
@@ -94,7 +95,7 @@ def systemd(starts: Sequence[Start], place: Place, year: int) -> Export:
             delay=_delay(start),
             service=f"{name}.service",
         )
-    return Export(files, tuple(left_out))
+    return Export(files, tuple(left_out), tuple(otherwise))
 
 
 def unit_name(project: str, start: Start) -> str:

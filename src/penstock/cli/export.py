@@ -156,7 +156,9 @@ def _exported(
         _print(export, out)
     for each in export.left_out:
         out.note(f"left out: {each}")
-    return exits.PARTIAL if export.left_out else exits.DONE
+    for each in export.otherwise:
+        out.note(f"not the same: {each}")
+    return exits.DONE if export.is_whole else exits.PARTIAL
 
 
 def _print(export: Export, out: Output) -> None:
@@ -287,9 +289,16 @@ def _within(path: Path, root: Path) -> str:
         ) from None
 
 
+def _has_calendars(settings: Settings) -> bool:
+    """Whether penstock.yaml is refused where no exchange is known."""
+    schedules = (each for source in settings.sources.values() for each in source.schedules)
+    return any(each.calendar is not None for each in schedules)
+
+
 def _extras(settings: Settings) -> str:
     wanted = [
         *(["blob"] if not isinstance(settings.snapshots, Path) else []),
+        *(["markets"] if _has_calendars(settings) else []),
         *(["postgres"] if settings.is_on_postgres else []),
     ]
     return f"[{','.join(wanted)}]" if wanted else ""

@@ -154,7 +154,8 @@ def run_diff(args: argparse.Namespace) -> int:
         if each["change"] == "changed":
             args.out.line(f"{name}: {each['before']} -> {each['after']}")
             for key in each["keys"]:
-                args.out.line(f"    {key['key']}: {_said(key['before'])} -> {_said(key['after'])}")
+                before, after = (_said(key["key"], key[side]) for side in ("before", "after"))
+                args.out.line(f"    {key['key']}: {before} -> {after}")
         else:
             args.out.line(f"{name}: {each['after'] or each['before']}")
     return 0
@@ -345,10 +346,14 @@ def _keys(found: list[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
     return [{"key": key, "before": before, "after": after} for key, before, after in found]
 
 
-def _said(value: Any) -> str:
+def _said(key: str, value: Any) -> str:
     import msgspec
 
-    return "as usual" if value is None else msgspec.json.encode(value).decode()
+    if value is None:
+        return "as usual"
+    if key in ("every", "jitter"):
+        return duration(value)
+    return msgspec.json.encode(value).decode()
 
 
 def _definition(text: str) -> Any:

@@ -32,7 +32,10 @@ class Cron:
         return self._next_real(after) if self._is_interval else self._next_wall(after)
 
     def words(self) -> str:
-        said = CronSim(self.expression, _ANY_DAY).explain()
+        rule = CronSim(self.expression, _ANY_DAY)
+        said = rule.explain()
+        if not rule.day_and:  # either day is meant, and "and" would be read as both
+            said = " or on ".join(said.rsplit(" and on ", 1))
         return f"{said[:1].lower()}{said[1:]} ({self.timezone})"
 
     def _next_real(self, after: float) -> float | None:
