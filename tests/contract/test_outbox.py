@@ -60,6 +60,8 @@ def test_a_cancelled_run_has_ended_too(world: World) -> None:
     assert row.run_state == "cancelled"
     names = [signal.name for signal in world.store.signals()]
     assert names == ["run.cancelled"]
+    [parcel] = world.store.claim_outbox(10, LEASE_S)
+    assert '"reason":"no longer wanted"' in parcel.body
 
 
 def test_a_run_that_ends_twice_is_told_of_twice(world: World) -> None:

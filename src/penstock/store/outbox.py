@@ -83,8 +83,9 @@ def tell_ends(db: Database, ledger: Ledger, ends: Sequence[Ended]) -> None:
     if hooked:
         ledger.write_runs()
         rows = {run_id: _run(db, run_id) for run_id in {run_id for _, run_id in hooked}}
+        why = {end.run_id: end.reason for end in ends}
         told = [
-            (hook, run_id, rows[run_id].state, to_json(body_of(rows[run_id])))
+            (hook, run_id, rows[run_id].state, to_json(body_of(rows[run_id], why[run_id])))
             for hook, run_id in hooked
         ]
         db.do("add_outbox", now=ledger.now, told=to_json(told))
@@ -100,15 +101,15 @@ def _about(end: Ended) -> dict[str, object]:
     return {"run": end.run_id, "kind": end.kind, "state": end.state, "reason": end.reason}
 
 
-def body_of(row: RunRow) -> dict[str, object]:
-    """What the outside is told of a run."""
+def body_of(row: RunRow, reason: str) -> dict[str, object]:
+    """What the outside is told of a run; the reason is why it ended so."""
     return {
         "event": f"run.{row.state}",
         "run": row.id,
         "source": row.source,
         "kind": row.kind,
         "state": row.state,
-        "reason": row.end_reason,
+        "reason": row.end_reason or reason,
         "started_by": row.actor,
         "created_at": row.created_at,
         "started_at": row.started_at,
