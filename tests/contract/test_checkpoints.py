@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 
 from penstock.errors import Refused, UsageError
+from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Covered, Effects, Flush, Mark
 from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
 from penstock.store import checkpoints
@@ -198,22 +200,21 @@ def test_two_workers_that_mark_at_once_leave_the_further_one(world: World) -> No
     if not world.kind.is_shared:
         pytest.skip("a file has one writer")
     world.register("a", "b")
+
+    def settle(name: str, job: Claimed, marks: list[Mark]) -> None:
+        with closing(world.kind.open(world.path, world.clock)) as store:
+            end = done(job, effects=Effects(marks=marks))
+            store.turn(name, [end], Capacity(0), world.limits)
+
     for number in range(15):
         world.start(key=f"a{number}"), world.start(key=f"b{number}", source="acme.com")
-        jobs = {"a": world.one("a"), "b": world.one("b")}
-        ends = {
-            "a": [mark(2, f"p{number}"), mark(1, f"q{number}")],
-            "b": [mark(1, f"p{number}"), mark(2, f"q{number}")],
-        }
-
-        def settle(name: str) -> None:
-            store = world.kind.open(world.path, world.clock)
-            end = done(jobs[name], effects=Effects(marks=ends[name]))  # noqa: B023
-            store.turn(name, [end], Capacity(0), world.limits)
-            store.close()
-
+        jobs = [world.one("a"), world.one("b")]
+        marks = [
+            [mark(2, f"p{number}"), mark(1, f"q{number}")],
+            [mark(1, f"p{number}"), mark(2, f"q{number}")],
+        ]
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(settle, ("a", "b")))
+            list(pool.map(settle, ("a", "b"), jobs, marks))
         found = world.store.checkpoints(world.source())
         assert (found[f"p{number}"], found[f"q{number}"]) == (2, 2)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import msgspec
 import pytest
 
 from penstock.errors import Refused, UsageError
-from penstock.jobs.job import JobState, NewJob
-from tests.contract.scenes import World, a_job, done, enqueue_elsewhere, quarantined, retried
+from penstock.jobs.job import Claimed, JobState, NewJob
+from tests.contract.scenes import Ends, World, a_job, done, enqueue_elsewhere, quarantined, retried
 
 KEYS = [f"key-{number}" for number in range(1000)]
 
@@ -36,7 +37,7 @@ def test_key_given_twice_in_one_batch_is_one_job(world: World) -> None:
 
 
 @pytest.mark.parametrize("end", [done, quarantined, lambda job: retried(job, 60.0)])
-def test_known_key_never_resets_its_job(world: World, end) -> None:  # type: ignore[no-untyped-def]
+def test_known_key_never_resets_its_job(world: World, end: Callable[[Claimed], Ends]) -> None:
     run_id = world.start_with_pages(1)
     job = world.one()
     world.turn("w", end(job))

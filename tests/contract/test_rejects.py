@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.jobs.job import Claimed, JobState
@@ -32,14 +34,14 @@ def candidates(world: World, *keys: str, source: str = "acme.com", run: str = "f
     return run_id
 
 
-def all_rejects(world: World, **wanted: object) -> list[RejectRow]:
-    return world.store.rejects(RejectFilter(**wanted))  # type: ignore[arg-type]
+def all_rejects(world: World, **wanted: Any) -> list[RejectRow]:
+    return world.store.rejects(RejectFilter(**wanted))
 
 
-def redrive(world: World, key: str = "again", **wanted: object) -> Redriven | None:
+def redrive(world: World, key: str = "again", **wanted: Any) -> Redriven | None:
     plan = redrive_plan(SITE, {"persist"})
     return world.store.redrive(
-        world.source(), plan, "v2", RejectFilter(**wanted),  # type: ignore[arg-type]
+        world.source(), plan, "v2", RejectFilter(**wanted),
         key=key, actor="ops", reason="the parser is mended",
     )  # fmt: skip
 
@@ -102,7 +104,7 @@ def test_rejects_are_found_by_source_run_code_and_time(world: World) -> None:
     other = candidates(world, "c", source="other.org")
     world.turn("w", rejecting(world.one(), no_price()))
 
-    def keys(**wanted: object) -> list[str]:
+    def keys(**wanted: Any) -> list[str]:
         return [row.key for row in all_rejects(world, **wanted)]
 
     assert keys() == ["c", "b", "a"]

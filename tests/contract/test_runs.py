@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from penstock.errors import UsageError
-from penstock.jobs.job import JobState
+from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.run import Plan, PlannedStage
 from tests.contract.scenes import (
+    Ends,
     World,
     a_job,
     done,
@@ -198,7 +201,7 @@ def test_waiting_job_may_be_retried_before_it_is_due(world: World) -> None:
 
 
 @pytest.mark.parametrize("end", [done, skipped])
-def test_job_that_ended_well_is_not_retried(world: World, end) -> None:  # type: ignore[no-untyped-def]
+def test_job_that_ended_well_is_not_retried(world: World, end: Callable[[Claimed], Ends]) -> None:
     world.start_with_pages(1)
     job = world.one()
     world.turn("w", end(job))

@@ -61,8 +61,8 @@ class Bench:
         self, name: str, data: Any = None, source: str | None = None, key: str | None = None
     ) -> int:
         source_id = 0 if source is None else self.world.source(source)
-        about = {"actor": "test", "source_id": source_id, "key": key}
-        return self.world.store.raise_signal(name, data, **about)[0]  # type: ignore[arg-type]
+        about: dict[str, Any] = {"actor": "test", "source_id": source_id, "key": key}
+        return self.world.store.raise_signal(name, data, **about)[0]
 
     def look(self) -> list[int]:
         return self.signals.look()

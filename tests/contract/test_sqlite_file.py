@@ -177,9 +177,12 @@ def traced(world: World) -> list[str]:
     """Every statement that the store runs from now on."""
     statements: list[str] = []
     assert isinstance(world.store, SqliteStore)
-    world.store._db.connection.set_exec_trace(
-        lambda cursor, sql, bindings: statements.append(sql) or True  # type: ignore[func-returns-value]
-    )
+
+    def note(cursor: apsw.Cursor, sql: str, bindings: object) -> bool:
+        statements.append(sql)
+        return True
+
+    world.store._db.connection.set_exec_trace(note)
     return statements
 
 

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -41,10 +42,10 @@ LOOPBACKS = """127.0.0.1 127.0.0.2 127.1 0 0.0.0.0 2130706433 0x7f000001 0x7f.0.
     %6c%6f%63%61%6c%68%6f%73%74 [::1%25lo] 127.0.0.1%23.example""".split()
 
 
-def a_request(url: str, **changes: object) -> Request:
+def a_request(url: str, **changes: Any) -> Request:
     headers = {"Accept-Encoding": "gzip, deflate"}
-    known: dict[str, object] = {"timeout_s": 5.0, "max_bytes": 1_000_000, "allow_private": True}
-    return Request("GET", url, headers, **(known | changes))  # type: ignore[arg-type]
+    known: dict[str, Any] = {"timeout_s": 5.0, "max_bytes": 1_000_000, "allow_private": True}
+    return Request("GET", url, headers, **(known | changes))
 
 
 async def sent(url: str, **changes: object) -> RawResponse:

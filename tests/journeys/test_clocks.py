@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from penstock.store.workers import LEASE_S
@@ -70,6 +71,10 @@ class Host:
         new.replace(self._file)
 
 
+def is_over(moment: float) -> bool:
+    return CLOCK.monotonic() > moment
+
+
 def test_clocks_an_hour_off_and_set_at_any_moment_change_nothing(
     tmp_path: Path, database: str
 ) -> None:
@@ -83,12 +88,12 @@ def test_clocks_an_hour_off_and_set_at_any_moment_change_nothing(
         wait_until_held(rig, 4)
         over_at = CLOCK.monotonic() + LEASE_S + 5
         for turn in itertools.count():
-            if CLOCK.monotonic() > over_at:
+            if is_over(over_at):
                 break
             fast.set(HOUR_S * (-1) ** turn)
             slow.set(HOUR_S * (-1) ** (turn // 3))
             next_at = CLOCK.monotonic() + 0.2
-            until(lambda at=next_at: CLOCK.monotonic() > at, "a moment has passed")  # type: ignore[misc]
+            until(partial(is_over, next_at), "a moment has passed")
         let_go(rig)
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
 

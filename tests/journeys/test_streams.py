@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,15 @@ def survived(folder: Path, length: int, kills: int, seed: int) -> None:
         done = rig.penstock("run", "line", "--kind", "stream", "--detach", "--json")
         assert done.returncode == 0, done.stderr
         run_id = json.loads(done.stdout)["run"]
+
+        def has_come_to(goal: int) -> bool:
+            return rig.run(run_id).inserted >= goal
+
         process = rig.start("up")
         for number in range(1, kills + 1):
             goal = number * length // (kills + 2) + rng.randrange(length // (4 * kills))
             until(
-                lambda goal=goal: rig.run(run_id).inserted >= goal,  # type: ignore[misc]
+                partial(has_come_to, goal),
                 f"{goal} records are in",
                 process=process,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from functools import partial
 
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import JobState, NewJob
@@ -61,7 +62,7 @@ def test_reject_that_four_redrive_in_the_same_moment_is_judged_again_once(databa
                     with noting:
                         told.append(redriven)
 
-    in_threads([lambda name=name: redrive(name) for name in "abcd"])  # type: ignore[misc]
+    in_threads([partial(redrive, name) for name in "abcd"])
 
     assert sum(each.rejects for each in told) == ROUNDS * ITEMS
     [(jobs, keys)] = ask(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -249,9 +250,9 @@ def test_kind_that_needs_more_is_refused_with_the_command_that_asks_for_it(shop:
     ],
 )
 def test_configuration_that_makes_no_sense_is_told(
-    shop: Shop, source: dict[str, object], problem: str
+    shop: Shop, source: dict[str, Any], problem: str
 ) -> None:
-    shop.write(**source)  # type: ignore[arg-type]
+    shop.write(**source)
     with pytest.raises(ConfigError, match=problem), shop.project():
         pass
 

@@ -48,7 +48,9 @@ def rows(text: str, heading: str) -> list[list[str]]:
 
 
 def seconds(text: str) -> float:
-    number, unit = re.fullmatch(r"([\d.]+) (s|min|h)", text).groups()  # type: ignore[union-attr]
+    found = re.fullmatch(r"([\d.]+) (s|min|h)", text)
+    assert found is not None, text
+    number, unit = found.groups()
     return float(number) * {"s": 1, "min": 60, "h": 3600}[unit]
 
 

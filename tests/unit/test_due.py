@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.schedules import Every, schedule_from
 from penstock.schedules.definition import changes, definition_of, policy_words, settings_of
-from penstock.schedules.due import GRACE_S, Due, Ticking, is_late, what_is_due
+from penstock.schedules.due import GRACE_S, Due, Missed, Ticking, is_late, what_is_due
 from penstock.schedules.slots import NEVER, slot_opens_at
 from penstock.settings import ScheduleSettings
 from penstock.settings.values import NearSettings, SessionSettings
@@ -56,13 +57,13 @@ def test_more_than_the_limit_are_passed_in_several_goes() -> None:
     st.floats(0, 300),
 )
 def test_every_tick_up_to_now_is_passed_or_fired_once(
-    missed: str, every_s: float, first: float, away: float
+    missed: Missed, every_s: float, first: float, away: float
 ) -> None:
     rule = Ticking(Every(every_s))
     first = rule.next_due(first) or 0.0
     now, seen, due = first + away * every_s, [], Due((), None, first)
     while due.next_due_at is not None and due.next_due_at <= now:
-        due = what_is_due(rule, missed, due.next_due_at, now, limit=50)  # type: ignore[arg-type]
+        due = what_is_due(rule, missed, due.next_due_at, now, limit=50)
         seen += [*due.passed, *([due.fires] if due.fires is not None else [])]
     expected, tick = [], first
     while tick <= now:
@@ -145,9 +146,9 @@ def test_moment_that_is_answered_is_one_at_which_it_may_start(minute: int) -> No
 
 def test_during_asks_the_calendar() -> None:
     pytest.importorskip("exchange_calendars")
-    shared = {"every_s": 60.0, "calendar": "XNYS"}
-    during = ScheduleSettings("every", during="in-session", **shared)  # type: ignore[arg-type]
-    outside = ScheduleSettings("every", during="out-of-session", **shared)  # type: ignore[arg-type]
+    shared: dict[str, Any] = {"every_s": 60.0, "calendar": "XNYS"}
+    during = ScheduleSettings("every", during="in-session", **shared)
+    outside = ScheduleSettings("every", during="out-of-session", **shared)
     # Friday, before, in and after the session of New York (14:30 to 21:00 UTC in winter).
     assert slot_opens_at(during, at("2026-11-13 12:00")) == at("2026-11-13 14:30")
     assert slot_opens_at(during, at("2026-11-13 15:00")) is None

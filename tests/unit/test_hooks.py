@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -72,12 +73,12 @@ async def receiver(
 
 
 def sent(
-    answer: Callable[[web.Request], web.StreamResponse], **more: object
+    answer: Callable[[web.Request], web.StreamResponse], **more: Any
 ) -> tuple[str, list[tuple[dict[str, str], bytes]]]:
     async def send() -> tuple[str, list[tuple[dict[str, str], bytes]]]:
         async with receiver(answer) as (url, seen):
-            about = {"allow_private": True, "url": f"{url}/hook", **more}
-            return await post(HookSettings("tell", **about), PARCEL, NOW), seen  # type: ignore[arg-type]
+            about: dict[str, Any] = {"allow_private": True, "url": f"{url}/hook", **more}
+            return await post(HookSettings("tell", **about), PARCEL, NOW), seen
 
     return asyncio.run(send())
 
@@ -117,8 +118,8 @@ def test_a_2xx_is_an_acceptance(status: int) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed_and_accepts_nothing(status: int) -> None:
-    answer = lambda request: web.Response(status=status, headers={"Location": "/elsewhere"})  # noqa: E731
-    error, seen = sent(answer)
+    elsewhere = {"Location": "/elsewhere"}
+    error, seen = sent(lambda request: web.Response(status=status, headers=elsewhere))
     assert error == f"it answered {status}"
     assert len(seen) == 1
 
@@ -210,7 +211,8 @@ class Rig:
         )
         self.project = Project(load_settings(folder, environ={"HOOK_SECRET": SECRET}))
         self.project.clock = self.clock = VirtualClock()
-        self.answers, self.sent = answers, []  # type: ignore[var-annotated]
+        self.answers = answers
+        self.sent: list[Parcel] = []
         self.arrived = threading.Semaphore(0)
         self.hooks = self.open()
 

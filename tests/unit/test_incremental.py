@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -235,13 +236,13 @@ def test_new_code_extracts_unchanged_pages_again_without_the_network(
 
 @pytest.mark.parametrize("change", [{"params": {"mark": "!"}}, {"threshold": 0.5}])
 def test_new_configuration_that_matters_extracts_unchanged_pages_again(
-    shop: Shop, site: Site, change: dict[str, object]
+    shop: Shop, site: Site, change: dict[str, Any]
 ) -> None:
     site.page("/a", "one", lastmod=OLD)
     shop.run("full")
     site.take()
 
-    shop.write(**change)  # type: ignore[arg-type]
+    shop.write(**change)
     shop.later(1)
     run = shop.run("incremental")
 
@@ -253,11 +254,11 @@ def test_new_configuration_that_matters_extracts_unchanged_pages_again(
     "change", [{"limits": {"concurrency": 2}}, {"priority": 7}, {"timeout": "9s"}]
 )
 def test_new_configuration_that_does_not_matter_extracts_nothing(
-    shop: Shop, site: Site, change: dict[str, object]
+    shop: Shop, site: Site, change: dict[str, Any]
 ) -> None:
     site.page("/a", "one", lastmod=OLD)
     shop.run("full")
-    shop.write(**change)  # type: ignore[arg-type]
+    shop.write(**change)
     shop.later(1)
     assert shop.run("incremental").pages_unchanged == 1
 

@@ -614,7 +614,7 @@ def windows_pipeline(error: BaseException | None) -> Pipeline:
     pipeline = Pipeline("p")
 
     @pipeline.step(unit="page", windows=True)
-    def act(ctx):  # type: ignore[no-untyped-def]
+    def act(ctx: Any) -> None:
         if error is not None:
             raise error
 

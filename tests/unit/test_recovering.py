@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,8 +99,8 @@ async def _nobody(request: Request) -> RawResponse:
     raise ConnectionRefusedError
 
 
-def times_tried(folder: Path, body: str, **about: object) -> int:
-    shop = Shop(folder, body, **about)  # type: ignore[arg-type]
+def times_tried(folder: Path, body: str, **about: Any) -> int:
+    shop = Shop(folder, body, **about)
     shop.run()
     return len([n for n in shop.tried if n == 0])
 
@@ -182,10 +183,10 @@ def test_own_class_may_be_patient_with_the_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_class_that_does_not_exist_is_refused_when_the_project_is_loaded(
-    tmp_path: Path, about: dict[str, object], told: str
+    tmp_path: Path, about: dict[str, Any], told: str
 ) -> None:
     with pytest.raises((PipelineError, ConfigError)) as caught:
-        Shop(tmp_path, "pass", **about)  # type: ignore[arg-type]
+        Shop(tmp_path, "pass", **about)
     assert told in caught.value.message
     assert "\n" not in caught.value.message
 

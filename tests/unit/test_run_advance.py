@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from penstock.jobs.job import Unit
 from penstock.jobs.run import Advance, Plan, PlannedStage, RunState, StageCount, advance
 
 ONE, NONE = StageCount(succeeded=1), StageCount()
@@ -19,10 +20,10 @@ OPEN = [
 
 
 def a_stage(
-    name: str, *after: str, unit: str = "run", gather: bool = False, required: bool | None = None
+    name: str, *after: str, unit: Unit = "run", gather: bool = False, required: bool | None = None
 ) -> PlannedStage:
     is_required = unit == "run" if required is None else required
-    return PlannedStage(name, unit, after, gather, is_required)  # type: ignore[arg-type]
+    return PlannedStage(name, unit, after, gather, is_required)
 
 
 SITE = Plan(
@@ -169,7 +170,7 @@ def test_plan_finds_a_stage_by_name() -> None:
 
 @pytest.mark.parametrize("unit", ["page", "candidate"])
 @pytest.mark.parametrize("required", [True, False])
-def test_required_step_fails_the_run_and_another_does_not(unit: str, required: bool) -> None:
+def test_required_step_fails_the_run_and_another_does_not(unit: Unit, required: bool) -> None:
     plan = Plan(
         (
             a_stage("discover"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -245,15 +246,15 @@ def test_nobody_waits_for_a_stream_to_end(tmp_path: Path, clock: VirtualClock) -
         ({"isolation": "process"}, "child process"),
     ],
 )
-def test_stream_in_the_wrong_place_is_refused(options: dict[str, str], complaint: str) -> None:
+def test_stream_in_the_wrong_place_is_refused(options: dict[str, Any], complaint: str) -> None:
     pipeline = Pipeline("wrong")
 
     @pipeline.step(unit="run")
-    def first(ctx):  # type: ignore[no-untyped-def]
+    def first(ctx: Any) -> Any:
         yield {}
 
-    @pipeline.step(unit="stream", **options)  # type: ignore[arg-type]
-    def second(ctx):  # type: ignore[no-untyped-def]
+    @pipeline.step(unit="stream", **options)
+    def second(ctx: Any) -> Any:
         yield {}
 
     with pytest.raises(PipelineError, match=complaint):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_quick_errands_share_a_thread_and_keep_their_order() -> None:
     order: list[int] = []
 
     async def use(threads: Threads) -> None:
-        errands = [Noted(lambda n=n: order.append(n)) for n in range(2000)]  # type: ignore[misc]
+        errands = [Noted(partial(order.append, n)) for n in range(2000)]
         for errand in errands:
             threads.submit(errand)
         await until(all_done(errands))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
@@ -148,23 +149,23 @@ def test_item_that_is_no_window_is_told_in_a_line(item: object, words: str) -> N
 # Steps that take windows.
 
 
-def pipeline(**options: object) -> Pipeline:
+def pipeline(**options: Any) -> Pipeline:
     made = Pipeline("prices")
 
     @made.step(unit="run")
-    async def discover(ctx):  # type: ignore[no-untyped-def]
+    async def discover(ctx: Any) -> Any:
         yield {}
 
-    @made.step(**{"after": "discover", "unit": "page", "windows": True, **options})  # type: ignore[arg-type]
-    async def fetch(ctx):  # type: ignore[no-untyped-def]
+    @made.step(**{"after": "discover", "unit": "page", "windows": True, **options})
+    async def fetch(ctx: Any) -> Any:
         yield {}
 
     @made.step(after="fetch", unit="candidate")
-    def persist(row, ctx):  # type: ignore[no-untyped-def]
+    def persist(row: Any, ctx: Any) -> None:
         return None
 
     @made.step(after=("persist", "discover"), unit="run", gather=True)
-    def summary(ctx):  # type: ignore[no-untyped-def]
+    def summary(ctx: Any) -> None:
         return None
 
     return made
@@ -190,7 +191,7 @@ def test_only_one_step_takes_windows() -> None:
     made = pipeline()
 
     @made.step(unit="page", windows=True)
-    def also(item):  # type: ignore[no-untyped-def]
+    def also(item: Any) -> None:
         return None
 
     with pytest.raises(PipelineError, match="'fetch' and 'also' take windows"):
@@ -224,7 +225,7 @@ def test_pipeline_without_windows_can_not_be_backfilled_and_says_how_it_could() 
     made = Pipeline("pages")
 
     @made.step(unit="run")
-    def discover():  # type: ignore[no-untyped-def]
+    def discover() -> None:
         return None
 
     with pytest.raises(PipelineError, match="no step that takes windows") as told:
