@@ -326,7 +326,7 @@ def test_status_tells_what_is_going_on_and_what_to_type_next(worked: Project) ->
     told = worked.said("status")
     assert "shop-watch" in told
     assert "penstock up" in told
-    assert "penstock jobs --state quarantined --source spotty" in told
+    assert "penstock quarantine list --source spotty" in told
     seen = worked.json("status")
     assert seen["overview"]["records"] == PAGES
     assert {each["source"]: each["quarantined"] for each in seen["sources"]} == {
@@ -339,7 +339,7 @@ def test_status_shows_active_and_waiting_work(tmp_path: Path, shop: Shop) -> Non
     project.do("run", "--all", "--detach")
     project.do("pause", "spotty", "--reason", "they are moving")
     told = project.said("status")
-    assert re.search(r"^ +1 +good +queued +0 of 0", told, re.MULTILINE)
+    assert re.search(r"^ +1 +good +full +queued +0 of 0", told, re.MULTILINE)
     assert re.search(r"spotty +paused since .*: they are moving", told)
     assert "2 queued" in told
 
