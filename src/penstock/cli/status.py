@@ -25,8 +25,8 @@ SHOWN = 20
 OVERDUE_S = 60.0
 DESCRIPTION = """\
 What is going on: workers, who schedules, active runs and how far they are, what waits and until when,
-which replays wait for your decision, what is in quarantine and how to look at it, and which runs are due
-next."""
+which replays wait for your decision, what is in quarantine and how to look at it, which promises are
+broken, and which runs are due next."""
 EXAMPLES = """\
   penstock status
   penstock status --json
