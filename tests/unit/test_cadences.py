@@ -13,6 +13,7 @@ from penstock.engine.cadences import Cadences, set_cadence, undo_cadence
 from penstock.engine.scheduler import Scheduler
 from penstock.errors import Refused, UsageError
 from penstock.project import Project
+from penstock.schedules.auto import LOST_PROBES
 from penstock.schedules.cadence import Cadence
 from penstock.testing import journal
 from tests.unit.site import Shop, Site
@@ -172,6 +173,36 @@ def test_the_commands_go_by_the_class_that_a_source_was_moved_to(
     assert ": a shop" in capsys.readouterr().out
     assert main(["schedules", "next", "--days", "7", "--json", *where]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 7
+
+
+def test_a_source_that_is_not_even_probed_is_told_of_with_what_to_do(
+    shop: Shop, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    auto(shop)
+    for page in site.pages.values():
+        page.status = 410
+    run_quietly(shop, 3)
+    with shop.project() as project:
+        look(project)
+    for _ in range(LOST_PROBES):
+        shop.run("probe")
+        shop.later(1)
+    with shop.project() as project:
+        assert look(project) == 1
+    capsys.readouterr()
+    for command in (["status"], ["schedules", "explain", KEY]):
+        assert main([*command, "--project", str(shop.folder)]) == 0
+        out = capsys.readouterr().out
+        assert f"not even probed: {LOST_PROBES} probes in a row failed" in out
+        assert f"penstock schedules cadence {KEY} --set medium" in out
+
+
+def test_the_command_says_who_has_no_class(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.write(schedule={"cadence": "high"})
+    words = ["schedules", "cadence", "--project", str(shop.folder)]
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("no source has a class yet")
+    assert main([*words, KEY]) == UsageError("").exit_code
 
 
 def test_the_command_shows_sets_and_refuses(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

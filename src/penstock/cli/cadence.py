@@ -21,6 +21,7 @@ EXAMPLES = """\
   penstock schedules cadence acme.com --set low --reason "they publish monthly now"
   penstock schedules cadence acme.com --undo"""
 CLASSES = ("low", "medium", "high")
+NONE = "no source has a class yet; `schedule: {cadence: auto}` gives it one when `penstock up` runs"
 COLUMNS = ("source", "class", "since", "before", "proposed", "why")
 
 
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("say which source is meant", "penstock schedules cadence SOURCE --undo")
     with opened(args) as project:
         key = source_key(project, args.source)
+        _refuse_others(project, key)
         if key is not None and (args.set or args.undo):
             rows = [_moved(project, key, args)]
         else:
@@ -50,8 +52,19 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list([_shape(row) for row in rows])
         return 0
-    args.out.table(COLUMNS, [_line(row) for row in rows])
+    if rows:
+        args.out.table(COLUMNS, [_line(row) for row in rows])
+    else:
+        args.out.line(NONE)
     return 0
+
+
+def _refuse_others(project: Project, key: str | None) -> None:
+    from penstock.engine.cadences import auto_sources
+    from penstock.errors import UsageError
+
+    if key is not None and key not in auto_sources(project):
+        raise UsageError(f"the cadence of {key} is not auto", "schedule: {cadence: auto}")
 
 
 def words_now(project: Project, key: str, settings: ScheduleSettings) -> str:
@@ -66,17 +79,14 @@ def words_now(project: Project, key: str, settings: ScheduleSettings) -> str:
     return policy_words(settings, key, standing_of(found[0]), found[0].proposed)
 
 
-def class_words(project: Project, source_id: int, settings: ScheduleSettings) -> str:
-    """The class that a source with `cadence: auto` has, since when, why, and how that is undone."""
-    from penstock.schedules.auto import is_auto
-
-    found = project.store.cadences(source_id) if is_auto(settings) else []
-    if not found:
-        return ""
-    [row] = found
-    said = f"{row.level}, since {local_time(row.since)}"
+def class_words(row: CadenceRow) -> str:
+    """The class that a source with `cadence: auto` has, since when, why, and what a person can do."""
+    said = f"{row.level} since {local_time(row.since)}"
+    command = f"penstock schedules cadence {row.source}"
     if row.proposed:
-        return f"{said}; {row.proposed} is proposed: {row.reason}"
+        return f"{said}; {row.proposed} is proposed: {row.reason}; {command} --set {row.proposed}"
+    if row.level == "paused":
+        return f"{said}, not even probed: {row.reason}; {command} --set {row.before or 'medium'}"
     return f"{said}: {row.reason}" if row.reason else said
 
 

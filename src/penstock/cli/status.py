@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.breakers import shape as breaker_shape
 from penstock.cli.breakers import words as breaker_words
+from penstock.cli.cadence import class_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.wording import count, duration, iso, local_time, until
@@ -16,6 +17,7 @@ from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.breakers import BreakerRow
+    from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
     from penstock.store.replays import Undecided
     from penstock.store.store import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
@@ -70,6 +72,7 @@ class Seen:
     breaches: list[BreachRow]
     undecided: list[Undecided]
     staged_s: float
+    given_up: list[CadenceRow]
 
     @classmethod
     def of(cls, project: Project) -> Seen:
@@ -94,6 +97,7 @@ class Seen:
             breaches=store.breaches(open_only=True, limit=1000),
             undecided=store.undecided(),
             staged_s=project.settings.retention.staged_s,
+            given_up=[each for each in store.cadences() if each.level == "paused"],
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -160,7 +164,7 @@ class Seen:
     @property
     def _schedules(self) -> bool:
         """Whether it matters who schedules: somebody does, or something is to be scheduled."""
-        is_wanted = any(each.next_run_at for each in self.sources)
+        is_wanted = any(each.next_run_at or each.schedule for each in self.sources)
         return is_wanted or scheduler_of(self.leaders, self.now) is not None
 
     def _waits(self) -> list[tuple[str, str]]:
@@ -181,6 +185,7 @@ class Seen:
             for each in self.sources
             if each.degraded_at is not None
         ]
+        told += [(each.source, class_words(each)) for each in self.given_up]
         told += [
             (each.key, f"{until(each.cooldown_until, self.now)}{_why(each.cooldown_reason)}")
             for each in self.sources
