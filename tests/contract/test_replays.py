@@ -10,12 +10,13 @@ import pytest
 
 from penstock.errors import Refused
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import Effects, Extracted, Settlement
+from penstock.jobs.outcome import Effects, Extracted, Rejection, Settlement
 from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
 from penstock.store.entries import EntryFilter
 from penstock.store.records import read_present, write_records
 from penstock.store.rehearsal import seal
+from penstock.store.rejected import RejectFilter
 from penstock.store.store import Capacity, Keep
 from tests.contract.replaying import Shop, a_staged, url_of
 from tests.contract.scenes import SITE, World, a_job, a_save, done, quarantined
@@ -534,6 +535,64 @@ def test_pages_of_a_replay_whose_failed_jobs_are_gone_are_not_done_with(shop: Sh
     shop.commit(replay)
 
     assert set(shop.versions().values()) == {("v1", run_id)}
+
+
+def rejecting(shop: Shop, of_run_id: int, **keys: str) -> int:
+    """A replay of which each page gives one candidate with this key, which is rejected."""
+    replay, jobs = shop.start(of_run_id)
+    children = {
+        page: NewJob("persist", keys[page], b"null", 5, job.snapshot) for page, job in jobs.items()
+    }
+    ends = [done(job, children=[children[page]]) for page, job in jobs.items()]
+    shop.world.turn("w", *ends)
+    for job in shop.world.claim():
+        effects = Effects(rejections=[Rejection("no_price", "no price")])
+        shop.world.turn("w", done(job, effects=effects))
+    return replay
+
+
+def digest(letter: str) -> str:
+    return "1:" + 32 * letter
+
+
+def test_items_without_keys_that_are_rejected_as_before_are_no_news(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    before = rejecting(shop, run_id, p1=digest("a"), p2="sku-2", p3=digest("c"))
+    now = rejecting(shop, run_id, p1=digest("d"), p2="sku-9", p3=digest("c"))
+
+    news, olds = (shop.store.reject_shift(*runs) for runs in (([now], [before]), ([before], [now])))
+
+    assert (news.count, news.only, olds.count, olds.only) == (3, 1, 3, 1)
+    assert [each["key"] for each in (*news.first, *olds.first)] == ["sku-9", "sku-2"]
+
+
+def test_item_that_is_rejected_of_another_page_is_news(shop: Shop) -> None:
+    run_id = shop.run({"p1": {"n": 1}})
+    other = shop.run({"p1": {"n": 2}})
+    before = rejecting(shop, run_id, p1=digest("a"))
+    now = rejecting(shop, other, p1=digest("b"))
+
+    assert shop.store.reject_shift([now], [before]).only == 1
+
+
+def test_what_a_replay_rejects_is_redriven_only_when_it_is_committed(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    dropped = rejecting(shop, run_id, p1="a", p2="b", p3="c")
+    committed = rejecting(shop, run_id, p1="a", p2="b", p3="c")
+    wanted = RejectFilter(source_id=shop.world.source(), open_only=True)
+    everything = RejectFilter(source_id=shop.world.source())
+    assert (shop.store.count_rejects(wanted), shop.store.count_rejects(everything)) == (0, 6)
+    about: Any = (shop.world.source(), SITE, "v2", wanted)
+    assert shop.store.redrive(*about, key="early", actor="ops", reason="") is None
+
+    shop.store.drop_replay(dropped, "ops", "")
+    shop.commit(committed)
+
+    assert {row.run_id for row in shop.store.rejects(wanted)} == {committed}
+    assert shop.store.stages_of_rejects(wanted) == ["persist"]
+    redriven = shop.store.redrive(*about, key="again", actor="ops", reason="")
+    assert redriven is not None
+    assert (redriven.rejects, redriven.items) == (3, 3)
 
 
 def test_replays_that_wait_for_a_decision_are_named_until_it_is_made(shop: Shop) -> None:

@@ -146,7 +146,10 @@ def redrive(args: argparse.Namespace) -> int:
         wanted = _wanted(project, args, open_only=True)
         found = project.store.count_rejects(wanted)
         if not found:
-            raise Refused("there are no such rejects that were not redriven yet")
+            raise Refused(
+                "there are no such rejects that were not redriven yet",
+                "what a replay rejects counts when it is committed: penstock status names those that wait",
+            )
         confirm(args, f"Judge {count(found, 'reject')} of {source} again?")
         redriven = project.redrive(source, wanted, reason=args.reason)
         is_worked = bool(project.store.overview().workers)

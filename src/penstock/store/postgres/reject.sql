@@ -23,7 +23,10 @@ FROM (
   WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
     AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
     AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
-    AND (NOT %(open_only)s OR r.redriven_run_id IS NULL)
+    AND (NOT %(open_only)s OR r.redriven_run_id IS NULL AND NOT EXISTS (
+      SELECT 1 FROM penstock.run AS u LEFT JOIN penstock.replay AS p ON p.run_id = u.id
+      WHERE u.id = r.run_id AND (u.options::json ->> 'is_staged')::boolean AND coalesce(p.state, 'staged') <> 'committed'
+    ))
   ORDER BY r.id DESC LIMIT %(limit)s
 ) AS r;
 
@@ -32,14 +35,20 @@ SELECT count(*) FROM penstock.reject AS r
 WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
   AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
   AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
-  AND (NOT %(open_only)s OR r.redriven_run_id IS NULL);
+  AND (NOT %(open_only)s OR r.redriven_run_id IS NULL AND NOT EXISTS (
+    SELECT 1 FROM penstock.run AS u LEFT JOIN penstock.replay AS p ON p.run_id = u.id
+    WHERE u.id = r.run_id AND (u.options::json ->> 'is_staged')::boolean AND coalesce(p.state, 'staged') <> 'committed'
+  ));
 
 -- name: stages_of_rejects
 SELECT coalesce(json_agg(DISTINCT r.stage), '[]')::text FROM penstock.reject AS r
 WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
   AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
   AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
-  AND (NOT %(open_only)s OR r.redriven_run_id IS NULL);
+  AND (NOT %(open_only)s OR r.redriven_run_id IS NULL AND NOT EXISTS (
+    SELECT 1 FROM penstock.run AS u LEFT JOIN penstock.replay AS p ON p.run_id = u.id
+    WHERE u.id = r.run_id AND (u.options::json ->> 'is_staged')::boolean AND coalesce(p.state, 'staged') <> 'committed'
+  ));
 
 -- name: reject_item
 SELECT item FROM penstock.reject WHERE id = %(id)s;
@@ -50,7 +59,7 @@ SELECT coalesce(json_object_agg(code, n ORDER BY n DESC, code), '{}')::text FROM
 ) AS c;
 
 -- name: rejects_to_redrive
--- Those that no run has taken up, the oldest first. Locked: two who ask at once take each of them once.
+-- Those that no run has taken up, the oldest first. Not what a replay has rejected that nobody has committed. Locked: two who ask at once take each of them once.
 SELECT coalesce(json_agg(json_build_array(r.id, r.run_id, r.stage, r.key, r.item, r.snapshot_id) ORDER BY r.id), '[]')::text FROM (
   SELECT r.id, r.run_id, r.stage, r.key, r.item, r.snapshot_id FROM penstock.reject AS r
   WHERE r.source_id = %(source_id)s AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
@@ -58,7 +67,11 @@ SELECT coalesce(json_agg(json_build_array(r.id, r.run_id, r.stage, r.key, r.item
     AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
     AND r.stage IN (SELECT jsonb_array_elements_text(%(stages)s::jsonb))
     AND r.redriven_run_id IS NULL
-  ORDER BY r.id LIMIT %(limit)s FOR UPDATE
+    AND NOT EXISTS (
+      SELECT 1 FROM penstock.run AS u LEFT JOIN penstock.replay AS p ON p.run_id = u.id
+      WHERE u.id = r.run_id AND (u.options::json ->> 'is_staged')::boolean AND coalesce(p.state, 'staged') <> 'committed'
+    )
+  ORDER BY r.id LIMIT %(limit)s FOR UPDATE OF r
 ) AS r;
 
 -- name: mark_redriven

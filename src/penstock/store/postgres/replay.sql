@@ -216,19 +216,33 @@ SELECT coalesce(json_agg(json_build_array(o.id, o.source_id)), '[]')::text FROM 
 ) AS o;
 
 -- name: reject_shift
--- What is rejected in these runs and not in those, by stage and key.
-WITH here AS (SELECT stage, key FROM penstock.reject WHERE run_id = ANY (translate(%(these)s, '[]', '{}')::bigint[])),
-  only_here AS MATERIALIZED (
-    SELECT stage, key FROM here
-    EXCEPT SELECT stage, key FROM penstock.reject WHERE run_id = ANY (translate(%(those)s, '[]', '{}')::bigint[])
-  )
+-- What is rejected in these runs and not in those, by stage and key. Without a key of their own, items that were made
+-- differently of one page have different keys: of those, as many as were rejected there for the same code are no news.
+WITH here AS MATERIALIZED (
+  SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code, min(reason) AS reason,
+    key LIKE '1:%%' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
+  FROM penstock.reject WHERE run_id = ANY (translate(%(these)s, '[]', '{}')::bigint[]) GROUP BY stage, key
+), there AS MATERIALIZED (
+  SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code,
+    key LIKE '1:%%' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
+  FROM penstock.reject WHERE run_id = ANY (translate(%(those)s, '[]', '{}')::bigint[]) GROUP BY stage, key
+), news AS MATERIALIZED (
+  SELECT h.*, row_number() OVER (PARTITION BY h.stage, h.snapshot_id, h.code, h.is_digest ORDER BY h.key) AS n
+  FROM here AS h WHERE NOT EXISTS (SELECT 1 FROM there AS t WHERE t.stage = h.stage AND t.key = h.key)
+), olds AS MATERIALIZED (
+  SELECT t.*, row_number() OVER (PARTITION BY t.stage, t.snapshot_id, t.code, t.is_digest ORDER BY t.key) AS n
+  FROM there AS t WHERE NOT EXISTS (SELECT 1 FROM here AS h WHERE h.stage = t.stage AND h.key = t.key)
+), only_here AS MATERIALIZED (
+  SELECT * FROM news WHERE NOT (news.is_digest AND EXISTS (
+    SELECT 1 FROM olds AS o
+    WHERE o.snapshot_id = news.snapshot_id AND o.stage = news.stage AND o.code = news.code AND o.n = news.n AND o.is_digest
+  ))
+)
 SELECT json_build_object(
-  'count', (SELECT count(*) FROM (SELECT DISTINCT stage, key FROM here) AS h),
+  'count', (SELECT count(*) FROM here),
   'only', (SELECT count(*) FROM only_here),
-  'first', (SELECT coalesce(json_agg(json_build_object('stage', o.stage, 'key', o.key, 'reason', (
-      SELECT r.reason FROM penstock.reject AS r
-      WHERE r.run_id = ANY (translate(%(these)s, '[]', '{}')::bigint[]) AND r.stage = o.stage AND r.key = o.key LIMIT 1
-    ))), '[]') FROM (SELECT stage, key FROM only_here ORDER BY stage, key LIMIT %(limit)s) AS o))::text;
+  'first', (SELECT coalesce(json_agg(json_build_object('stage', o.stage, 'key', o.key, 'reason', o.reason)), '[]')
+    FROM (SELECT stage, key, reason FROM only_here ORDER BY stage, key LIMIT %(limit)s) AS o))::text;
 
 -- name: replay_run
 SELECT json_build_object('source_id', source_id, 'state', state, 'finished_at', finished_at)::text

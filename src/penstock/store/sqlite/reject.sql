@@ -19,7 +19,10 @@ FROM (
   WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
     AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
     AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
-    AND (NOT :open_only OR r.redriven_run_id IS NULL)
+    AND (NOT :open_only OR r.redriven_run_id IS NULL AND NOT EXISTS (
+      SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
+      WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
+    ))
   ORDER BY r.id DESC LIMIT :limit
 ) AS r;
 
@@ -28,14 +31,20 @@ SELECT count(*) FROM reject AS r
 WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
   AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
   AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
-  AND (NOT :open_only OR r.redriven_run_id IS NULL);
+  AND (NOT :open_only OR r.redriven_run_id IS NULL AND NOT EXISTS (
+      SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
+      WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
+    ));
 
 -- name: stages_of_rejects
 SELECT json_group_array(DISTINCT r.stage) FROM reject AS r
 WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
   AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
   AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
-  AND (NOT :open_only OR r.redriven_run_id IS NULL);
+  AND (NOT :open_only OR r.redriven_run_id IS NULL AND NOT EXISTS (
+      SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
+      WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
+    ));
 
 -- name: reject_item
 SELECT item FROM reject WHERE id = :id;
@@ -46,7 +55,7 @@ SELECT json_group_object(code, n) FROM (
 );
 
 -- name: rejects_to_redrive
--- Those that no run has taken up, the oldest first.
+-- Those that no run has taken up, the oldest first. Not what a replay has rejected that nobody has committed.
 SELECT json_group_array(json_array(r.id, r.run_id, r.stage, r.key, r.item, r.snapshot_id)) FROM (
   SELECT r.* FROM reject AS r
   WHERE r.source_id = :source_id AND (:run_id IS NULL OR r.run_id = :run_id)
@@ -54,6 +63,10 @@ SELECT json_group_array(json_array(r.id, r.run_id, r.stage, r.key, r.item, r.sna
     AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
     AND r.stage IN (SELECT value FROM json_each(:stages))
     AND r.redriven_run_id IS NULL
+    AND NOT EXISTS (
+      SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
+      WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
+    )
   ORDER BY r.id LIMIT :limit
 ) AS r;
 

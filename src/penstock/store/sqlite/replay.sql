@@ -179,18 +179,33 @@ SELECT json_group_array(json_array(id, source_id)) FROM (
 );
 
 -- name: reject_shift
--- What is rejected in these runs and not in those, by stage and key.
-WITH here AS (SELECT stage, key FROM reject WHERE run_id IN (SELECT value FROM json_each(:these))),
-  only_here AS MATERIALIZED (
-    SELECT stage, key FROM here EXCEPT SELECT stage, key FROM reject WHERE run_id IN (SELECT value FROM json_each(:those))
-  )
+-- What is rejected in these runs and not in those, by stage and key. Without a key of their own, items that were made
+-- differently of one page have different keys: of those, as many as were rejected there for the same code are no news.
+WITH here AS MATERIALIZED (
+  SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code, min(reason) AS reason,
+    key GLOB '1:*' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
+  FROM reject WHERE run_id IN (SELECT value FROM json_each(:these)) GROUP BY stage, key
+), there AS MATERIALIZED (
+  SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code,
+    key GLOB '1:*' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
+  FROM reject WHERE run_id IN (SELECT value FROM json_each(:those)) GROUP BY stage, key
+), news AS MATERIALIZED (
+  SELECT h.*, row_number() OVER (PARTITION BY h.stage, h.snapshot_id, h.code, h.is_digest ORDER BY h.key) AS n
+  FROM here AS h WHERE NOT EXISTS (SELECT 1 FROM there AS t WHERE t.stage = h.stage AND t.key = h.key)
+), olds AS MATERIALIZED (
+  SELECT t.*, row_number() OVER (PARTITION BY t.stage, t.snapshot_id, t.code, t.is_digest ORDER BY t.key) AS n
+  FROM there AS t WHERE NOT EXISTS (SELECT 1 FROM here AS h WHERE h.stage = t.stage AND h.key = t.key)
+), only_here AS MATERIALIZED (
+  SELECT * FROM news WHERE NOT (news.is_digest AND EXISTS (
+    SELECT 1 FROM olds AS o
+    WHERE o.snapshot_id = news.snapshot_id AND o.stage = news.stage AND o.code = news.code AND o.n = news.n AND o.is_digest
+  ))
+)
 SELECT json_object(
-  'count', (SELECT count(*) FROM (SELECT DISTINCT stage, key FROM here)),
+  'count', (SELECT count(*) FROM here),
   'only', (SELECT count(*) FROM only_here),
-  'first', json((SELECT json_group_array(json_object('stage', o.stage, 'key', o.key, 'reason', (
-      SELECT r.reason FROM reject AS r
-      WHERE r.run_id IN (SELECT value FROM json_each(:these)) AND r.stage = o.stage AND r.key = o.key LIMIT 1
-    ))) FROM (SELECT stage, key FROM only_here ORDER BY stage, key LIMIT :limit) AS o)));
+  'first', json((SELECT json_group_array(json_object('stage', o.stage, 'key', o.key, 'reason', o.reason))
+    FROM (SELECT stage, key, reason FROM only_here ORDER BY stage, key LIMIT :limit) AS o)));
 
 -- name: replay_run
 SELECT json_object('source_id', source_id, 'state', state, 'finished_at', finished_at) FROM run WHERE id = :id;
