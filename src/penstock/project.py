@@ -376,6 +376,9 @@ class Project:
         if run_id is None:
             return self.source(source or ""), moment(since or 0.0, "UTC")
         run = self.require_run(run_id)
+        if run.options.is_undo or run.options.is_redrive:
+            what = "an undo" if run.options.is_undo else "a replay of rejects"
+            raise Refused(f"run {run_id} is {what}; it has no pages to replay")
         if run.kind is RunKind.REPLAY:
             raise Refused(f"run {run_id} is a replay itself; replay what it replayed")
         if not run.is_ended:

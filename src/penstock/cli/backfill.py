@@ -12,6 +12,7 @@ from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_reason
 from penstock.cli.wording import count, duration
+from penstock.errors import nearest
 
 if TYPE_CHECKING:
     from penstock.jobs.run import RunOptions
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
             missing=args.missing,
             window_s=_window_s(args.window),
         )
+        _note_new_partitions(args, source)
         if args.plan:
             _tell_plan(args, source, _planned(project, source, options))
             return exits.DONE
@@ -94,6 +96,15 @@ def run(args: argparse.Namespace) -> int:
             _tell_queued(project, [row], args)
             return exits.DONE
         return _work(project, [row.id], args)
+
+
+def _note_new_partitions(args: argparse.Namespace, source: SourceSettings) -> None:
+    """One may be fetched before it is configured; it may also be mistyped."""
+    known = source.backfill.partitions if source.backfill else ()
+    for name in dict.fromkeys(args.partitions):
+        if name not in known and known != ("default",):
+            hint = nearest(name, known)
+            args.out.note(f"{source.key} has no partition {name!r} in penstock.yaml; {hint}")
 
 
 def _window_s(text: str | None) -> float | None:

@@ -21,7 +21,8 @@ DESCRIPTION = "Change a checkpoint by hand. Runs move them on; only this moves o
 REWIND = """\
 Move a checkpoint of a source back, so that the next run fetches again what came after it. Says first what
 that would be, and asks. To a cursor of your own, or to where it was when a run had left it, or at a time.
-Refused while a run of the source goes on, which might move it at once."""
+Refused while a run of the source goes on, which might move it at once, and for a cursor that is further on,
+which would leave out what lies between: --force does it."""
 EXAMPLES = """\
   penstock checkpoint rewind prices AAPL --to 2024-06-01 --dry-run
   penstock checkpoint rewind prices AAPL --to-run 12 --reason "wrong prices since then"
@@ -47,7 +48,9 @@ def register(commands: Commands) -> None:
     rewind.add_argument(
         "--dry-run", action="store_true", help="only say what would be fetched again"
     )
-    rewind.add_argument("--force", action="store_true", help="although a run of the source goes on")
+    rewind.add_argument(
+        "--force", action="store_true", help="although a run of the source goes on, or forward"
+    )
     add_json(rewind)
     add_yes(rewind)
     add_reason(rewind)
@@ -69,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         target, since = _target(project, args, source_id)
         if target.cursor == current.cursor:
             raise Refused(f"{args.partition} of {args.source} is there already")
+        _refuse_forward(args, current.cursor, target.cursor)
         units = project.store.units_since(source_id, args.partition, since)
         way = f"from {short_cursor(current.cursor)} to {short_cursor(target.cursor)}"
         again = f"fetch {count(units, 'unit')} again"
@@ -97,6 +101,17 @@ def run(args: argparse.Namespace) -> int:
             done = f"{args.partition} of {args.source} went {way}; the next run will {again}"
             args.out.line(words if args.dry_run else done)
     return 0
+
+
+def _refuse_forward(args: argparse.Namespace, old: Any, new: Any) -> None:
+    from penstock.jobs.cursor import compared
+
+    if compared(old, new) == 1 and not args.force:
+        raise Refused(
+            f"{short_cursor(new)} is further on than {short_cursor(old)}: what lies between would never be"
+            " fetched",
+            "a backfill fetches it; --force moves the checkpoint all the same",
+        )
 
 
 def _target(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.run_words import kind_of
 from penstock.cli.wording import count, duration, iso, local_time, shortened, until
 from penstock.errors import UsageError
 
@@ -173,7 +174,7 @@ class Told:
     def _title(self) -> str:
         words = [self.outlook.source]
         if self.run is not None:
-            words.append(f"run {self.run.id} ({self.run.kind}, {self.run.state})")
+            words.append(f"run {self.run.id} ({kind_of(self.run)}, {self.run.state})")
         if self.job is not None:
             key = shortened(self.job.key, LONGEST_KEY)
             words.append(f"job {self.job.id} ({self.job.stage} {key}, {self.job.state})")

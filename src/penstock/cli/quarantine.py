@@ -83,6 +83,7 @@ def register(commands: Commands) -> None:
         acting.add_argument(
             "--dry-run", action="store_true", help="only say how many it would touch"
         )
+        add_json(acting)
         add_reason(acting)
         add_yes(acting)
         acting.set_defaults(run=run)
@@ -104,6 +105,7 @@ def register(commands: Commands) -> None:
     )
     noting.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
     noting.add_argument("text", metavar="TEXT", help="what to write")
+    add_json(noting)
     noting.set_defaults(run=note)
 
 
@@ -261,7 +263,7 @@ def release(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         acted = _act(project, args, "Release", project.release)
-        if acted and not project.store.overview().workers:
+        if acted and not args.json and not project.store.overview().workers:
             args.out.line("nobody works now: penstock up --until-idle")
     return 0
 
@@ -289,8 +291,12 @@ def _act(
     total = project.store.count_entries(wanted)
     if not total:
         raise Refused(_nothing(project, wanted))
+    done = f"{verb.lower()}{'d' if verb.endswith('e') else 'ed'}"
     if args.dry_run:
-        out.line(f"would {verb.lower()} {count(total, 'job')}; nothing was changed")
+        if args.json:
+            out.json({done: 0, "jobs": total, "is_done": False})
+        else:
+            out.line(f"would {verb.lower()} {count(total, 'job')}; nothing was changed")
         return 0
     confirm(args, f"{verb} {count(total, 'job')} from quarantine?")
     acted = 0
@@ -298,7 +304,10 @@ def _act(
         acted += batch
         if out.stderr.isatty():
             out.note(f"{acted:,} of {total:,}")
-    out.line(f"{count(acted, 'job')} {verb.lower()}{'d' if verb.endswith('e') else 'ed'}")
+    if args.json:
+        out.json({done: acted, "jobs": total, "is_done": True})
+        return acted
+    out.line(f"{count(acted, 'job')} {done}")
     if acted < total:
         out.note(f"{total - acted:,} were left: of cancelled runs, or moved by somebody else")
     return acted
@@ -329,5 +338,8 @@ def note(args: argparse.Namespace) -> int:
     with opened(args) as project:
         project.require_job(args.job_id)
         project.note(args.job_id, args.text.strip())
-    args.out.line(f"noted at job {args.job_id}")
+    if args.json:
+        args.out.json({"job": args.job_id, "note": args.text.strip()})
+    else:
+        args.out.line(f"noted at job {args.job_id}")
     return 0

@@ -96,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_contradictions(args: argparse.Namespace) -> None:
+    if args.html and not args.html.parent.is_dir():
+        raise UsageError(f"{args.html} can't be written: there is no folder {args.html.parent}")
     if (args.run_id is None) == (args.source is None):
         raise UsageError("replay what? A RUN, or --source SOURCE --since TIME")
     if (args.source is None) != (args.since is None):
@@ -243,11 +245,12 @@ def _tell(project: Project, row: RunRow, args: argparse.Namespace) -> None:
 
 def _tell_what_next(totals: Totals, row: RunRow, out: Output) -> None:
     if row.quarantined:
-        out.line(f"what failed:  penstock jobs --run {row.id} --state quarantined")
+        out.line(f"what failed:  penstock quarantine list --run {row.id}")
     if totals.differences or totals.conflicts or totals.newer:
         out.line(f"apply it:     penstock replay {row.id} --commit")
     else:
         out.line("nothing would change")
+        out.line(f"its pages are done with today's pipeline:  penstock replay {row.id} --commit")
     out.line(f"forget it:    penstock replay {row.id} --drop")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_reason
-from penstock.errors import Refused, UsageError
+from penstock.errors import PipelineError, Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.engine.foreground import RunReport
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
         unfinished = {key: _unfinished(project, key, args) for key in keys}
         # All is checked before anything is started: a wrong second source must not start the first.
         for key, row in unfinished.items():
-            project.graph(project.source(key))
             project.refuse_run(key, args.kind)
+            _refuse_pipeline(project, key, args.kind)
             if not args.detach and not args.draft:
                 _refuse_paused(project, key, row)
                 _refuse_held(project, key)
@@ -89,20 +89,35 @@ def _keys(project: Project, args: argparse.Namespace) -> list[str]:
 
 
 def _well(project: Project, keys: list[str], args: argparse.Namespace) -> list[str]:
-    """Of all sources, those that may run: one that is degraded does not keep the others from it."""
+    """Of all sources, those that may run: one that may not does not keep the others from it."""
     if not args.all:
         return keys
     well = []
     for key in keys:
+        project.graph(project.source(key))
         try:
             project.refuse_run(key, args.kind)
+            _refuse_pipeline(project, key, args.kind)
         except Refused as refused:
             args.out.note(f"left out: {refused.message}; penstock run {key} --kind probe")
+        except PipelineError as error:
+            args.out.note(f"left out: {key}: {error.message}")
         else:
             well.append(key)
     if not well:
-        raise Refused("every source is degraded", "penstock run --all --kind probe")
+        raise Refused(
+            f"no source can have a run of kind {args.kind} now",
+            "penstock run --all --kind probe; penstock sources says why not",
+        )
     return well
+
+
+def _refuse_pipeline(project: Project, key: str, kind: str) -> None:
+    """A pipeline that has nothing to do in a run of this kind says so."""
+    from penstock.jobs.run import RunKind
+
+    source = project.source(key)
+    project.graph(source).plan(source.priority, RunKind(kind))
 
 
 def _unfinished(project: Project, key: str, args: argparse.Namespace) -> RunRow | None:
@@ -195,7 +210,7 @@ def _tell(reports: list[RunReport], args: argparse.Namespace) -> None:
             unchanged = report.counts["pages_unchanged"]
             out.line(f"run {report.run} left {unchanged:,} of its pages alone: unchanged")
         if report.counts["quarantined"]:
-            out.line(f"what failed: penstock jobs --run {report.run} --state quarantined")
+            out.line(f"what failed: penstock quarantine list --run {report.run}")
 
 
 def _tell_interrupted(reports: list[RunReport], out: Output) -> None:

@@ -185,7 +185,7 @@ def _tell_next(
     if not row.is_ended:
         hints.append(("why not now", f"penstock explain {row.id}"))
     if row.quarantined:
-        hints.append(("what failed", f"penstock jobs --run {row.id} --state quarantined"))
+        hints.append(("what failed", f"penstock quarantine list --run {row.id}"))
         hints.append(("send it back", f"penstock retry {row.id} --failed"))
     hints += decisions
     if report["rejects"]:

@@ -11,6 +11,7 @@ from penstock.cli.breakers import words as breaker_words
 from penstock.cli.cadence import class_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.run_words import kind_of
 from penstock.cli.wording import count, duration, iso, local_time, until
 from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
@@ -232,7 +233,7 @@ class Seen:
         }
 
     def _quarantined(self) -> list[tuple[str, str]]:
-        look = "penstock jobs --state quarantined --source"
+        look = "penstock quarantine list --source"
         return [
             (each.key, f"{count(each.quarantined, 'job')}: {look} {each.key}")
             for each in self.sources
@@ -283,14 +284,26 @@ def _worker(worker: WorkerRow, now: float) -> str:
 def _tell_runs(seen: Seen, out: Output) -> None:
     from penstock.cli.shapes import seconds_of
 
-    columns = ("run", "source", "state", "pages", "queued", "running", "waiting", "bad", "for")
+    columns = (
+        "run",
+        "source",
+        "kind",
+        "state",
+        "pages",
+        "queued",
+        "running",
+        "waiting",
+        "bad",
+        "for",
+    )
     out.line()
     out.line("Active runs")
     out.table(
         columns,
         [
             (
-                *(each.id, each.source, each.state, f"{each.pages_done:,} of {each.pages:,}"),
+                *(each.id, each.source, kind_of(each), each.state),
+                f"{each.pages_done:,} of {each.pages:,}",
                 *(each.queued, each.running, each.waiting, each.quarantined),
                 duration(seconds_of(each, seen.now)),
             )

@@ -270,5 +270,5 @@ def _measured(runs: Sequence[RunRow], slower: float, now: float) -> tuple[float 
         if took:
             names = ", ".join(str(row.id) for row in known[:3])
             per_unit_s = sum(took) / sum(row.pages_done for row in known) * factor
-            return per_unit_s, f"measured: runs {names}"
+            return per_unit_s, f"measured: {'run' if len(known) == 1 else 'runs'} {names}"
     return None, ""

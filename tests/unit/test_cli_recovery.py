@@ -1,0 +1,139 @@
+"""The commands of recovery say what they would do, refuse what loses something, and answer programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli import exits, main
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Effects, Mark, Settlement
+from penstock.project import Project
+from penstock.store.store import Capacity
+
+MODULE = "recovered_pipelines"
+PIPELINES = """
+from penstock import Pipeline
+
+prices = Pipeline("prices")
+
+
+@prices.step(unit="run")
+def begin(ctx):
+    pass
+
+
+@prices.step(unit="page", windows=True)
+def fetch(window, ctx):
+    pass
+
+
+ticks = Pipeline("ticks")
+
+
+@ticks.step(unit="stream")
+async def listen(ctx):
+    pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    (tmp_path / f"{MODULE}.py").write_text(PIPELINES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "penstock.yaml").write_text(
+        f"sources:\n  prices:\n    pipeline: {MODULE}:prices\n"
+        "    backfill: {window: 1d, partitions: [AAPL, MSFT]}\n"
+        f"  ticks:\n    pipeline: {MODULE}:ticks\n"
+    )
+    made = Project.load(tmp_path)
+    made.store.register("w", "here", 1, "1")
+    yield made
+    made.close()
+    sys.modules.pop(MODULE, None)
+
+
+def ended(project: Project, state: JobState = JobState.SUCCEEDED, **about: Any) -> int:
+    """A run of prices whose first job ended like this; answers with the job."""
+    project.run("prices")
+    [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    end = Settlement(job.id, job.attempt, state, **about)
+    project.store.turn("w", [end], Capacity(0), project.limits())
+    return job.id
+
+
+def test_all_leaves_out_what_has_no_run_of_that_kind(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--all", "--detach"]) == exits.DONE
+
+    assert "left out: ticks: pipeline 'ticks' has no step" in capsys.readouterr().err
+    assert [row.source for row in project.store.runs()] == ["prices"]
+
+
+def test_source_that_can_not_run_keeps_the_others_of_its_command_from_starting(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "prices", "ticks", "--detach"]) == exits.USAGE
+
+    assert project.store.runs() == []
+
+
+def test_rewind_that_would_leave_something_out_is_refused_unless_it_is_forced(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended(project, effects=Effects(marks=[Mark("AAPL", b"5")]))
+    words = ["checkpoint", "rewind", "prices", "AAPL", "--yes", "--to"]
+
+    assert main([*words, "9"]) == exits.REFUSED
+
+    assert "what lies between would never be fetched" in capsys.readouterr().err
+    assert main([*words, "3"]) == exits.DONE
+    assert main([*words, "9", "--force"]) == exits.DONE
+    [row] = project.store.checkpoint_rows(project.source_ids["prices"])
+    assert row.cursor == 9
+
+
+def test_partition_that_is_not_configured_is_noted(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["backfill", "prices", "--from", "2024-01-01", "--to", "2024-01-02", "--plan"]
+
+    assert main([*words, "--partition", "AAPLE"]) == exits.DONE
+    assert "no partition 'AAPLE' in penstock.yaml; did you mean 'AAPL'?" in capsys.readouterr().err
+    assert main([*words, "--partition", "MSFT"]) == exits.DONE
+    assert "no partition" not in capsys.readouterr().err
+
+
+def test_acts_on_the_quarantine_answer_programs(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = (ended(project, JobState.QUARANTINED, error="no") for _ in range(2))
+
+    def told(*words: str) -> Any:
+        assert main(["quarantine", *words, "--json"]) == exits.DONE
+        return json.loads(capsys.readouterr().out)
+
+    one = ("--job", str(first))
+    assert told("note", str(first), "asked") == {"job": first, "note": "asked"}
+    assert told("release", *one, "--dry-run") == {"released": 0, "jobs": 1, "is_done": False}
+    assert told("release", *one, "--yes") == {"released": 1, "jobs": 1, "is_done": True}
+    assert told("discard", "--all", "--yes") == {"discarded": 1, "jobs": 1, "is_done": True}
+    assert project.require_job(second).state is JobState.CANCELLED
+
+
+def test_difference_that_could_not_be_written_is_not_computed(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended(project)
+
+    assert main(["replay", "1", "--html", "nowhere/diff.html"]) == exits.USAGE
+
+    assert "there is no folder nowhere" in capsys.readouterr().err
+    assert len(project.store.runs()) == 1
