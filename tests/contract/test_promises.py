@@ -14,6 +14,7 @@ from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Effects, Flush
 from penstock.jobs.run import RunKind, RunState
 from penstock.project import run_options
+from penstock.store import promises
 from tests.contract.scenes import World, done, quarantined
 from tests.contract.test_scheduling import Bench
 
@@ -239,13 +240,13 @@ def test_who_looked_while_the_run_ended_tells_nothing_twice(
     b.start()
     job = b.one()
     b.world.clock.advance(3 * HOUR_S)
-    written = b.world.store._write  # type: ignore[attr-defined]
+    written = promises.Promises._write
 
-    def late(*found: Any) -> int:
+    def late(verbs: promises.Promises, *found: Any) -> int:
         b.world.turn("w", done(job))
-        return int(written(*found))
+        return written(verbs, *found)
 
-    monkeypatch.setattr(b.world.store, "_write", late)
+    monkeypatch.setattr(promises.Promises, "_write", late)
     b.look()
     monkeypatch.undo()
     b.look()
