@@ -13,8 +13,8 @@ from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Effects, Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
 from penstock.store import lifecycle
+from penstock.store.adding import add_jobs
 from penstock.store.scheduling import Passing, Planned, Start
-from penstock.store.turn import add_jobs
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
 
 GATHERED = Plan(

@@ -44,7 +44,7 @@ from penstock.store.database import Database, Owned, to_json
 from penstock.store.ledger import Ledger
 
 if TYPE_CHECKING:
-    from penstock.store.turn import Accepted
+    from penstock.store.settling import Accepted
 
 SOURCE, HOST = "source:", "host:"
 _USUAL_PORT = re.compile(r":(80|443)$")

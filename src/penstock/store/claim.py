@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from penstock.gates.decide import decide
 from penstock.gates.lane import (
@@ -29,10 +29,8 @@ from penstock.store.breakers import begin_tries
 from penstock.store.database import Database, to_json
 from penstock.store.floors import BEGINNING, Floors
 from penstock.store.ledger import Ledger
+from penstock.store.memory import Memory
 from penstock.store.store import Admits, Capacity
-
-if TYPE_CHECKING:
-    from penstock.store.turn import Memory
 
 # From this many deaths on a job is a suspect: it runs apart from others that are.
 WARD_DEATHS = 2

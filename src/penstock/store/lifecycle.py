@@ -21,11 +21,12 @@ from penstock.jobs.run import (
     continued_stages,
 )
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.store.adding import add_jobs
+from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.runs import Runs
 from penstock.store.store import HoldRow
-from penstock.store.turn import add_jobs, advance_runs
 
 CARRY_LIMIT = 2000
 # The scope of a hold of everything; any other is a source's key.

@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.errors import Refused, UsageError, nearest
 from penstock.jobs.job import JobState
+from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, storable_text, to_json
 from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
 from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
-from penstock.store.turn import advance_runs
 
 BATCH = 500
 

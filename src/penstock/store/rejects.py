@@ -8,11 +8,11 @@ import msgspec
 
 from penstock.jobs.job import NewJob
 from penstock.jobs.run import Plan, RunKind, RunOptions
+from penstock.store.adding import add_jobs
 from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.runs import Runs, add_run
-from penstock.store.turn import add_jobs
 
 # In one transaction, with their items.
 REDRIVE_LIMIT = 10_000

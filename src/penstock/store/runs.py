@@ -8,13 +8,14 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob, bounded_key
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.store.adding import add_jobs
+from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
 from penstock.store.outbox import Ended, tell_ends
 from penstock.store.promises import Deadline, note_late
 from penstock.store.store import Enqueued
-from penstock.store.turn import add_jobs, advance_runs
 
 ROOT_KEY = "root"
 RETRY_LIMIT = 1000

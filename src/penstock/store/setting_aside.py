@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
+from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.turn import advance_runs
 
 LIMIT = 1000
 

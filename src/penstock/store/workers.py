@@ -9,11 +9,11 @@ from penstock.errors import Refused
 from penstock.jobs.failures import POISON
 from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
+from penstock.store.advancing import advance_runs
 from penstock.store.budgets import forfeit
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.store import Admits, WorkerRow
-from penstock.store.turn import advance_runs
 
 LEASE_S = 15.0
 

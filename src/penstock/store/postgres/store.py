@@ -11,10 +11,11 @@ from penstock.clock import Clock
 from penstock.errors import Refused
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.memory import Memory
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.store import Capacity, Keep, Kept, Turn
-from penstock.store.turn import Memory, take_turn
+from penstock.store.turn import take_turn
 from penstock.store.verbs import Verbs
 
 FOLD_COLLECTIONS = 10_000

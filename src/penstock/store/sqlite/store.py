@@ -9,11 +9,12 @@ from pathlib import Path
 from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.memory import Memory
 from penstock.store.sqlite.backup import FileUpkeep
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.filesystem import Reserve
 from penstock.store.store import Capacity, Kept, Turn
-from penstock.store.turn import Memory, take_turn
+from penstock.store.turn import take_turn
 from penstock.store.verbs import Verbs
 
 

@@ -1,0 +1,92 @@
+"""Adding jobs to a run: each key once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from penstock.jobs.job import AGEING_S, JobState, NewJob, bounded_key
+from penstock.jobs.run import (
+    later_s,
+)
+from penstock.store.database import Database, Owned, to_json
+from penstock.store.ledger import Ledger
+
+# In parts that no database takes long for.
+INSERT_LIMIT = 5000
+
+_Row = tuple[int, int, int, str, str, str, float]
+_Item = tuple[int, int | None, str, int | None]
+
+
+def add_jobs(
+    db: Database,
+    ledger: Ledger,
+    run_id: int,
+    source_id: int,
+    jobs: Sequence[tuple[int | None, NewJob]],
+) -> set[int]:
+    """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers with the new ids."""
+    stages = ledger.stages(run_id)
+    ids = db.new_job_ids(len(jobs))
+    made: list[tuple[_Row, _Item]] = []
+    for job_id, (parent_id, job) in zip(ids, jobs, strict=True):
+        unit = stages[job.stage].unit
+        rank = ledger.now + job.priority * AGEING_S + later_s(stages[job.stage].kind)
+        row: _Row = (job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank)
+        made.append((row, (job_id, parent_id, job.item.decode(), job.snapshot)))
+    if db.is_shared and len(made) > INSERT_LIMIT:
+        made.sort(key=lambda pair: (pair[0][3], pair[0][5]))  # within a part, the statement does it
+    new: set[int] = set()
+    for first in range(0, len(made), INSERT_LIMIT):
+        new |= _insert(db, ledger.now, made[first : first + INSERT_LIMIT])
+    for (job_id, _, _, stage, its_unit, *_), _ in made:
+        if job_id in new:
+            ledger.added(run_id, stage, its_unit)
+    if any(facts.continues for facts in stages.values()):
+        _skip_what_is_done(db, ledger, [row for row, _ in made if row[0] in new])
+    return new
+
+
+def _skip_what_is_done(db: Database, ledger: Ledger, rows: Sequence[_Row]) -> None:
+    """Of new jobs of a run that continues another, end those that were done there."""
+    by_run: dict[int, list[_Row]] = defaultdict(list)
+    for row in rows:
+        continues = ledger.stages(row[1])[row[3]].continues
+        if continues is not None:
+            by_run[continues].append(row)
+    for continues, asked in by_run.items():
+        keys = to_json([(job_id, stage, key) for job_id, _, _, stage, _, key, _ in asked])
+        done_in = dict(db.json("done_before", continues=continues, keys=keys))
+        if not done_in:
+            continue
+        db.do("skip_if_queued", ids=to_json(sorted(done_in)), now=ledger.now)
+        notes = []
+        for job_id, run_id, source_id, stage, *_ in asked:
+            if job_id in done_in:
+                why = f"done in run {done_in[job_id]}"
+                ledger.moved(run_id, stage, JobState.QUEUED, JobState.SKIPPED)
+                ledger.journal("job.skipped", source_id, run_id, job_id, 0, "penstock", why)
+                notes.append((job_id, 0, "skipped", why, ""))
+        db.do("note_failures", now=ledger.now, failures=to_json(notes))
+
+
+def _insert(db: Database, now: float, made: Sequence[tuple[_Row, _Item]]) -> set[int]:
+    """Insert the jobs whose key is not known yet; answers with their ids."""
+    rows, items = [row for row, _ in made], [item for _, item in made]
+    new = {row[0] for row in rows}
+    if db.do("add_jobs", now=now, jobs=to_json(rows)) != len(rows):
+        new = set(db.json("present_jobs", ids=to_json(sorted(new))))
+        items = [item for item in items if item[0] in new]
+    db.do("add_items", items=to_json(items))
+    return new
+
+
+def add_children(db: Database, ledger: Ledger, children: Sequence[tuple[Owned, NewJob]]) -> None:
+    by_run: dict[int, list[tuple[int | None, NewJob]]] = defaultdict(list)
+    source_of: dict[int, int] = {}
+    for parent, child in children:
+        by_run[parent.run_id].append((parent.id, child))
+        source_of[parent.run_id] = parent.source_id
+    for run_id, jobs in sorted(by_run.items()):
+        add_jobs(db, ledger, run_id, source_of[run_id], jobs)

@@ -1,0 +1,18 @@
+"""What a store remembers between turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.gates.sharing import Sharing
+from penstock.store.breakers import Watch
+from penstock.store.floors import Floors
+
+
+@dataclass(slots=True)
+class Memory:
+    """Losing it costs a moment of fairness or speed, no more."""
+
+    sharing: Sharing = field(default_factory=Sharing)
+    floors: Floors = field(default_factory=Floors)
+    watch: Watch = field(default_factory=Watch)

@@ -1,0 +1,177 @@
+"""Settling: what attempts that still own their job have ended with, told from what came too late."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.database import Database, Owned, to_json
+from penstock.store.effects import End, add_effects
+from penstock.store.failing import judge, note_failures
+from penstock.store.ledger import Ledger
+
+
+class Accepted(msgspec.Struct):
+    """What of a worker's ends is written: each with its job, and the ids that are or came too late."""
+
+    ends: list[tuple[End, Owned]]
+    unsettled: list[tuple[Settlement, Owned]]
+    settled: list[int]
+    lost: list[int]
+    flushes: dict[int, int]
+    renewed: set[int]
+
+
+def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Accepted:
+    """Tell the ends of attempts that own their job from those that came too late.
+
+    An attempt ends once: whatever it sends after its end is late too. A flush that was sent again,
+    because the answer to the first was not heard, is written already. One that wants children of a
+    stage that its run does not have is quarantined instead.
+    """
+    accepted = Accepted([], [], [], [], {}, set())
+    owned, ended = _owned(db, ledger, worker, ends)
+    for end in ends:
+        fence = (end.job_id, end.attempt)
+        job = owned.get(fence)
+        if job is None:
+            accepted.lost.append(end.job_id)
+            continue
+        if isinstance(end, Flush) and end.number:
+            if end.number <= accepted.flushes.get(job.id, job.flushes):
+                accepted.settled.append(end.job_id)
+                continue
+            accepted.flushes[job.id] = end.number
+            if end.is_progress:
+                accepted.renewed.add(job.id)
+        unknown = _unknown_stage(ledger, job, end) if end.effects.children else None
+        written = end if unknown is None else _refusal(end, unknown)
+        accepted.ends.append((written, job))
+        if isinstance(written, Settlement) and fence not in ended:
+            accepted.unsettled.append((written, job))
+        if isinstance(end, Flush) and unknown is not None:
+            accepted.lost.append(end.job_id)
+        else:
+            accepted.settled.append(end.job_id)
+        if isinstance(written, Settlement):
+            del owned[fence]
+    return accepted
+
+
+def _owned(
+    db: Database, ledger: Ledger, worker: str, ends: Sequence[End]
+) -> tuple[dict[tuple[int, int], Owned], set[tuple[int, int]]]:
+    """The jobs that are still this worker's, and which of them just ended well: those are ended here."""
+    sent = Counter(end.job_id for end in ends)
+    plain: list[tuple[int, int]] = []
+    others: list[tuple[int, int]] = []
+    for end in ends:
+        # What an attempt sends beside its end, or after it, is judged in the order in which it was sent.
+        is_plain = _is_plain(end) and sent[end.job_id] == 1
+        (plain if is_plain else others).append((end.job_id, end.attempt))
+    owned: dict[tuple[int, int], Owned] = {}
+    if plain:
+        for job in db.succeed(ledger.now, worker, plain):
+            owned[job.id, job.attempt] = job
+            ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
+    ended = set(owned)
+    if others:
+        for job in db.decoded("fence", list[Owned], fences=to_json(others), worker=worker):
+            owned[job.id, job.attempt] = job
+    return owned, ended
+
+
+def _is_plain(end: End) -> bool:
+    """Whether nothing that it brings can stand in the way of its success."""
+    return (
+        isinstance(end, Settlement) and end.state is JobState.SUCCEEDED and not end.effects.children
+    )
+
+
+def _unknown_stage(ledger: Ledger, job: Owned, end: End) -> str | None:
+    known = ledger.stages(job.run_id)
+    return next((child.stage for child in end.effects.children if child.stage not in known), None)
+
+
+def _refusal(end: End, stage: str) -> Settlement:
+    error = (
+        f"its run was started without a stage {stage!r}: the pipeline has changed; start a new run"
+    )
+    return Settlement(
+        end.job_id,
+        end.attempt,
+        JobState.QUARANTINED,
+        spends_try=True,
+        reason="data",
+        error=error,
+        cause=f"no stage {stage!r} in its run",
+    )
+
+
+def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None:
+    """Write the ends of attempts that own their jobs, with all their effects."""
+    if accepted.flushes:
+        flushes = [(*each, each[0] in accepted.renewed) for each in accepted.flushes.items()]
+        db.do("note_flushes", flushes=to_json(flushes))
+    succeeded: list[tuple[int, int]] = []
+    others: list[tuple[Settlement, Owned]] = []
+    for end, job in accepted.unsettled:
+        if end.state is JobState.SUCCEEDED:
+            succeeded.append((end.job_id, end.attempt))
+        else:
+            others.append((end, job))
+    others, escalated = judge(db, ledger, others)
+    for end, job in others:
+        ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
+    if succeeded:
+        for job in db.succeed(ledger.now, actor, succeeded):
+            ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
+    if others:
+        _settle_others(db, ledger, actor, others)
+        note_failures(db, ledger, others, escalated)
+    add_effects(db, ledger, actor, accepted.ends)
+    _close_hosts(db, ledger, others)
+
+
+def _settle_others(
+    db: Database, ledger: Ledger, actor: str, ends: Sequence[tuple[Settlement, Owned]]
+) -> None:
+    rows = [
+        (e.job_id, e.attempt, e.state, e.delay_s, int(e.spends_try), int(e.is_throttle))
+        for e, _ in ends
+    ]
+    db.do("settle_if_running", now=ledger.now, ends=to_json(rows))
+    for end, job in ends:
+        ledger.journal(_kind(end), job.source_id, job.run_id, job.id, end.attempt, actor, _why(end))
+        if end.state is JobState.WAITING and (end.is_throttle or end.spends_try):
+            ledger.count(job.run_id, "throttled" if end.is_throttle else "retried", 1)
+        if end.skip:
+            count = "pages_unchanged" if end.skip == "unchanged" else "disallowed"
+            ledger.count(job.run_id, count, 1)
+
+
+def _kind(end: Settlement) -> str:
+    if end.state is JobState.WAITING:
+        if end.is_throttle:
+            return "job.throttled"
+        return "job.retried" if end.spends_try else "job.snoozed"
+    return "job.released" if end.state is JobState.QUEUED else f"job.{end.state}"
+
+
+def _why(end: Settlement) -> str:
+    text = f"{end.reason}: {end.error}" if end.error else end.reason
+    return f"{text} (again in {end.delay_s:.1f} s)" if end.state is JobState.WAITING else text
+
+
+def _close_hosts(db: Database, ledger: Ledger, ends: Sequence[tuple[Settlement, Owned]]) -> None:
+    closing = [(end, job) for end, job in ends if end.closes_host]
+    for end, _ in sorted(closing, key=lambda pair: pair[0].closes_host):
+        until = ledger.now + end.closes_for_s
+        db.do("close_host", host=end.closes_host, until=until, reason=end.reason)
+    for end, job in sorted(closing, key=lambda pair: pair[1].source_id):
+        until = ledger.now + end.closes_for_s
+        db.do("cool_down", id=job.source_id, until=until, reason=end.reason)
