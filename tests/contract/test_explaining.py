@@ -216,7 +216,7 @@ def test_held_job_and_quarantined_job(world: World) -> None:
 
 
 def test_job_that_a_budget_stopped_goes_on_when_it_begins_anew(world: World) -> None:
-    world.start_with_pages(1)
+    run_id = world.start_with_pages(1)
     job = world.one()
     stopped = Settlement(
         job.id, job.attempt, JobState.QUARANTINED, reason="budget", error="requests are used up"
@@ -232,6 +232,11 @@ def test_job_that_a_budget_stopped_goes_on_when_it_begins_anew(world: World) -> 
 
     assert (outlook.stands, outlook.opens_at) == ("time", now + 3600)
     assert closed(outlook)["job"].command == f"penstock retry --job {job.id}"
+    of_run = explained(world, run_id=run_id)
+    assert world.run(run_id).end_reason == "budget"
+    assert (of_run.stands, of_run.gate, of_run.opens_at) == ("ended", "run", now + 3600)
+    assert "goes on by itself" in closed(of_run)["run"].by
+    assert of_run.command == "penstock budget"
 
 
 def test_cooldown_says_when_it_is_over(world: World) -> None:

@@ -137,3 +137,13 @@ def test_difference_that_could_not_be_written_is_not_computed(
 
     assert "there is no folder nowhere" in capsys.readouterr().err
     assert len(project.store.runs()) == 1
+
+
+def test_explain_names_a_job_that_is_due_as_the_next_turn_finds_it(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended(project, JobState.WAITING, delay_s=0.0, reason="again")
+
+    assert main(["explain", "prices"]) == exits.DONE
+
+    assert "job 1 (begin root, queued)" in capsys.readouterr().out

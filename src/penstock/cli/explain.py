@@ -177,8 +177,14 @@ class Told:
             words.append(f"run {self.run.id} ({kind_of(self.run)}, {self.run.state})")
         if self.job is not None:
             key = shortened(self.job.key, LONGEST_KEY)
-            words.append(f"job {self.job.id} ({self.job.stage} {key}, {self.job.state})")
+            words.append(f"job {self.job.id} ({self.job.stage} {key}, {self._job_state})")
         return ", ".join(words)
+
+    @property
+    def _job_state(self) -> str:
+        """As the next turn finds it: what is due by now is woken first."""
+        is_ready = any(gate.name == "job" and gate.is_open for gate in self.outlook.gates)
+        return "queued" if is_ready or self.job is None else self.job.state
 
 
 def verdict(outlook: Outlook) -> str:
@@ -194,6 +200,8 @@ def verdict(outlook: Outlook) -> str:
             since = f", for {duration(outlook.now - gate.since)}" if gate and gate.since else ""
             return f"is {by}{since}"
         case "ended":
+            if outlook.opens_at is not None:
+                return f"has ended: {by} {until(outlook.opens_at, outlook.now)}"
             return f"has ended: {by}" + (f"; {outlook.command}" if outlook.command else "")
         case "idle":
             if outlook.opens_at is None:
@@ -258,8 +266,9 @@ def _at_the_request(project: Project, outlook: Outlook) -> list[GateSeen]:
     scopes = ("project", f"source:{outlook.source}", f"run:{outlook.run_id}")
     for budget in store.exhausted_budgets():
         if budget.scope in scopes or budget.scope == "":
-            used = f"{budget.used:g} of {budget.bound:g} {budget.measure} {budget.period}"
-            by = f"{budget.scope}: used up, {used}".removeprefix(": ")
+            whose = budget.scope.removeprefix("source:").replace("run:", "run ") or "project"
+            used = f"{budget.used:g} of {budget.bound:g} {budget.measure} a {budget.period}"
+            by = f"the budget of {whose} is used up: {used}"
             told.append(GateSeen("budget", False, by, None, budget.resets_at, "penstock budget"))
     return told
 

@@ -67,6 +67,8 @@ class RunFacts:
     reason: str = ""
     # Its source is degraded, and it is of a kind that such a source does not run.
     is_refused: bool = False
+    # It was stopped by a budget, and goes on by itself when that begins anew.
+    goes_on_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,9 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     if job is not None and in_quarantine and run.state in (RunState.PARTIAL, RunState.FAILED):
         again = f"penstock retry --job {job.id}"
         return GateSeen("run", False, by, run.since, job.due_at, again)
+    if run.goes_on_at is not None:
+        by = f"{by}; goes on by itself when that begins anew"
+        return GateSeen("run", False, by, run.since, run.goes_on_at, "penstock budget")
     is_active = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
     if run.is_refused and not is_active:
         by = f"{by}; {run.source} is degraded, and runs probes only"

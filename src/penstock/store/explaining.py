@@ -351,12 +351,14 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             if found:
                 actor, reason, since = found[-1].actor, found[-1].detail, found[-1].at
         is_refused = source.degraded_at is not None and run.kind not in _RUN_WHEN_DEGRADED
-        return RunFacts(run.id, run.state, run.source, since, actor, reason, is_refused)
+        is_stopped = run.state is RunState.PARTIAL and run.end_reason == "budget"
+        goes_on_at = self._budgets_begin_anew_at(run.source, run.id) if is_stopped else None
+        return RunFacts(run.id, run.state, run.source, since, actor, reason, is_refused, goes_on_at)
 
     def _job_facts(self, job: JobRow) -> JobFacts:
         actor, reason, due_at = "", job.error or "", job.due_at
         if job.state is JobState.QUARANTINED and job.kind == "budget":
-            due_at = self._budgets_begin_anew_at(job)
+            due_at = self._budgets_begin_anew_at(job.source, job.run_id)
         if job.state is JobState.WAITING:
             reason = self._put_off_by(job) or reason
         if job.state in (JobState.HELD, JobState.CANCELLED):
@@ -374,9 +376,9 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             return ""
         return last.detail.partition(" (again in ")[0]
 
-    def _budgets_begin_anew_at(self, job: JobRow) -> float | None:
-        """When a job that budgets have stopped is sent back; None if a person has to."""
-        scopes = ("project", f"source:{job.source}", f"run:{job.run_id}")
+    def _budgets_begin_anew_at(self, source: str, run_id: int) -> float | None:
+        """When what budgets have stopped is sent back; None if a person has to."""
+        scopes = ("project", f"source:{source}", f"run:{run_id}")
         times = [row.resets_at for row in self.exhausted_budgets() if row.scope in scopes]
         known = [at for at in times if at is not None]
         return max(known) if known and len(known) == len(times) else None
