@@ -341,6 +341,10 @@ def test_missed_all_makes_up_for_each_one_after_the_other(bench: Callable[..., B
     assert [tick.outcome for tick in ticks] == ["fired"] * 12
     assert [run.options.end_at for run in b.runs()[:12]] == [tick.due_at for tick in ticks]
     assert [run.options.start_at for run in b.runs()[1:12]] == [t.due_at for t in ticks[:11]]
+    assert {tick.reason for tick in ticks} == {"it was missed, and is made up for"}
+    missed = [each for each in b.world.store.signals() if each.name == "schedule.missed"]
+    assert [each.data["first_at"] for each in missed] == [tick.due_at for tick in ticks]
+    assert [each.run_id for each in missed] == [tick.run_id for tick in ticks]
 
 
 def test_catching_up_of_many_stays_under_its_rate_and_others_are_on_time(

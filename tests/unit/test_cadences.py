@@ -197,6 +197,21 @@ def test_a_source_that_is_not_even_probed_is_told_of_with_what_to_do(
         assert f"penstock schedules cadence {KEY} --set medium" in out
 
 
+def test_ticks_that_a_change_leaves_behind_are_those_of_the_class_it_was_moved_to(
+    shop: Shop,
+) -> None:
+    auto(shop)
+    with shop.project() as project:
+        set_cadence(project, KEY, "high", "ada", "")
+    shop.later(10 * 86_400.0)
+    shop.write(schedule={"every": "1h"})
+    with shop.project() as project:
+        Scheduler(project, project.store).plan()
+        [row] = project.store.schedules()
+        [missed] = project.store.tick_counts(row.source_id)
+        assert (missed.outcome, missed.ticks) == ("missed", 10)
+
+
 def test_the_command_says_who_has_no_class(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     shop.write(schedule={"cadence": "high"})
     words = ["schedules", "cadence", "--project", str(shop.folder)]

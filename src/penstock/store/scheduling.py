@@ -15,12 +15,13 @@ import msgspec
 from msgspec.structs import replace
 
 from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions
-from penstock.schedules import schedule_from
+from penstock.schedules.auto import effective_schedule, is_auto
 from penstock.schedules.definition import settings_of
 from penstock.schedules.due import Ticking, what_is_due
 from penstock.schedules.near import near
 from penstock.settings import ScheduleSettings
 from penstock.store.announcing import announced_of
+from penstock.store.cadences import CadenceRow
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.runs import SCHEDULER, active_run_of, add_run, cancel_active
@@ -125,7 +126,8 @@ class Start:
 class Passing:
     """What is to become of a schedule's ticks up to now: those that are over, and one that may fire.
 
-    `denied` says why it may not. `patient` has it wait for a run that has not ended, whatever the overlap.
+    `denied` says why it may not. `patient` is a tick that was missed and is made up for by itself: it waits
+    for a run that has not ended, whatever the overlap.
     """
 
     row: DueRow
@@ -211,10 +213,16 @@ class Scheduling:
             act.ledger.write()
 
     def _rule(self, settings: ScheduleSettings, row: DueRow) -> Ticking:
-        rule = schedule_from(settings, row.source)
+        rule = effective_schedule(settings, row.source, self._class_of(row, settings))
         if settings.near is not None:
             rule = near(rule, announced_of(self._db, row.source_id))
         return Ticking(rule)
+
+    def _class_of(self, row: DueRow, settings: ScheduleSettings) -> str | None:
+        if not is_auto(settings):
+            return None
+        found = self._db.decoded("cadences", list[CadenceRow], source_id=row.source_id)
+        return found[0].level if found else None
 
     def _note_versions(self, rows: Sequence[Any], what: str, actor: str, now: float) -> int:
         versions = sorted(tuple(row) for row in rows)
@@ -368,7 +376,8 @@ class _Act:
         row, count = self._row, len(self._passing.passed)
         if not self._note([due_at], "fired", reason=self._joins(count)):
             return Passed("known")
-        reason = self._words + (f"; {self._joins(count)}" if count else "")
+        joins = self._joins(count)
+        reason = f"{self._words}; {joins}" if joins else self._words
         replaced = self._replace() if active is not None else ""
         # From the tick that last started a run to this one: with what was missed in between.
         end_at = max((due_at, *self._passing.passed))
@@ -396,9 +405,13 @@ class _Act:
         self._db.do("set_tick_run", **where)
         self._db.do("note_fired", **where)
         self._note_passed(run_id)
+        if self._passing.patient:
+            self._tell_missed([due_at], run_id)
         return Passed("fired", run_id, replaced)
 
     def _joins(self, count: int) -> str:
+        if self._passing.patient:
+            return "it was missed, and is made up for"
         if not count:
             return ""
         verb = "joins" if self._passing.passed_as == "joined" else "makes up for"
