@@ -7,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.clock import SystemClock
-from penstock.store.postgres.store import PostgresStore
 from tests.contract.scenes import POOLED, POSTGRES, SQLITE, Place, StoreKind, World
-from tests.postgres.fixtures import a_name
 from tests.postgres.pgbouncer import PgBouncer
-from tests.postgres.server import Server
 
 STORES = [SQLITE, POSTGRES, POOLED]
 
@@ -40,18 +36,3 @@ def world(kind: StoreKind, place: Place) -> Iterator[World]:
     made = World(kind, place)
     yield made
     made.close()
-
-
-@pytest.fixture(scope="session")
-def schema_template(postgres: Server) -> str:
-    """A database with our schema in it, to be copied: quicker than making it for each test."""
-    name = a_name() + "_template"
-    PostgresStore(postgres.create_database(name), SystemClock()).close()
-    return name
-
-
-@pytest.fixture
-def schema_database(postgres: Server, schema_template: str) -> Iterator[str]:
-    name = a_name()
-    yield postgres.create_database(name, schema_template)
-    postgres.drop_database(name)

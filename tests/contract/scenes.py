@@ -40,6 +40,17 @@ SITE = Plan(
         PlannedStage("persist", "candidate", ("extract",)),
     )
 )
+# A project whose pipeline does nothing.
+PLAIN_STEPS = """
+from penstock import Pipeline
+
+plain = Pipeline("plain")
+
+
+@plain.step(unit="run")
+async def look(ctx):
+    pass
+"""
 WIDE = LaneLimits(concurrency=10_000, candidates=10_000)
 Ends = Settlement | Flush
 

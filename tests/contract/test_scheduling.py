@@ -23,21 +23,11 @@ from penstock.project import Project
 from penstock.store.queries import queries
 from penstock.store.scheduling import Passing, Planned, ScheduleRow, Start, TickRow
 from penstock.store.store import Keep, Store
-from tests.contract.scenes import SITE, Place, StoreKind, World, done
+from tests.contract.scenes import PLAIN_STEPS, SITE, Place, StoreKind, World, done
 
 MINUTE_S = 60.0
 HOUR_S = 3600.0
 DAY_S = 86_400.0
-STEPS = """
-from penstock import Pipeline
-
-plain = Pipeline("plain")
-
-
-@plain.step(unit="run")
-async def look(ctx):
-    pass
-"""
 
 
 class Bench:
@@ -53,7 +43,7 @@ class Bench:
         (self.folder / "penstock.yaml").write_text(
             json.dumps({"project": "timed", "sources": written})
         )
-        (self.folder / "steps.py").write_text(STEPS)
+        (self.folder / "steps.py").write_text(PLAIN_STEPS)
         self.project = Project.open(self.folder)
         self.project.clock = self.world.clock
         self.scheduler = Scheduler(self.project, self.world.store)

@@ -19,19 +19,9 @@ from penstock.jobs.signals import RUN_COMPLETED
 from penstock.project import Project
 from penstock.store.delivering import DeliveryRow
 from penstock.store.store import Keep, RunRow, Store
-from tests.contract.scenes import World, done, quarantined
+from tests.contract.scenes import PLAIN_STEPS, World, done, quarantined
 
 HOUR_S = 3600.0
-STEPS = """
-from penstock import Pipeline
-
-plain = Pipeline("plain")
-
-
-@plain.step(unit="run")
-async def look(ctx):
-    pass
-"""
 
 
 class Bench:
@@ -47,7 +37,7 @@ class Bench:
             for key, one in schedules.items()
         }
         (self.folder / "penstock.yaml").write_text(json.dumps({"sources": sources}))
-        (self.folder / "steps.py").write_text(STEPS)
+        (self.folder / "steps.py").write_text(PLAIN_STEPS)
         self.project = Project.open(self.folder)
         self.project.clock = self.world.clock
         self.signals = self.deliverer(self.world.store)

@@ -69,19 +69,9 @@ def migrated(url: str) -> list[Applied]:
         return list(schema.migrate("ops", ""))
 
 
-@pytest.fixture(scope="module")
-def template(postgres: Server) -> str:
-    """A database with our schema in it, to be copied."""
-    name = a_name() + "_schema"
-    PostgresStore(postgres.create_database(name), CLOCK).close()
-    return name
-
-
 @pytest.fixture
-def schema(postgres: Server, template: str) -> Iterator[str]:
-    name = a_name()
-    yield postgres.create_database(name, template)
-    postgres.drop_database(name)
+def schema(schema_database: str) -> str:
+    return schema_database
 
 
 @pytest.fixture
@@ -142,17 +132,17 @@ WAYS = {"expands": EXPANDS, "contracts": CONTRACTS, "outside": OUTSIDE, "makes":
 
 @pytest.mark.parametrize("way", WAYS)
 def test_migration_cut_off_anywhere_is_done_by_the_next_try(
-    postgres: Server, proxy: Proxy, template: str, way: str
+    postgres: Server, proxy: Proxy, schema_template: str, way: str
 ) -> None:
-    assert Sweep(postgres, proxy, template, WAYS[way]).run(every=2) > 8
+    assert Sweep(postgres, proxy, schema_template, WAYS[way]).run(every=2) > 8
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("way", WAYS)
 def test_migration_cut_off_at_every_statement_is_done_by_the_next_try(
-    postgres: Server, proxy: Proxy, template: str, way: str
+    postgres: Server, proxy: Proxy, schema_template: str, way: str
 ) -> None:
-    assert Sweep(postgres, proxy, template, WAYS[way]).run() > 8
+    assert Sweep(postgres, proxy, schema_template, WAYS[way]).run() > 8
 
 
 def test_migration_whose_backend_is_killed_in_the_middle_leaves_nothing(schema: str) -> None:

@@ -135,24 +135,6 @@ def test_every_damaged_byte_of_a_record_is_noticed(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_record_of_another_content_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    store = DirectorySnapshots(tmp_path, "one")
-    one, two = store.append([a_page(1), a_page(2)])
-    for wrong in (
-        replace(one, hash=two.hash),
-        replace(one, offset=two.offset, length=two.length),
-        replace(one, length=one.length - 1),
-        replace(one, length=one.length + 1),
-        replace(one, length=one.length + two.length),
-        replace(one, offset=0),
-        replace(two, length=two.length + 1),
-        replace(two, offset=10**12),
-    ):
-        with pytest.raises(StoreCorrupt):
-            store.read(wrong)
-    store.close()
-
-
 def test_half_a_record_at_the_end_harms_nothing(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path, "one")
     whole, torn = store.append([a_page(1), a_page(2)])
