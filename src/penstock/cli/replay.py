@@ -250,7 +250,8 @@ def _tell_what_next(totals: Totals, row: RunRow, out: Output) -> None:
         out.line(f"apply it:     penstock replay {row.id} --commit")
     else:
         out.line("nothing would change")
-        out.line(f"its pages are done with today's pipeline:  penstock replay {row.id} --commit")
+        if row.state == "completed":
+            out.line(f"its pages are done with today's logic:  penstock replay {row.id} --commit")
     out.line(f"forget it:    penstock replay {row.id} --drop")
 
 
