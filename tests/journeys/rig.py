@@ -65,7 +65,7 @@ def until(
     condition: Callable[[], Any],
     what: str,
     *,
-    within_s: float = 30.0,
+    within_s: float = 120.0,
     process: subprocess.Popen[str] | None = None,
 ) -> Any:
     """Look until the condition holds, and answer with what it found.

@@ -252,7 +252,8 @@ def test_missing_fetches_what_is_not_there_and_says_so_before(
 
 
 def test_backfill_is_paused_and_resumed(tmp_path: Path, site: CountingSite) -> None:
-    source = source_of(site, ms=20, host=7, partitions=["paused"])
+    # So long that it is far from its end when the command to pause has come up, on a busy machine too.
+    source = source_of(site, ms=100, host=7, partitions=["paused"])
     with Rig(tmp_path, {"prices": source}, PRICES) as rig:
         queued = rig.penstock("backfill", "prices", *YEAR, "--yes", "--detach", "--json")
         run_id = json.loads(queued.stdout)["run"]
