@@ -154,7 +154,7 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
 @pytest.mark.parametrize(
     ("days", "kills"),
     [
-        pytest.param(366, 12, marks=pytest.mark.timeout(240)),
+        (366, 12),
         pytest.param(3653, 200, marks=[pytest.mark.timeout(3600), pytest.mark.torture]),
     ],
 )

@@ -10,8 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from penstock.demo.folder import lay_out
 from penstock.demo.site import Site
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK
@@ -63,7 +61,6 @@ def counts(summary: dict[str, Any], source: str) -> dict[str, int]:
     return {name: found[name] for name in FIRST[source]}
 
 
-@pytest.mark.timeout(150)
 def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path: Path) -> None:
     first = demo(tmp_path)
     assert {name: each["state"] for name, each in first["sources"].items()} == STATES
@@ -84,7 +81,6 @@ def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path:
     assert second["records"] == {"before": RECORDS, "after": RECORDS}
 
 
-@pytest.mark.timeout(150)
 def test_tour_shows_each_promise_with_a_command_that_can_be_typed(tmp_path: Path) -> None:
     done = run("demo", "--dir", "here", "--json", cwd=tmp_path, within_s=90)
     assert done.returncode == 0, done.stderr
@@ -116,7 +112,6 @@ def test_readme_shows_the_numbers_that_the_demo_gives() -> None:
         assert [name, *(str(FIRST[source][name]) for source in FIRST)] in [row[:4] for row in shown]
 
 
-@pytest.mark.timeout(150)
 def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*PENSTOCK, "demo", "--short"],
@@ -174,7 +169,6 @@ def test_demo_says_which_source_is_paused_instead_of_waiting_for_it(tmp_path: Pa
     assert "resume flaky" in done.stderr
 
 
-@pytest.mark.timeout(90)
 def test_first_project_runs_as_it_is_written_once_it_names_a_site(tmp_path: Path) -> None:
     made = run("init", "shop-watch", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
@@ -197,7 +191,6 @@ def test_first_project_runs_as_it_is_written_once_it_names_a_site(tmp_path: Path
     assert (lamp["name"], lamp["price"]) == ("Brass lamp", "42.05")
 
 
-@pytest.mark.timeout(90)
 def test_pipeline_that_the_guide_arrives_at_runs(tmp_path: Path) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "first-pipeline.md").read_text("utf-8")
     first = (files("penstock.demo") / "first" / "products.py").read_text("utf-8")

@@ -128,7 +128,7 @@ def held(address: str, folder: Path) -> dict[str, Digest]:
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(10, marks=pytest.mark.timeout(240)),
+        10,
         pytest.param(200, marks=[pytest.mark.torture, pytest.mark.timeout(3600)]),
     ],
 )

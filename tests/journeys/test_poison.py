@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from penstock.jobs.job import JobState
 from tests.journeys.rig import Rig
 
@@ -47,7 +45,6 @@ def source(pages: int, poison: dict[str, str]) -> dict[str, object]:
     return {"pipeline": "steps:pages", "params": {"pages": pages, "poison": poison}}
 
 
-@pytest.mark.timeout(180)
 def test_poison_is_quarantined_after_three_deaths_and_everything_else_finishes(
     tmp_path: Path,
 ) -> None:

@@ -79,7 +79,6 @@ def survived(folder: Path, length: int, kills: int, seed: int) -> None:
         rig.assert_sound()
 
 
-@pytest.mark.timeout(120)
 def test_stream_survives_kills_with_every_record_once(tmp_path: Path) -> None:
     survived(tmp_path, length=1500, kills=6, seed=4)
 
