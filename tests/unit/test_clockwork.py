@@ -75,3 +75,14 @@ def test_what_is_left_to_another_configuration_is_not_looked_at_all_the_time(
         clock.advance(5.0)
         clockwork.look()
         assert clockwork.rest_s == LOOK_S
+
+
+def test_a_source_without_a_schedule_is_said_to_run_by_hand(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = project.settings.root
+    assert main(["schedules", "explain", "a", "--project", str(root)]) == 0
+    assert "put to work; penstock schedules diff" in capsys.readouterr().out
+    (root / "penstock.yaml").write_text("sources: {a: {pipeline: 'steps:pages'}}")
+    assert main(["schedules", "explain", "a", "--project", str(root)]) == 0
+    assert "it runs by hand only; penstock run a" in capsys.readouterr().out

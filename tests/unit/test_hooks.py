@@ -307,7 +307,7 @@ def test_hooks_of_a_source_are_told_of_that_source_alone(tmp_path: Path) -> None
         ("[{url: 'ftp://x.example'}]", "must be an address"),
         ("[{url: nowhere}]", "must be an address"),
         ("[{command: notify}]", "must be a list such as"),
-        ("[{command: []}]", "must be a list such as"),
+        ("[{command: []}]", "not an empty list"),
         ("[{command: [/bin/true], secret: x}]", "belongs to url"),
         ("[{url: 'https://x.example', on: [ended]}]", "must be some of"),
         ("[{url: 'https://x.example', when: now}]", "unknown key"),

@@ -180,7 +180,7 @@ def test_without_a_token_it_listens_to_this_machine_alone(project: Project) -> N
     [
         ("{token: short}", "at least 16 characters"),
         ("{tokens: x}", "unknown key"),
-        ("{hosts: example.com}", "must be a list"),
+        ("{hosts: example.com}", r"such as \[hooks.example.com\], not 'example.com'"),
     ],
 )
 def test_settings_that_are_wrong_are_refused(tmp_path: Path, text: str, error: str) -> None:

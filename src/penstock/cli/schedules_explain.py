@@ -43,11 +43,18 @@ def tell_explained(args: argparse.Namespace) -> int:
             )
             return 0
         if not rows:
-            args.out.line(f"{key} has no schedule that was put to work; penstock schedules diff")
+            args.out.line(_without_schedule(project, key))
         for row in rows:
             _tell(args, project, row, now)
         _tell_promises(args, project, key, breaches, now)
     return 0
+
+
+def _without_schedule(project: Project, key: str) -> str:
+    source = project.settings.sources.get(key)
+    if source is None or not source.schedules:
+        return f"{key} has no schedule: it runs by hand only; penstock run {key}"
+    return f"{key} has no schedule that was put to work; penstock schedules diff"
 
 
 def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: float) -> None:

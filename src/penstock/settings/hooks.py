@@ -17,6 +17,12 @@ TRIGGER_KEYS = ("token", "hosts", "max_bytes")
 ENDS = ("completed", "partial", "failed", "cancelled")
 URL_KEYS = ("secret", "headers", "allow_private")
 SHORTEST_TOKEN = 16
+# What each of the keys that take a list looks like.
+LISTS = {
+    "on": "[failed]",
+    "command": '["/usr/bin/notify", "a run has ended"]',
+    "hosts": "[hooks.example.com]",
+}
 _HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -94,8 +100,8 @@ def _words(section: Section, key: str) -> tuple[str, ...]:
     if entry is None:
         return ()
     if not isinstance(entry.value, list) or not entry.value:
-        example = '["/usr/bin/notify", "a run has ended"]' if key == "command" else "[failed]"
-        raise section.error(key, f"must be a list such as {example}, not {describe(entry)}")
+        given = "an empty list" if entry.value == [] else describe(entry)
+        raise section.error(key, f"must be a list such as {LISTS[key]}, not {given}")
     return tuple(text_of(one, join(section.path, key)) for one in entry.value)
 
 
