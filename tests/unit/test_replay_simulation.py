@@ -18,6 +18,7 @@ from penstock.jobs.job import JobState
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.diffs import Diff
+from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
@@ -83,6 +84,12 @@ class Shop:
         (folder / "penstock.yaml").write_text(json.dumps(config))
         self.project = Project.load(folder)
         self.project.clock = self.clock
+
+    def sql(self, text: str) -> list[Any]:
+        """The rows of a statement that no verb of the store has."""
+        store = self.project.store
+        assert isinstance(store, SqliteStore)
+        return store._db.run_sql(text)
 
     def write(self, extract: str = "pass", persist: str = "pass") -> None:
         text = PIPELINE.replace("#EXTRACT", extract).replace("#PERSIST", persist)
@@ -224,9 +231,8 @@ def test_signals_of_a_replay_are_not_raised(shop: Shop) -> None:
     run_id = shop.run()
     shop.replay(run_id)
 
-    connection = shop.project.store._db  # type: ignore[attr-defined]
-    assert connection.run_sql("SELECT DISTINCT run_id FROM signal") == [(run_id,)]
-    assert connection.run_sql("SELECT DISTINCT done_run_id FROM page") in ([], [(run_id,)])
+    assert shop.sql("SELECT DISTINCT run_id FROM signal") == [(run_id,)]
+    assert shop.sql("SELECT DISTINCT done_run_id FROM page") in ([], [(run_id,)])
 
 
 def test_what_is_rejected_now_is_told_and_its_record_would_go(shop: Shop) -> None:
@@ -286,7 +292,7 @@ def test_no_way_leads_to_the_network(shop: Shop, what: str) -> None:
     with shop.without_requests():
         replay = shop.replay(run_id)
 
-    assert shop.project.store.run(replay).quarantined == 5  # type: ignore[union-attr]
+    assert shop.project.require_run(replay).quarantined == 5
 
 
 def test_what_was_posted_is_replayed_where_nothing_else_came_from_there(shop: Shop) -> None:
@@ -319,15 +325,13 @@ def test_replay_that_is_continued_is_replayed_as_a_whole(shop: Shop) -> None:
 
 def test_what_fails_in_a_replay_says_nothing_of_its_page(shop: Shop) -> None:
     run_id = shop.run()
-    connection = shop.project.store._db  # type: ignore[attr-defined]
-    before = connection.run_sql("SELECT * FROM page ORDER BY url")
+    before = shop.sql("SELECT * FROM page ORDER BY url")
     assert before
     shop.change(extract="raise ValueError('not yet')")
 
     shop.replay(run_id)
 
-    connection = shop.project.store._db  # type: ignore[attr-defined]
-    assert connection.run_sql("SELECT * FROM page ORDER BY url") == before
+    assert shop.sql("SELECT * FROM page ORDER BY url") == before
 
 
 def test_incremental_run_is_replayed_with_the_pages_it_found_unchanged(shop: Shop) -> None:
@@ -392,9 +396,7 @@ def test_pages_that_a_replay_s_step_skips_are_done_with_only_by_its_commit(shop:
 
 
 def _pages(shop: Shop, columns: str) -> list[Any]:
-    connection = shop.project.store._db  # type: ignore[attr-defined]
-    found: list[Any] = connection.run_sql(f"SELECT {columns} FROM page WHERE done_hash IS NOT NULL")
-    return found
+    return shop.sql(f"SELECT {columns} FROM page WHERE done_hash IS NOT NULL")
 
 
 def test_replay_that_is_not_committed_leaves_its_pages_to_be_extracted(shop: Shop) -> None:
@@ -404,8 +406,7 @@ def test_replay_that_is_not_committed_leaves_its_pages_to_be_extracted(shop: Sho
     shop.project.drop_replay(replay)
 
     assert unchanged(shop) == (0, 5)
-    connection = shop.project.store._db  # type: ignore[attr-defined]
-    assert connection.run_sql("SELECT * FROM staged_page") == []
+    assert shop.sql("SELECT * FROM staged_page") == []
 
 
 def test_page_of_which_something_failed_in_the_replay_is_not_done_with(shop: Shop) -> None:
@@ -486,7 +487,7 @@ def test_quarantined_pages_can_be_replayed_alone(shop: Shop) -> None:
         replay = shop.replay(run_id, quarantined=True)
 
     assert kinds(shop.project.diff(replay)) == {"p4": ("added", ""), "p5": ("added", "")}
-    assert shop.project.store.run(replay).pages == 2  # type: ignore[union-attr]
+    assert shop.project.require_run(replay).pages == 2
 
 
 def test_pages_that_were_never_fetched_stay_quarantined(shop: Shop) -> None:
@@ -668,8 +669,8 @@ def test_renamed_step_is_told(shop: Shop) -> None:
 
 def test_run_whose_jobs_are_no_longer_kept_is_told(shop: Shop) -> None:
     run_id = shop.run()
-    shop.project.store._db.run_sql("DELETE FROM job WHERE unit = 'page'")  # type: ignore[attr-defined]
-    shop.project.store._db.run_sql("DELETE FROM job_item WHERE job_id NOT IN (SELECT id FROM job)")  # type: ignore[attr-defined]
+    shop.sql("DELETE FROM job WHERE unit = 'page'")
+    shop.sql("DELETE FROM job_item WHERE job_id NOT IN (SELECT id FROM job)")
 
     with pytest.raises(Refused, match="no longer kept"):
         shop.project.replay(run_id)
