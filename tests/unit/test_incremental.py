@@ -412,29 +412,35 @@ def test_page_that_two_steps_fetch_is_left_alone_by_both_or_neither(shop: Shop, 
     assert (run.pages, run.pages_unchanged, run.quarantined) == (2, 0, 1)
 
 
-TWO_PAGES = (
+# The beginning of a pipeline that reads one page; how it does so comes after.
+ONE_PAGE = (
     PIPELINES
     + """
 
-parts = Pipeline("parts")
+one = Pipeline("one")
 
 
-@parts.step(unit="run")
+@one.step(unit="run")
 async def find(ctx):
-    yield {{"url": "https://shop.example/a", "more": "https://shop.example/a/more"}}
+    yield {{"url": "https://shop.example/a"}}
 
 
-@parts.step(after="find", unit="page", key="url")
+@one.step(after="find", unit="page", key="url")
 async def read(page, ctx):
+"""
+)
+TWO_PAGES = (
+    ONE_PAGE
+    + """
     first = await ctx.fetch(page["url"])
-    second = await ctx.fetch(page["more"])
+    second = await ctx.fetch(page["url"] + "/more")
     ctx.save("page", key=page["url"], data={{"text": first.text + second.text}})
 """
 )
 
 
 def test_change_of_any_page_that_belongs_to_it_is_found(shop: Shop, site: Site) -> None:
-    shop.write(pipelines=TWO_PAGES, pipeline="visiting:parts")
+    shop.write(pipelines=TWO_PAGES, pipeline="visiting:one")
     site.page("/a", "one", etag=True)
     site.page("/a/more", "two", etag=True)
     shop.run("full")
@@ -455,19 +461,8 @@ def test_change_of_any_page_that_belongs_to_it_is_found(shop: Shop, site: Site) 
 
 
 BEARING = (
-    PIPELINES
+    ONE_PAGE
     + """
-
-bearing = Pipeline("bearing")
-
-
-@bearing.step(unit="run")
-async def find(ctx):
-    yield {{"url": "https://shop.example/a"}}
-
-
-@bearing.step(after="find", unit="page", key="url")
-async def read(page, ctx):
     try:
         text = (await ctx.fetch(page["url"])).text
     except Exception:
@@ -480,7 +475,7 @@ async def read(page, ctx):
 def test_step_that_catches_everything_can_not_overwrite_what_is_unchanged(
     shop: Shop, site: Site
 ) -> None:
-    shop.write(pipelines=BEARING, pipeline="visiting:bearing")
+    shop.write(pipelines=BEARING, pipeline="visiting:one")
     site.page("/a", "one", etag=True)
     shop.run("full")
     shop.later(1)
@@ -491,19 +486,8 @@ def test_step_that_catches_everything_can_not_overwrite_what_is_unchanged(
 
 
 POSTING = (
-    PIPELINES
+    ONE_PAGE
     + """
-
-posting = Pipeline("posting")
-
-
-@posting.step(unit="run")
-async def find(ctx):
-    yield {{"url": "https://shop.example/a"}}
-
-
-@posting.step(after="find", unit="page", key="url")
-async def read(page, ctx):
     response = await ctx.fetch(page["url"], headers={{"accept-language": "fr"}})
     ctx.save("page", key=page["url"], data={{"text": response.text}})
 """
@@ -511,7 +495,7 @@ async def read(page, ctx):
 
 
 def test_fetch_with_words_of_its_own_is_never_taken_for_the_page(shop: Shop, site: Site) -> None:
-    shop.write(pipelines=POSTING, pipeline="visiting:posting")
+    shop.write(pipelines=POSTING, pipeline="visiting:one")
     site.page("/a", "one", etag=True)
     shop.run("full")
     site.take()
@@ -607,19 +591,8 @@ def test_no_page_is_begun_before_its_announcement_is_known(shop: Shop, site: Sit
 
 
 COMMITTING = (
-    PIPELINES
+    ONE_PAGE
     + """
-
-committing = Pipeline("committing")
-
-
-@committing.step(unit="run")
-async def find(ctx):
-    yield {{"url": "https://shop.example/a"}}
-
-
-@committing.step(after="find", unit="page", key="url")
-async def read(page, ctx):
     ctx.note("before")
     await ctx.commit()
     response = await ctx.fetch(page["url"])
@@ -634,7 +607,7 @@ async def read(page, ctx):
 def test_what_was_committed_before_the_end_does_not_make_a_page_done(
     shop: Shop, site: Site
 ) -> None:
-    shop.write(pipelines=COMMITTING, pipeline="visiting:committing")
+    shop.write(pipelines=COMMITTING, pipeline="visiting:one")
     site.page("/a", "broken", etag=True)
     assert shop.run("full").state == "failed"
     shop.later(1)

@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import json
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from penstock.jobs.job import JobState
 from penstock.project import Project
 from penstock.sources.failures import FetchError
 from penstock.sources.network import RawResponse, Request
-from penstock.store.store import JobFilter
+from penstock.store.store import JobFilter, RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
 
 pytestmark = pytest.mark.usefixtures("pipelines")
@@ -99,6 +100,24 @@ def kinds(project: Project) -> Counter[str]:
     return Counter(event.kind for event in journal(project))
 
 
+@contextmanager
+def worked_off_by_two(
+    folder: Path, sources: dict[str, dict[str, object]], web: Web
+) -> Iterator[tuple[Project, list[RunRow]]]:
+    """A project whose sources two workers have run to the end together."""
+    clock = web.clock
+    first, second = a_project(folder, sources), a_project(folder, sources)
+    with (
+        closing(first),
+        closing(second),
+        Simulation(first, ScriptedNetwork(web.answer), seed=1, clock=clock) as here,
+        Simulation(second, ScriptedNetwork(web.answer), seed=2, clock=clock) as there,
+    ):
+        runs = [first.run(name, actor="test") for name in sources]
+        run_together(clock, here, there)
+        yield first, [first.require_run(run_id) for run_id in runs]
+
+
 def test_server_that_is_away_for_an_hour_costs_no_try_and_no_herd(tmp_path: Path) -> None:
     """D2: thousands are queued when it comes back; one asks, then two, never more than the limit."""
     pages, rate = 5000, 10
@@ -145,23 +164,12 @@ def test_server_that_is_away_for_an_hour_costs_no_try_and_no_herd(tmp_path: Path
 
 def test_nothing_but_tries_goes_to_a_host_that_is_away_whoever_shares_it(tmp_path: Path) -> None:
     """Three sources of two workers share a host: while it is away, one request at a time is sent."""
-    names = ["one.org", "two.org", "three.org"]
-    sources = {name: a_source("cdn.example", 200) for name in names}
-    folder, clock = tmp_path / "p", VirtualClock()
-    web = Web(clock, down=(20.0, 1220.0))
-    first, second = a_project(folder, sources), a_project(folder, sources)
-    with (
-        closing(first),
-        closing(second),
-        Simulation(first, ScriptedNetwork(web.answer), seed=1, clock=clock) as here,
-        Simulation(second, ScriptedNetwork(web.answer), seed=2, clock=clock) as there,
-    ):
-        runs = [first.run(name, actor="test") for name in names]
-        run_together(clock, here, there)
-        for run_id in runs:
-            run = first.require_run(run_id)
+    sources = {name: a_source("cdn.example", 200) for name in ("one.org", "two.org", "three.org")}
+    web = Web(VirtualClock(), down=(20.0, 1220.0))
+    with worked_off_by_two(tmp_path / "p", sources, web) as (project, runs):
+        for run in runs:
             assert (run.state, run.pages_done, run.throttled) == ("completed", 200, 0)
-        assert {row.state for row in first.store.breakers()} == {"closed"}
+        assert {row.state for row in project.store.breakers()} == {"closed"}
 
     tries = [at for at in web.met_down if at > 22.0]
     assert 3 <= len(tries) <= 9, "each try is one request, and not one of each source"
@@ -198,26 +206,15 @@ def test_sources_on_other_hosts_go_on_as_if_nothing_were(tmp_path: Path) -> None
 def test_provider_that_asks_for_a_pause_is_left_alone_by_all_sources_and_workers(
     tmp_path: Path, status: int
 ) -> None:
-    names = ["one.org", "two.org"]
-    sources = {name: a_source("cdn.example", 50) for name in names}
-    folder, clock = tmp_path / "p", VirtualClock()
-    web = Web(clock, down=(5.0, 15.0), status=status)
-    first, second = a_project(folder, sources), a_project(folder, sources)
-    with (
-        closing(first),
-        closing(second),
-        Simulation(first, ScriptedNetwork(web.answer), seed=1, clock=clock) as here,
-        Simulation(second, ScriptedNetwork(web.answer), seed=2, clock=clock) as there,
-    ):
-        runs = [first.run(name, actor="test") for name in names]
-        run_together(clock, here, there)
-        for run_id in runs:
-            run = first.require_run(run_id)
+    sources = {name: a_source("cdn.example", 50) for name in ("one.org", "two.org")}
+    web = Web(VirtualClock(), down=(5.0, 15.0), status=status)
+    with worked_off_by_two(tmp_path / "p", sources, web) as (project, runs):
+        for run in runs:
             assert (run.state, run.pages_done, run.quarantined) == ("completed", 50, 0)
             assert run.throttled <= 8, "only what was answered so is counted"
-        tries = {job.tries for job in first.store.jobs(JobFilter(limit=1000))}
+        tries = {job.tries for job in project.store.jobs(JobFilter(limit=1000))}
         assert tries == {0}
-        assert not first.store.breakers(), "it has a pause of its own, and is no failure"
+        assert not project.store.breakers(), "it has a pause of its own, and is no failure"
     asked = min(web.met_down)
     quiet = [at for at in web.at if asked + 1.5 < at < asked + 600]
     assert quiet == []
