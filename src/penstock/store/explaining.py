@@ -37,8 +37,8 @@ from penstock.store.budgets import Budgets
 from penstock.store.claim import WARD_DEATHS, ready_lanes
 from penstock.store.database import Database
 from penstock.store.ledger import Ledger
-from penstock.store.memory import Memory
 from penstock.store.lifecycle import Lifecycle
+from penstock.store.memory import Memory
 from penstock.store.reading import Reading
 from penstock.store.store import Admits, Capacity, JobRow, RunRow, SourceRow
 from penstock.store.turn import start_work, wake_due
