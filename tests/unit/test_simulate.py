@@ -2,125 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from penstock.cli.entry import main
-from penstock.engine.scheduler import Scheduler
 from penstock.engine.simulation import Beginning, simulate
-from penstock.engine.simulation.assumptions import read_assumptions
 from penstock.engine.simulation.beginning import read_beginning
-from penstock.engine.simulation.figures import Figures
 from penstock.engine.simulation.samples import Past, Sample
-from penstock.errors import UsageError
-from penstock.gates.budget import next_reset
-from penstock.gates.terms import rules_of
-from penstock.project import Project
 from penstock.settings import load_settings
-from penstock.sources.network import RawResponse, Request
-from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
+from tests.unit.foretold import (
+    DAY_S,
+    MODULE,
+    MONDAY,
+    PIPELINES,
+    SIMPLE,
+    Real,
+    a_source,
+    exhausted_on,
+    foretell,
+    write,
+)
 
+__all__ = ["MODULE", "PIPELINES"]
 pytestmark = pytest.mark.usefixtures("pipelines")
-
-MODULE = "forecast_pipelines"
-PIPELINES = """
-from penstock import Pipeline
-
-pages = Pipeline("pages")
-
-
-@pages.step(unit="run")
-async def discover(ctx):
-    await ctx.fetch(f"https://{ctx.source.key}/index")
-    for number in range(ctx.params["pages"]):
-        yield {"n": number}
-
-
-@pages.step(after="discover", unit="page", key="n")
-async def extract(page, ctx):
-    response = await ctx.fetch(f"https://{ctx.source.key}/{page['n']}")
-    yield {"n": page["n"], "text": response.text}
-
-
-@pages.step(after="extract", unit="candidate")
-def persist(page, ctx):
-    ctx.save("page", key=f"{ctx.source.key}/{page['n']}", data=page)
-"""
-# A Monday, at midnight UTC.
-MONDAY = 1_799_625_600.0 - 1_799_625_600.0 % 86_400
-DAY_S = 86_400.0
-
-
-def a_source(pages: int, **more: Any) -> dict[str, Any]:
-    fetch = {"robots": False, "timeout": "10s"}
-    return {"pipeline": f"{MODULE}:pages", "params": {"pages": pages}, "fetch": fetch, **more}
-
-
-def write(folder: Path, config: dict[str, Any]) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "penstock.yaml").write_text(json.dumps({"project": "foretold", **config}))
-    return folder
-
-
-class Real:
-    """The engine itself for some days: the scheduler when something is due, a worker until all has ended."""
-
-    def __init__(self, folder: Path, seconds: float = 1.0) -> None:
-        self.clock = VirtualClock(MONDAY)
-        self.seconds = seconds
-        self.requests: list[float] = []
-        self.project = Project.load(folder)
-        self.project.clock = self.clock
-        self.network = ScriptedNetwork(self.answer)
-
-    async def answer(self, request: Request) -> RawResponse:
-        self.requests.append(self.clock.now())
-        await asyncio.sleep(self.seconds)
-        return RawResponse(200, {"content-type": "text/plain"}, b"x" * 100)
-
-    def run(self, days: float) -> None:
-        project, clock = self.project, self.clock
-        scheduler = Scheduler(project, project.store)
-        scheduler.plan()
-        bounds = rules_of(project.settings).lasting()
-        ends_at = MONDAY + days * DAY_S
-        with Simulation(project, self.network, seed=1, clock=clock) as simulation:
-            while clock.now() < ends_at:
-                due = scheduler.tick()
-                if simulation.upkeep() or project.store.overview().active_runs:
-                    # Until something else is due; with an end of its own, so that ticks find it at work.
-                    simulation.run(for_s=max(0.001, min(due or ends_at, ends_at) - clock.now()))
-                later = [due or ends_at, next_reset(bounds, clock.now()), ends_at]
-                clock.advance(max(0.0, min(later) - clock.now()))
-
-    def count(self, kind: str) -> int:
-        return sum(event.kind == kind for event in journal(self.project))
-
-    def days_of(self, kind: str) -> list[int]:
-        at = [event.at for event in journal(self.project) if event.kind == kind]
-        return sorted({int((moment - MONDAY) // DAY_S) for moment in at})
-
-    def starts(self) -> int:
-        return len(self.project.store.runs(limit=1000))
-
-
-def foretell(folder: Path, days: float, assumed: Sample, seed: int = 1) -> Figures:
-    settings = load_settings(folder)
-    past = {key: Past((assumed,), True) for key in settings.sources}
-    return simulate(settings, Beginning(MONDAY, past), days, seed)
-
-
-def exhausted_on(figures: Figures) -> list[int]:
-    at = [moment for budget in figures.budgets for moment in budget.exhausted_at]
-    return sorted({int((moment - MONDAY) // DAY_S) for moment in at})
-
-
-SIMPLE = Sample(pages=10, requests=1.0, seconds=1.0, failures=0.0)
 
 
 def test_starts_and_requests_are_those_of_a_real_run(tmp_path: Path) -> None:
@@ -172,6 +79,101 @@ def test_ticks_that_find_the_run_before_still_at_work_are_skipped_as_often(tmp_p
     assert abs(told.skipped - skipped) <= 0.05 * skipped
     assert abs(told.starts - real.starts()) <= 0.05 * real.starts()
     assert abs(told.requests - len(real.requests)) <= 0.05 * len(real.requests)
+    real.project.close()
+
+
+def test_chains_and_fan_in_start_as_often_as_they_really_do(tmp_path: Path) -> None:
+    # 15 minutes: what comes meanwhile is queued, and each has a run of its own.
+    slow: dict[str, Any] = {
+        "params": {"pages": 29},
+        "limits": {"concurrency": 1, "adaptive": False},
+        "fetch": {"robots": False, "timeout": "50s"},
+    }
+    sources = {
+        "prices.test": a_source(3, schedule={"every": "10m"}),
+        "stock.test": a_source(3, schedule={"every": "15m"}),
+        "joined.test": a_source(3, schedule={"after": ["prices.test", "stock.test"]}),
+        "report.test": a_source(3, schedule={"after": "joined.test"}),
+        "broken.test": a_source(3, schedule={"every": "15m"}, degrade_after=4),
+        "never.test": a_source(3, schedule={"after": "broken.test"}),
+        "repair.test": a_source(3, schedule={"signal": "run.failed of broken.test"}),
+        "hours.test": a_source(3, schedule={"after": "prices.test", "windows": "01:00-02:00"}),
+        "slow.test": a_source(3, schedule={"after": "prices.test"}) | slow,
+        "hasty.test": a_source(3, schedule={"after": "prices.test", "overlap": "skip"}) | slow,
+    }
+    folder = write(tmp_path / "project", {"sources": sources})
+    real = Real(
+        folder, look_s=15.0, slower={"slow.test": 30.0, "hasty.test": 30.0}, broken={"broken.test"}
+    )
+    real.run(0.125)
+    simple = Sample(pages=3, seconds=1.0, failures=0.0)
+    broken, slow_one = replace(simple, failures=1.0), replace(simple, pages=29, seconds=30.0)
+    told = foretell(folder, 0.125, simple, broken=broken, slow=slow_one, hasty=slow_one)
+
+    starts = {each.source.partition(".")[0]: each.starts for each in told.sources}
+    seen = {key.partition(".")[0]: real.starts_by_source().get(key, 0) for key in sources}
+    for name in ("slow", "hasty"):
+        assert starts.pop(name) == pytest.approx(seen.pop(name), abs=1)
+    assert starts == seen
+    assert starts["joined"] == starts["report"] > 5
+    assert starts["repair"] == 4, "a probe of a degraded source raises nothing"
+    assert starts["never"] == 0 < starts["hours"] < starts["prices"]
+    assert told.skipped == pytest.approx(real.count("schedule.skipped"), abs=2)
+    assert told.skipped > 5
+    assert told.left_out == []
+    real.project.close()
+
+
+def test_backlog_budgets_and_promises_are_those_of_a_real_run(tmp_path: Path) -> None:
+    sources = {
+        f"s{number}.test": a_source(
+            60,
+            schedule={"every": "2h"},
+            freshness="150m",
+            deadline="30m",
+            budget={"requests": "300/d"},
+        )
+        | {"fetch": {"robots": False, "timeout": "50s"}}
+        for number in range(4)
+    }
+    config = {"worker": {"slots": 2}, "budget": {"requests": "1000/d"}, "sources": sources}
+    folder = write(tmp_path / "project", config)
+    real = Real(folder, seconds=20.0, look_s=60.0)
+    real.run(2)
+    told = foretell(folder, 2, Sample(pages=60, seconds=20.0, failures=0.0))
+
+    assert told.starts == pytest.approx(real.starts(), rel=0.05)
+    assert told.requests == pytest.approx(len(real.requests), rel=0.02)
+    project = next(each for each in told.budgets if each.scope == "project")
+    assert project.by_day == pytest.approx(real.requests_by_day(2), rel=0.02)
+    assert exhausted_on(told) == real.days_of("budget.exhausted") == [0, 1]
+    assert told.backlog_peak == pytest.approx(real.backlog_peak, rel=0.1)
+    assert told.freshness_breaches == pytest.approx(real.breaches("freshness"), abs=1)
+    assert told.deadline_breaches == pytest.approx(real.breaches("deadline"), abs=1)
+    assert min(real.breaches("freshness"), real.breaches("deadline")) >= 4
+    busy_s = len(real.requests) * 20.0
+    assert told.worker_use == pytest.approx(busy_s / (2 * 2 * DAY_S), rel=0.05)
+    real.project.close()
+
+
+def test_what_nobody_was_there_for_is_missed_as_it_really_is(tmp_path: Path) -> None:
+    sources = {
+        f"{missed}.test": a_source(3, schedule={"every": "1h", "missed": missed})
+        for missed in ("once", "skip", "all")
+    }
+    folder = write(tmp_path / "project", {"sources": sources})
+    real = Real(folder)
+    real.run(0.25)
+    real.clock.advance(0.5 * DAY_S)
+    before = real.starts_by_source()
+    told = simulate(real.project.settings, read_beginning(real.project), 0.5, 1)
+    real.run(0.5)
+
+    seen = real.starts_by_source()
+    for each in told.sources:
+        assert each.missed == real.ticks(each.source, "missed"), each.source
+        assert each.starts == seen[each.source] - before[each.source], each.source
+    assert told.missed > 20
     real.project.close()
 
 
@@ -273,96 +275,3 @@ def test_cadence_auto_slows_down_a_source_that_never_changes(tmp_path: Path) -> 
     assert (still.cadence, busy.cadence) == ("low", "high")
     assert busy.starts > 4 * still.starts
     assert still.moves[0].startswith("low: 3 runs in a row")
-
-
-def test_assumptions_are_read_and_wrong_ones_named(tmp_path: Path) -> None:
-    by_files = {"watch": "./inbox/*.json"}
-    sources = {
-        "asked.test": a_source(1, schedule={"signal": "prices.stale"}),
-        "inbox": a_source(1, schedule=[{"every": "1d"}, {"name": "files", **by_files}]),
-        "timed.test": a_source(1, schedule={"every": "1d"}),
-    }
-    settings = load_settings(write(tmp_path / "project", {"sources": sources}))
-    found = read_assumptions(
-        ["pages=5, failures=0.5", "WWW.asked.test.signals=3/d,inbox.files=1/h"], settings
-    )
-    assert found.sample == Sample(pages=5, failures=0.5)
-    assert found.coming_per_s == {
-        ("asked.test", "signals"): 3 / DAY_S,
-        ("inbox", "files"): 1 / 3600,
-    }
-    for wrong, said in (
-        ("pags=5", "did you mean 'pages'"),
-        ("pages", "from 0 to"),
-        ("pages=x", "from 0 to"),
-        ("failures=2", "from 0 to 1"),
-        ("pages=-1", "from 0 to"),
-        ("pages=nan", "from 0 to"),
-        ("", "what is to be what"),
-        ("askt.test.signals=3/d", "did you mean 'asked.test'"),
-        ("asked.test.signal=3/d", "did you mean 'signals'"),
-        ("asked.test.files=3/d", "asked.test.signals"),
-        ("timed.test.signals=3/d", "by time"),
-        ("asked.test.signals=often", "3/d"),
-        ("asked.test.signals=5/s", "one a minute"),
-    ):
-        with pytest.raises(UsageError) as error:
-            read_assumptions([wrong], settings)
-        assert said.replace("3/d", "5000/d") in f"{error.value.message} {error.value.hint}", wrong
-
-
-# The command.
-
-
-def test_both_sides_are_shown_and_the_page_needs_nothing_else(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    evil = "<script>alert(1)</script>"
-    source = a_source(5, schedule={"every": "6h"}, budget={"requests": "10/d"})
-    folder = write(tmp_path / "project", {"sources": {"shop.test": source}})
-    page = tmp_path / "plan.html"
-    words = ["simulate", "--project", str(folder), "--days", "3", "--html", str(page)]
-    changes = ["--set", "shop.test.schedule.cadence=daily", "--set", f"shop.test.params.x={evil}"]
-    assert main([*words, *changes]) == 0
-
-    out = capsys.readouterr().out
-    starts = next(line for line in out.splitlines() if line.startswith("starts"))
-    assert starts.split()[1:] == ["12", "3"] or starts.split()[1:] == ["11", "3"]
-    text = page.read_text()
-    assert text.count("<svg") >= 4
-    assert "<script" not in text
-    assert "&lt;script&gt;" in text
-    assert "http://" not in text
-    assert "https://" not in text
-    assert not (folder / "penstock.db").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ("shop.test.schedule.cadence=dayly", "did you mean 'daily'"),
-        ("shop.test.shedule.every=6h", "unknown key, did you mean 'schedule'"),
-        ("shap.test.schedule.every=6h", "did you mean 'shop.test'"),
-        ("shop.test.schedule.every", "does not say what is to be what"),
-        ("shop.test.schedule.every=0s", "every"),
-    ],
-)
-def test_wrong_changes_are_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, said: str
-) -> None:
-    source = a_source(5, schedule={"cron": "0 2 * * *", "timezone": "Europe/Paris"})
-    folder = write(tmp_path / "project", {"sources": {"shop.test": source}})
-    assert main(["simulate", "--project", str(folder), "--set", change]) == 2
-    assert said in capsys.readouterr().err
-
-
-def test_a_change_replaces_the_policy_and_keeps_what_holds_for_any(tmp_path: Path) -> None:
-    schedule = {"cron": "0 2 * * *", "timezone": "Europe/Paris", "missed": "skip"}
-    listed = [{"every": "6h"}, {"name": "sunday", "cron": "0 2 * * 0"}]
-    sources = {"one.test": a_source(1, schedule=schedule), "two.test": a_source(1, schedule=listed)}
-    folder = write(tmp_path / "project", {"sources": sources})
-    changes = ["ONE.test.schedule.every=6h", "two.test.schedule.sunday.missed=all"]
-    settings = load_settings(folder, changes=changes)
-    [one] = settings.sources["one.test"].schedules
-    assert (one.kind, one.every_s, one.cron, one.missed) == ("every", 21_600, None, "skip")
-    assert [each.missed for each in settings.sources["two.test"].schedules] == ["once", "all"]

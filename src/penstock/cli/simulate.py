@@ -44,7 +44,7 @@ def register(commands: Commands) -> None:
         help="as if penstock.yaml said so; may be said again",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="the chance that is drawn from (1)"
+        "--seed", type=_seed, default=1, metavar="N", help="the chance that is drawn from (1)"
     )
     parser.add_argument(
         "--assume",
@@ -67,6 +67,13 @@ def _days(text: str) -> int:
     return days
 
 
+def _seed(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a whole number") from None
+
+
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.engine.simulation import simulate
@@ -75,6 +82,9 @@ def run(args: argparse.Namespace) -> int:
     from penstock.engine.simulation.samples import words
     from penstock.settings import load_settings
 
+    if args.html and not Path(args.html).absolute().parent.is_dir():
+        # Before all the work, and not after it.
+        raise UsageError(f"{args.html} can't be written: there is no such folder")
     with opened(args) as project:
         now = project.settings
         changed = None

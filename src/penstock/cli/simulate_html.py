@@ -27,6 +27,18 @@ svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColo
 """
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720.0, 180.0, 56.0, 22.0, 10.0
 MOST_BUDGETS = 12
+BY_SOURCE = (
+    "starts",
+    "skipped",
+    "denied",
+    "missed",
+    "completed",
+    "partial",
+    "failed",
+    "requests",
+    "freshness_breaches",
+    "deadline_breaches",
+)
 
 
 def page(
@@ -60,6 +72,8 @@ def page(
     for name, series in plots:
         yield f"<h2>{text(name)}</h2>\n{_plot(series)}\n"
     yield from _budgets(sides, text)
+    yield from _sources(sides, text)
+    yield "<h2>What this rests on, and what is not simulated</h2>\n"
     for note in notes:
         yield f'<p class="note">{text(note)}</p>\n'
     yield "</html>\n"
@@ -92,6 +106,16 @@ def _budgets(sides: dict[str, Figures], text: Callable[[object], str]) -> Iterat
             for each in sides.values()
         ]
         yield f"<h2>{text(budget.budget)}</h2>\n{_plot(series, budget.bound)}\n"
+
+
+def _sources(sides: dict[str, Figures], text: Callable[[object], str]) -> Iterator[str]:
+    for name, figures in sides.items():
+        yield f"<h2>By source: {text(name)}</h2>\n<table><tr><th>source"
+        yield "".join(f"<th>{text(column.replace('_', ' '))}" for column in BY_SOURCE)
+        for source in figures.sources:
+            cells = "".join(f"<td>{getattr(source, column):,}" for column in BY_SOURCE)
+            yield f"\n<tr><td>{text(source.source)}{cells}"
+        yield "\n</table>\n"
 
 
 def _plot(series: Sequence[Sequence[float]], bound: float | None = None) -> str:

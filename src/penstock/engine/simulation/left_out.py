@@ -37,12 +37,14 @@ def left_out(
     for key, source in settings.sources.items():
         if all(schedule.kind == "manual" for schedule in source.schedules):
             yield LeftOut(key, "", f"{key} is started by hand alone: not simulated")
+        if source.schema_freshness_s is not None:
+            yield LeftOut(key, "", f"{key} promises a schema that is looked at: not simulated")
         for schedule in source.schedules:
             coming = coming_to(schedule)
             words = "" if coming is None else _words(source, schedule, coming)
             if words and (key, coming) not in coming_per_s:
-                hint = f"--assume {key}.{coming}=3/d would"
-                yield LeftOut(key, schedule.name, f"{key} {words} ({hint})")
+                hint = f"--assume {key}.{coming}=3/d says how often"
+                yield LeftOut(key, schedule.name, f"{key} {words}; {hint}")
     for host, limits in settings.hosts.items():
         if host not in settings.sources:
             yield LeftOut("", "", f"the limits of {host} are not simulated: no source has its name")
@@ -57,4 +59,4 @@ def _words(source: SourceSettings, schedule: ScheduleSettings, coming: Coming) -
     if coming == "signals":
         names = ", ".join(unknown_signals(schedule))
         return f"starts by signal {names}{which}: not simulated" if names else ""
-    return f"looks more often near moments that steps announce{which}: not simulated for new ones"
+    return f"looks more often near moments that steps announce{which}: not simulated of new ones"

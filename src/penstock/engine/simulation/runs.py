@@ -50,7 +50,7 @@ class Runs:
     def go_on(self, source: Source, jobs: int) -> None:
         """Go on with so many jobs that were there already."""
         run = self._begin(source, RunKind.FULL)
-        run.stages[FIND] = Stage(succeeded=1)
+        run.stages[FIND] = Stage(run.created_at, succeeded=1)
         run.stages[PAGES].fresh = jobs
         self._load.grow(jobs - 1)
 
@@ -85,6 +85,8 @@ class Runs:
     def _end(self, run: Run, state: RunState, reason: str) -> None:
         source, figures = run.source, run.source.figures
         run.is_ended = True
+        if state in _GOOD and run.kind in (RunKind.FULL, RunKind.INCREMENTAL):
+            self._be_fresh(run)
         del source.runs[run.number]
         if run.stopped:
             source.set_aside[run.number] = run
@@ -95,9 +97,6 @@ class Runs:
         self._hold_to_deadline(run)
         if state is not RunState.CANCELLED:
             self._judge_health(run, state, reason)
-        if state in _GOOD and run.kind in (RunKind.FULL, RunKind.INCREMENTAL):
-            self._count_staleness(source)
-            source.good_at = self._timeline.now
         if run.kind is not RunKind.PROBE:
             self.on_signal(run, f"run.{state.value}")
         self.on_end(source)
@@ -112,8 +111,10 @@ class Runs:
 
     def _release(self, run: Run) -> None:
         source = run.source
+        self._count_staleness(source)
         del source.set_aside[run.number]
         run.is_ended = False
+        run.queued_at = self._timeline.now
         source.runs[run.number] = run
         source.figures.partial -= 1
         for stage in run.stages.values():
@@ -152,21 +153,30 @@ class Runs:
     # Promises.
 
     def _hold_to_deadline(self, run: Run) -> None:
-        deadline_s = run.source.settings.deadline_s
-        if deadline_s is None or run.is_overdue:
-            return  # one that a budget had stopped, and that ends again, is late once
-        if self._timeline.now - run.created_at > deadline_s:
-            run.is_overdue = True
-            run.source.figures.deadline_breaches += 1
+        source = run.source
+        if source.settings.deadline_s is None:
+            return
+        since = run.queued_at + source.settings.deadline_s
+        if since < self._timeline.now and since not in source.late_since:
+            source.late_since.add(since)
+            source.figures.deadline_breaches += 1
+
+    def _be_fresh(self, run: Run) -> None:
+        self._count_staleness(run.source)
+        run.good_at = self._timeline.now
+        if not run.stopped:
+            run.source.good_at = run.good_at
 
     def _count_staleness(self, source: Source) -> None:
-        allowed_s = source.settings.freshness_s
+        allowed_s, now = source.settings.freshness_s, self._timeline.now
         if allowed_s is None:
             return
-        late_s = self._timeline.now - source.good_at - allowed_s
-        if late_s > 0:
-            source.figures.freshness_breaches += 1
-            source.figures.stale_hours += late_s / HOUR_S
+        since = source.fresh_at + allowed_s
+        if since < now:
+            source.figures.freshness_breaches += since != source.stale_since
+            source.figures.stale_hours += (now - max(since, source.judged_until)) / HOUR_S
+            source.stale_since = since
+        source.judged_until = now
 
     def tell(self, source: Source) -> None:
         """Put down the promises that are still broken at the end."""

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from operator import itemgetter
 
 from penstock.engine.simulation.figures import SourceFigures
 from penstock.engine.simulation.samples import Past, Sample
@@ -44,6 +45,8 @@ class Again:
 class Stage:
     """The jobs of one stage of a run: those never tried are a number, the others are known one by one."""
 
+    # When they came into the queue: the oldest are served first.
+    since: float
     fresh: int = 0
     again: list[Again] = field(default_factory=list)
     running: int = 0
@@ -76,13 +79,20 @@ class Run:
     sample: Sample
     rng: random.Random
     created_at: float
-    stages: dict[str, Stage] = field(default_factory=lambda: {FIND: Stage(fresh=1), PAGES: Stage()})
+    stages: dict[str, Stage] = field(init=False)
+    # What its deadline counts from: when it was queued, or reopened.
+    queued_at: float = field(init=False)
     stride: int = 1
     is_ended: bool = False
 
-    is_overdue: bool = False
+    # When it last ended well, or in part, if that counts for how fresh its source is.
+    good_at: float = 0.0
     # The signal that has started it, if one has.
     signal: str = ""
+
+    def __post_init__(self) -> None:
+        self.queued_at = self.created_at
+        self.stages = {FIND: Stage(self.created_at, fresh=1), PAGES: Stage(self.created_at)}
 
     @property
     def is_open(self) -> bool:
@@ -160,6 +170,11 @@ class Source:
     pulse: Pulse | None = None
     runs: dict[int, Run] = field(default_factory=dict)
     set_aside: dict[int, Run] = field(default_factory=dict)
+    # The promise to be fresh: since when it was last broken, and until when that has been counted.
+    stale_since: float = 0.0
+    judged_until: float = 0.0
+    # Since when runs of it took too long; those that were queued together are late together.
+    late_since: set[float] = field(default_factory=set)
     # What went well since its breaker was last asked, by part of time: asked only when something fails.
     well: dict[int, int] = field(default_factory=dict)
     _lane: Lane | None = None
@@ -167,6 +182,11 @@ class Source:
     @property
     def key(self) -> str:
         return self.settings.key
+
+    @property
+    def fresh_at(self) -> float:
+        """When a run of it last ended well, or in part: one that a budget stopped counts until it goes on."""
+        return max((self.good_at, *(run.good_at for run in self.set_aside.values())))
 
     @property
     def options(self) -> RunOptions:
@@ -210,16 +230,20 @@ class Source:
         )
 
     def _heads(self) -> tuple[Head, ...]:
-        """What is queued, the oldest run first, up to as much as may start at once."""
-        found: list[Head] = []
+        """What is queued, the oldest first, up to as much as may start at once."""
         later_s = self.settings.priority * AGEING_S
-        left = self.limits.concurrency
-        for run in self.runs.values():
-            for name, stage in run.stages.items():
-                if depth := stage.queued:
-                    rank = run.created_at + later_s
-                    found.append(Head(run.number, name, UNITS[name], depth, rank, kind=run.kind))
-                    left -= depth
+        queued = [
+            (stage.since, run, name, depth)
+            for run in self.runs.values()
+            for name, stage in run.stages.items()
+            if (depth := stage.fresh + len(stage.again))
+        ]
+        if len(queued) > 1:
+            queued.sort(key=itemgetter(0))
+        found, left = [], self.limits.concurrency
+        for since, run, name, depth in queued:
+            found.append(Head(run.number, name, UNITS[name], depth, since + later_s, kind=run.kind))
+            left -= depth
             if left <= 0:
                 break
         return tuple(found)

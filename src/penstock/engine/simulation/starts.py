@@ -50,6 +50,8 @@ class Starts:
             return
         is_patient = settings.missed == "all" and is_late(due_at, now)
         if self._fire(source, planned, is_patient):
+            if is_patient:
+                self.signal("schedule.missed", source)
             later = due.next_due_at
             if is_patient and later is not None and later <= now:
                 planned.next_due = later

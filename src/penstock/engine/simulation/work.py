@@ -172,7 +172,9 @@ class Work:
         elif name == PAGES:
             run.longer_stride(places)
         if name == FIND and ok:
-            run.stages[PAGES].fresh += run.pages
+            pages = run.stages[PAGES]
+            pages.since = self._timeline.now
+            pages.fresh += run.pages
             self._load.grow(run.pages)
         if not run.is_open:
             self.on_progress(run)

@@ -1,0 +1,184 @@
+"""What simulations are held against: the engine itself for some days of virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from penstock.engine.promises import Promises
+from penstock.engine.scheduler import Scheduler
+from penstock.engine.signals import Signals
+from penstock.engine.simulation import Beginning, simulate
+from penstock.engine.simulation.figures import Figures
+from penstock.engine.simulation.samples import Past, Sample
+from penstock.gates.budget import next_reset
+from penstock.gates.terms import rules_of
+from penstock.project import Project
+from penstock.settings import load_settings
+from penstock.sources.network import RawResponse, Request
+from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, VirtualLoop, journal
+
+MODULE = "forecast_pipelines"
+PIPELINES = """
+from penstock import Pipeline
+
+pages = Pipeline("pages")
+
+
+@pages.step(unit="run")
+async def discover(ctx):
+    await ctx.fetch(f"https://{ctx.source.key}/index")
+    for number in range(ctx.params["pages"]):
+        yield {"n": number}
+
+
+@pages.step(after="discover", unit="page", key="n")
+async def extract(page, ctx):
+    response = await ctx.fetch(f"https://{ctx.source.key}/{page['n']}")
+    yield {"n": page["n"], "text": response.text}
+
+
+@pages.step(after="extract", unit="candidate")
+def persist(page, ctx):
+    ctx.save("page", key=f"{ctx.source.key}/{page['n']}", data=page)
+"""
+# A Monday, at midnight UTC.
+MONDAY = 1_799_625_600.0 - 1_799_625_600.0 % 86_400
+DAY_S = 86_400.0
+# So often who leads looks at what has become of the work.
+LOOK_S = 5.0
+
+
+def a_source(pages: int, **more: Any) -> dict[str, Any]:
+    fetch = {"robots": False, "timeout": "10s"}
+    return {"pipeline": f"{MODULE}:pages", "params": {"pages": pages}, "fetch": fetch, **more}
+
+
+def write(folder: Path, config: dict[str, Any]) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "penstock.yaml").write_text(json.dumps({"project": "foretold", **config}))
+    return folder
+
+
+class Real:
+    """The engine itself for some days: who leads, and a worker beside it while there is work."""
+
+    def __init__(
+        self,
+        folder: Path,
+        seconds: float = 1.0,
+        look_s: float = LOOK_S,
+        slower: Mapping[str, float] | None = None,
+        broken: Collection[str] = (),
+    ) -> None:
+        self.clock = VirtualClock(MONDAY)
+        self.seconds = seconds
+        self.look_s = look_s
+        self.requests: list[float] = []
+        # Hosts that answer after so many seconds, and with an error.
+        self.slower = slower or {}
+        self.broken = broken
+        self.backlog_peak = 0
+        self.project = Project.load(folder)
+        self.project.clock = self.clock
+        self.network = ScriptedNetwork(self.answer)
+
+    async def answer(self, request: Request) -> RawResponse:
+        self.requests.append(self.clock.now())
+        host = request.url.split("/")[2]
+        await asyncio.sleep(self.slower.get(host, self.seconds))
+        status = 500 if host in self.broken else 200
+        return RawResponse(status, {"content-type": "text/plain"}, b"x" * 100)
+
+    def run(self, days: float) -> None:
+        with (
+            Simulation(self.project, self.network, seed=1, clock=self.clock) as simulation,
+            closing(VirtualLoop(self.clock)) as loop,
+        ):
+            loop.run_until_complete(self._run(simulation, self.clock.now() + days * DAY_S))
+
+    async def _run(self, simulation: Simulation, ends_at: float) -> None:
+        busy = asyncio.Event()
+        leading = asyncio.create_task(self._lead(simulation, busy, ends_at))
+        while not leading.done():
+            await busy.wait()
+            busy.clear()
+            if self.clock.now() < ends_at:
+                await simulation.work(ends_at - self.clock.now())
+        await leading
+
+    async def _lead(self, simulation: Simulation, busy: asyncio.Event, ends_at: float) -> None:
+        project, clock = self.project, self.clock
+        scheduler = Scheduler(project, project.store)
+        signals = Signals(project, project.store)
+        promises = Promises(project, project.store)
+        scheduler.plan()
+        signals.plan()
+        bounds = rules_of(project.settings).lasting()
+        has_promises = any(each.freshness_s for each in project.settings.sources.values())
+        while clock.now() < ends_at:
+            due = scheduler.tick()
+            signals.look()
+            promises.look()
+            simulation.upkeep()
+            self.look()
+            later = [due or ends_at, next_reset(bounds, clock.now()), ends_at]
+            if project.store.overview().active_runs:
+                busy.set()
+                later.append(clock.now() + self.look_s)
+            if has_promises:
+                later.append(clock.now() + 60.0)
+            await asyncio.sleep(max(0.001, min(later) - clock.now()))
+        busy.set()
+
+    def look(self) -> None:
+        rows = self.project.store.sources()
+        self.backlog_peak = max(self.backlog_peak, sum(row.queued + row.waiting for row in rows))
+
+    def count(self, kind: str) -> int:
+        return sum(event.kind == kind for event in journal(self.project))
+
+    def days_of(self, kind: str) -> list[int]:
+        at = [event.at for event in journal(self.project) if event.kind == kind]
+        return sorted({int((moment - MONDAY) // DAY_S) for moment in at})
+
+    def starts(self) -> int:
+        return len(self.project.store.runs(limit=1000))
+
+    def starts_by_source(self) -> dict[str, int]:
+        return dict(Counter(row.source for row in self.project.store.runs(limit=1000)))
+
+    def ticks(self, source: str, outcome: str) -> int:
+        source_id = self.project.source_ids[source]
+        rows = self.project.store.ticks(source_id, "main", limit=10_000)
+        return sum(row.outcome == outcome for row in rows)
+
+    def requests_by_day(self, days: int) -> list[int]:
+        found = Counter(int((at - MONDAY) // DAY_S) for at in self.requests)
+        return [found[day] for day in range(days)]
+
+    def breaches(self, rule: str) -> int:
+        return sum(row.rule == rule for row in self.project.store.breaches())
+
+
+def foretell(
+    folder: Path, days: float, assumed: Sample, seed: int = 1, **others: Sample
+) -> Figures:
+    """What would come of it, with runs that are all like this one; `others` by the source's first word."""
+    settings = load_settings(folder)
+    samples = {key: others.get(key.partition(".")[0], assumed) for key in settings.sources}
+    past = {key: Past((sample,), True) for key, sample in samples.items()}
+    return simulate(settings, Beginning(MONDAY, past), days, seed)
+
+
+def exhausted_on(figures: Figures) -> list[int]:
+    at = [moment for budget in figures.budgets for moment in budget.exhausted_at]
+    return sorted({int((moment - MONDAY) // DAY_S) for moment in at})
+
+
+SIMPLE = Sample(pages=10, requests=1.0, seconds=1.0, failures=0.0)
