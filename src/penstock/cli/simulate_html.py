@@ -18,7 +18,8 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; } th, td { text-align: left; padding: .25rem 1rem .25rem 0; }
-th, td { border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+th, td { border-bottom: 1px solid var(--line); }
+td { overflow-wrap: anywhere; } td:first-child { min-width: 9rem; }
 svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; }
 .axis { stroke: var(--line); } .s0 { stroke: var(--one); fill: none; stroke-width: 2; }
 .s1 { stroke: var(--two); fill: none; stroke-width: 2; stroke-dasharray: 5 3; }
