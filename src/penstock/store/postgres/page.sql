@@ -108,21 +108,25 @@ WITH RECURSIVE bad (id) AS (
 ), spoilt (job_id) AS (
   SELECT id FROM bad
   UNION
-  SELECT i.parent_id FROM spoilt JOIN penstock.job_item AS i ON i.job_id = spoilt.job_id WHERE i.parent_id IS NOT NULL
+  SELECT i.parent_id FROM spoilt
+  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = spoilt.job_id OFFSET 0) AS i
+  WHERE i.parent_id IS NOT NULL
 )
 SELECT json_build_object(
   'failed', (SELECT count(*) FROM bad),
   'jobs', (SELECT coalesce(json_agg(job_id), '[]') FROM spoilt),
   'urls', (SELECT coalesce(json_agg(u.url), '[]') FROM (
     SELECT DISTINCT s.url FROM spoilt
-    JOIN penstock.job_item AS i ON i.job_id = spoilt.job_id JOIN penstock.snapshot AS s ON s.id = i.snapshot_id
+    CROSS JOIN LATERAL (SELECT snapshot_id FROM penstock.job_item WHERE job_id = spoilt.job_id OFFSET 0) AS i
+    CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE id = i.snapshot_id OFFSET 0) AS s
   ) AS u))::text;
 
 -- name: left_on_stage
 -- The pages of what a commit has left alone, and whether any of that may be of several pages.
 SELECT json_build_object(
   'urls', (SELECT coalesce(json_agg(u.url), '[]') FROM (
-    SELECT DISTINCT s.url FROM penstock.staged AS t JOIN penstock.snapshot AS s ON s.id = t.snapshot_id
+    SELECT DISTINCT s.url FROM penstock.staged AS t
+    CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE id = t.snapshot_id OFFSET 0) AS s
     WHERE t.run_id = %(run_id)s AND t.data IS NOT NULL
   ) AS u),
   'has_mixed', EXISTS (

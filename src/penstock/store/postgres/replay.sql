@@ -227,13 +227,15 @@ WITH here AS MATERIALIZED (
     key LIKE '1:%%' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
   FROM penstock.reject WHERE run_id = ANY (translate(%(those)s, '[]', '{}')::bigint[]) GROUP BY stage, key
 ), news AS MATERIALIZED (
-  SELECT h.*, row_number() OVER (PARTITION BY h.stage, h.snapshot_id, h.code, h.is_digest ORDER BY h.key) AS n
+  SELECT h.stage, h.key, h.snapshot_id, h.code, h.reason, h.is_digest,
+    row_number() OVER (PARTITION BY h.stage, h.snapshot_id, h.code, h.is_digest ORDER BY h.key) AS n
   FROM here AS h WHERE NOT EXISTS (SELECT 1 FROM there AS t WHERE t.stage = h.stage AND t.key = h.key)
 ), olds AS MATERIALIZED (
-  SELECT t.*, row_number() OVER (PARTITION BY t.stage, t.snapshot_id, t.code, t.is_digest ORDER BY t.key) AS n
+  SELECT t.stage, t.snapshot_id, t.code, t.is_digest,
+    row_number() OVER (PARTITION BY t.stage, t.snapshot_id, t.code, t.is_digest ORDER BY t.key) AS n
   FROM there AS t WHERE NOT EXISTS (SELECT 1 FROM here AS h WHERE h.stage = t.stage AND h.key = t.key)
 ), only_here AS MATERIALIZED (
-  SELECT * FROM news WHERE NOT (news.is_digest AND EXISTS (
+  SELECT news.stage, news.key, news.reason FROM news WHERE NOT (news.is_digest AND EXISTS (
     SELECT 1 FROM olds AS o
     WHERE o.snapshot_id = news.snapshot_id AND o.stage = news.stage AND o.code = news.code AND o.n = news.n AND o.is_digest
   ))
