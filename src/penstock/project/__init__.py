@@ -1,0 +1,26 @@
+"""A project: its settings, its pipelines and its store, and the verbs an operator or a program has.
+
+The command line, the demo and user code all go through this class; none of them reaches the store
+by another way.
+"""
+
+from __future__ import annotations
+
+from penstock.project.opened import default_actor, lane_limits
+from penstock.project.revising import Revising
+from penstock.project.starting import COMMANDS, KINDS, Starting, refuse_signal, run_options
+from penstock.project.steering import Steering
+
+__all__ = [
+    "COMMANDS",
+    "KINDS",
+    "Project",
+    "default_actor",
+    "lane_limits",
+    "refuse_signal",
+    "run_options",
+]
+
+
+class Project(Starting, Revising, Steering):
+    """One penstock.yaml and everything that belongs to it."""

@@ -1,0 +1,176 @@
+"""An opened project: its settings, its pipelines and its store, and what is found in them by name."""
+
+from __future__ import annotations
+
+import getpass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from penstock.clock import Clock, SystemClock
+from penstock.errors import Refused, UsageError, nearest
+from penstock.gates.lane import LaneLimits
+from penstock.gates.windows import Windows
+from penstock.jobs.retry import RetryClass, retry_classes
+from penstock.jobs.run import RunKind
+from penstock.pipeline.graph import Graph
+from penstock.pipeline.loading import load_graph, refuse_unknown_retries, refuse_what_never_fits
+from penstock.pipeline.version import version_of
+from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
+from penstock.store.opening import open_schema, open_store
+from penstock.store.rejected import RejectFilter, RejectRow
+from penstock.store.schema import Schema
+from penstock.store.store import JobRow, RunRow, Store
+
+
+class Opened:
+    """What the verbs of a project are given."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self._graphs: dict[str, Graph] = {}
+
+    @classmethod
+    def load(cls, directory: str | Path = ".", environment: str | None = None) -> Self:
+        """Read the project in a folder and validate every pipeline that its sources name."""
+        project = cls.open(directory, environment)
+        for source in project.settings.sources.values():
+            project.graph(source)
+        return project
+
+    @classmethod
+    def open(cls, directory: str | Path = ".", environment: str | None = None) -> Self:
+        """Read the project's settings only: enough to look, quick, and runs none of its code."""
+        return cls(load_settings(Path(directory), environment))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        store = self.__dict__.pop("store", None)
+        if store is not None:
+            store.close()
+
+    @cached_property
+    def store(self) -> Store:
+        return self.open_store()
+
+    def open_store(self) -> Store:
+        """A connection of its own, for a thread of its own."""
+        return open_store(self.settings, self.clock)
+
+    def open_schema(self) -> Schema:
+        """The database's schema, to look at or to bring up to date."""
+        return open_schema(self.settings, self.clock)
+
+    @cached_property
+    def source_ids(self) -> dict[str, int]:
+        return self.store.ensure_sources(list(self.settings.sources))
+
+    def limits(self) -> dict[int, LaneLimits]:
+        """What the configuration allows each lane."""
+        return {
+            self.source_ids[key]: lane_limits(source)
+            for key, source in self.settings.sources.items()
+        }
+
+    @cached_property
+    def retries(self) -> dict[str, RetryClass]:
+        """The retry classes that there are, by name."""
+        return retry_classes(self.settings.retries)
+
+    def source(self, name: str) -> SourceSettings:
+        """The source that is meant by a name in any spelling."""
+        found = self.settings.sources.get(normalise_source(name))
+        if found is None:
+            raise UsageError(
+                f"{self.settings.file.name} has no source {name!r}",
+                nearest(name, self.settings.sources),
+            )
+        return found
+
+    def graph(self, source: SourceSettings) -> Graph:
+        """The source's pipeline, imported from beside penstock.yaml and validated."""
+        if source.pipeline not in self._graphs:
+            where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
+            graph = load_graph(source.pipeline, self.settings.root, where)
+            refuse_what_never_fits(graph, self.settings.worker, where)
+            refuse_unknown_retries(graph, self.retries, where)
+            self._graphs[source.pipeline] = graph
+        return self._graphs[source.pipeline]
+
+    def version(self, name: str) -> str:
+        """The version of a source's pipeline as it is today: its code and its configuration."""
+        source = self.source(name)
+        return version_of(self.graph(source), source)
+
+    def require_run(self, run_id: int) -> RunRow:
+        run = self.store.run(run_id)
+        if run is None:
+            raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+        return run
+
+    def require_reject(self, reject_id: int) -> RejectRow:
+        found = self.store.rejects(RejectFilter(ids=(reject_id,)), 1)
+        if not found:
+            raise UsageError(f"there is no reject {reject_id}", "penstock rejects list has them")
+        return found[0]
+
+    def require_job(self, job_id: int) -> JobRow:
+        job = self.store.job(job_id)
+        if job is None:
+            raise UsageError(f"there is no job {job_id}", "penstock jobs lists them")
+        return job
+
+    def _id_of(self, name: str) -> int:
+        return self.source_ids[self.source(name).key]
+
+    def _refuse_degraded(self, source: SourceSettings) -> None:
+        health = self.store.health(self.source_ids[source.key])
+        if health.degraded_at is not None:
+            raise Refused(
+                f"{source.key} is degraded: {health.degraded_reason}",
+                f"penstock run {source.key} --kind probe tries one item; "
+                f"penstock resume {source.key} takes it for healthy",
+            )
+
+    def _refuse_degraded_run(self, run: RunRow) -> None:
+        if run.kind not in (RunKind.PROBE, RunKind.REPLAY) and run.source in self.settings.sources:
+            self._refuse_degraded(self.source(run.source))
+
+
+def lane_limits(source: SourceSettings) -> LaneLimits:
+    """What the configuration allows a source's lane."""
+    return LaneLimits(
+        source.limits.concurrency,
+        source.limits.candidates,
+        source.weight,
+        source.limits.rate_per_s,
+        source.backfill.share if source.backfill else LaneLimits().background,
+        adaptive=source.limits.adaptive,
+        windows=_windows(source),
+        breaker=source.breaker,
+    )
+
+
+def _windows(source: SourceSettings) -> Windows | None:
+    limits = source.limits
+    return Windows(limits.windows, limits.timezone) if limits.windows else None
+
+
+def default_actor() -> str:
+    """Who is asking, for the journal."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

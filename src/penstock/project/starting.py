@@ -1,0 +1,239 @@
+"""Starting work: runs of every kind, drafts and what is left of a run, and signals that start some."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import Refused, UsageError, nearest
+from penstock.jobs.replay import replay_plan
+from penstock.jobs.run import RunKind, RunOptions
+from penstock.jobs.signals import is_name, is_reserved, wanted
+from penstock.pipeline.version import version_of
+from penstock.project.opened import Opened, default_actor
+from penstock.settings import SourceSettings
+from penstock.store.backfills import Moment, backfill_options, require_settings, start_backfill
+from penstock.store.database import to_json
+from penstock.store.store import RunRow
+
+KINDS = tuple(
+    kind.value for kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE, RunKind.STREAM)
+)
+# Kinds of runs that need to be told more, and the commands that ask for it.
+COMMANDS = {
+    RunKind.BACKFILL.value: "penstock backfill SOURCE --from DAY --to DAY",
+    RunKind.REPLAY.value: "penstock replay RUN",
+}
+
+# What a run can be told by a signal; more belongs into a place that the signal names.
+LARGEST_DATA = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A signal as it was raised; not new if it had been, under the same key."""
+
+    id: int
+    name: str
+    source: str | None
+    key: str | None
+    is_new: bool
+
+
+class Starting(Opened):
+    """The verbs that make work."""
+
+    def run(self, name: str, kind: str = "full", actor: str | None = None, reason: str = "") -> int:
+        """Queue a run of a source and answer with its number; it survives whatever comes next."""
+        return self.start_run(name, kind, actor, reason).id
+
+    def start_run(
+        self,
+        name: str,
+        kind: str = "full",
+        actor: str | None = None,
+        reason: str = "",
+        is_draft: bool = False,
+    ) -> RunRow:
+        """The same, answering with its row; a draft waits for `start`."""
+        source = self.source(name)
+        self.refuse_run(name, kind)
+        graph = self.graph(source)
+        run_id, _ = self.store.start_run(
+            self.source_ids[source.key],
+            RunKind(kind),
+            graph.plan(source.priority, RunKind(kind)),
+            version_of(graph, source),
+            key=f"manual:{uuid.uuid4().hex}",
+            actor=actor or default_actor(),
+            reason=reason,
+            options=run_options(source),
+            is_draft=is_draft,
+        )
+        return self.require_run(run_id)
+
+    def refuse_run(self, name: str, kind: str) -> None:
+        """Say why a source can't have a run of this kind now, if it can't.
+
+        A degraded source runs probes only, until they go well or somebody resumes it.
+        """
+        refuse_kind(kind)
+        if kind != RunKind.PROBE:
+            self._refuse_degraded(self.source(name))
+
+    def start(self, run_id: int, actor: str | None = None, reason: str = "") -> None:
+        """Let a draft begin."""
+        run = self.require_run(run_id)
+        self._refuse_degraded_run(run)
+        if not self.store.start_draft(run_id, actor or default_actor(), reason):
+            raise Refused(f"run {run_id} is {run.state}; only a draft can be started")
+
+    def continue_run(
+        self, run_id: int, actor: str | None = None, reason: str = ""
+    ) -> tuple[RunRow, bool]:
+        """A run that does what an ended one has left undone, and whether it is new."""
+        run = self.require_run(run_id)
+        self._refuse_degraded_run(run)
+        source = self.source(run.source)
+        graph = self.graph(source)
+        plan = graph.plan(source.priority, run.kind)
+        new_id, is_new = self.store.continue_run(
+            run_id,
+            replay_plan(plan) if run.options.is_staged else plan,
+            version_of(graph, source),
+            actor or default_actor(),
+            reason,
+        )
+        return self.require_run(new_id), is_new
+
+    def signal(
+        self,
+        name: str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        source: str | None = None,
+        actor: str | None = None,
+    ) -> Raised:
+        """Raise a signal, or find the one that was raised under this key; it survives whatever comes next."""
+        refuse_signal(name)
+        if len(to_json(data)) > LARGEST_DATA:
+            raise UsageError(f"a signal's data has at most {LARGEST_DATA} characters")
+        about = None if source is None else self.source(source).key
+        signal_id, is_new = self.store.raise_signal(
+            name,
+            data,
+            actor=actor or default_actor(),
+            source_id=0 if about is None else self.source_ids[about],
+            key=key,
+        )
+        return Raised(signal_id, name, about, key, is_new)
+
+    def waiting_for(self, name: str, source: str | None) -> list[tuple[str, str]]:
+        """The schedules that a signal would start: each source's key, and the schedule's name."""
+        return [
+            (key, schedule.name)
+            for key, each in self.settings.sources.items()
+            for schedule in each.schedules
+            if any(wanted(text).means(name, source, key) for text in schedule.signals)
+        ]
+
+    def backfill(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment,
+        partitions: Sequence[str] = (),
+        *,
+        missing: bool = False,
+        window_s: float | None = None,
+        linked_to: int | None = None,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> int:
+        """Queue a backfill of a source and answer with its number.
+
+        `start` and `end` are days or times; the day that it ends with belongs to it. `missing` fills
+        only what is not ingested yet, `linked_to` is the run that this is for.
+        """
+        options = self.backfill_options(
+            name, start, end, partitions, missing=missing, window_s=window_s
+        )
+        return self.start_backfill(name, options, linked_to, actor, reason).id
+
+    def backfill_options(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment,
+        partitions: Sequence[str] = (),
+        *,
+        missing: bool = False,
+        window_s: float | None = None,
+    ) -> RunOptions:
+        """What such a backfill would be asked for; changes nothing."""
+        source = self.source(name)
+        require_settings(source)
+        self.graph(source).plan(source.priority, RunKind.BACKFILL)
+        return backfill_options(
+            source,
+            start,
+            end,
+            self.clock.now(),
+            partitions=partitions,
+            window_s=window_s,
+            is_missing_only=missing,
+        )
+
+    def start_backfill(
+        self,
+        name: str,
+        options: RunOptions,
+        linked_to: int | None = None,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> RunRow:
+        source = self.source(name)
+        self._refuse_degraded(source)
+        run_id, _ = start_backfill(
+            self.store,
+            self.source_ids[source.key],
+            source,
+            self.graph(source),
+            options,
+            key=f"manual:{uuid.uuid4().hex}",
+            actor=actor or default_actor(),
+            reason=reason,
+            linked_to=linked_to,
+        )
+        return self.require_run(run_id)
+
+
+def refuse_kind(kind: str) -> None:
+    """Not every kind of run can be started by its name alone."""
+    if kind in COMMANDS:
+        raise UsageError(f"a {kind} needs more than a source", COMMANDS[kind])
+    if kind not in KINDS:
+        raise UsageError(f"there is no kind of run {kind!r}", nearest(kind, [*KINDS, *COMMANDS]))
+
+
+def refuse_signal(name: str) -> None:
+    """Say why nobody but the engine can raise a signal of this name, if that is so."""
+    if not is_name(name):
+        raise UsageError(
+            f"{name!r:.60} can't be the name of a signal",
+            "letters, digits and _.:- only, such as prices.stale",
+        )
+    if is_reserved(name):
+        raise UsageError(f"{name} is raised by Penstock alone", "choose another name")
+
+
+def run_options(source: SourceSettings) -> RunOptions:
+    """What its configuration says of a run, remembered with it."""
+    return RunOptions(
+        degrade_after=source.degrade_after,
+        good_probes=source.good_probes,
+        deadline_s=source.deadline_s,
+    )

@@ -1,0 +1,151 @@
+"""Steering: pause, resume, cancel, hold, retry, quarantine, breakers; and why something does not start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import Refused, UsageError, nearest
+from penstock.gates.terms import hours_of
+from penstock.project.opened import Opened, default_actor
+from penstock.settings import normalise_source
+from penstock.store.entries import EntryFilter
+from penstock.store.explaining import Outlook
+from penstock.store.store import Capacity
+
+
+class Steering(Opened):
+    """The verbs that an operator has over work that there is."""
+
+    def explain(
+        self, name: str | None = None, *, run: int | None = None, job: int | None = None
+    ) -> Outlook:
+        """What stands between a source, a run or a job and its next start, and whether it would start now."""
+        limits, worker = self.limits(), self.settings.worker
+        source = None if name is None else normalise_source(name)
+        if name is not None and all(row.key != source for row in self.store.sources()):
+            raise UsageError(
+                f"{self.settings.file.name} has no source {name!r}",
+                nearest(name, self.settings.sources),
+            )
+        whole = Capacity(worker.slots, worker.cpu, float(worker.memory_mb))
+        hours = hours_of(self.settings)
+        return self.store.explain(limits, whole, source=source, run_id=run, job_id=job, hours=hours)
+
+    def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
+        """Maintenance: start nothing of a source, or of the whole project; False if it is held."""
+        return self.store.hold(self._scope(name), actor or default_actor(), reason)
+
+    def unhold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
+        """End it: all is as it was. False if it was not held."""
+        return self.store.unhold(self._scope(name), actor or default_actor(), reason)
+
+    def hold_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """Set one queued or waiting job aside; False if it is held."""
+        job = self.require_job(job_id)
+        if self.store.hold_job(job_id, actor or default_actor(), reason):
+            return True
+        if job.state != "held":
+            raise Refused(f"job {job_id} is {job.state}; only a queued or waiting job can be held")
+        return False
+
+    def unhold_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """Put it back to where it was; False if it was not held."""
+        self.require_job(job_id)
+        return self.store.unhold_job(job_id, actor or default_actor(), reason)
+
+    def breaker_key(self, name: str) -> str:
+        """The key of the breaker that is meant by a source's name in any spelling, or by a host."""
+        _ = self.source_ids
+        return self.store.breaker_key(name, normalise_source(name))
+
+    def open_breaker(
+        self, name: str, for_s: float, actor: str | None = None, reason: str = ""
+    ) -> bool:
+        """Ask nothing of a source or host for so long, then try it with care; False if it was open."""
+        key = self.breaker_key(name)
+        return self.store.open_breaker(key, for_s, actor or default_actor(), reason)
+
+    def close_breaker(self, name: str, actor: str | None = None, reason: str = "") -> bool:
+        """Ask a source or host as usual again; False if its breaker is closed."""
+        return self.store.close_breaker(self.breaker_key(name), actor or default_actor(), reason)
+
+    def pause(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
+        """Pause a source (by name) or a run (by number); False if it is paused already."""
+        if isinstance(target, int):
+            run = self.require_run(target)
+            if run.is_ended or run.state == "draft":
+                raise Refused(f"run {target} is {run.state}; only an active run can be paused")
+            return self.store.pause_run(target, actor or default_actor(), reason)
+        return self.store.pause_source(self._id_of(target), actor or default_actor(), reason)
+
+    def resume(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
+        """Resume a source or a run; False if it is not paused. A degraded source is taken for healthy."""
+        if isinstance(target, int):
+            run = self.require_run(target)
+            if run.state in ("partial", "failed", "cancelled"):
+                raise Refused(
+                    f"run {target} has ended: it is {run.state}",
+                    f"what is left of it: penstock resume {target} --from-checkpoint",
+                )
+            return self.store.resume_run(target, actor or default_actor(), reason)
+        source_id, who = self._id_of(target), actor or default_actor()
+        is_recovered = self.store.recover_source(source_id, who, reason)
+        if is_recovered:
+            self.store.start_recovered(who)
+        return self.store.resume_source(source_id, who, reason) or is_recovered
+
+    def cancel(self, run_id: int, actor: str | None = None, reason: str = "") -> Iterator[int]:
+        """Cancel a run now, then sweep its queued jobs, yielding how many each batch swept."""
+        run = self.require_run(run_id)
+        if not self.store.cancel_run(run_id, actor or default_actor(), reason):
+            raise Refused(f"run {run_id} is {run.state} already")
+        while swept := self.store.sweep_cancelled():
+            yield swept
+
+    def cancel_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        job = self.require_job(job_id)
+        if job.unit == "run" and job.key == "root":
+            raise Refused(
+                f"job {job_id} is the first job of run {job.run_id}",
+                f"cancel the run: penstock cancel {job.run_id}",
+            )
+        return self.store.cancel_job(job_id, actor or default_actor(), reason)
+
+    def retry_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """Queue a quarantined or waiting job again, with fresh tries."""
+        job = self.require_job(job_id)
+        self._refuse_cancelled(job.run_id)
+        return self.store.retry_job(job_id, actor or default_actor(), reason)
+
+    def retry_failed(self, run_id: int, actor: str | None = None, reason: str = "") -> int:
+        """Queue a run's quarantined jobs again, and only those."""
+        self._refuse_cancelled(run_id)
+        return self.store.retry_failed(run_id, actor or default_actor(), reason)
+
+    def release(
+        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
+    ) -> Iterator[int]:
+        """Queue what is in quarantine again, with fresh tries; yields how many each batch released."""
+        return self.store.release_entries(wanted, actor or default_actor(), reason)
+
+    def discard(
+        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
+    ) -> Iterator[int]:
+        """Give up what is in quarantine; yields how many each batch discarded."""
+        return self.store.discard_entries(wanted, actor or default_actor(), reason)
+
+    def note(self, job_id: int, text: str, actor: str | None = None) -> None:
+        """Write something about a quarantined job."""
+        self.store.note_entry(job_id, text, actor or default_actor())
+
+    def _refuse_cancelled(self, run_id: int) -> None:
+        if self.require_run(run_id).state == "cancelled":
+            raise Refused(f"run {run_id} was cancelled; start a new run instead")
+
+    def _scope(self, name: str | None) -> str:
+        """The scope of a hold: '' for everything, else a source's key."""
+        if name is None:
+            return ""
+        key = self.source(name).key
+        _ = self.source_ids  # a source that is new in the file becomes known to the store
+        return key
