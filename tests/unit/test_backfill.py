@@ -576,8 +576,8 @@ def measured(kind: RunKind, pages: int, seconds: float) -> RunRow:
     [
         ([], {"concurrency": 8}, 50.0, "assumed: 1 s a unit, 2 at once"),
         ([], {"concurrency": 2}, 100.0, "assumed: 1 s a unit, one at a time"),
-        ([measured(RunKind.BACKFILL, 10, 30)], {"concurrency": 8}, 300.0, "measured: runs 1"),
-        ([measured(RunKind.FULL, 10, 30)], {"concurrency": 8}, 1200.0, "measured: runs 1"),
+        ([measured(RunKind.BACKFILL, 10, 30)], {"concurrency": 8}, 300.0, "measured: run 1"),
+        ([measured(RunKind.FULL, 10, 30)], {"concurrency": 8}, 1200.0, "measured: run 1"),
         ([], {"concurrency": 8, "rate": "60/m"}, 100.0, "by the source's rate"),
     ],
 )
