@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.gates.breaker import ramp_at
-from penstock.gates.lane import PLACES, UNLIMITED, Allowance, Closed, Lane, Place
+from penstock.gates.lane import UNLIMITED, Allowance, Closed, Lane, Place
 from penstock.gates.rates import LONGEST_WAIT_S, places_soon
 from penstock.gates.windows import window_opens_at
 
@@ -18,17 +18,20 @@ Gate = Callable[[Lane, Place, float], Closed | None]
 
 def decide(lane: Lane, now: float) -> Allowance | Closed:
     """What this lane may start now, or the gate that holds all of it back."""
+    places = {head.place for head in lane.heads}
     closed: dict[Place, Closed] = {}
-    for place in {head.place for head in lane.heads}:
+    for place in places:
         gate = first_closed(lane, place, now)
         if gate is not None:
             closed[place] = gate
-    if closed and all(head.place in closed for head in lane.heads):
+    if closed and closed.keys() == places:
         return min(closed.values(), key=_opening)
-    free = {place: 0 if place in closed else places_free(lane, place, now) for place in PLACES}
-    has_background = any(head.place == "background" for head in lane.heads)
-    background = free["background"] if has_background else 0
-    return Allowance(max(free["page"], background), free["candidate"], background)
+    pages = 0 if "page" in closed else places_free(lane, "page", now)
+    candidates = 0 if "candidate" in closed else places_free(lane, "candidate", now)
+    background = 0
+    if "background" in places and "background" not in closed:
+        background = places_free(lane, "background", now)
+    return Allowance(max(pages, background), candidates, background)
 
 
 def first_closed(lane: Lane, place: Place, now: float) -> Closed | None:

@@ -16,7 +16,6 @@ UNLIMITED = 1 << 30
 # What a job takes up while it runs: a place at the source, one of the few that backfills have there, or
 # none of them, because it only works on what was fetched already.
 Place = Literal["page", "background", "candidate"]
-PLACES: tuple[Place, ...] = ("page", "background", "candidate")
 
 
 @dataclass(frozen=True, slots=True)
