@@ -342,6 +342,34 @@ def test_robots_are_asked_at_every_hop_of_a_redirect() -> None:
     assert network.urls[-1] == "https://b.example/robots.txt"
 
 
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("is_known", [False, True])
+@in_loop
+async def test_robots_that_ask_for_a_pause_close_their_host_for_all(
+    status: int, is_known: bool
+) -> None:
+    robots = "https://shop.example/robots.txt"
+    clock, network = FakeClock(), FakeNetwork({HERE: raw(), robots: raw(200)})
+    door = FakeDoor(clock)
+    fetcher = Fetcher(network, clock, random.Random(7), door)
+    if is_known:
+        await fetcher.fetch(HERE, FetchPolicy())
+        clock.advance(24 * 3600)
+    network.answers[robots] = raw(status, retry_after="3")
+    network.sent.clear()
+
+    with pytest.raises(HostClosed) as raised:
+        await fetcher.fetch(HERE, FetchPolicy())
+
+    assert raised.value.delay_s == 3
+    assert door.closed == {"shop.example": 3}
+    assert network.urls == [robots]
+    network.answers[robots] = raw(404)
+    clock.advance(3)
+    await fetcher.fetch(HERE, FetchPolicy())
+    assert network.urls == [robots, robots, HERE]
+
+
 def test_robots_never_learn_the_sources_credentials() -> None:
     network = FakeNetwork({HERE: raw()})
     fetched(network, policy=FetchPolicy(headers=CREDENTIALS))

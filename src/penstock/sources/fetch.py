@@ -70,7 +70,7 @@ class Fetcher:
         self._clock = clock
         self._rng = rng
         self._door = door
-        self._robots = Robots(network, clock)
+        self._robots = Robots(network, clock, self._pause)
         self._closed: dict[str, float] = {}
 
     async def fetch(
@@ -153,7 +153,12 @@ class Fetcher:
         if not self._robots.is_known(target):
             host = target.host_key
             await self._ask(target, Want(host, None, host, has_breaker=False, is_uncounted=True))
-        if not await self._robots.is_allowed(target, policy):
+        try:
+            is_allowed = await self._robots.is_allowed(target, policy)
+        except RobotsUnreachable:
+            self._check_open(target)  # it may have asked for a pause, which is nobody's fault
+            raise
+        if not is_allowed:
             raise Disallowed("robots.txt disallows it", target.text)
 
     async def _ask(self, target: Target, want: Want) -> float:
@@ -184,15 +189,22 @@ class Fetcher:
         )
 
     def _failure(self, target: Target, raw: RawResponse) -> FetchError:
-        if raw.status in _CLOSING:
-            delay_s = self._delay_s(raw.headers.get("retry-after", ""))
-            self.close_host(target.host_key, self._clock.now() + delay_s)
-            # Here and not where the attempt ends: a step may catch the error, and go on.
-            self._door.close(target.host_key, delay_s)
+        delay_s = self._pause(target, raw)
+        if delay_s is not None:
             return HostClosed(target.host_key, delay_s, target.text, raw.status)
         is_permanent = raw.status < 500 and raw.status not in _TRANSIENT
         kind: Kind | None = "auth" if raw.status in _AUTH else None
         return FetchError(f"status {raw.status}", target.text, raw.status, is_permanent, kind)
+
+    def _pause(self, target: Target, raw: RawResponse) -> float | None:
+        """Close a host that asks for a pause, for everybody; answers for how long."""
+        if raw.status not in _CLOSING:
+            return None
+        delay_s = self._delay_s(raw.headers.get("retry-after", ""))
+        self.close_host(target.host_key, self._clock.now() + delay_s)
+        # Here and not where the attempt ends: a step may catch the error, and go on.
+        self._door.close(target.host_key, delay_s)
+        return delay_s
 
     def _delay_s(self, header: str) -> float:
         asked_s = retry_after_s(header, self._clock.now())

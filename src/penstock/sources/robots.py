@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,14 @@ class Rules:
     unreachable: str = ""
 
 
+# Told who answered and what; answers for how long that one is closed, None if it did not ask for a pause.
+Pause = Callable[[Target, RawResponse], float | None]
+
+
+def _no_pause(_: Target, __: RawResponse) -> None:
+    """Nobody is there to close a host."""
+
+
 class Robots:
     """Answers whether a URL may be fetched; reads each origin's robots.txt once a day.
 
@@ -42,9 +51,10 @@ class Robots:
     closed to us, except that rules read earlier go on holding until they can be read again.
     """
 
-    def __init__(self, network: Network, clock: Clock) -> None:
+    def __init__(self, network: Network, clock: Clock, pause: Pause = _no_pause) -> None:
         self._network = network
         self._clock = clock
+        self._pause = pause
         self._known: dict[str, Rules] = {}
         self._reading: dict[str, asyncio.Task[Rules]] = {}
 
@@ -93,19 +103,22 @@ class Robots:
     async def _read(self, origin: str, policy: FetchPolicy) -> Rules:
         hop = Hop("GET", look_at(f"{origin}/robots.txt"), _headers(policy))
         try:
-            raw = await self._last_answer(hop, policy)
+            last, raw = await self._last_answer(hop, policy)
         except AddressRefused:
             raise
         except FetchError as error:
             return self._unreachable(origin, error.message)
+        pause_s = self._pause(last, raw)
+        if pause_s is not None:
+            return self._unreachable(origin, f"status {raw.status}", pause_s)
         if raw.status in REDIRECTS or (400 <= raw.status < 500 and raw.status != 429):
             return Rules(self._clock.monotonic() + FRESH_S)
         if not 200 <= raw.status < 300:
             return self._unreachable(origin, f"status {raw.status}")
         return Rules(self._clock.monotonic() + FRESH_S, _parsed(raw.body))
 
-    async def _last_answer(self, hop: Hop, policy: FetchPolicy) -> RawResponse:
-        """The answer after five redirects at most; RFC 9309 takes a sixth for "there is none"."""
+    async def _last_answer(self, hop: Hop, policy: FetchPolicy) -> tuple[Target, RawResponse]:
+        """Who answered, and what, after five redirects at most; by RFC 9309 a sixth means there is none."""
         raw = await self._network.send(_request(hop, policy))
         for _ in range(MAX_REDIRECTS):
             if raw.status not in REDIRECTS:
@@ -115,10 +128,11 @@ class Robots:
                 raw = await self._network.send(_request(hop, policy))
             except AddressRefused:
                 raise FetchError("it redirects to a refused address") from None
-        return raw
+        return hop.target, raw
 
-    def _unreachable(self, origin: str, reason: str) -> Rules:
-        until = self._clock.monotonic() + UNREACHABLE_S
+    def _unreachable(self, origin: str, reason: str, for_s: float = UNREACHABLE_S) -> Rules:
+        # Not longer than a pause lasts: who waits for its end is not to be told that nobody knows.
+        until = self._clock.monotonic() + min(for_s, UNREACHABLE_S)
         known = self._known.get(origin)
         if known is not None and not known.unreachable:
             return Rules(until, known.parsed)
