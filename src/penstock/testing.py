@@ -34,7 +34,7 @@ from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import RawResponse, Request
-from penstock.store.store import EventRow
+from penstock.store.rows import EventRow
 
 __all__ = [
     "ScriptedNetwork",

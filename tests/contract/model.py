@@ -9,7 +9,7 @@ from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunState
-from penstock.store.store import JobRow
+from penstock.store.rows import JobRow
 from tests.contract.scenes import Ends
 
 PLAN = Plan(

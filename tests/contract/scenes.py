@@ -29,8 +29,9 @@ from penstock.jobs.outcome import (
 )
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore
+from penstock.store.rows import JobRow, RunRow
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity, Enqueued, JobFilter, JobRow, RunRow, Store, Turn
+from penstock.store.store import Capacity, Enqueued, JobFilter, Store, Turn
 from penstock.testing import VirtualClock
 
 SITE = Plan(

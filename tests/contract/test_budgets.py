@@ -21,7 +21,8 @@ from penstock.gates.terms import HostLimit, Terms
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Settlement
 from penstock.jobs.run import RunState
-from penstock.store.store import BudgetRow, Capacity, Store
+from penstock.store.rows import BudgetRow
+from penstock.store.store import Capacity, Store
 from tests.contract.scenes import World, done, pages
 
 SHOP = "acme.com"

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from penstock.clock import SystemClock
-from penstock.store.store import Cursor, EventRow
+from penstock.store.rows import Cursor, EventRow
 from tests.contract.scenes import POSTGRES, Place, StoreKind, World
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.store.store import LeaderRow, Term
+from penstock.store.rows import LeaderRow
+from penstock.store.store import Term
 from tests.contract.scenes import World
 
 TTL_S = 10.0

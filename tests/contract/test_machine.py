@@ -28,8 +28,9 @@ from penstock.jobs.outcome import Effects, Flush, Rejection, Settlement
 from penstock.jobs.run import RunState
 from penstock.jobs.transitions import JOB_MOVES, RUN_MOVES
 from penstock.store.entries import EntryFilter
+from penstock.store.rows import Admits
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Admits, Capacity
+from penstock.store.store import Capacity
 from tests.contract.model import ACTIVE, LIMITS, OPEN, PLAN, WARD_DEATHS, Job, Model
 from tests.contract.scenes import (
     SQLITE,

@@ -21,7 +21,7 @@ from penstock.jobs.emptiness import ANOMALY, ZERO_YIELD
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 from tests.contract.scenes import World, a_save, done
 from tests.contract.test_scheduling import Bench
 

@@ -8,7 +8,8 @@ import pytest
 
 from penstock.jobs.outcome import Effects, Mark, Merge, Save
 from penstock.jobs.run import RunKind
-from penstock.store.store import Capacity, Kept, RecordRow
+from penstock.store.rows import RecordRow
+from penstock.store.store import Capacity, Kept
 from tests.contract.scenes import SITE, World, a_save, done
 
 

@@ -18,7 +18,8 @@ from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.signals import RUN_COMPLETED
 from penstock.project import Project
 from penstock.store.delivering import DeliveryRow
-from penstock.store.store import Keep, RunRow, Store
+from penstock.store.rows import RunRow
+from penstock.store.store import Keep, Store
 from tests.contract.scenes import PLAIN_STEPS, World, done, quarantined
 
 HOUR_S = 3600.0

@@ -25,7 +25,8 @@ from penstock.jobs.job import JobState
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.settings import load_settings
 from penstock.store.opening import open_store
-from penstock.store.store import EventRow, JobFilter, JobRow, RunRow, Store
+from penstock.store.rows import EventRow, JobRow, RunRow
+from penstock.store.store import JobFilter, Store
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 from tests.journeys.rig import Rig, kill, until
 
 STEPS = """

@@ -21,7 +21,8 @@ from penstock.engine.worker_process import build_worker
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.project import Project
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import EventRow, JobFilter, JobRow, RunRow
+from penstock.store.rows import EventRow, JobRow, RunRow
+from penstock.store.store import JobFilter
 from tests.postgres.crowd import ask
 from tests.postgres.proxy import Trigger
 from tests.postgres.workspace import until

@@ -20,7 +20,7 @@ from typing import Any
 
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
 HOST = "https://shop.example"

@@ -22,7 +22,8 @@ from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.backfills import estimate, missing, start_linked_backfill
 from penstock.store.health import HealthRow
-from penstock.store.store import JobFilter, RunRow
+from penstock.store.rows import RunRow
+from penstock.store.store import JobFilter
 from penstock.testing import EPOCH, ScriptedNetwork, Simulation, VirtualClock, journal
 
 pytestmark = pytest.mark.usefixtures("pipelines")

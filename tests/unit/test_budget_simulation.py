@@ -18,7 +18,8 @@ from penstock.jobs.job import JobState
 from penstock.project import Project
 from penstock.settings import Retention
 from penstock.sources.network import RawResponse, Request
-from penstock.store.store import JobFilter, RunRow
+from penstock.store.rows import RunRow
+from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
 
 pytestmark = pytest.mark.usefixtures("pipelines")

@@ -29,7 +29,7 @@ from penstock.cli.workers import by_host, scheduler_words
 from penstock.engine.foreground import report
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
-from penstock.store.store import EventRow, JobRow, LeaderRow, RecordRow, RunRow, WorkerRow
+from penstock.store.rows import EventRow, JobRow, LeaderRow, RecordRow, RunRow, WorkerRow
 
 HOSTS = [("a", "mill-1", 5.0), ("b", "mill-2", 1.0), ("c", "mill-1", 2.0), ("d", "mill-1", 9.0)]
 EVIL = "\x1b]0;owned\x07 \x1b[31mred\x9b2J\r\nnext \u202egnp.exe [bold]x[/bold]"

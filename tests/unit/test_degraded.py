@@ -13,7 +13,7 @@ from penstock.errors import ConfigError, Refused, UsageError
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.project import COMMANDS, KINDS
 from penstock.store.health import HealthRow, RunEnd, judged
-from penstock.store.store import EventRow, SourceRow
+from penstock.store.rows import EventRow, SourceRow
 from tests.unit.site import Shop, Site
 
 HOUR_S = 3600.0

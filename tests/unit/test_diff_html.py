@@ -18,7 +18,7 @@ from penstock.cli.output import Output
 from penstock.jobs.diff import NOTHING, FieldChange
 from penstock.store.diffs import Diff, RecordChange, Totals
 from penstock.store.replays import Rejects
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 
 PAYLOADS = [
     "<script>alert(1)</script>",

@@ -19,7 +19,7 @@ from penstock.pipeline.judging import rejection_of
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.rejected import RejectFilter
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from tests.unit.performing import attempt
 

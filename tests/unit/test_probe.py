@@ -24,7 +24,7 @@ from penstock.jobs.outcome import (
 from penstock.jobs.probe import Seen, dry, is_good, verdict_of, without_retries
 from penstock.jobs.run import RunKind
 from penstock.pipeline.pipeline import Pipeline
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 from tests.unit.site import PIPELINES, Shop, Site
 
 

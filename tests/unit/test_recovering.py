@@ -16,7 +16,8 @@ from penstock.jobs.run import RunState
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.entries import EntryFilter
-from penstock.store.store import JobFilter, JobRow
+from penstock.store.rows import JobRow
+from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 MODULE = "recovering_pipelines"

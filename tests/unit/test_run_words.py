@@ -10,7 +10,7 @@ from penstock.cli.run_words import asked_for, kind_of, next_of, result_of
 from penstock.jobs.run import RunKind, RunOptions, RunState
 from penstock.jobs.signals import SignalFacts
 from penstock.store.replays import ReplayRow
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 
 JANUARY = 1_704_067_200.0
 DAY_S = 86_400.0

@@ -18,8 +18,9 @@ from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.project import Project
 from penstock.sources.failures import FetchError
 from penstock.sources.network import RawResponse, Request
+from penstock.store.rows import EventRow, RunRow
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity, EventRow, JobFilter, RunRow
+from penstock.store.store import Capacity, JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 SOURCES = 20

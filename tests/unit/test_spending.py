@@ -20,7 +20,7 @@ from penstock.jobs.run import Advance, RunState, StageCount, advance
 from penstock.pipeline.verdict import outcome_of
 from penstock.settings import BudgetLimit, HostLimits, load_settings
 from penstock.sources.failures import BudgetSpent
-from penstock.store.store import BudgetRow
+from penstock.store.rows import BudgetRow
 from tests.unit.test_context import acting
 from tests.unit.test_run_advance import NONE, ONE, PACKAGED, SITE
 

@@ -15,7 +15,8 @@ from penstock.jobs.run import RunKind
 from penstock.pipeline.pipeline import Pipeline
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
-from penstock.store.store import Capacity, JobFilter, JobRow
+from penstock.store.rows import JobRow
+from penstock.store.store import Capacity, JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 pytestmark = pytest.mark.usefixtures("pipelines")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.settings import SourceSettings
     from penstock.store.backfills import Estimate, Missing
-    from penstock.store.store import RunRow, Store
+    from penstock.store.rows import RunRow
+    from penstock.store.store import Store
 
 DESCRIPTION = """\
 Fetch what a source has of a stretch of time, as units of one window for each partition. It is planned as

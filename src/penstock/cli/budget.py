@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.gates.budget import Account, Bound
     from penstock.project import Project
-    from penstock.store.store import RunRow
+    from penstock.store.rows import RunRow
 
 DESCRIPTION = """\
 Each budget in its present period: what is used and left of it, when it begins anew, when it will be used

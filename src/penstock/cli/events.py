@@ -12,7 +12,7 @@ from penstock.cli.wording import local_time, shortened
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import EventRow
+    from penstock.store.rows import EventRow
 
 DESCRIPTION = """\
 The newest lines of the journal, oldest of them first. With --follow, what comes next is shown as it

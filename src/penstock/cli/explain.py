@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.gates.explaining import GateSeen
     from penstock.project import Project
     from penstock.store.explaining import Outlook
-    from penstock.store.store import JobRow, RunRow
+    from penstock.store.rows import JobRow, RunRow
     from penstock.store.stories import Story
 
 DESCRIPTION = """\

@@ -11,7 +11,8 @@ from penstock.cli.wording import local_time, shortened, until
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import JobFilter, JobRow
+    from penstock.store.rows import JobRow
+    from penstock.store.store import JobFilter
 
 DESCRIPTION = "Jobs, the oldest first; or one job with its error and what happened to it."
 EXAMPLES = """\

@@ -10,7 +10,7 @@ from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import RunRow
+    from penstock.store.rows import RunRow
 
 PAUSE = """\
 Start nothing more of a source or of a run until it is resumed. What is running goes on to its end;

@@ -14,7 +14,7 @@ from penstock.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import RecordRow
+    from penstock.store.rows import RecordRow
 
 DESCRIPTION = """\
 The records of a collection in the order of their keys; without COLLECTION, the collections. A line of

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.cli.output import Output
     from penstock.project import Project
     from penstock.store.diffs import Totals
-    from penstock.store.store import RunRow
+    from penstock.store.rows import RunRow
 
 DESCRIPTION = """\
 Process the pages of a run again with today's pipeline. Nothing is fetched: every page is served from its

@@ -14,7 +14,7 @@ from penstock.errors import PipelineError, Refused, UsageError
 if TYPE_CHECKING:
     from penstock.engine.foreground import RunReport
     from penstock.project import Project
-    from penstock.store.store import RunRow
+    from penstock.store.rows import RunRow
 
 DESCRIPTION = """\
 Run sources in the foreground with progress, and end when they have ended. A run of the source that was

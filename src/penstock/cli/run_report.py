@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.jobs.account import Account, CandidateSum, PageSum
     from penstock.project import Project
     from penstock.store.replays import ReplayRow
-    from penstock.store.store import RunRow
+    from penstock.store.rows import RunRow
 
 LATEST = 10
 _PAGES = ("extracted", "skipped", "failed", "cancelled")

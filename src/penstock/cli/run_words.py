@@ -11,7 +11,7 @@ from penstock.cli.wording import count, duration, local_time
 if TYPE_CHECKING:
     from penstock.jobs.run import RunOptions
     from penstock.store.replays import ReplayRow
-    from penstock.store.store import RunRow
+    from penstock.store.rows import RunRow
 
 SHOWN_PARTITIONS = 5
 

@@ -12,7 +12,7 @@ from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import RunRow
+    from penstock.store.rows import RunRow
 
 DESCRIPTION = """\
 The newest runs first; or one run, whole: its two sums, what it cost, what failed and was rejected, the

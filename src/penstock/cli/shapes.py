@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.cli.wording import iso
 from penstock.store.promises import BreachRow
-from penstock.store.store import (
+from penstock.store.rows import (
     EventRow,
     HoldRow,
     JobRow,

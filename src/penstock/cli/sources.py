@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.breakers import BreakerRow
     from penstock.store.promises import BreachRow
-    from penstock.store.store import HoldRow, SourceRow
+    from penstock.store.rows import HoldRow, SourceRow
 
 DESCRIPTION = """\
 Every source of penstock.yaml, and every former one that left its history. Imports and checks the

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
     from penstock.store.replays import Undecided
-    from penstock.store.store import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
+    from penstock.store.rows import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
 
 SHOWN = 20
 # A run that is due and that nobody has started for so long.

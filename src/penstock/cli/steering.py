@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.project import Project
-    from penstock.store.store import JobRow, RunRow
+    from penstock.store.rows import JobRow, RunRow
 
 
 def tell_run(

@@ -12,7 +12,7 @@ from penstock.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.store.store import LeaderRow, WorkerRow
+    from penstock.store.rows import LeaderRow, WorkerRow
 
 DESCRIPTION = """\
 The workers that hold a lease, host by host, and what they have running; then, who schedules. A worker

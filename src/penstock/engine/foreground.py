@@ -13,7 +13,8 @@ from penstock.gates.windows import window_opens_at
 from penstock.jobs.windows import expected_units
 from penstock.project import Project
 from penstock.settings import Settings
-from penstock.store.store import RunRow, Store
+from penstock.store.rows import RunRow
+from penstock.store.store import Store
 
 PROGRESS_S = 0.1
 WATCH_S = 1.0

@@ -21,7 +21,8 @@ from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome, Snoozed
 from penstock.snapshots import Capture, Place, SnapshotsAway, SnapshotStore, content_hash
 from penstock.sources.response import Response
-from penstock.store.store import Kept, SnapshotRow, Store
+from penstock.store.rows import SnapshotRow
+from penstock.store.store import Kept, Store
 
 # When a page has waited this long to be stored, nothing new is begun, and no attempt that waits is to blame.
 LATE_S = 5.0

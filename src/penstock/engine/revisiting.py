@@ -19,7 +19,8 @@ from penstock.jobs.outcome import Extracted, Unchanged
 from penstock.sources.lastmod import is_older
 from penstock.sources.response import Response
 from penstock.store.pages import PageRow
-from penstock.store.store import SnapshotRow, Store
+from penstock.store.rows import SnapshotRow
+from penstock.store.store import Store
 
 Keep = Callable[[Response], Awaitable[Response]]
 

@@ -11,7 +11,7 @@ from penstock.gates.terms import Rules
 from penstock.jobs.job import Claimed, Unit
 from penstock.jobs.outcome import Effects
 from penstock.jobs.run import RunKind
-from penstock.store.store import BudgetRow
+from penstock.store.rows import BudgetRow
 
 
 class Spending:

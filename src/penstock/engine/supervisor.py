@@ -35,7 +35,8 @@ from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, TRU
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
-from penstock.store.store import Admits, Store
+from penstock.store.rows import Admits
+from penstock.store.store import Store
 from penstock.store.workers import LEASE_S
 from penstock.version import __version__
 

@@ -54,7 +54,8 @@ from penstock.settings import WorkerSettings
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
 from penstock.store.backfills import start_linked_backfill
-from penstock.store.store import Admits, Capacity, Kept, Store, Turn
+from penstock.store.rows import Admits
+from penstock.store.store import Capacity, Kept, Store, Turn
 
 # How often an idle worker looks whether another process has committed something, how often it takes
 # a turn whatever it saw, and how often it looks for attempts that were taken from it.

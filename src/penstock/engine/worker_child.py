@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.settings import Settings, redact
-from penstock.store.store import Admits
+from penstock.store.rows import Admits
 
 KILL_AFTER_S = 5.0
 # What a worker said last is waited for this long: a process that a step has started may keep the pipe open.

@@ -45,7 +45,7 @@ from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork
-from penstock.store.store import Admits
+from penstock.store.rows import Admits
 
 # With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.
 SWITCH_INTERVAL_S = 0.0005

@@ -20,8 +20,9 @@ from penstock.pipeline.version import version_of
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
 from penstock.store.opening import open_schema, open_store
 from penstock.store.rejected import RejectFilter, RejectRow
+from penstock.store.rows import JobRow, RunRow
 from penstock.store.schema import Schema
-from penstock.store.store import JobRow, RunRow, Store
+from penstock.store.store import Store
 
 
 class Opened:

@@ -18,7 +18,7 @@ from penstock.store.backfills import Moment
 from penstock.store.diffs import Diff, RecordChange, Totals, read_diff, record_changes
 from penstock.store.rejected import Redriven, RejectFilter
 from penstock.store.replays import Committed
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 
 
 class Revising(Opened):

@@ -16,7 +16,7 @@ from penstock.project.opened import Opened, default_actor
 from penstock.settings import SourceSettings
 from penstock.store.backfills import Moment, backfill_options, require_settings, start_backfill
 from penstock.store.database import to_json
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 
 KINDS = tuple(
     kind.value for kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE, RunKind.STREAM)

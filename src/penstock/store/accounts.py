@@ -21,7 +21,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 
 # Among so many of a source's newest runs those of one kind are looked for.
 HISTORY = 50

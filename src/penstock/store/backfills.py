@@ -20,7 +20,8 @@ from penstock.settings import BackfillSettings, SourceSettings
 
 if TYPE_CHECKING:
     from penstock.pipeline.graph import Graph
-    from penstock.store.store import RunRow, Store
+    from penstock.store.rows import RunRow
+    from penstock.store.store import Store
 
 Moment = float | str | date
 EXAMPLE = "backfill: {window: 1d, partitions: [AAPL, MSFT]}"

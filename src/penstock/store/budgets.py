@@ -18,7 +18,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.store import BudgetRow
+from penstock.store.rows import BudgetRow
 
 RELEASE_LIMIT = 1000
 RUNS_AT_ONCE = 100

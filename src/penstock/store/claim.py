@@ -30,7 +30,8 @@ from penstock.store.database import Database, to_json
 from penstock.store.floors import BEGINNING, Floors
 from penstock.store.ledger import Ledger
 from penstock.store.memory import Memory
-from penstock.store.store import Admits, Capacity
+from penstock.store.rows import Admits
+from penstock.store.store import Capacity
 
 # From this many deaths on a job is a suspect: it runs apart from others that are.
 WARD_DEATHS = 2

@@ -10,7 +10,8 @@ import msgspec
 
 from penstock.jobs.diff import NOTHING, FieldChange, field_changes, shown_path
 from penstock.store.replays import BEGINNING, ChangeKind, Obstacle, Rejects, StagedChange
-from penstock.store.store import RunRow, Store
+from penstock.store.rows import RunRow
+from penstock.store.store import Store
 from penstock.store.undoing import UndoChange
 
 PAGE = 1000

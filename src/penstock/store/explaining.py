@@ -40,7 +40,8 @@ from penstock.store.ledger import Ledger
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.memory import Memory
 from penstock.store.reading import Reading
-from penstock.store.store import Admits, Capacity, JobRow, RunRow, SourceRow
+from penstock.store.rows import Admits, JobRow, RunRow, SourceRow
+from penstock.store.store import Capacity
 from penstock.store.turn import start_work, wake_due
 
 # Of those that are before a job, so many are counted.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock.store.database import Database
 from penstock.store.ledger import Ledger
-from penstock.store.store import LeaderRow, Term
+from penstock.store.rows import LeaderRow
+from penstock.store.store import Term
 
 
 class Leading:

@@ -25,8 +25,8 @@ from penstock.store.adding import add_jobs
 from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.rows import HoldRow
 from penstock.store.runs import Runs
-from penstock.store.store import HoldRow
 
 CARRY_LIMIT = 2000
 # The scope of a hold of everything; any other is a source's key.

@@ -14,7 +14,7 @@ from penstock.errors import UsageError
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.store import RunRow
+from penstock.store.rows import RunRow
 
 EVERY_SOURCE = 0
 LONGEST_ERROR = 500

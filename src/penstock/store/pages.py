@@ -10,7 +10,7 @@ import msgspec
 from penstock.jobs.outcome import Effects
 from penstock.store.database import Database, Owned, bounded_text, to_json
 from penstock.store.replayed_pages import StagedPage, stage_pages
-from penstock.store.store import SnapshotRow
+from penstock.store.rows import SnapshotRow
 
 # As long as an address may be in a key of either database.
 URL_BYTES = 2000

@@ -10,11 +10,10 @@ import msgspec
 from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
 from penstock.store.database import Database, to_json
-from penstock.store.store import (
+from penstock.store.rows import (
     Cursor,
     EventRow,
     JobDetail,
-    JobFilter,
     JobRow,
     Overview,
     RecordRow,
@@ -22,6 +21,7 @@ from penstock.store.store import (
     SnapshotRow,
     SourceRow,
 )
+from penstock.store.store import JobFilter
 
 
 class _Followed(msgspec.Struct):

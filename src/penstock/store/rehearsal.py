@@ -17,7 +17,8 @@ from penstock.store.undoing import Later, Undone
 
 if TYPE_CHECKING:
     from penstock.jobs.run import Plan
-    from penstock.store.store import RunRow, Store
+    from penstock.store.rows import RunRow
+    from penstock.store.store import Store
 
 
 class Pages(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from penstock.store.database import Database, Overtaken, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import Present, Where, read_present, write_records
 from penstock.store.replayed_pages import forget_pages, mark_pages
-from penstock.store.store import SnapshotRow
+from penstock.store.rows import SnapshotRow
 
 PAGE = 1000
 COMMIT_PAGE = 500

@@ -7,7 +7,7 @@ import msgspec
 from penstock.errors import UsageError
 from penstock.store.database import Database
 from penstock.store.reading import Reading
-from penstock.store.store import JobRow
+from penstock.store.rows import JobRow
 
 SHOWN = 20
 STORY_LINES = 1000

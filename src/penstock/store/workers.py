@@ -13,7 +13,7 @@ from penstock.store.advancing import advance_runs
 from penstock.store.budgets import forfeit
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.store import Admits, WorkerRow
+from penstock.store.rows import Admits, WorkerRow
 
 LEASE_S = 15.0
 

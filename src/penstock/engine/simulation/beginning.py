@@ -14,7 +14,8 @@ from penstock.schedules.auto import Standing, level_before
 from penstock.store.breakers import BreakerRow
 from penstock.store.budgets import account_of
 from penstock.store.health import HealthRow
-from penstock.store.store import SourceRow, Store
+from penstock.store.rows import SourceRow
+from penstock.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.jobs.run import RunKind, RunState
-from penstock.store.store import RunRow, Store
+from penstock.store.rows import RunRow
+from penstock.store.store import Store
 
 # So many of a source's newest runs are looked at.
 NEWEST_RUNS = 50
