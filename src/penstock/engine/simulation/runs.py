@@ -105,13 +105,15 @@ class Runs:
 
     def reopen(self, source: Source) -> None:
         """A budget begins anew: what was stopped by it goes on, unless another one stops it."""
+        self._count_staleness(source)
         for run in list(source.set_aside.values()):
             if not self._budgets.is_stopped(source.key, run.number, self._timeline.now):
                 self._release(run)
+        if not source.set_aside:
+            source.stopped_at = 0.0
 
     def _release(self, run: Run) -> None:
         source = run.source
-        self._count_staleness(source)
         del source.set_aside[run.number]
         run.is_ended = False
         run.queued_at = self._timeline.now
@@ -163,15 +165,16 @@ class Runs:
 
     def _be_fresh(self, run: Run) -> None:
         self._count_staleness(run.source)
-        run.good_at = self._timeline.now
-        if not run.stopped:
-            run.source.good_at = run.good_at
+        if run.stopped:
+            run.source.stopped_at = self._timeline.now
+        else:
+            run.source.good_at = self._timeline.now
 
     def _count_staleness(self, source: Source) -> None:
         allowed_s, now = source.settings.freshness_s, self._timeline.now
         if allowed_s is None:
             return
-        since = source.fresh_at + allowed_s
+        since = max(source.good_at, source.stopped_at) + allowed_s
         if since < now:
             source.figures.freshness_breaches += since != source.stale_since
             source.figures.stale_hours += (now - max(since, source.judged_until)) / HOUR_S

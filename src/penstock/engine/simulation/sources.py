@@ -85,8 +85,6 @@ class Run:
     stride: int = 1
     is_ended: bool = False
 
-    # When it last ended well, or in part, if that counts for how fresh its source is.
-    good_at: float = 0.0
     # The signal that has started it, if one has.
     signal: str = ""
 
@@ -172,6 +170,8 @@ class Source:
     set_aside: dict[int, Run] = field(default_factory=dict)
     # The promise to be fresh: since when it was last broken, and until when that has been counted.
     stale_since: float = 0.0
+    # When one last ended that a budget had stopped: it counts for how fresh it is until that goes on.
+    stopped_at: float = 0.0
     judged_until: float = 0.0
     # Since when runs of it took too long; those that were queued together are late together.
     late_since: set[float] = field(default_factory=set)
@@ -182,11 +182,6 @@ class Source:
     @property
     def key(self) -> str:
         return self.settings.key
-
-    @property
-    def fresh_at(self) -> float:
-        """When a run of it last ended well, or in part: one that a budget stopped counts until it goes on."""
-        return max((self.good_at, *(run.good_at for run in self.set_aside.values())))
 
     @property
     def options(self) -> RunOptions:
