@@ -116,7 +116,9 @@ def assert_each_attempt_ended_once(store: PostgresStore, seen: Seen) -> None:
 
 def assert_records_are_counted(url: str, store: PostgresStore) -> None:
     runs = store.runs(limit=10_000)
-    [(records, changes)] = ask(url, "SELECT count(*), sum(version - 1) FROM penstock.record")
+    [(records, changes)] = ask(
+        url, "SELECT count(*), coalesce(sum(version - 1), 0) FROM penstock.record"
+    )
     assert sum(run.inserted for run in runs) == records
     assert sum(run.updated for run in runs) == changes
     gaps = ask(
