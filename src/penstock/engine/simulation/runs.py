@@ -52,6 +52,7 @@ class Runs:
         run = self._begin(source, RunKind.FULL)
         run.stages[FIND] = Stage(run.created_at, succeeded=1)
         run.stages[PAGES].fresh = jobs
+        source.queue(run, PAGES)
         self._load.grow(jobs - 1)
 
     def _begin(self, source: Source, kind: RunKind) -> Run:
@@ -62,6 +63,7 @@ class Runs:
         run = Run(self._number, source, kind, sample, rng, self._timeline.now)
         self._work.runs[run.number] = source.runs[run.number] = run
         self._load.grow(1)
+        source.queue(run, FIND)
         self._work.look_at(source)
         return run
 
@@ -119,9 +121,10 @@ class Runs:
         run.queued_at = self._timeline.now
         source.runs[run.number] = run
         source.figures.partial -= 1
-        for stage in run.stages.values():
+        for name, stage in run.stages.items():
             stage.fresh += stage.stopped
             stage.stopped = 0
+            source.queue(run, name)
         self._work.look_at(source)
 
     # What an end says of its source.

@@ -6,8 +6,8 @@ import random
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from math import ceil
-from operator import itemgetter
 
 from penstock.engine.simulation.figures import SourceFigures
 from penstock.engine.simulation.samples import Past, Sample
@@ -29,8 +29,11 @@ FIND = "find"
 PAGES = "pages"
 PLAN = Plan((PlannedStage(FIND, "run", is_required=True), PlannedStage(PAGES, "page", (FIND,))))
 UNITS: Mapping[str, Unit] = {FIND: "run", PAGES: "page"}
-# A run that goes well is simulated in about so many steps, however many pages it has.
-STEPS = 8
+# A run that goes well is simulated in about so many steps, however many pages it has; in fewer while nobody
+# waits for a slot, as long as none of them takes longer than that.
+STEPS = 4
+STEPS_WITH_ROOM = 2
+LONGEST_STEP_S = 60.0
 
 
 @dataclass(slots=True)
@@ -54,6 +57,8 @@ class Stage:
     succeeded: int = 0
     quarantined: int = 0
     stopped: int = 0
+    # Whether its source has it in line; it may be there still when nothing is queued any more.
+    is_in_line: bool = False
 
     @property
     def queued(self) -> int:
@@ -107,9 +112,12 @@ class Run:
     def pages(self) -> int:
         return 1 if self.kind is RunKind.PROBE else round(self.sample.pages)
 
-    def longer_stride(self, places: int) -> None:
-        most = max(1, ceil(self.sample.pages / (max(1, places) * STEPS)))
-        self.stride = min(most, self.stride * 2)
+    def longer_stride(self, places: int, is_crowded: bool) -> None:
+        each = self.sample.pages / max(1, places)
+        self.stride = min(max(1, ceil(each / STEPS)), self.stride * 4)
+        if not is_crowded:
+            short = LONGEST_STEP_S / max(self.sample.seconds, 0.001)
+            self.stride = max(self.stride, min(ceil(each / STEPS_WITH_ROOM), int(short)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +185,8 @@ class Source:
     late_since: set[float] = field(default_factory=set)
     # What went well since its breaker was last asked, by part of time: asked only when something fails.
     well: dict[int, int] = field(default_factory=dict)
+    # The stages that may have something queued, by when it was.
+    _line: list[tuple[float, int, str, Run]] = field(default_factory=list)
     _lane: Lane | None = None
 
     @property
@@ -197,6 +207,14 @@ class Source:
     def auto_rule(self) -> AutoRule | None:
         found = (rule_of(each.settings) for each in self.schedules if is_auto(each.settings))
         return next(found, None)
+
+    def queue(self, run: Run, name: str) -> None:
+        """Something of this stage is to be done."""
+        self.changed()
+        stage = run.stages[name]
+        if stage.queued and not stage.is_in_line:
+            stage.is_in_line = True
+            heappush(self._line, (stage.since, run.number, name, run))
 
     def changed(self) -> None:
         """Something of what the gates are asked about is not as it was."""
@@ -227,20 +245,18 @@ class Source:
     def _heads(self) -> tuple[Head, ...]:
         """What is queued, the oldest first, up to as much as may start at once."""
         later_s = self.settings.priority * AGEING_S
-        queued = [
-            (stage.since, run, name, depth)
-            for run in self.runs.values()
-            for name, stage in run.stages.items()
-            if (depth := stage.fresh + len(stage.again))
-        ]
-        if len(queued) > 1:
-            queued.sort(key=itemgetter(0))
-        found, left = [], self.limits.concurrency
-        for since, run, name, depth in queued:
-            found.append(Head(run.number, name, UNITS[name], depth, since + later_s, kind=run.kind))
+        found, seen, left = [], [], self.limits.concurrency
+        while self._line and left > 0:
+            entry = since, number, name, run = heappop(self._line)
+            depth = run.stages[name].queued
+            if not depth:
+                run.stages[name].is_in_line = False
+                continue
+            seen.append(entry)
+            found.append(Head(number, name, UNITS[name], depth, since + later_s, kind=run.kind))
             left -= depth
-            if left <= 0:
-                break
+        for entry in seen:
+            heappush(self._line, entry)
         return tuple(found)
 
     def is_tried(self, now: float) -> None:

@@ -42,6 +42,7 @@ class Work:
         self._figures = figures
         self._sharing = Sharing()
         self._ready: dict[int, Source] = {}
+        self._is_crowded = False
         self.runs: dict[int, Run] = {}
         # What is to be done when jobs of a run have ended, and when a source's breaker has closed.
         self.on_progress: Callable[[Run], None] = lambda run: None
@@ -68,7 +69,9 @@ class Work:
             if load.free == 0:
                 # Whoever is closed is found to be so when it is offered something again.
                 self._ready |= {each.number: each for each in offered if each.runs}
+                self._is_crowded = True
                 return
+            self._is_crowded = False
             for source in offered:
                 self._await_opening(source, has_started=bool(grants))
 
@@ -127,6 +130,7 @@ class Work:
             _set_aside(stage, stage.queued - allowed)
         if not allowed:
             self.on_progress(run)
+            self._turn_away(source)
             return
         again = [stage.again.pop() for _ in range(min(allowed, len(stage.again)))]
         fresh = allowed - len(again)
@@ -138,6 +142,15 @@ class Work:
         self._load.hold(places)
         source.running += places
         self._timeline.at(now + took_s, lambda: self._end(run, grant.stage, fresh, again, places))
+
+    def _turn_away(self, source: Source) -> None:
+        """A budget stops all of it: each run would be offered something only to be turned away."""
+        for run in list(source.runs.values()):
+            is_stopped = self._budgets.is_stopped(source.key, run.number, self._timeline.now)
+            if is_stopped and run.sample.requests:
+                for stage in run.stages.values():
+                    _set_aside(stage, stage.queued)
+                self.on_progress(run)
 
     def _took_s(self, run: Run, jobs: int, places: int) -> float:
         source, sample, now = run.source, run.sample, self._timeline.now
@@ -170,11 +183,12 @@ class Work:
         if failed + len(failed_again) > max(1.0, 0.1 * (fresh + len(again))):
             run.stride = 1
         elif name == PAGES:
-            run.longer_stride(places)
+            run.longer_stride(places, self._is_crowded)
         if name == FIND and ok:
             pages = run.stages[PAGES]
             pages.since = self._timeline.now
             pages.fresh += run.pages
+            source.queue(run, PAGES)
             self._load.grow(run.pages)
         if not run.is_open:
             self.on_progress(run)
@@ -189,6 +203,7 @@ class Work:
         if _is_excused(source) and job.excuses < EXCUSES:
             job.excuses += 1
             stage.again.insert(0, job)
+            source.queue(run, name)
             self._load.grow(1)
             return
         claimed = Claimed(0, run.number, source.number, name, "", 1, job.tries, 0, 0, False, "")
@@ -201,12 +216,14 @@ class Work:
         stage.waiting += 1
         self._figures.retries += 1
         self._load.grow(1)
-        self._timeline.at(self._timeline.now + end.delay_s, lambda: self._again(run, stage, job))
+        self._timeline.at(self._timeline.now + end.delay_s, lambda: self._again(run, name, job))
 
-    def _again(self, run: Run, stage: Stage, job: Again) -> None:
+    def _again(self, run: Run, name: str, job: Again) -> None:
         if not run.is_ended:
+            stage = run.stages[name]
             stage.waiting -= 1
             stage.again.append(job)
+            run.source.queue(run, name)
             self.look_at(run.source)
 
     # What ends say of their source.
