@@ -7,10 +7,9 @@ from collections import Counter
 import msgspec
 
 
-class SourceFigures(msgspec.Struct):
-    """One source: what its ticks came to, how its runs ended, and what promises were broken."""
+class Counts(msgspec.Struct, kw_only=True):
+    """What is counted of each source, and added up over all of them."""
 
-    source: str
     starts: int = 0
     probes: int = 0
     skipped: int = 0
@@ -22,9 +21,15 @@ class SourceFigures(msgspec.Struct):
     cancelled: int = 0
     requests: int = 0
     freshness_breaches: int = 0
-    stale_hours: float = 0.0
     deadline_breaches: int = 0
     trips: int = 0
+
+
+class SourceFigures(Counts):
+    """One source: what its ticks came to, how its runs ended, and what promises were broken."""
+
+    source: str
+    stale_hours: float = 0.0
     cadence: str = ""
     moves: list[str] = []
     is_assumed: bool = False
@@ -51,29 +56,16 @@ class LeftOut(msgspec.Struct, frozen=True):
     words: str
 
 
-class Figures(msgspec.Struct):
+class Figures(Counts):
     """What a project would come to in so many days. `events` is how many steps the simulation took."""
 
     began_at: float
     days: int
     seed: int
     slots: int
-    starts: int = 0
-    probes: int = 0
-    skipped: int = 0
-    denied: int = 0
-    missed: int = 0
-    completed: int = 0
-    partial: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    requests: int = 0
     bytes: float = 0.0
     retries: int = 0
     quarantined: int = 0
-    freshness_breaches: int = 0
-    deadline_breaches: int = 0
-    trips: int = 0
     backlog_peak: int = 0
     backlog_at_end: int = 0
     worker_use: float = 0.0
@@ -88,28 +80,11 @@ class Figures(msgspec.Struct):
     is_cut_short: bool = False
 
 
-SUMS = (
-    "starts",
-    "probes",
-    "skipped",
-    "denied",
-    "missed",
-    "completed",
-    "partial",
-    "failed",
-    "cancelled",
-    "requests",
-    "freshness_breaches",
-    "deadline_breaches",
-    "trips",
-)
-
-
 def add_up(figures: Figures) -> None:
     """The sums over all sources."""
     totals: Counter[str] = Counter()
     for source in figures.sources:
-        for name in SUMS:
+        for name in Counts.__struct_fields__:
             totals[name] += getattr(source, name)
-    for name in SUMS:
+    for name in Counts.__struct_fields__:
         setattr(figures, name, totals[name])
