@@ -442,6 +442,19 @@ def test_overlap_replace_cancels_the_run_that_has_not_ended(bench: Callable[...,
         pass
 
 
+def test_overlap_replace_cancels_all_runs_that_hold_it_up(bench: Callable[..., Bench]) -> None:
+    b = bench({"every": "1h", "overlap": "replace"})
+    for key in ("by ann", "by bob"):
+        b.world.start(key=key)
+    b.tick(HOUR_S)
+
+    assert [run.state for run in b.runs()] == ["cancelled", "cancelled", "queued"]
+    told = [e for e in b.world.store.events() if e.kind == "schedule.replaced"]
+    assert len(told) == 2
+    while b.world.store.sweep_cancelled():
+        pass
+
+
 def test_scheduler_that_read_a_tick_before_another_fired_it_replaces_nothing(
     bench: Callable[..., Bench],
 ) -> None:
