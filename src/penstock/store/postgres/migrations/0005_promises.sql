@@ -3,7 +3,6 @@
 
 -- Since when a run is to be done: it was queued, its draft was started, or it was opened again. A draft has none.
 ALTER TABLE penstock.run ADD COLUMN queued_at double precision;
-UPDATE penstock.run SET queued_at = created_at WHERE state IN ('queued', 'running', 'paused');
 
 -- When what is known of a source's shape was found to be true, in which run, and since when that is promised.
 CREATE TABLE penstock.verification (
