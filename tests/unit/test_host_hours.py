@@ -37,6 +37,7 @@ from penstock.testing import (
     journal,
     run_together,
 )
+from tests.unit import catalogue
 
 pytestmark = pytest.mark.usefixtures("pipelines")
 
@@ -203,23 +204,7 @@ def test_breaker_of_a_host_that_is_off_is_told_nothing_unless_somebody_opened_it
 # As everybody keeps them, on virtual time.
 
 MODULE = "host_hours_pipelines"
-PIPELINES = """
-from penstock import Pipeline
-
-catalogue = Pipeline("catalogue")
-
-
-@catalogue.step(unit="run")
-async def discover(ctx):
-    for number in range(ctx.params["pages"]):
-        yield {"url": f"https://{ctx.params['host']}/{ctx.source.key}/{number}"}
-
-
-@catalogue.step(after="discover", unit="page", key="url", timeout="30s")
-async def extract(page, ctx):
-    response = await ctx.fetch(page["url"])
-    ctx.save("page", key=page["url"], data={"length": len(response.text)})
-"""
+PIPELINES = catalogue.PIPELINES
 
 
 def a_source(host: str, pages: int, **more: object) -> dict[str, object]:

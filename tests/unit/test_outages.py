@@ -20,27 +20,12 @@ from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import RunRow
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
+from tests.unit import catalogue
 
 pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "outage_pipelines"
-PIPELINES = """
-from penstock import Pipeline
-
-catalogue = Pipeline("catalogue")
-
-
-@catalogue.step(unit="run")
-async def discover(ctx):
-    for number in range(ctx.params["pages"]):
-        yield {"url": f"https://{ctx.params['host']}/{ctx.source.key}/{number}"}
-
-
-@catalogue.step(after="discover", unit="page", key="url", timeout="30s")
-async def extract(page, ctx):
-    response = await ctx.fetch(page["url"])
-    ctx.save("page", key=page["url"], data={"length": len(response.text)})
-"""
+PIPELINES = catalogue.PIPELINES
 
 
 def a_source(host: str, pages: int, **more: object) -> dict[str, object]:
