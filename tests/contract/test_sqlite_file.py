@@ -101,6 +101,37 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     assert all(store.check() == [] for store in stores)
 
 
+def test_who_opens_a_new_file_while_another_makes_it_waits(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = apsw.Connection(str(file))
+    maker.execute("BEGIN IMMEDIATE")
+    waited: list[float] = []
+
+    def let_go(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            maker.execute("COMMIT")
+
+    monkeypatch.setattr("time.sleep", let_go)
+
+    assert open_store(file).check() == []
+    assert len(waited) == 3
+
+
+def test_new_file_that_another_keeps_is_given_up_with_a_clear_error(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = apsw.Connection(str(file))
+    maker.execute("BEGIN IMMEDIATE")
+    waited: list[float] = []
+    monkeypatch.setattr("time.sleep", waited.append)
+
+    with pytest.raises(StoreError, match="locked by another process for 30 s"):
+        open_store(file)
+    assert 29 < sum(waited) < 30
+
+
 # What is refused.
 
 

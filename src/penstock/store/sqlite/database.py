@@ -6,6 +6,7 @@ SQLite's own errors stop here; what leaves this module is a StoreError that says
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -24,6 +25,8 @@ from penstock.store.sqlite import filesystem, migrate
 from penstock.store.sqlite.migrate import APPLICATION_ID, PACKAGE
 
 BUSY_MS = 30_000
+# How long to wait before the journal mode is asked for again.
+AGAIN_MS = 10
 # Older versions have a race between a checkpoint and a writer that can corrupt the file.
 OLDEST_SAFE_SQLITE = 3_051_003
 
@@ -84,7 +87,7 @@ class SqliteDatabase:
             raise StoreError(f"{self.path} is a database, but not one of Penstock's")
         if version > self.schema and self._purpose != "schema":
             refuse_newer(self.place, migrate.state_of(connection), self.schema)
-        connection.pragma("journal_mode", "wal")
+        keep_a_log(connection)
         connection.pragma("synchronous", "full")
         connection.pragma("foreign_keys", "off")
         connection.pragma("cache_size", -32_000)
@@ -258,6 +261,23 @@ class SqliteDatabase:
         """Changes when another connection has committed."""
         with translated(self.path):
             return int(self.connection.pragma("data_version"))
+
+
+def keep_a_log(connection: apsw.Connection) -> None:
+    """Have changes written ahead to a log.
+
+    The first to ask needs the file for itself, and SQLite answers that it is busy at once, without the wait
+    it grants elsewhere: it would upgrade a read. So when several open a new file, all but one ask again.
+    """
+    for left in reversed(range(BUSY_MS // AGAIN_MS)):
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if not left:
+                raise
+            time.sleep(AGAIN_MS / 1000)
+        else:
+            return
 
 
 @contextmanager
