@@ -22,31 +22,10 @@ from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.sources.network import RawResponse, Request
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, VirtualLoop, journal
+from tests.unit import pages
 
 MODULE = "forecast_pipelines"
-PIPELINES = """
-from penstock import Pipeline
-
-pages = Pipeline("pages")
-
-
-@pages.step(unit="run")
-async def discover(ctx):
-    await ctx.fetch(f"https://{ctx.source.key}/index")
-    for number in range(ctx.params["pages"]):
-        yield {"n": number}
-
-
-@pages.step(after="discover", unit="page", key="n")
-async def extract(page, ctx):
-    response = await ctx.fetch(f"https://{ctx.source.key}/{page['n']}")
-    yield {"n": page["n"], "text": response.text}
-
-
-@pages.step(after="extract", unit="candidate")
-def persist(page, ctx):
-    ctx.save("page", key=f"{ctx.source.key}/{page['n']}", data=page)
-"""
+PIPELINES = pages.PIPELINES
 # A Monday, at midnight UTC.
 MONDAY = 1_799_625_600.0 - 1_799_625_600.0 % 86_400
 DAY_S = 86_400.0
@@ -54,9 +33,9 @@ DAY_S = 86_400.0
 LOOK_S = 5.0
 
 
-def a_source(pages: int, **more: Any) -> dict[str, Any]:
+def a_source(number: int, **more: Any) -> dict[str, Any]:
     fetch = {"robots": False, "timeout": "10s"}
-    return {"pipeline": f"{MODULE}:pages", "params": {"pages": pages}, "fetch": fetch, **more}
+    return {"pipeline": f"{MODULE}:pages", "params": {"pages": number}, "fetch": fetch, **more}
 
 
 def write(folder: Path, config: dict[str, Any]) -> Path:

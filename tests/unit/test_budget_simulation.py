@@ -21,33 +21,14 @@ from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import RunRow
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
+from tests.unit import pages
 
 pytestmark = pytest.mark.usefixtures("pipelines")
 
 MODULE = "budgeted_pipelines"
-PIPELINES = """
-from penstock import Pipeline
-
-pages = Pipeline("pages")
-
-
-@pages.step(unit="run")
-async def discover(ctx):
-    await ctx.fetch(f"https://{ctx.params.get('host', ctx.source.key)}/index")
-    for number in range(ctx.params["pages"]):
-        yield {"n": number}
-
-
-@pages.step(after="discover", unit="page", key="n")
-async def extract(page, ctx):
-    response = await ctx.fetch(f"https://{ctx.params.get('host', ctx.source.key)}/{page['n']}")
-    yield {"n": page["n"], "text": response.text}
-
-
-@pages.step(after="extract", unit="candidate")
-def persist(page, ctx):
-    ctx.save("page", key=f"{ctx.source.key}/{page['n']}", data=page)
-
+PIPELINES = (
+    pages.PIPELINES
+    + """
 
 @pages.step(after="persist", unit="run", gather=True)
 def report(ctx):
@@ -73,14 +54,15 @@ async def enrich(item, ctx):
 def keep(item, ctx):
     ctx.save("item", key=item["n"], data=item)
 """
+)
 PARIS = ZoneInfo("Europe/Paris")
 # Two in the afternoon in Paris.
 AFTERNOON = datetime(2026, 11, 15, 14, 0, tzinfo=PARIS).timestamp()
 MIDNIGHT = datetime(2026, 11, 16, 0, 0, tzinfo=PARIS).timestamp()
 
 
-def a_source(pages: int = 10, pipeline: str = "pages", **more: Any) -> dict[str, Any]:
-    params = {"pages": pages, **more.pop("params", {})}
+def a_source(number: int = 10, pipeline: str = "pages", **more: Any) -> dict[str, Any]:
+    params = {"pages": number, **more.pop("params", {})}
     fetch = {"robots": False, "max_bytes": "1KB", "timeout": "10s"}
     return {"pipeline": f"{MODULE}:{pipeline}", "params": params, "fetch": fetch, **more}
 
@@ -315,7 +297,7 @@ def test_money_of_requests_and_of_steps_share_one_budget(tmp_path: Path) -> None
 
 def test_two_workers_share_a_budget_and_a_host(tmp_path: Path) -> None:
     folder, clock = tmp_path / "project", VirtualClock(AFTERNOON)
-    sources = {key: a_source(25, params={"host": "api.example"}) for key in ("one", "two")}
+    sources = {key: a_source(25, params={"site": "https://api.example"}) for key in ("one", "two")}
     config = {
         "project": "simulated",
         "sources": sources,
@@ -347,7 +329,9 @@ def test_two_workers_share_a_budget_and_a_host(tmp_path: Path) -> None:
 
 
 def test_rate_of_a_host_holds_for_all_sources_together(tmp_path: Path) -> None:
-    sources = {key: a_source(20, params={"host": "api.example"}) for key in ("one", "two", "three")}
+    sources = {
+        key: a_source(20, params={"site": "https://api.example"}) for key in ("one", "two", "three")
+    }
     hosts = {"api.example": {"rate": "30/m"}}
     world = World(tmp_path / "project", {"hosts": hosts, "sources": sources})
     runs = [world.project.run(key) for key in sources]
