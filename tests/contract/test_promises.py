@@ -331,3 +331,135 @@ def test_runs_that_end_late_in_one_turn_are_each_told_of(world: World, tmp_path:
     b.world.turn("w", *(done(job) for job in jobs))
     assert [each.run_id for each in b.world.store.breaches()] == [second, first]
     assert b.raised() == ["sla.breached", "sla.breached", "sla.restored", "sla.restored"]
+
+
+# What was broken and is kept again before anybody looks.
+
+OLD = "freshness: no good run for longer than 2 h"
+
+
+def test_source_that_was_stale_between_two_looks_is_told_of_once(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(freshness="2h")
+    b.start()
+    b.end()
+    good_at = b.world.clock.now()
+    b.look()
+    b.world.clock.advance(3 * HOUR_S)
+    b.start()
+    b.end()
+
+    assert b.told() == [("sla.breached", OLD), ("sla.restored", OLD)]
+    [breach] = b.world.store.breaches()
+    assert (breach.rule, breach.since) == ("freshness", good_at + 2 * HOUR_S)
+    assert (breach.run_id, breach.ended_at) == (None, b.world.clock.now())
+    for _ in range(3):
+        b.look()
+    assert b.raised() == ["sla.breached", "sla.restored"]
+
+
+def test_source_that_had_no_good_run_is_as_old_as_it_is_known(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(freshness="2h")
+    known_at = b.world.clock.now()
+    b.world.source(SHOP)
+    b.world.clock.advance(3 * HOUR_S)
+    b.start()
+    b.end()
+    [breach] = b.world.store.breaches()
+    assert breach.since == known_at + 2 * HOUR_S
+
+
+def test_staleness_that_was_seen_is_over_when_the_run_ends_and_told_of_once(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(freshness="2h")
+    b.look()
+    b.look(3 * HOUR_S)
+    assert b.raised() == ["sla.breached"]
+    b.start()
+    b.end()
+    assert b.raised() == ["sla.breached", "sla.restored"], "when it ends, and not at the next look"
+    b.look()
+    assert len(b.raised()) == len(b.told()) == 2
+
+
+def test_only_a_good_run_of_the_right_kind_ends_staleness(bench: Callable[..., Watched]) -> None:
+    b = bench(freshness="2h")
+    b.world.source(SHOP)
+    b.world.clock.advance(3 * HOUR_S)
+    b.start()
+    b.world.turn("w", quarantined(b.one()))
+    b.start(RunKind.BACKFILL)
+    b.end()
+    b.world.store.cancel_run(b.start(), "test", "")
+    assert b.told() == []
+
+
+def test_run_within_its_promise_breaks_nothing(bench: Callable[..., Watched]) -> None:
+    b = bench(freshness="2h")
+    b.start()
+    b.world.clock.advance(2 * HOUR_S)
+    b.end()
+    assert b.told() == []
+
+
+def test_run_that_is_opened_again_is_left_to_those_who_look(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(freshness="2h")
+    run_id = b.start()
+    b.world.turn("w", quarantined(b.one()))
+    b.world.clock.advance(3 * HOUR_S)
+    b.world.store.retry_failed(run_id, "test", "")
+    b.end()
+    assert b.world.run(run_id).state == RunState.COMPLETED
+    assert b.told() == [], "it may have been good before, and then nothing was broken"
+
+
+def test_two_good_runs_that_end_together_tell_of_one_breach(bench: Callable[..., Watched]) -> None:
+    b = bench(freshness="2h")
+    b.start()
+    b.world.clock.advance(1)
+    b.start()
+    jobs = b.world.claim()
+    b.world.clock.advance(3 * HOUR_S)
+    b.world.turn("w", *(done(job) for job in jobs))
+    assert b.told() == [("sla.breached", OLD), ("sla.restored", OLD)]
+
+
+def test_schema_that_was_stale_between_two_looks_is_told_of_once(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench(schema_freshness="30d")
+    b.look()
+    promised_at = b.world.clock.now()
+    b.world.clock.advance(31 * DAY_S)
+    run_id = b.start()
+    b.world.turn("w", done(b.one(), effects=VERIFIED))
+    assert b.told() == [
+        ("schema.verified", ""),
+        ("schema.stale", STALE),
+        ("schema.restored", STALE),
+    ]
+    [breach] = b.world.store.breaches()
+    assert (breach.since, breach.run_id) == (promised_at + 30 * DAY_S, None)
+    b.look()
+    assert b.raised() == ["schema.stale", "schema.restored"]
+    assert b.world.store.verification(b.world.source(SHOP)).run_id == run_id
+
+
+def test_schema_that_is_verified_in_time_or_never_was_promised_is_not_stale(
+    bench: Callable[..., Watched],
+) -> None:
+    b = bench()
+    for _ in range(2):
+        b.start()
+        b.world.turn("w", done(b.one(), effects=VERIFIED))
+        b.world.clock.advance(31 * DAY_S)
+    b.write({SHOP: {"schema_freshness": "32d"}})
+    b.start()
+    b.world.turn("w", done(b.one(), effects=VERIFIED))
+    assert b.raised() == []

@@ -84,6 +84,9 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     good_probes: int = 2
     # full, incremental, probe: it was promised to take no longer.
     deadline_s: float | None = None
+    # full, incremental: how old the last good run, and what is known of the source's shape, may be.
+    freshness_s: float | None = None
+    schema_freshness_s: float | None = None
     # Any kind that a schedule starts: the signal that started it.
     signal: SignalFacts | None = None
 

@@ -236,4 +236,6 @@ def run_options(source: SourceSettings) -> RunOptions:
         degrade_after=source.degrade_after,
         good_probes=source.good_probes,
         deadline_s=source.deadline_s,
+        freshness_s=source.freshness_s,
+        schema_freshness_s=source.schema_freshness_s,
     )

@@ -22,7 +22,7 @@ from penstock.store.database import Database
 from penstock.store.health import RunEnd, end_of_probe, note_ends
 from penstock.store.ledger import Ledger
 from penstock.store.outbox import Ended, tell_ends
-from penstock.store.promises import Deadline, note_late
+from penstock.store.promises import note_broken
 
 
 class _Advancing(msgspec.Struct):
@@ -65,9 +65,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             about = (run.source_id, run_id, run.kind, run.options, ends_as, why, is_good)
             ended.append(RunEnd(*about))
     note_ends(db, ledger, ended)
-    note_late(
-        db, ledger, [Deadline(e.run_id, e.source_id, e.kind, e.options.deadline_s) for e in ended]
-    )
+    note_broken(db, ledger, ended)
     tell_ends(db, ledger, [Ended(e.run_id, e.source_id, e.state, e.kind, e.reason) for e in ended])
     return [end.run_id for end in ended]
 

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.jobs.run import RunKind
+from penstock.jobs.run import RunKind, RunState
 from penstock.store.database import Database, Owned, to_json
+from penstock.store.health import RunEnd
 from penstock.store.ledger import Ledger
 
 Rule = Literal["freshness", "deadline", "schema_freshness"]
@@ -25,6 +26,8 @@ _BROKEN = {"schema_freshness": "schema.stale"}
 _KEPT_AGAIN = {"schema_freshness": "schema.restored"}
 # Runs of other kinds take as long as they take.
 _BOUND_KINDS = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)
+_FRESH_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
+_FRESH_STATES = (RunState.COMPLETED, RunState.PARTIAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,6 @@ class Promise:
     freshness_s: float | None = None
     deadline_s: float | None = None
     schema_freshness_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """A run that ends in this transaction, and how long it was to take at most."""
-
-    run_id: int
-    source_id: int
-    kind: RunKind
-    deadline_s: float | None
 
 
 class BreachRow(msgspec.Struct, frozen=True):
@@ -89,7 +82,7 @@ class Promises:
         over = [where for where in known if where not in stand]
         if not new and not over:
             return 0
-        return self._write(sorted(new, key=lambda each: each[:3]), sorted(over), wanted)
+        return self._write(sorted(new, key=_place), sorted(over), wanted)
 
     def _stale(self, wanted: dict[int, Promise], now: float) -> list[Breach]:
         ids = sorted(each.source_id for each in wanted.values() if each.freshness_s)
@@ -98,8 +91,9 @@ class Promises:
             allowed_s = wanted[int(source_id)].freshness_s or 0.0
             since = _broken_at(good_at or created_at, allowed_s)
             if since < now:
-                detail = f"no good run for longer than {_span(allowed_s)}"
-                found.append((int(source_id), "freshness", since, None, detail))
+                found.append(
+                    (int(source_id), "freshness", since, None, _freshness_words(allowed_s))
+                )
         return found
 
     def _slow(self, wanted: dict[int, Promise], now: float) -> list[Breach]:
@@ -125,8 +119,7 @@ class Promises:
             allowed_s = wanted[source_id].schema_freshness_s or 0.0
             since = _broken_at(verified_at or promised_at or now, allowed_s)
             if since < now:
-                detail = f"its schema was not verified for longer than {_span(allowed_s)}"
-                found.append((source_id, "schema_freshness", since, None, detail))
+                found.append((source_id, "schema_freshness", since, None, _schema_words(allowed_s)))
         return found
 
     def _ask(self, query: str, ids: Sequence[int]) -> list[list[Any]]:
@@ -166,40 +159,81 @@ class Promises:
         )
 
 
-def note_late(db: Database, ledger: Ledger, ends: Sequence[Deadline]) -> None:
-    """Tell of runs that end too late, also of those that nobody has looked at meanwhile; each once."""
-    bound = {
-        end.run_id: end for end in ends if end.deadline_s is not None and end.kind in _BOUND_KINDS
-    }
-    if not bound:
-        return
-    late: list[Breach] = []
-    keys: dict[int, str] = {}
-    for run_id, queued_at, key in db.json("queued_at_of", ids=to_json(sorted(bound))):
-        end, allowed_s = bound[run_id], bound[run_id].deadline_s or 0.0
+def note_broken(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> None:
+    """Tell of promises that these ends come too late for, also where nobody has looked meanwhile; each once.
+
+    A run is held to what was promised when it was started.
+    """
+    # In one statement and in order: two who write breaches at once would wait for each other else.
+    broken = sorted({*_late(db, ledger, ends), *_ended_stale(db, ledger, ends)}, key=_place)
+    _begin_and_end(db, ledger, broken)
+
+
+def _late(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> list[Breach]:
+    bound = {e.run_id: e for e in ends if e.options.deadline_s and e.kind in _BOUND_KINDS}
+    found: list[Breach] = []
+    for run_id, queued_at in _of_runs(db, "queued_at_of", bound):
+        end, allowed_s = bound[run_id], bound[run_id].options.deadline_s or 0.0
         since = _broken_at(queued_at, allowed_s)
         if since < ledger.now:
             detail = f"run {run_id} took longer than {_span(allowed_s)}"
-            late.append((end.source_id, "deadline", since, run_id, detail))
-            keys[end.source_id] = key
-    if late:
-        breaches = to_json(sorted(late, key=lambda each: each[:3]))
-        began = db.rows("add_breaches", breaches=breaches)
-        ended = db.rows("end_breaches_if_open", breaches=breaches, now=ledger.now)
-        _tell(db, ledger, began, ended, keys, "penstock")
+            found.append((end.source_id, "deadline", since, run_id, detail))
+    return found
+
+
+def _ended_stale(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> list[Breach]:
+    good = {
+        e.run_id: e
+        for e in ends
+        if e.options.freshness_s and e.kind in _FRESH_KINDS and e.state in _FRESH_STATES
+    }
+    found: list[Breach] = []
+    for run_id, good_at in _of_runs(db, "good_before_runs", good):
+        end, allowed_s = good[run_id], good[run_id].options.freshness_s or 0.0
+        since = _broken_at(good_at, allowed_s)
+        if since < ledger.now:
+            found.append((end.source_id, "freshness", since, None, _freshness_words(allowed_s)))
+    return found
+
+
+def _of_runs(db: Database, query: str, runs: Mapping[int, RunEnd]) -> list[list[Any]]:
+    found: list[list[Any]] = db.json(query, ids=to_json(sorted(runs))) if runs else []
+    return found
 
 
 def note_verified(db: Database, ledger: Ledger, actor: str, jobs: Sequence[Owned]) -> None:
-    """These jobs have found what is known of their sources' shape to be true; a run is told of once."""
+    """These jobs have found what is known of their sources' shape to be true; a run is told of once.
+
+    If that comes too late for what was promised when their runs were started, that is told of, too.
+    """
     last = {job.source_id: job for job in jobs}
-    ids = sorted(last)
-    known = {row[0]: row[3] for row in db.json("verifications", ids=to_json(ids))}
-    verified = [(source_id, last[source_id].run_id) for source_id in ids]
+    verified = [(source_id, last[source_id].run_id) for source_id in sorted(last)]
+    known = {row[0]: row[1:] for row in db.json("verified_before", verified=to_json(verified))}
     db.do("verify_schemas", verified=to_json(verified), now=ledger.now)
+    broken: list[Breach] = []
     for source_id, run_id in verified:
-        if known.get(source_id) != run_id:
+        verified_at, by_run_id, allowed_s = known.get(source_id, (None, None, None))
+        if by_run_id != run_id:
             job = last[source_id]
             ledger.journal("schema.verified", source_id, run_id, job.id, job.attempt, actor)
+        if verified_at is not None and allowed_s:
+            since = _broken_at(verified_at, allowed_s)
+            if since < ledger.now:
+                broken.append(
+                    (source_id, "schema_freshness", since, None, _schema_words(allowed_s))
+                )
+    _begin_and_end(db, ledger, broken)
+
+
+def _begin_and_end(db: Database, ledger: Ledger, broken: Sequence[Breach]) -> None:
+    """Breaches that are over with this transaction: told of from their beginning if nobody had noticed."""
+    if not broken:
+        return
+    breaches = to_json(broken)
+    began = db.rows("add_breaches", breaches=breaches)
+    ended = db.rows("end_breaches_if_open", breaches=breaches, now=ledger.now)
+    ids = {source_id: key for key, source_id in db.json("source_ids").items()}
+    _tell(db, ledger, began, ended, ids, "penstock")
 
 
 def _tell(
@@ -223,6 +257,18 @@ def _tell(
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
     return len(signals)
+
+
+def _place(breach: Breach) -> tuple[int, Rule, float]:
+    return breach[:3]
+
+
+def _freshness_words(allowed_s: float) -> str:
+    return f"no good run for longer than {_span(allowed_s)}"
+
+
+def _schema_words(allowed_s: float) -> str:
+    return f"its schema was not verified for longer than {_span(allowed_s)}"
 
 
 def _broken_at(from_at: float, allowed_s: float) -> float:

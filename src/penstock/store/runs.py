@@ -12,9 +12,10 @@ from penstock.store.adding import add_jobs
 from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.failing import forget_causes
+from penstock.store.health import RunEnd
 from penstock.store.ledger import Ledger
 from penstock.store.outbox import Ended, tell_ends
-from penstock.store.promises import Deadline, note_late
+from penstock.store.promises import note_broken
 from penstock.store.store import Enqueued
 
 ROOT_KEY = "root"
@@ -326,7 +327,8 @@ def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: st
     ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
     ledger.write_counts()
     [facts] = db.decoded("run_facts", list[RunFacts], ids=to_json([run_id]))
-    note_late(db, ledger, [Deadline(run_id, source_id, facts.kind, facts.options.deadline_s)])
+    about = (source_id, run_id, facts.kind, facts.options, RunState.CANCELLED, reason)
+    note_broken(db, ledger, [RunEnd(*about)])
     tell_ends(db, ledger, [Ended(run_id, source_id, RunState.CANCELLED, facts.kind, reason)])
     return True
 

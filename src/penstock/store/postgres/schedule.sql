@@ -162,13 +162,29 @@ FROM jsonb_array_elements(%(ids)s::jsonb) AS w JOIN penstock.run AS r ON r.sourc
 WHERE r.state IN ('queued', 'running', 'paused') AND r.kind IN ('full', 'incremental', 'probe');
 
 -- name: queued_at_of
-SELECT coalesce(json_agg(json_build_array(r.id, r.queued_at, s.key)), '[]')::text
-FROM penstock.run AS r JOIN penstock.source AS s ON s.id = r.source_id
+SELECT coalesce(json_agg(json_build_array(r.id, r.queued_at)), '[]')::text
+FROM penstock.run AS r
 WHERE r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.queued_at IS NOT NULL;
+
+-- name: good_before_runs
+-- Not of a run that was opened again: it may have been a good one before, and nobody knows when.
+SELECT coalesce(json_agg(json_build_array(r.id, coalesce((
+    SELECT g.finished_at FROM penstock.run AS g
+    WHERE g.source_id = s.id AND g.state IN ('completed', 'partial') AND g.kind IN ('full', 'incremental')
+      AND g.id <> ALL (translate(%(ids)s, '[]', '{}')::bigint[])
+    ORDER BY g.finished_at DESC LIMIT 1), s.created_at))), '[]')::text
+FROM penstock.run AS r JOIN penstock.source AS s ON s.id = r.source_id
+WHERE r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.queued_at <= r.started_at;
 
 -- name: verifications
 SELECT coalesce(json_agg(json_build_array(v.source_id, v.promised_at, v.verified_at, v.run_id)), '[]')::text
 FROM jsonb_array_elements(%(ids)s::jsonb) AS w JOIN penstock.verification AS v ON v.source_id = w::text::bigint;
+
+-- name: verified_before
+SELECT coalesce(json_agg(json_build_array(
+  v.source_id, coalesce(v.verified_at, v.promised_at), v.run_id, (r.options::json ->> 'schema_freshness_s')::double precision)), '[]')::text
+FROM jsonb_array_elements(%(verified)s::jsonb) AS w JOIN penstock.verification AS v ON v.source_id = (w ->> 0)::bigint
+LEFT JOIN penstock.run AS r ON r.id = (w ->> 1)::bigint;
 
 -- name: promise_schemas
 INSERT INTO penstock.verification AS v (source_id, promised_at)

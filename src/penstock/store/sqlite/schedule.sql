@@ -138,13 +138,28 @@ FROM json_each(:ids) AS w CROSS JOIN run AS r INDEXED BY run_active ON r.source_
 WHERE r.state IN ('queued', 'running', 'paused') AND r.kind IN ('full', 'incremental', 'probe');
 
 -- name: queued_at_of
-SELECT json_group_array(json_array(r.id, r.queued_at, s.key))
+SELECT json_group_array(json_array(r.id, r.queued_at))
+FROM json_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value WHERE r.queued_at IS NOT NULL;
+
+-- name: good_before_runs
+-- Not of a run that was opened again: it may have been a good one before, and nobody knows when.
+SELECT json_group_array(json_array(r.id, coalesce((
+    SELECT g.finished_at FROM run AS g INDEXED BY run_good
+    WHERE g.source_id = s.id AND g.state IN ('completed', 'partial') AND g.kind IN ('full', 'incremental')
+      AND g.id NOT IN (SELECT value FROM json_each(:ids))
+    ORDER BY g.finished_at DESC LIMIT 1), s.created_at)))
 FROM json_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value CROSS JOIN source AS s ON s.id = r.source_id
-WHERE r.queued_at IS NOT NULL;
+WHERE r.queued_at <= r.started_at;
 
 -- name: verifications
 SELECT json_group_array(json_array(v.source_id, v.promised_at, v.verified_at, v.run_id))
 FROM json_each(:ids) AS w CROSS JOIN verification AS v ON v.source_id = w.value;
+
+-- name: verified_before
+SELECT json_group_array(json_array(
+  v.source_id, coalesce(v.verified_at, v.promised_at), v.run_id, r.options ->> 'schema_freshness_s'))
+FROM json_each(:verified) AS w CROSS JOIN verification AS v ON v.source_id = w.value ->> 0
+LEFT JOIN run AS r ON r.id = w.value ->> 1;
 
 -- name: promise_schemas
 INSERT INTO verification (source_id, promised_at) SELECT value, :now FROM json_each(:ids) WHERE true
