@@ -62,6 +62,15 @@ def test_day_budget_stops_a_run_and_a_higher_one_lets_it_go_on(tmp_path: Path) -
             table = rig.penstock("budget", "--source", "shop").stdout
             assert re.search(r"shop +6 requests a day +6 requests +0 requests +100 ", table)
 
+            spent = "the budget of 6 requests a day of shop is used up"
+            anew = f"{spent}, and begins anew in "
+            for command in ("status", "sources"):
+                assert re.search(rf"shop .*{anew}.*; penstock budget", rig.penstock(command).stdout)
+            [told] = json.loads(rig.penstock("status", "--json").stdout)["exhausted_budgets"]
+            assert (told["source"], told["measure"], told["used"]) == ("shop", "requests", 6)
+            assert told["resets_at"] == requests["resets_at"]
+            assert spent in rig.penstock("explain", "shop").stdout
+
             # Nothing is begun while the budget is what it is; more is, as soon as it may.
             again = rig.penstock("run", "shop", "--json")
             assert again.returncode == 3

@@ -340,7 +340,7 @@ def test_status_shows_active_and_waiting_work(tmp_path: Path, shop: Shop) -> Non
     project.do("pause", "spotty", "--reason", "they are moving")
     told = project.said("status")
     assert re.search(r"^ +1 +good +full +queued +0 of 0", told, re.MULTILINE)
-    assert re.search(r"spotty +paused since .*: they are moving", told)
+    assert re.search(r"spotty +paused since .*: they are moving; penstock resume spotty", told)
     assert "2 queued" in told
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
-from penstock.cli.wording import duration, iso, local_time
+from penstock.cli.wording import duration, iso, local_time, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.gates.budget import Account, Bound
     from penstock.project import Project
-    from penstock.store.rows import RunRow
+    from penstock.store.rows import BudgetRow, RunRow
 
 DESCRIPTION = """\
 Each budget in its present period: what is used and left of it, when it begins anew, when it will be used
@@ -168,12 +168,17 @@ def _line(standing: Standing, now: float) -> tuple[object, ...]:
 def _amount(bound: Bound, amount: float, is_small: bool = False) -> str:
     match bound.measure:
         case "money":
-            return f"{amount:,.4f}" if is_small else f"{amount:,.2f} money"
+            return f"{amount:,.4f}" if is_small else f"{_money(amount, bound.amount)} money"
         case "seconds":
-            return duration(amount)
+            return f"{amount:.2f} s" if is_small and amount < 10 else duration(amount)
         case "bytes":
             return _size(amount)
     return f"{amount:,.2f}" if is_small else f"{amount:,.0f} requests"
+
+
+def _money(amount: float, bound: float) -> str:
+    """Two digits, and more where a hundredth is a good part of the bound."""
+    return f"{amount:,.2f}" if bound >= 1 else f"{amount:,.4f}"
 
 
 def _size(amount: float) -> str:
@@ -184,6 +189,34 @@ def _size(amount: float) -> str:
     return ""
 
 
+def exhausted_words(row: BudgetRow, now: float) -> str:
+    """Which budget is used up, and when what it stopped goes on."""
+    from penstock.gates.budget import used_up
+    from penstock.store.budgets import account_of
+
+    anew = "" if row.resets_at is None else f", and begins anew {until(row.resets_at, now)}"
+    return f"{used_up(account_of(row).bound)}{anew}; penstock budget"
+
+
+def exhausted_shape(row: BudgetRow) -> dict[str, Any]:
+    return {
+        **_whose(row.scope),
+        "measure": row.measure,
+        "period": row.period,
+        "bound": row.bound,
+        "used": row.used,
+        "resets_at": iso(row.resets_at),
+    }
+
+
+def _whose(scope: str) -> dict[str, Any]:
+    kind, _, name = scope.partition(":")
+    return {
+        "source": name if kind == "source" else None,
+        "run": int(name) if kind == "run" else None,
+    }
+
+
 def _percent(account: Account) -> float:
     return 100.0 * account.used / account.bound.amount
 
@@ -192,10 +225,8 @@ def _shape(standing: Standing, now: float) -> dict[str, Any]:
     from penstock.gates.budget import exhausted_at
 
     account, bound = standing.account, standing.account.bound
-    kind, _, name = bound.scope.partition(":")
     return {
-        "source": name if kind == "source" else None,
-        "run": int(name) if kind == "run" else None,
+        **_whose(bound.scope),
         "measure": bound.measure,
         "period": bound.period,
         "timezone": standing.zone,

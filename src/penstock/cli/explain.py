@@ -242,8 +242,10 @@ def _gate_line(gate: GateSeen, now: float) -> tuple[object, ...]:
 
 def _at_the_request(project: Project, outlook: Outlook) -> list[GateSeen]:
     """What would hold back a request once it has started; the claim does not ask for it."""
+    from penstock.gates.budget import used_up
     from penstock.gates.explaining import GateSeen, hours_gates
     from penstock.gates.terms import hours_of
+    from penstock.store.budgets import account_of
 
     store = project.store
     told = hours_gates(hours_of(project.settings), outlook.now)
@@ -266,9 +268,7 @@ def _at_the_request(project: Project, outlook: Outlook) -> list[GateSeen]:
     scopes = ("project", f"source:{outlook.source}", f"run:{outlook.run_id}")
     for budget in store.exhausted_budgets():
         if budget.scope in scopes or budget.scope == "":
-            whose = budget.scope.removeprefix("source:").replace("run:", "run ") or "project"
-            used = f"{budget.used:g} of {budget.bound:g} {budget.measure} a {budget.period}"
-            by = f"the budget of {whose} is used up: {used}"
+            by = used_up(account_of(budget).bound)
             told.append(GateSeen("budget", False, by, None, budget.resets_at, "penstock budget"))
     return told
 

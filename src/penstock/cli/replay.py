@@ -308,7 +308,13 @@ def _commit(project: Project, row: RunRow, args: argparse.Namespace) -> None:
         out.line(f"left alone: {count(left, 'record')} that others have changed or know better")
         out.line(f"overwrite them: penstock replay {row.id} --commit --force")
         out.line(f"forget them:    penstock replay {row.id} --drop")
-    out.line(f"take it back:   penstock undo {row.id}")
+    if done.added or done.changed or done.removed:
+        out.line(f"take it back:   penstock undo {row.id}")
+    if row.options.is_quarantined_only:
+        out.line(
+            f"still in quarantine: what run {row.of_run_id} could not do; if this was all of it:"
+        )
+        out.line(f"give it up:     penstock quarantine discard --run {row.of_run_id}")
 
 
 def _shape(done: Any) -> dict[str, int]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.breakers import BreakerRow
     from penstock.store.promises import BreachRow
-    from penstock.store.rows import HoldRow, SourceRow
+    from penstock.store.rows import BudgetRow, HoldRow, SourceRow
 
 DESCRIPTION = """\
 Every source of penstock.yaml, and every former one that left its history. Imports and checks the
@@ -42,11 +42,12 @@ def run(args: argparse.Namespace) -> int:
         _ = project.source_ids
         rows, holds = project.store.sources(), project.store.holds()
         broken = {each.key: each for each in project.store.breakers() if each.state != "closed"}
+        spent = {each.scope: each for each in project.store.exhausted_budgets()}
         if args.json:
             breaches = project.store.breaches(open_only=True, limit=100 * len(rows))
             args.out.json_list(_shape(row, project, holds, broken, breaches) for row in rows)
         elif rows:
-            args.out.table(COLUMNS, [_row(row, project, holds, broken) for row in rows])
+            args.out.table(COLUMNS, [_row(row, project, holds, broken, spent) for row in rows])
         else:
             args.out.line(f"{project.settings.file} has no sources yet")
     return 0
@@ -75,7 +76,11 @@ def _shape(
 
 
 def _row(
-    row: SourceRow, project: Project, holds: list[HoldRow], broken: Mapping[str, BreakerRow]
+    row: SourceRow,
+    project: Project,
+    holds: list[HoldRow],
+    broken: Mapping[str, BreakerRow],
+    spent: Mapping[str, BudgetRow],
 ) -> tuple[object, ...]:
     configured = project.settings.sources.get(row.key)
     return (
@@ -86,7 +91,7 @@ def _row(
         row.last_run_id or "",
         row.last_state or "",
         *(row.queued, row.running, row.waiting, row.quarantined),
-        _why_not_now(row, project, holds, broken),
+        _why_not_now(row, project, holds, broken) or _spent_words(row, project, spent),
     )
 
 
@@ -104,7 +109,7 @@ def _why_not_now(
     row: SourceRow, project: Project, holds: list[HoldRow], broken: Mapping[str, BreakerRow]
 ) -> str:
     from penstock.cli.breakers import words
-    from penstock.cli.status import degraded_words, held_words
+    from penstock.cli.status import degraded_words, held_words, paused_words
 
     now = project.store.now()
     if row.key not in project.settings.sources:
@@ -113,7 +118,7 @@ def _why_not_now(
     if held is not None:
         return held_words(held)
     if row.paused_at is not None:
-        return f"paused: {row.pause_reason}" if row.pause_reason else "paused"
+        return paused_words(row)
     if row.degraded_at is not None:
         return degraded_words(row)
     if row.cooldown_until > now:
@@ -123,6 +128,14 @@ def _why_not_now(
     if f"source:{row.key}" in broken:
         return words(broken[f"source:{row.key}"], now)
     return _window_words(project, row.key, now)
+
+
+def _spent_words(row: SourceRow, project: Project, spent: Mapping[str, BudgetRow]) -> str:
+    """Its runs begin, and end partial at the first request."""
+    from penstock.cli.budget import exhausted_words
+
+    found = spent.get(f"source:{row.key}") or spent.get("project")
+    return exhausted_words(found, project.store.now()) if found is not None else ""
 
 
 def _window_words(project: Project, key: str, now: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.breakers import shape as breaker_shape
 from penstock.cli.breakers import words as breaker_words
+from penstock.cli.budget import exhausted_shape, exhausted_words
 from penstock.cli.cadence import class_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
     from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
     from penstock.store.replays import Undecided
-    from penstock.store.rows import HoldRow, LeaderRow, Overview, RunRow, SourceRow, WorkerRow
+    from penstock.store.rows import (
+        BudgetRow,
+        HoldRow,
+        LeaderRow,
+        Overview,
+        RunRow,
+        SourceRow,
+        WorkerRow,
+    )
 
 SHOWN = 20
 # A run that is due and that nobody has started for so long.
@@ -69,6 +78,7 @@ class Seen:
     closed_hosts: dict[str, float]
     hosts_outside: dict[str, float]
     broken: list[BreakerRow]
+    exhausted: list[BudgetRow]
     holds: list[HoldRow]
     breaches: list[BreachRow]
     undecided: list[Undecided]
@@ -94,6 +104,7 @@ class Seen:
             closed_hosts=store.closed_hosts(),
             hosts_outside=hosts_outside(hours_of(project.settings), now),
             broken=[each for each in store.breakers() if each.state != "closed"],
+            exhausted=store.exhausted_budgets(),
             holds=store.holds(),
             breaches=store.breaches(open_only=True, limit=1000),
             undecided=store.undecided(),
@@ -125,6 +136,7 @@ class Seen:
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
             "hosts_outside": {host: iso(at) for host, at in self.hosts_outside.items()},
             "breakers": [breaker_shape(each) for each in self.broken],
+            "exhausted_budgets": [exhausted_shape(each) for each in self.exhausted],
             "holds": [hold_shape(each) for each in self.holds],
             "breaches": [breach_shape(each) for each in self.breaches],
             "undecided": [self._undecided_shape(each) for each in self.undecided],
@@ -177,7 +189,7 @@ class Seen:
             for each in self.holds
         ]
         told += [
-            (each.key, f"paused since {local_time(each.paused_at)}{_why(each.pause_reason)}")
+            (each.key, f"{paused_words(each)}; penstock resume {each.key}")
             for each in self.sources
             if each.paused_at is not None
         ]
@@ -202,6 +214,7 @@ class Seen:
                 for host, opens_at in self.hosts_outside.items()
             ]
         told += [(each.name, breaker_words(each, self.now)) for each in self.broken]
+        told += [(_whose(each), exhausted_words(each, self.now)) for each in self.exhausted]
         if self.overview.next_due_at is not None:
             jobs = count(self.overview.waiting, "job")
             told.append((jobs, f"the first is due {until(self.overview.next_due_at, self.now)}"))
@@ -250,6 +263,11 @@ class Seen:
     def _next_runs(self) -> list[tuple[str, str]]:
         due = sorted((each.next_run_at, each.key) for each in self.sources if each.next_run_at)
         return [(key, _due(at, self.now)) for at, key in due]
+
+
+def _whose(budget: BudgetRow) -> str:
+    kind, _, name = budget.scope.partition(":")
+    return {"project": "everything", "source": name}.get(kind, f"run {name}")
 
 
 def _named(found: Undecided) -> str:
@@ -317,6 +335,10 @@ def _tell_runs(seen: Seen, out: Output) -> None:
 def held_words(hold: HoldRow) -> str:
     """Since when, by whom and why."""
     return f"held since {local_time(hold.at)} by {hold.actor}{_why(hold.reason)}"
+
+
+def paused_words(row: SourceRow) -> str:
+    return f"paused since {local_time(row.paused_at)}{_why(row.pause_reason)}"
 
 
 def _why(reason: str) -> str:

@@ -66,7 +66,7 @@ class Revising(Opened):
         what, runs = f"run {run_id}", [] if run_id is None else [run_id]
         if since_at is not None:
             runs = self.store.runs_since(self.source_ids[found.key], since_at)
-            what = f"{found.key} since then"
+            what = f"what {found.key} has fetched since then"
         plan = self.graph(found).plan(found.priority)
         return rehearsal.pages_of(self.store, runs, plan, what, quarantined_only=quarantined)
 
