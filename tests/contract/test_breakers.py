@@ -85,6 +85,10 @@ def events(world: World, *kinds: str) -> list[str]:
     return [each.kind for each in world.store.events(limit=100_000) if each.kind in kinds]
 
 
+def details(world: World, *kinds: str) -> list[str]:
+    return [each.detail for each in world.store.events(limit=100_000) if each.kind in kinds]
+
+
 BREAKER_EVENTS = ("breaker.opened", "breaker.half-open", "breaker.closed")
 
 
@@ -467,9 +471,9 @@ def test_concurrency_falls_with_errors_and_comes_back_for_all_workers(world: Wor
     for _ in range(12):
         world.turn("w", *(ok(job) for job in world.claim()))
     assert level(world) == 10
-    assert events(world, "source.slowed", "source.recovered") == [
-        "source.slowed",
-        "source.recovered",
+    assert details(world, "source.slowed", "source.recovered") == [
+        "7 jobs at once instead of 10: 2 of 10 failed",
+        "10 jobs at once",
     ]
 
 
@@ -483,6 +487,9 @@ def test_concurrency_falls_when_pages_become_slow(world: World) -> None:
     ]
     world.turn("w", *slow)
     assert level(world) == 7
+    assert details(world, "source.slowed") == [
+        "7 jobs at once instead of 10: they take far longer than usual"
+    ]
 
 
 def test_concurrency_stays_where_it_is_not_adaptive(world: World) -> None:

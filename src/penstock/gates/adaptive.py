@@ -44,9 +44,13 @@ class Seen:
 
 @dataclass(slots=True)
 class Pulse:
-    """A source as one worker sees it: the round that is under way, and what is usual."""
+    """A source as one worker sees it: the round that is under way, and what is usual.
+
+    `trouble` is why the level has fallen in the last round; "" when it has not.
+    """
 
     level: float
+    trouble: str = ""
     began_at: float = 0.0
     round: Seen = field(default_factory=Seen)
     usual_s: dict[str, float] = field(default_factory=dict)
@@ -60,15 +64,17 @@ def feel(pulse: Pulse, seen: Seen, cap: int, now: float) -> float:
     pulse.level = min(max(1.0, pulse.level), float(cap))
     if pulse.round.ok + pulse.round.failed >= max(LEAST_ROUND, int(pulse.level)):
         ended, pulse.round, pulse.began_at = pulse.round, Seen(), now
-        is_troubled = _fails(ended) or _is_slow(ended, pulse.usual_s)
-        wanted = pulse.level * FALL if is_troubled else pulse.level + RISE
+        pulse.trouble = _trouble(ended, pulse.usual_s)
+        wanted = pulse.level * FALL if pulse.trouble else pulse.level + RISE
         pulse.level = min(max(1.0, wanted), float(cap))
         _get_used(pulse.usual_s, ended)
     return pulse.level
 
 
-def _fails(ended: Seen) -> bool:
-    return ended.failed > ERROR_SHARE * (ended.ok + ended.failed)
+def _trouble(ended: Seen, usual_s: Mapping[str, float]) -> str:
+    if ended.failed > ERROR_SHARE * (ended.ok + ended.failed):
+        return f"{ended.failed} of {ended.ok + ended.failed} failed"
+    return "they take far longer than usual" if _is_slow(ended, usual_s) else ""
 
 
 def _is_slow(ended: Seen, usual_s: Mapping[str, float]) -> bool:

@@ -365,7 +365,8 @@ def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap
         return
     watch.levels[source_id] = watch.pending[source_id] = level if level < cap else None
     if level < before:
-        detail = f"{int(level)} jobs at once instead of {int(before)}"
+        jobs = "1 job" if int(level) == 1 else f"{int(level)} jobs"
+        detail = f"{jobs} at once instead of {int(before)}: {pulse.trouble}"
         ledger.journal("source.slowed", source_id, detail=detail)
     elif level >= cap:
         ledger.journal("source.recovered", source_id, detail=f"{cap} jobs at once")
