@@ -111,6 +111,21 @@ def test_partition_that_is_not_configured_is_noted(
     assert "no partition" not in capsys.readouterr().err
 
 
+def test_plan_names_what_is_missing_by_the_backfill_s_own_days(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = project.settings.file
+    file.write_text(file.read_text().replace("window: 1d", "window: 1d, timezone: Asia/Tokyo"))
+    ended(project)
+    words = ["backfill", "prices", "--from", "2024-01-01", "--to", "2024-01-02"]
+
+    assert main([*words, "--missing", "--plan", "--partition", "AAPL"]) == exits.DONE
+
+    told = capsys.readouterr().out.splitlines()
+    assert "range       2024-01-01 to 2024-01-02, Asia/Tokyo" in told
+    assert "missing     AAPL: 2024-01-01 to 2024-01-02" in told
+
+
 def test_acts_on_the_quarantine_answer_programs(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -183,6 +183,8 @@ def _question(source: SourceSettings, plan: _Plan) -> str:
 
 
 def _tell_plan(args: argparse.Namespace, source: SourceSettings, plan: _Plan) -> None:
+    from penstock.cli.run_words import range_of
+
     shape = _plan_shape(source, plan)
     out: Output = args.out
     if args.json:
@@ -195,16 +197,15 @@ def _tell_plan(args: argparse.Namespace, source: SourceSettings, plan: _Plan) ->
     out.fields(
         [
             ("source", source.key),
-            ("from", shape["from"]),
-            ("to", shape["to"]),
-            ("window", f"{window}, {plan.options.calendar}, {plan.options.timezone}"),
+            ("range", range_of(plan.options)),
+            ("window", f"{window}, {plan.options.calendar}"),
             ("partitions", f"{len(names):,}: {shown}"),
             ("units", f"{shape['units']:,}"),
             ("ingested", f"{covered:,} of {shape['expected']:,}" if covered > 0 else ""),
             ("calls", f"{shape['calls']:,}"),
             ("time", f"about {duration(shape['seconds'])} ({shape['basis']})"),
             *(("budget", line) for line in shape["budget"]),
-            *(("missing", line) for line in _gap_lines(shape["missing"])),
+            *(("missing", line) for line in _gap_lines(plan)),
         ]
     )
     out.line("nothing was changed; without --plan it is started")
@@ -233,8 +234,15 @@ def _plan_shape(source: SourceSettings, plan: _Plan) -> dict[str, Any]:
     }
 
 
-def _gap_lines(missing: list[dict[str, str]]) -> list[str]:
-    lines = [f"{gap['partition']}: {gap['from']} to {gap['to']}" for gap in missing[:SHOWN_GAPS]]
+def _gap_lines(plan: _Plan) -> list[str]:
+    """By the backfill's clock, as its range is: a day of another zone would be two halves here."""
+    from penstock.cli.run_words import stretch
+
+    missing = plan.missing.stretches if plan.missing else []
+    lines = [
+        f"{gap.partition}: {stretch(gap.start_at, gap.end_at, plan.options.timezone)}"
+        for gap in missing[:SHOWN_GAPS]
+    ]
     more = len(missing) - SHOWN_GAPS
     return [*lines, f"and {count(more, 'stretch', 'stretches')} more"] if more > 0 else lines
 

@@ -49,7 +49,10 @@ def _backfilled(options: RunOptions) -> list[tuple[str, str]]:
     names = options.partitions
     more = len(names) - SHOWN_PARTITIONS
     shown = ", ".join(names[:SHOWN_PARTITIONS]) + (f" and {more:,} more" if more > 0 else "")
-    told = [("range", _range(options)), ("partitions", f"{len(names):,}: {shown}" if names else "")]
+    told = [
+        ("range", range_of(options)),
+        ("partitions", f"{len(names):,}: {shown}" if names else ""),
+    ]
     if options.window_s is not None:
         windows = [f"{duration(options.window_s)} each"]
         windows += ["weekdays only"] if options.calendar == "weekdays" else []
@@ -65,16 +68,20 @@ def _backfilled(options: RunOptions) -> list[tuple[str, str]]:
     return told
 
 
-def _range(options: RunOptions) -> str:
-    """As it was said: whole days with the last one in it, or times."""
-    zone = UTC if options.timezone == "UTC" else ZoneInfo(options.timezone)
-    start, end = (
-        datetime.fromtimestamp(at or 0.0, zone) for at in (options.start_at, options.end_at)
-    )
+def range_of(options: RunOptions) -> str:
+    """As it was said, and whose clock that is by."""
+    start_at, end_at = options.start_at or 0.0, options.end_at or 0.0
+    return f"{stretch(start_at, end_at, options.timezone)}, {options.timezone}"
+
+
+def stretch(start_at: float, end_at: float, timezone: str) -> str:
+    """Whole days with the last one in it, or times."""
+    zone = UTC if timezone == "UTC" else ZoneInfo(timezone)
+    start, end = (datetime.fromtimestamp(at, zone) for at in (start_at, end_at))
     if start.time() == end.time() == datetime.min.time():
         last = end.date() - timedelta(days=1)
-        return f"{start:%Y-%m-%d} to {last:%Y-%m-%d}, {options.timezone}"
-    return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}, {options.timezone}"
+        return f"{start:%Y-%m-%d} to {last:%Y-%m-%d}" if last > start.date() else f"{last:%Y-%m-%d}"
+    return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}"
 
 
 def _replayed(row: RunRow) -> str:
