@@ -85,7 +85,7 @@ def test_days_are_those_of_the_backfill_s_own_zone() -> None:
         timezone="Europe/Berlin",
     )
 
-    assert dict(asked_for(run))["range"] == "2024-01-01 to 2024-01-01, Europe/Berlin"
+    assert dict(asked_for(run))["range"] == "2024-01-01, Europe/Berlin"
 
 
 def test_what_a_run_replays_continues_or_was_started_by_is_told() -> None:
