@@ -312,6 +312,17 @@ def test_where_a_checkpoint_stood_is_known_by_run_time_and_cursor(world: World) 
     assert last_upto(history, 0) is None
 
 
+def test_rewind_does_not_change_where_a_run_had_left_a_checkpoint(world: World) -> None:
+    run = marked(world, 1, 2)
+    back = CheckpointMove(0, 1, None, run, 0.0, "", "rewound")
+    world.store.rewind_checkpoint(world.source(), "eur", back, actor="ann", reason="")
+
+    found = as_it_was(world.store.checkpoint_history(world.source(), "eur"), run_id=run)
+
+    assert found is not None
+    assert (found.cursor, found.act) == (2, "moved")
+
+
 def test_units_since_are_windows_where_there_are_any_and_pages_otherwise(world: World) -> None:
     run_id = world.start_with_pages(5)
     pages = world.claim()

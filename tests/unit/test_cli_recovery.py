@@ -100,6 +100,50 @@ def test_rewind_that_would_leave_something_out_is_refused_unless_it_is_forced(
     assert row.cursor == 9
 
 
+@pytest.mark.parametrize(
+    ("cursor", "why"),
+    [
+        ("", "it is empty"),
+        ("{}", "it is empty"),
+        ('{"a": 1}', "it is an object, and the checkpoint"),
+    ],
+)
+def test_rewind_to_nothing_or_to_another_kind_is_refused_unless_it_is_forced(
+    project: Project, capsys: pytest.CaptureFixture[str], cursor: str, why: str
+) -> None:
+    ended(project, effects=Effects(marks=[Mark("AAPL", b"5")]))
+    words = ["checkpoint", "rewind", "prices", "AAPL", "--yes", "--to", cursor]
+
+    assert main(words) == exits.REFUSED
+
+    assert why in capsys.readouterr().err
+    assert main([*words, "--force"]) == exits.DONE
+
+
+def test_rewind_of_a_text_stays_a_text(project: Project) -> None:
+    ended(project, effects=Effects(marks=[Mark("AAPL", b'"20240601"')]))
+
+    assert main(["checkpoint", "rewind", "prices", "AAPL", "--yes", "--to", "20240501"]) == 0
+
+    [row] = project.store.checkpoint_rows(project.source_ids["prices"])
+    assert row.cursor == "20240501"
+
+
+def test_rewind_of_what_nobody_has_counted_says_how_many_moves_it_goes_back(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for cursor in (b"3", b"5", b"7"):
+        ended(project, effects=Effects(marks=[Mark("AAPL", cursor)]))
+    words = ["checkpoint", "rewind", "prices", "AAPL", "--dry-run", "--to", "4"]
+
+    assert main(words) == exits.DONE
+
+    assert "would fetch again what 2 moves of it brought" in capsys.readouterr().out
+    assert main([*words, "--json"]) == exits.DONE
+    told = json.loads(capsys.readouterr().out)
+    assert (told["units"], told["moves"]) == (0, 2)
+
+
 def test_partition_that_is_not_configured_is_noted(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,8 +21,8 @@ DESCRIPTION = "Change a checkpoint by hand. Runs move them on; only this moves o
 REWIND = """\
 Move a checkpoint of a source back, so that the next run fetches again what came after it. Says first what
 that would be, and asks. To a cursor of your own, or to where it was when a run had left it, or at a time.
-Refused while a run of the source goes on, which might move it at once, and for a cursor that is further on,
-which would leave out what lies between: --force does it."""
+Refused while a run of the source goes on, which might move it at once, for a cursor that is empty or of
+another kind, and for one that is further on, which would leave out what lies between: --force does it."""
 EXAMPLES = """\
   penstock checkpoint rewind prices AAPL --to 2024-06-01 --dry-run
   penstock checkpoint rewind prices AAPL --to-run 12 --reason "wrong prices since then"
@@ -49,7 +49,7 @@ def register(commands: Commands) -> None:
         "--dry-run", action="store_true", help="only say what would be fetched again"
     )
     rewind.add_argument(
-        "--force", action="store_true", help="although a run of the source goes on, or forward"
+        "--force", action="store_true", help="although a run goes on, or forward, or to nothing"
     )
     add_json(rewind)
     add_yes(rewind)
@@ -69,13 +69,19 @@ def run(args: argparse.Namespace) -> int:
             for row in project.store.checkpoint_rows(source_id)
             if row.partition == args.partition
         ]
-        target, since = _target(project, args, source_id)
+        history = project.store.checkpoint_history(source_id, args.partition)
+        target, since = _target(project, args, history, current.cursor)
         if target.cursor == current.cursor:
             raise Refused(f"{args.partition} of {args.source} is there already")
-        _refuse_forward(args, current.cursor, target.cursor)
+        if not args.force:
+            _refuse_unfit(current.cursor, target.cursor)
         units = project.store.units_since(source_id, args.partition, since)
         way = f"from {short_cursor(current.cursor)} to {short_cursor(target.cursor)}"
+        moves = _moves_since(history, since)
         again = f"fetch {count(units, 'unit')} again"
+        if moves and not units:
+            # A step that keeps to its cursor alone: nobody has counted what it fetched.
+            again = f"fetch again what {count(moves, 'move')} of it brought"
         words = f"{args.partition} of {args.source} would go {way}; would {again}"
         if not args.dry_run:
             confirm(args, f"{words}. Go on?")
@@ -94,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
                     "from": current.cursor,
                     "to": target.cursor,
                     "units": units,
+                    "moves": moves,
                     "is_done": not args.dry_run,
                 }
             )
@@ -103,10 +110,20 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_forward(args: argparse.Namespace, old: Any, new: Any) -> None:
-    from penstock.jobs.cursor import compared
+def _moves_since(history: Sequence[CheckpointMove], since: float) -> int:
+    return sum(each.act == "moved" and each.at > since for each in history)
 
-    if compared(old, new) == 1 and not args.force:
+
+def _refuse_unfit(old: Any, new: Any) -> None:
+    from penstock.jobs.cursor import compared, is_empty, refusal
+
+    why, way = refusal(old, new), compared(old, new)
+    if why and (is_empty(new) or way is None):
+        raise Refused(
+            f"{short_cursor(new)} does not take the place of {short_cursor(old)}: {why}",
+            "--force moves the checkpoint all the same",
+        )
+    if way == 1:
         raise Refused(
             f"{short_cursor(new)} is further on than {short_cursor(old)}: what lies between would never be"
             " fetched",
@@ -115,16 +132,15 @@ def _refuse_forward(args: argparse.Namespace, old: Any, new: Any) -> None:
 
 
 def _target(
-    project: Project, args: argparse.Namespace, source_id: int
+    project: Project, args: argparse.Namespace, history: Sequence[CheckpointMove], old: Any
 ) -> tuple[CheckpointMove, float]:
     """Where it is to go, and since when it has been further on than that."""
     from penstock.cli.moments import moment
     from penstock.store.checkpoints import CheckpointMove, as_it_was, last_upto
 
     now = project.store.now()
-    history = project.store.checkpoint_history(source_id, args.partition)
     if args.to is not None:
-        cursor = _cursor(args.to)
+        cursor = _cursor(args.to, old)
         run_id = history[0].run_id if history else 0
         last = last_upto(history, cursor)
         since = 0.0 if last is None else _since(project, history, last)
@@ -155,8 +171,10 @@ def _since(project: Project, history: Sequence[CheckpointMove], move: Checkpoint
     return max(move.at, run.finished_at)
 
 
-def _cursor(text: str) -> Any:
+def _cursor(text: str, old: Any) -> Any:
+    """As JSON, where it is; but 20240601 in the place of a text is one."""
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except ValueError:
         return text
+    return text if isinstance(old, str) and not isinstance(found, str) else found

@@ -235,10 +235,16 @@ def _short(text: str) -> str:
 def as_it_was(
     history: Sequence[CheckpointMove], *, run_id: int | None = None, at: float | None = None
 ) -> CheckpointMove | None:
-    """Where a checkpoint stood when this run had left it, or at this time; None if nobody knows."""
+    """Where a checkpoint stood when this run had left it, or at this time; None if nobody knows.
+
+    A rewind names the run that it goes back behind; it was not that run which left it there.
+    """
     for move in history:
-        is_meant = move.run_id == run_id if run_id is not None else move.at <= (at or 0.0)
-        if move.act != "refused" and is_meant:
+        if run_id is not None:
+            is_meant = move.act == "moved" and move.run_id == run_id
+        else:
+            is_meant = move.act != "refused" and move.at <= (at or 0.0)
+        if is_meant:
             return move
     return None
 
