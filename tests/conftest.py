@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import compileall
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+import penstock
 
 # A shell starts what runs in its background without Ctrl-C, and our processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -17,6 +21,12 @@ pytest_plugins = ["tests.postgres.fixtures"]
 # Without a deadline: a busy machine is no counterexample.
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile Penstock once: the tests start it a thousand times, and have it write no bytecode."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(penstock.__file__).parent, quiet=1)
 
 
 @pytest.fixture(autouse=True)
