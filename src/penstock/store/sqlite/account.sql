@@ -7,7 +7,7 @@ SELECT json_group_object(run_id, json(units)) FROM (
     SELECT g.run_id, g.unit, sum(g.queued) AS queued, sum(g.running) AS running, sum(g.waiting) AS waiting,
       sum(g.held) AS held, sum(g.succeeded) AS succeeded, sum(g.skipped) AS skipped,
       sum(g.quarantined) AS quarantined, sum(g.cancelled) AS cancelled
-    FROM json_each(:ids) AS w CROSS JOIN run_stage AS g ON g.run_id = w.value
+    FROM jsonb_each(:ids) AS w CROSS JOIN run_stage AS g ON g.run_id = w.value
     GROUP BY g.run_id, g.unit
   )
   GROUP BY run_id

@@ -1,5 +1,5 @@
 -- name: run_kinds
-SELECT json_group_object(id, kind) FROM run WHERE id IN (SELECT value FROM json_each(:ids));
+SELECT json_group_object(id, kind) FROM run WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: lock_checkpoints
 -- Nothing to lock here: a transaction that writes has the file to itself.
@@ -7,35 +7,35 @@ SELECT json_group_object(id, kind) FROM run WHERE id IN (SELECT value FROM json_
 SELECT json_group_array(json_array(c.source_id, c.partition, c.cursor, c.last_offset, c.moves,
   (SELECT m.run_id FROM checkpoint_move AS m
     WHERE m.source_id = c.source_id AND m.partition = c.partition AND m.number = c.moves AND m.act = 'refused')))
-FROM json_each(:keys) AS k
+FROM jsonb_each(:keys) AS k
 CROSS JOIN checkpoint AS c ON c.source_id = k.value ->> 0 AND c.partition = k.value ->> 1;
 
 -- name: add_checkpoints
 -- Empty, to be locked and moved next.
 INSERT INTO checkpoint (source_id, partition, cursor, run_id, at)
-SELECT value ->> 0, value ->> 1, 'null', 0, :now FROM json_each(:keys) WHERE true
+SELECT value ->> 0, value ->> 1, 'null', 0, :now FROM jsonb_each(:keys) WHERE true
 ON CONFLICT (source_id, partition) DO NOTHING;
 
 -- name: move_checkpoints
 UPDATE checkpoint
 SET cursor = m.value ->> 2, last_offset = m.value ->> 3, run_id = m.value ->> 4, moves = m.value ->> 5, at = :now
-FROM json_each(:marks) AS m
+FROM jsonb_each(:marks) AS m
 WHERE checkpoint.source_id = m.value ->> 0 AND checkpoint.partition = m.value ->> 1;
 
 -- name: count_checkpoint_moves
 UPDATE checkpoint SET moves = m.value ->> 2
-FROM json_each(:counts) AS m
+FROM jsonb_each(:counts) AS m
 WHERE checkpoint.source_id = m.value ->> 0 AND checkpoint.partition = m.value ->> 1;
 
 -- name: add_checkpoint_moves
 INSERT INTO checkpoint_move (source_id, partition, number, cursor, last_offset, run_id, actor, act, reason, at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, :now
-FROM json_each(:moves);
+FROM jsonb_each(:moves);
 
 -- name: drop_checkpoint_moves
 -- Those up to a number, of each of these checkpoints.
 DELETE FROM checkpoint_move WHERE (source_id, partition, number) IN (
-  SELECT m.source_id, m.partition, m.number FROM json_each(:upto) AS u
+  SELECT m.source_id, m.partition, m.number FROM jsonb_each(:upto) AS u
   CROSS JOIN checkpoint_move AS m
     ON m.source_id = u.value ->> 0 AND m.partition = u.value ->> 1 AND m.number <= u.value ->> 2
 );
@@ -47,7 +47,7 @@ DELETE FROM checkpoint_move WHERE (source_id, partition, number) IN (
 
 -- name: set_run_cursors
 INSERT INTO run_cursor (run_id, partition, cursor, last_offset, at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now FROM json_each(:cursors) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now FROM jsonb_each(:cursors) WHERE true
 ON CONFLICT (run_id, partition) DO UPDATE
 SET cursor = excluded.cursor, last_offset = excluded.last_offset, at = excluded.at;
 

@@ -1,7 +1,7 @@
 -- name: add_deliveries
 -- One for each schedule that waits for a signal: who writes it first has delivered it.
 INSERT INTO delivery (signal_id, source_id, schedule, state, at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now FROM json_each(:deliveries) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now FROM jsonb_each(:deliveries) WHERE true
 ON CONFLICT (signal_id, source_id, schedule) DO NOTHING;
 
 -- name: waiting_deliveries
@@ -25,7 +25,7 @@ FROM (SELECT DISTINCT source_id, schedule FROM delivery WHERE state IN ('queued'
 UPDATE delivery SET state = 'skipped', reason = :reason, at = :now
 WHERE source_id = :source_id AND schedule = :schedule AND state = 'waiting'
   AND signal_id IN (SELECT g.id FROM signal AS g WHERE g.id = delivery.signal_id
-    AND g.source_id NOT IN (SELECT value FROM json_each(:needed)));
+    AND g.source_id NOT IN (SELECT value FROM jsonb_each(:needed)));
 
 -- name: has_to_deliver
 SELECT EXISTS (SELECT 1 FROM signal WHERE is_open) OR EXISTS (
@@ -71,7 +71,7 @@ SELECT json_group_array(json_object(
   'signal_id', d.signal_id, 'source', s.key, 'schedule', d.schedule, 'state', d.state, 'run_id', d.run_id,
   'joins', d.joins, 'reason', d.reason, 'at', d.at))
 FROM (
-  SELECT * FROM delivery WHERE signal_id IN (SELECT value FROM json_each(:ids)) ORDER BY signal_id, source_id, schedule
+  SELECT * FROM delivery WHERE signal_id IN (SELECT value FROM jsonb_each(:ids)) ORDER BY signal_id, source_id, schedule
 ) AS d
 CROSS JOIN source AS s ON s.id = d.source_id;
 

@@ -1,13 +1,13 @@
 -- name: add_events
 INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, detail)
 SELECT :now, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
-FROM json_each(:events);
+FROM jsonb_each(:events);
 
 -- name: add_job_events
 -- The journal's lines for a batch of jobs that made the same move, written from the rows themselves.
 INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, detail)
 SELECT :now, :kind, job.source_id, job.run_id, job.id, job.attempt, :actor, :detail
-FROM json_each(:ids) AS c CROSS JOIN job NOT INDEXED ON job.id = c.value;
+FROM jsonb_each(:ids) AS c CROSS JOIN job NOT INDEXED ON job.id = c.value;
 
 -- name: events
 SELECT json_group_array(json_object(

@@ -25,7 +25,7 @@ WHERE source_id = :source_id AND degraded_at IS NOT NULL;
 
 -- name: note_probes
 INSERT INTO probe (run_id, would_save, rejected, throttled, slow)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:probes) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM jsonb_each(:probes) WHERE true
 ON CONFLICT (run_id) DO UPDATE SET
   would_save = would_save + excluded.would_save, rejected = rejected + excluded.rejected,
   throttled = throttled + excluded.throttled, slow = slow + excluded.slow;

@@ -3,24 +3,24 @@
 -- name: fence
 -- Which of these attempts still own their job. Everything an attempt writes goes through this.
 SELECT json_group_array(json_array(job.id, job.run_id, job.source_id, job.stage, job.attempt, job.flushes))
-FROM json_each(:fences) AS f
+FROM jsonb_each(:fences) AS f
 CROSS JOIN job NOT INDEXED ON job.id = f.value ->> 0
 WHERE job.state = 'running' AND job.attempt = f.value ->> 1 AND job.worker = :worker;
 
 -- name: owned_jobs
 SELECT json_group_array(job.id)
-FROM json_each(:ids) AS c
+FROM jsonb_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 WHERE job.state = 'running' AND job.worker = :worker;
 
 -- name: note_flushes
 UPDATE job NOT INDEXED
 SET flushes = f.value ->> 1, tries = iif(f.value ->> 2, 0, tries), deaths = iif(f.value ->> 2, 0, deaths)
-FROM json_each(:flushes) AS f WHERE job.id = f.value ->> 0;
+FROM jsonb_each(:flushes) AS f WHERE job.id = f.value ->> 0;
 
 -- name: succeed_if_running
 UPDATE job NOT INDEXED SET state = 'succeeded', worker = NULL, at = :now
-FROM json_each(:ends) AS e
+FROM jsonb_each(:ends) AS e
 WHERE job.id = e.value ->> 0 AND job.attempt = e.value ->> 1 AND job.state = 'running';
 
 -- name: settle_if_running
@@ -29,7 +29,7 @@ SET state = e.value ->> 2,
   due_at = CASE WHEN e.value ->> 2 = 'waiting' THEN :now + (e.value ->> 3) END,
   tries = tries + (e.value ->> 4), throttles = throttles + (e.value ->> 5),
   is_resumed = (e.value ->> 2 = 'queued'), worker = NULL, at = :now
-FROM json_each(:ends) AS e
+FROM jsonb_each(:ends) AS e
 WHERE job.id = e.value ->> 0 AND job.attempt = e.value ->> 1 AND job.state = 'running';
 
 -- name: last_job_id
@@ -39,20 +39,20 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'job'), 0);
 -- A known key keeps the job it has, in whatever state: enqueueing never resets anything.
 INSERT INTO job (id, run_id, source_id, stage, unit, key, state, rank, at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, 'queued', value ->> 6, :now
-FROM json_each(:jobs) WHERE true
+FROM jsonb_each(:jobs) WHERE true
 ON CONFLICT (run_id, stage, key) DO NOTHING;
 
 -- name: add_items
 INSERT INTO job_item (job_id, parent_id, item, snapshot_id)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:items);
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(:items);
 
 -- name: present_jobs
 -- Ids were handed out in this transaction: a job that has one of them was inserted by it.
-SELECT json_group_array(id) FROM job NOT INDEXED WHERE id IN (SELECT value FROM json_each(:ids));
+SELECT json_group_array(id) FROM job NOT INDEXED WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: jobs_by_key
 SELECT json_group_array(json_array(job.id, job.stage, job.key))
-FROM json_each(:keys) AS k
+FROM jsonb_each(:keys) AS k
 CROSS JOIN job ON job.run_id = :run_id AND job.stage = k.value ->> 0 AND job.key = k.value ->> 1;
 
 -- name: next_due
@@ -65,7 +65,7 @@ SELECT json_group_array(json_array(id, run_id, stage, rank)) FROM (
 
 -- name: wake_if_waiting
 UPDATE job NOT INDEXED SET state = 'queued', due_at = NULL, at = :now
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'waiting';
+WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'waiting';
 
 -- name: ready_heads
 SELECT json_group_array(json_array(
@@ -124,7 +124,7 @@ SELECT json_group_array(json(picked)) FROM (
       ORDER BY rank LIMIT :limit
     )
   ) AS picked
-  FROM json_each(:grants) AS g
+  FROM jsonb_each(:grants) AS g
 );
 
 -- name: pick_suspects
@@ -136,19 +136,19 @@ SELECT json_group_array(json(picked)) FROM (
       ORDER BY rank LIMIT :limit
     )
   ) AS picked
-  FROM json_each(:grants) AS g
+  FROM jsonb_each(:grants) AS g
 );
 
 -- name: claim_if_queued
 UPDATE job NOT INDEXED SET state = 'running', attempt = attempt + 1, flushes = 0, worker = :worker, at = :now
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
+WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'queued';
 
 -- name: claimed
 -- A job without its item is claimed all the same: its attempt fails, instead of every turn that meets it.
 SELECT json_group_array(json_array(
   job.id, job.run_id, job.source_id, job.stage, job.key, job.attempt, job.tries, job.throttles, job.deaths,
   json(iif(job.is_resumed, 'true', 'false')), coalesce(i.item, ''), i.snapshot_id))
-FROM json_each(:ids) AS c
+FROM jsonb_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 LEFT JOIN job_item AS i ON i.job_id = job.id;
 
@@ -157,7 +157,7 @@ LEFT JOIN job_item AS i ON i.job_id = job.id;
 INSERT INTO job_failure (job_id, attempt, kind, error, traceback, at, cause, quarantines, first_at, escalated_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now, coalesce(value ->> 5, ''),
   coalesce(value ->> 6, 0), iif(coalesce(value ->> 6, 0), :now, NULL), iif(coalesce(value ->> 7, 0), :now, NULL)
-FROM json_each(:failures) WHERE true
+FROM jsonb_each(:failures) WHERE true
 ON CONFLICT (job_id) DO UPDATE
 SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at,
   cause = excluded.cause, quarantines = quarantines + excluded.quarantines,
@@ -192,7 +192,7 @@ SELECT json_group_array(json_array(id, stage, state)) FROM (
 
 -- name: cancel_jobs_if_open
 UPDATE job NOT INDEXED SET state = 'cancelled', due_at = NULL, at = :now
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('queued', 'waiting', 'held');
+WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state IN ('queued', 'waiting', 'held');
 
 -- name: retry_job_if_stopped
 UPDATE job SET state = 'queued', due_at = NULL, tries = 0, throttles = 0, deaths = 0, is_resumed = 0, at = :now
@@ -217,7 +217,7 @@ SELECT json_group_array(id) FROM (
     AND (:run_id IS NULL OR run_id = :run_id)
     AND (:source_id IS NULL OR source_id = :source_id)
     AND (:stage IS NULL OR stage = :stage)
-    AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+    AND (:states IS NULL OR state IN (SELECT value FROM jsonb_each(:states)))
   ORDER BY id LIMIT :limit
 );
 
@@ -238,7 +238,7 @@ SELECT json_group_array(json_object(
   'state', j.state, 'attempt', j.attempt, 'tries', j.tries, 'throttles', j.throttles, 'deaths', j.deaths,
   'worker', j.worker, 'at', j.at, 'due_at', j.due_at, 'error', f.error, 'kind', f.kind
 ))
-FROM json_each(:ids) AS c
+FROM jsonb_each(:ids) AS c
 CROSS JOIN job AS j ON j.id = c.value
 JOIN source AS s ON s.id = j.source_id
 LEFT JOIN job_failure AS f ON f.job_id = j.id;
@@ -249,7 +249,7 @@ CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
 WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
   AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key))
-  AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id NOT IN (SELECT value FROM json_each(:outside)) AND NOT EXISTS (
+  AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id NOT IN (SELECT value FROM jsonb_each(:outside)) AND NOT EXISTS (
     SELECT 1 FROM breaker WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > :until))
 LIMIT 1;
 

@@ -39,7 +39,7 @@ SELECT json_group_array(json_array(at, kind, source_id, run_id, run_kind, actor)
   SELECT * FROM (
     SELECT e.id, e.at, e.kind, e.source_id, e.run_id, r.kind AS run_kind, e.actor
     FROM event AS e LEFT JOIN run AS r ON r.id = e.run_id
-    WHERE e.id > :floor AND e.at >= :since AND e.kind IN (SELECT value FROM json_each(:kinds))
+    WHERE e.id > :floor AND e.at >= :since AND e.kind IN (SELECT value FROM jsonb_each(:kinds))
       AND (:source_id IS NULL OR e.source_id = :source_id)
     ORDER BY e.id DESC LIMIT :limit
   ) ORDER BY id

@@ -41,7 +41,7 @@ FROM run WHERE id = :id;
 SELECT json_group_array(json_array(j.stage, j.key, coalesce(i.item, 'null'), i.snapshot_id)) FROM (
   SELECT id, stage, key FROM job
   WHERE run_id = :run_id AND (stage, key) > (:stage, :key)
-    AND state IN (SELECT value FROM json_each(:states)) AND +stage IN (SELECT value FROM json_each(:stages))
+    AND state IN (SELECT value FROM jsonb_each(:states)) AND +stage IN (SELECT value FROM jsonb_each(:stages))
   ORDER BY stage, key LIMIT :limit
 ) AS j
 LEFT JOIN job_item AS i ON i.job_id = j.id;
@@ -60,12 +60,12 @@ SELECT json_group_array(json_array(id, done_in)) FROM (
     CROSS JOIN job ON job.run_id = chain.id AND job.stage = k.value ->> 1 AND job.key = k.value ->> 2
     WHERE job.state IN ('succeeded', 'skipped')
   ) AS done_in
-  FROM json_each(:keys) AS k
+  FROM jsonb_each(:keys) AS k
 ) WHERE done_in IS NOT NULL;
 
 -- name: skip_if_queued
 UPDATE job NOT INDEXED SET state = 'skipped', at = :now
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued';
+WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'queued';
 
 -- name: carry_cursors
 -- A run goes on where the one that it continues has come to.

@@ -1,20 +1,20 @@
 -- name: drop_other_hooks
-DELETE FROM hook WHERE (name, state, source_id) NOT IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:hooks));
+DELETE FROM hook WHERE (name, state, source_id) NOT IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(:hooks));
 
 -- name: add_hooks
 INSERT INTO hook (name, state, source_id)
-SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:hooks) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(:hooks) WHERE true
 ON CONFLICT (name, state) DO NOTHING;
 
 -- name: hooks_of_ends
 -- Who is to be told of these ends: the hook, and the run.
-SELECT h.name, e.value ->> 0 FROM json_each(:ends) AS e
+SELECT h.name, e.value ->> 0 FROM jsonb_each(:ends) AS e
 CROSS JOIN hook AS h ON h.state = e.value ->> 2 AND h.source_id IN (0, e.value ->> 1)
 ORDER BY e.value ->> 0, h.name;
 
 -- name: add_outbox
 INSERT INTO outbox (hook, run_id, state, body, created_at, due_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now, :now FROM json_each(:told) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now, :now FROM jsonb_each(:told) WHERE true
 ON CONFLICT (hook, run_id, created_at) DO NOTHING;
 
 -- name: next_outbox_due

@@ -10,7 +10,7 @@ SELECT value ->> 0, value ->> 1, :now, coalesce(value ->> 3, ''), CASE WHEN valu
   value ->> 4, value ->> 5, CASE WHEN value ->> 10 THEN '' ELSE value ->> 6 END, value ->> 7, coalesce(value ->> 8, 1),
   CASE WHEN value ->> 4 IS NOT NULL AND NOT value ->> 9 THEN value ->> 2 END,
   CASE WHEN value ->> 4 IS NOT NULL THEN coalesce(value ->> 3, '') ELSE '' END
-FROM json_each(:pages) WHERE true
+FROM jsonb_each(:pages) WHERE true
 ON CONFLICT (source_id, url) DO UPDATE SET
   at = excluded.at,
   announced = CASE
@@ -48,14 +48,14 @@ FROM page AS p WHERE p.source_id = :source_id AND p.url = :url;
 -- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.
 -- What fails in a replay or a probe says nothing of its page.
 SELECT DISTINCT j.source_id, s.url
-FROM json_each(:ids) AS i
+FROM jsonb_each(:ids) AS i
 CROSS JOIN job AS j ON j.id = i.value
 CROSS JOIN run AS r ON r.id = j.run_id AND r.kind NOT IN ('replay', 'probe')
 CROSS JOIN job_item AS t ON t.job_id = j.id
 CROSS JOIN snapshot AS s ON s.id = t.snapshot_id
 UNION
 SELECT DISTINCT j.source_id, s.url
-FROM json_each(:ids) AS i
+FROM jsonb_each(:ids) AS i
 CROSS JOIN job AS j ON j.id = i.value
 CROSS JOIN run AS r ON r.id = j.run_id AND r.kind NOT IN ('replay', 'probe')
 CROSS JOIN snapshot AS s ON s.job_id = j.id;
@@ -66,11 +66,11 @@ WHERE (source_id, url) > (:source_id, :url) ORDER BY source_id, url LIMIT :limit
 
 -- name: drop_pages_if_old
 DELETE FROM page
-WHERE (source_id, url) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:pages)) AND at < :before;
+WHERE (source_id, url) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(:pages)) AND at < :before;
 
 -- name: stage_pages
 INSERT INTO staged_page (run_id, url, job_id, hash, parts)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:pages) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM jsonb_each(:pages) WHERE true
 ON CONFLICT (run_id, url, job_id) DO UPDATE SET hash = excluded.hash, parts = excluded.parts;
 
 -- name: staged_pages
@@ -113,7 +113,7 @@ SELECT json_object(
 -- name: mark_pages
 -- Only where a page is as it was replayed.
 UPDATE page SET done_version = :version, done_run_id = :run_id, done_parts = p.value ->> 2
-FROM json_each(:pages) AS p
+FROM jsonb_each(:pages) AS p
 WHERE page.source_id = :source_id AND page.url = p.value ->> 0 AND page.done_hash = p.value ->> 1;
 
 -- name: drop_staged_pages

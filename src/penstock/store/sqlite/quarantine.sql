@@ -4,7 +4,7 @@
 SELECT json_group_array(json_array(
   c.source_id, w.value ->> 1, c.cause, c.failures, c.succeeded,
   (SELECT coalesce(sum(g.succeeded), 0) FROM run_stage AS g WHERE g.run_id = r.id AND g.unit = 'page')))
-FROM json_each(:wanted) AS w
+FROM jsonb_each(:wanted) AS w
 CROSS JOIN cause AS c ON c.source_id = w.value ->> 0 AND c.cause = w.value ->> 2
 CROSS JOIN run AS r ON r.id = w.value ->> 1
 WHERE c.escalated_at IS NOT NULL AND c.pipeline_version = r.pipeline_version;
@@ -14,7 +14,7 @@ WHERE c.escalated_at IS NOT NULL AND c.pipeline_version = r.pipeline_version;
 INSERT INTO cause (source_id, cause, pipeline_version, failures, first_at, last_at, succeeded)
 SELECT w.value ->> 0, w.value ->> 1, r.pipeline_version, w.value ->> 3, :now, :now,
   iif(w.value ->> 4, (SELECT coalesce(sum(g.succeeded), 0) FROM run_stage AS g WHERE g.run_id = r.id AND g.unit = 'page'), -1)
-FROM json_each(:causes) AS w CROSS JOIN run AS r ON r.id = w.value ->> 2
+FROM jsonb_each(:causes) AS w CROSS JOIN run AS r ON r.id = w.value ->> 2
 WHERE true
 ON CONFLICT (source_id, cause) DO UPDATE
 SET failures = excluded.failures + iif(pipeline_version = excluded.pipeline_version AND succeeded = excluded.succeeded, failures, 0),
@@ -24,7 +24,7 @@ SET failures = excluded.failures + iif(pipeline_version = excluded.pipeline_vers
 
 -- name: escalate_causes
 UPDATE cause SET escalated_at = :now
-FROM json_each(:causes) AS w
+FROM jsonb_each(:causes) AS w
 WHERE cause.source_id = w.value ->> 0 AND cause.cause = w.value ->> 1
   AND cause.escalated_at IS NULL AND cause.failures >= :enough
 RETURNING cause.source_id, cause.cause, cause.failures;
@@ -38,7 +38,7 @@ WHERE escalated_at IS NULL AND cause = :cause AND job_id IN (
 -- name: forget_causes
 -- Somebody has looked at them: what fails for these causes is counted from the beginning.
 DELETE FROM cause WHERE (source_id, cause) IN (
-  SELECT job.source_id, f.cause FROM json_each(:ids) AS c
+  SELECT job.source_id, f.cause FROM jsonb_each(:ids) AS c
   CROSS JOIN job NOT INDEXED ON job.id = c.value
   CROSS JOIN job_failure AS f ON f.job_id = job.id
 );
@@ -56,7 +56,7 @@ DELETE FROM cause WHERE last_at < :before;
 -- name: enqueued_at
 -- A job's rank says when it was enqueued, and stays what it was however often it is tried.
 SELECT json_group_array(json_array(job.id, job.rank - g.priority * :ageing_s))
-FROM json_each(:ids) AS c
+FROM jsonb_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 CROSS JOIN run_stage AS g ON g.run_id = job.run_id AND g.stage = job.stage;
 
@@ -100,24 +100,24 @@ SELECT json_group_array(json_object(
   'snapshot', json((
     SELECT json_object('id', p.id, 'url', p.url, 'status', p.status, 'fetched_at', p.fetched_at) FROM snapshot AS p
     WHERE p.id = coalesce((SELECT max(o.id) FROM snapshot AS o WHERE o.job_id = j.id), i.snapshot_id)))))
-FROM json_each(:ids) AS c
+FROM jsonb_each(:ids) AS c
 CROSS JOIN job AS j NOT INDEXED ON j.id = c.value
 JOIN source AS s ON s.id = j.source_id
 LEFT JOIN job_item AS i ON i.job_id = j.id
 LEFT JOIN job_failure AS e ON e.job_id = j.id;
 
 -- name: cancelled_runs
-SELECT json_group_array(id) FROM run WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'cancelled';
+SELECT json_group_array(id) FROM run WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'cancelled';
 
 -- name: release_entries_if_quarantined
 UPDATE job NOT INDEXED
 SET state = 'queued', tries = 0, throttles = 0, deaths = 0, is_resumed = 0, at = :now
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'quarantined'
+WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'quarantined'
 RETURNING id, run_id, source_id, stage, attempt;
 
 -- name: discard_entries_if_quarantined
 UPDATE job NOT INDEXED SET state = 'cancelled', at = :now
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'quarantined'
+WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'quarantined'
 RETURNING id, run_id, source_id, stage, attempt;
 
 -- name: expired_entries

@@ -1,35 +1,35 @@
 -- name: present
 SELECT json_group_array(json_array(k.value ->> 0, k.value ->> 1, r.id, r.version, r.data, r.score, r.is_removed))
-FROM json_each(:keys) AS k
+FROM jsonb_each(:keys) AS k
 CROSS JOIN record AS r ON r.collection = k.value ->> 0 AND r.key = k.value ->> 1;
 
 -- name: keep_versions
 INSERT INTO record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at, is_removed)
 SELECT r.id, r.version, r.data, r.score, r.source_id, r.run_id, r.snapshot_id, r.pipeline_version, r.updated_at, :now, r.is_removed
-FROM json_each(:ids) AS c CROSS JOIN record AS r ON r.id = c.value;
+FROM jsonb_each(:ids) AS c CROSS JOIN record AS r ON r.id = c.value;
 
 -- name: update_records
 UPDATE record
 SET version = u.value ->> 1, data = u.value ->> 2, score = u.value ->> 3, source_id = u.value ->> 4,
   run_id = u.value ->> 5, snapshot_id = u.value ->> 6, pipeline_version = u.value ->> 7, is_removed = u.value ->> 8, updated_at = :now
-FROM json_each(:updates) AS u
+FROM jsonb_each(:updates) AS u
 WHERE record.id = u.value ->> 0;
 
 -- name: insert_records
 INSERT INTO record (collection, key, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at)
 SELECT value ->> 0, value ->> 1, 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, :now
-FROM json_each(:inserts);
+FROM jsonb_each(:inserts);
 
 -- name: count_collections
 INSERT INTO collection (name, records)
-SELECT value ->> 0, value ->> 1 FROM json_each(:deltas) WHERE true
+SELECT value ->> 0, value ->> 1 FROM jsonb_each(:deltas) WHERE true
 ON CONFLICT (name) DO UPDATE SET records = records + excluded.records;
 
 -- name: collections
 SELECT name, records FROM collection ORDER BY name;
 
 -- name: pipeline_versions
-SELECT json_group_object(id, pipeline_version) FROM run WHERE id IN (SELECT value FROM json_each(:ids));
+SELECT json_group_object(id, pipeline_version) FROM run WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: records
 SELECT json_group_array(json_object(
@@ -61,4 +61,4 @@ SELECT json_group_object(partition, json(cursor)) FROM checkpoint WHERE source_i
 
 -- name: add_signals
 INSERT INTO signal (name, data, source_id, run_id, at, is_open)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now, 1 FROM json_each(:signals);
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now, 1 FROM jsonb_each(:signals);

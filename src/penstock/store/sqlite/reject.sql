@@ -3,7 +3,7 @@
 INSERT INTO reject (source_id, run_id, job_id, stage, key, code, reason, score, item, snapshot_id, at)
 SELECT j.source_id, j.run_id, j.id, j.stage, j.key, r.value ->> 1, r.value ->> 2, r.value ->> 3, coalesce(i.item, 'null'),
   coalesce((SELECT max(s.id) FROM snapshot AS s WHERE s.job_id = j.id), i.snapshot_id), :now
-FROM json_each(:rejects) AS r
+FROM jsonb_each(:rejects) AS r
 CROSS JOIN job AS j NOT INDEXED ON j.id = r.value ->> 0
 LEFT JOIN job_item AS i ON i.job_id = j.id
 ORDER BY r.key;
@@ -18,7 +18,7 @@ FROM (
   SELECT r.*, s.key AS source FROM reject AS r CROSS JOIN source AS s ON s.id = r.source_id
   WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
     AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
-    AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
+    AND (:ids IS NULL OR r.id IN (SELECT value FROM jsonb_each(:ids)))
     AND (NOT :open_only OR r.redriven_run_id IS NULL AND NOT EXISTS (
       SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
       WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
@@ -30,7 +30,7 @@ FROM (
 SELECT count(*) FROM reject AS r
 WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
   AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
-  AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
+  AND (:ids IS NULL OR r.id IN (SELECT value FROM jsonb_each(:ids)))
   AND (NOT :open_only OR r.redriven_run_id IS NULL AND NOT EXISTS (
       SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
       WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
@@ -40,7 +40,7 @@ WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r
 SELECT json_group_array(DISTINCT r.stage) FROM reject AS r
 WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
   AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
-  AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
+  AND (:ids IS NULL OR r.id IN (SELECT value FROM jsonb_each(:ids)))
   AND (NOT :open_only OR r.redriven_run_id IS NULL AND NOT EXISTS (
       SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
       WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
@@ -60,8 +60,8 @@ SELECT json_group_array(json_array(r.id, r.run_id, r.stage, r.key, r.item, r.sna
   SELECT r.* FROM reject AS r
   WHERE r.source_id = :source_id AND (:run_id IS NULL OR r.run_id = :run_id)
     AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
-    AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
-    AND r.stage IN (SELECT value FROM json_each(:stages))
+    AND (:ids IS NULL OR r.id IN (SELECT value FROM jsonb_each(:ids)))
+    AND r.stage IN (SELECT value FROM jsonb_each(:stages))
     AND r.redriven_run_id IS NULL
     AND NOT EXISTS (
       SELECT 1 FROM run AS u LEFT JOIN replay AS p ON p.run_id = u.id
@@ -71,7 +71,7 @@ SELECT json_group_array(json_array(r.id, r.run_id, r.stage, r.key, r.item, r.sna
 ) AS r;
 
 -- name: mark_redriven
-UPDATE reject SET redriven_run_id = :run_id WHERE id IN (SELECT value FROM json_each(:ids)) AND redriven_run_id IS NULL;
+UPDATE reject SET redriven_run_id = :run_id WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND redriven_run_id IS NULL;
 
 -- name: drop_rejects
 -- In the order of time, as the journal is.

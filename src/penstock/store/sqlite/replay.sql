@@ -13,7 +13,7 @@ SELECT json_group_array(json_array(g.run_id, g.stage, g.unit, g.succeeded + g.sk
   SELECT count(*) FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state IN ('succeeded', 'skipped', 'quarantined')
 ), g.quarantined))
-FROM json_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
+FROM jsonb_each(:run_ids) AS c CROSS JOIN run_stage AS g ON g.run_id = c.value;
 
 -- name: replayed_jobs
 -- A page of the jobs of a stage, in the order of their keys, each with the last page it has fetched. What robots.txt
@@ -60,21 +60,21 @@ ORDER BY s.id DESC LIMIT 1;
 -- What is staged under these keys, and the records as they are; NULL where there is none.
 SELECT json_group_array(json_array(k.value ->> 0, k.value ->> 1, k.value ->> 2,
   t.merge, t.data, t.score, t.snapshot_id, t.base_version, r.version, r.data, r.score, r.is_removed))
-FROM json_each(:keys) AS k
+FROM jsonb_each(:keys) AS k
 LEFT JOIN staged AS t ON t.run_id = k.value ->> 0 AND t.collection = k.value ->> 1 AND t.key = k.value ->> 2
 LEFT JOIN record AS r ON r.collection = k.value ->> 1 AND r.key = k.value ->> 2;
 
 -- name: stage_new
 INSERT INTO staged (run_id, collection, key, data, score, merge, source_id, snapshot_id, base_version, at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, :now
-FROM json_each(:rows) WHERE true
+FROM jsonb_each(:rows) WHERE true
 ON CONFLICT (run_id, collection, key) DO NOTHING;
 
 -- name: stage_again
 UPDATE staged
 SET data = u.value ->> 3, score = u.value ->> 4, merge = u.value ->> 5, source_id = u.value ->> 6,
   snapshot_id = u.value ->> 7, base_version = u.value ->> 8, at = :now
-FROM json_each(:rows) AS u
+FROM jsonb_each(:rows) AS u
 WHERE staged.run_id = u.value ->> 0 AND staged.collection = u.value ->> 1 AND staged.key = u.value ->> 2;
 
 -- name: sealable
@@ -92,7 +92,7 @@ CROSS JOIN job_item AS i ON i.job_id = j.id;
 -- Not where something that was made of the page has failed: nobody knows what it would have become.
 INSERT INTO staged (run_id, collection, key, data, score, merge, source_id, snapshot_id, base_version, at)
 SELECT DISTINCT :run_id, r.collection, r.key, NULL, NULL, 'remove', r.source_id, r.snapshot_id, r.version, :now
-FROM json_each(:snapshots) AS c
+FROM jsonb_each(:snapshots) AS c
 CROSS JOIN snapshot AS origin ON origin.id = c.value
 CROSS JOIN snapshot AS page INDEXED BY snapshot_job ON page.job_id = origin.job_id
 CROSS JOIN snapshot AS earlier INDEXED BY snapshot_url ON earlier.url = page.url AND earlier.id <= page.id
@@ -123,7 +123,7 @@ SELECT EXISTS (SELECT 1 FROM staged WHERE run_id = :run_id);
 
 -- name: unstage
 DELETE FROM staged
-WHERE run_id = :run_id AND (collection, key) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:keys))
+WHERE run_id = :run_id AND (collection, key) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(:keys))
 RETURNING collection, key;
 
 -- name: drop_staged
@@ -184,11 +184,11 @@ SELECT json_group_array(json_array(id, source_id)) FROM (
 WITH here AS MATERIALIZED (
   SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code, min(reason) AS reason,
     key GLOB '1:*' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
-  FROM reject WHERE run_id IN (SELECT value FROM json_each(:these)) GROUP BY stage, key
+  FROM reject WHERE run_id IN (SELECT value FROM jsonb_each(:these)) GROUP BY stage, key
 ), there AS MATERIALIZED (
   SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code,
     key GLOB '1:*' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
-  FROM reject WHERE run_id IN (SELECT value FROM json_each(:those)) GROUP BY stage, key
+  FROM reject WHERE run_id IN (SELECT value FROM jsonb_each(:those)) GROUP BY stage, key
 ), news AS MATERIALIZED (
   SELECT h.stage, h.key, h.snapshot_id, h.code, h.reason, h.is_digest,
     row_number() OVER (PARTITION BY h.stage, h.snapshot_id, h.code, h.is_digest ORDER BY h.key) AS n

@@ -13,11 +13,11 @@ RETURNING id;
 -- name: add_stages
 INSERT INTO run_stage (run_id, stage, unit, priority, cpu, memory_mb)
 SELECT :run_id, value ->> 'name', value ->> 'unit', value ->> 'priority', value ->> 'cpu', value ->> 'memory_mb'
-FROM json_each(:stages);
+FROM jsonb_each(:stages);
 
 -- name: stages
 SELECT json_group_object(g.stage, json_object('unit', g.unit, 'priority', g.priority, 'kind', r.kind, 'continues',
-  CASE WHEN instr(r.options, '"continues":') > 0 AND g.stage IN (SELECT value FROM json_each(r.options, '$.continued_stages'))
+  CASE WHEN instr(r.options, '"continues":') > 0 AND g.stage IN (SELECT value FROM jsonb_each(r.options, '$.continued_stages'))
     THEN r.options ->> 'continues' END))
 FROM run AS r JOIN run_stage AS g ON g.run_id = r.id WHERE r.id = :run_id;
 
@@ -28,7 +28,7 @@ SET queued = queued + (d.value ->> 2), running = running + (d.value ->> 3),
   waiting = waiting + (d.value ->> 4), held = held + (d.value ->> 5),
   succeeded = succeeded + (d.value ->> 6), skipped = skipped + (d.value ->> 7),
   quarantined = quarantined + (d.value ->> 8), cancelled = cancelled + (d.value ->> 9)
-FROM json_each(:deltas) AS d
+FROM jsonb_each(:deltas) AS d
 WHERE run_stage.run_id = d.value ->> 0 AND run_stage.stage = d.value ->> 1;
 
 -- name: count_runs
@@ -43,12 +43,12 @@ SET inserted = inserted + (d.value ->> 1), updated = updated + (d.value ->> 2),
   bytes = bytes + (d.value ->> 15), seconds = seconds + (d.value ->> 16),
   money = money + (d.value ->> 17), pages_added = pages_added + (d.value ->> 18),
   candidates_added = candidates_added + (d.value ->> 19)
-FROM json_each(:deltas) AS d
+FROM jsonb_each(:deltas) AS d
 WHERE run.id = d.value ->> 0;
 
 -- name: runs_with_a_closed_stage
 SELECT json_group_array(DISTINCT g.run_id)
-FROM json_each(:touched) AS t
+FROM jsonb_each(:touched) AS t
 JOIN run_stage AS g ON g.run_id = t.value ->> 0 AND g.stage = t.value ->> 1
 WHERE g.queued + g.running + g.waiting + g.held = 0;
 
@@ -64,7 +64,7 @@ WHERE r.id = :run_id AND r.state IN ('queued', 'running', 'paused');
 
 -- name: begin_runs
 UPDATE run SET state = 'running', started_at = :now
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'queued'
+WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'queued'
 RETURNING id, source_id;
 
 -- name: end_run_if_active
@@ -92,7 +92,7 @@ RETURNING source_id;
 -- name: run_facts
 SELECT json_group_array(json_object(
   'id', id, 'kind', kind, 'options', json(options), 'of_run_id', of_run_id, 'pipeline_version', pipeline_version))
-FROM run WHERE id IN (SELECT value FROM json_each(:ids));
+FROM run WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: run_state
 SELECT state, source_id FROM run WHERE id = :id;

@@ -1,6 +1,6 @@
 -- name: known_schedules
 SELECT json_group_array(json_array(c.source_id, c.name, c.definition, c.words, c.next_due_at))
-FROM json_each(:ids) AS w CROSS JOIN schedule AS c ON c.source_id = w.value;
+FROM jsonb_each(:ids) AS w CROSS JOIN schedule AS c ON c.source_id = w.value;
 
 -- name: schedule_keys
 SELECT json_group_array(json_array(source_id, name)) FROM schedule;
@@ -11,7 +11,7 @@ INSERT INTO schedule (source_id, name, version, definition, words, kind, next_du
 SELECT value ->> 0, value ->> 1,
   1 + coalesce((SELECT max(v.version) FROM schedule_version AS v WHERE v.source_id = value ->> 0 AND v.name = value ->> 1), 0),
   value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 5, :now
-FROM json_each(:schedules) WHERE true
+FROM jsonb_each(:schedules) WHERE true
 ON CONFLICT (source_id, name) DO UPDATE SET version = excluded.version, definition = excluded.definition, words = excluded.words,
   kind = excluded.kind, next_due_at = excluded.next_due_at, look_at = excluded.look_at, changed_at = excluded.changed_at
 WHERE schedule.definition <> excluded.definition
@@ -19,20 +19,20 @@ RETURNING source_id, name, version, definition, words;
 
 -- name: add_schedule_versions
 INSERT INTO schedule_version (source_id, name, version, definition, words, at, actor)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now, :actor FROM json_each(:versions) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now, :actor FROM jsonb_each(:versions) WHERE true
 ON CONFLICT (source_id, name, version) DO NOTHING;
 
 -- name: say_schedules
-UPDATE schedule SET words = value ->> 2 FROM json_each(:schedules)
+UPDATE schedule SET words = value ->> 2 FROM jsonb_each(:schedules)
 WHERE source_id = value ->> 0 AND name = value ->> 1;
 
 -- name: plan_schedules_if_idle
 -- A calendar that knew no more knows more by now.
-UPDATE schedule SET next_due_at = value ->> 2, look_at = value ->> 2 FROM json_each(:schedules)
+UPDATE schedule SET next_due_at = value ->> 2, look_at = value ->> 2 FROM jsonb_each(:schedules)
 WHERE source_id = value ->> 0 AND name = value ->> 1 AND next_due_at IS NULL;
 
 -- name: drop_schedules
-DELETE FROM schedule WHERE (source_id, name) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:schedules))
+DELETE FROM schedule WHERE (source_id, name) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(:schedules))
 RETURNING source_id, name, version + 1, '', 'removed';
 
 -- name: replan
@@ -51,7 +51,7 @@ FROM (
 
 -- name: due_of
 SELECT json_group_array(json_array(c.source_id, s.key, c.name, c.version, c.next_due_at, c.look_at, c.definition))
-FROM json_each(:schedules) AS w CROSS JOIN schedule AS c ON c.source_id = w.value ->> 0 AND c.name = w.value ->> 1
+FROM jsonb_each(:schedules) AS w CROSS JOIN schedule AS c ON c.source_id = w.value ->> 0 AND c.name = w.value ->> 1
 CROSS JOIN source AS s ON s.id = c.source_id
 WHERE c.next_due_at <= :now AND c.definition <> w.value ->> 2;
 
@@ -65,7 +65,7 @@ SELECT 1 FROM tick WHERE source_id = :source_id AND schedule = :schedule AND due
 -- name: add_ticks
 -- Whoever wrote one first has decided.
 INSERT INTO tick (source_id, schedule, due_at, version, outcome, run_id, reason, at)
-SELECT :source_id, :schedule, value, :version, :outcome, :run_id, :reason, :now FROM json_each(:due) WHERE true
+SELECT :source_id, :schedule, value, :version, :outcome, :run_id, :reason, :now FROM jsonb_each(:due) WHERE true
 ON CONFLICT (source_id, schedule, due_at) DO NOTHING;
 
 -- name: set_tick_run
@@ -78,7 +78,7 @@ UPDATE schedule SET next_due_at = :next_due_at, look_at = :next_due_at WHERE sou
 UPDATE schedule SET last_due_at = :due_at, last_run_id = :run_id WHERE source_id = :source_id AND name = :schedule;
 
 -- name: look_again
-UPDATE schedule SET look_at = :look_at FROM json_each(:schedules)
+UPDATE schedule SET look_at = :look_at FROM jsonb_each(:schedules)
 WHERE source_id = value ->> 0 AND name = value ->> 1 AND version = value ->> 2 AND next_due_at = value ->> 3;
 
 -- name: late_fires
@@ -130,43 +130,43 @@ DELETE FROM tick WHERE (source_id, schedule, due_at) IN (
 SELECT json_group_array(json_array(s.id, s.created_at, (
     SELECT max(r.finished_at) FROM run AS r INDEXED BY run_good
     WHERE r.source_id = s.id AND r.state IN ('completed', 'partial') AND r.kind IN ('full', 'incremental'))))
-FROM json_each(:ids) AS w CROSS JOIN source AS s ON s.id = w.value;
+FROM jsonb_each(:ids) AS w CROSS JOIN source AS s ON s.id = w.value;
 
 -- name: runs_under_way
 SELECT json_group_array(json_array(r.source_id, r.id, coalesce(r.queued_at, r.created_at), r.options ->> 'deadline_s'))
-FROM json_each(:ids) AS w CROSS JOIN run AS r INDEXED BY run_active ON r.source_id = w.value
+FROM jsonb_each(:ids) AS w CROSS JOIN run AS r INDEXED BY run_active ON r.source_id = w.value
 WHERE r.state IN ('queued', 'running', 'paused') AND r.kind IN ('full', 'incremental', 'probe');
 
 -- name: queued_at_of
 SELECT json_group_array(json_array(r.id, r.queued_at))
-FROM json_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value WHERE r.queued_at IS NOT NULL;
+FROM jsonb_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value WHERE r.queued_at IS NOT NULL;
 
 -- name: good_before_runs
 -- Not of a run that was opened again: it may have been a good one before, and nobody knows when.
 SELECT json_group_array(json_array(r.id, coalesce((
     SELECT g.finished_at FROM run AS g INDEXED BY run_good
     WHERE g.source_id = s.id AND g.state IN ('completed', 'partial') AND g.kind IN ('full', 'incremental')
-      AND g.id NOT IN (SELECT value FROM json_each(:ids))
+      AND g.id NOT IN (SELECT value FROM jsonb_each(:ids))
     ORDER BY g.finished_at DESC LIMIT 1), s.created_at)))
-FROM json_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value CROSS JOIN source AS s ON s.id = r.source_id
+FROM jsonb_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value CROSS JOIN source AS s ON s.id = r.source_id
 WHERE r.queued_at <= r.started_at;
 
 -- name: verifications
 SELECT json_group_array(json_array(v.source_id, v.promised_at, v.verified_at, v.run_id))
-FROM json_each(:ids) AS w CROSS JOIN verification AS v ON v.source_id = w.value;
+FROM jsonb_each(:ids) AS w CROSS JOIN verification AS v ON v.source_id = w.value;
 
 -- name: verified_before
 SELECT json_group_array(json_array(
   v.source_id, coalesce(v.verified_at, v.promised_at), v.run_id, r.options ->> 'schema_freshness_s'))
-FROM json_each(:verified) AS w CROSS JOIN verification AS v ON v.source_id = w.value ->> 0
+FROM jsonb_each(:verified) AS w CROSS JOIN verification AS v ON v.source_id = w.value ->> 0
 LEFT JOIN run AS r ON r.id = w.value ->> 1;
 
 -- name: promise_schemas
-INSERT INTO verification (source_id, promised_at) SELECT value, :now FROM json_each(:ids) WHERE true
+INSERT INTO verification (source_id, promised_at) SELECT value, :now FROM jsonb_each(:ids) WHERE true
 ON CONFLICT (source_id) DO UPDATE SET promised_at = excluded.promised_at WHERE promised_at IS NULL;
 
 -- name: verify_schemas
-INSERT INTO verification (source_id, verified_at, run_id) SELECT value ->> 0, :now, value ->> 1 FROM json_each(:verified) WHERE true
+INSERT INTO verification (source_id, verified_at, run_id) SELECT value ->> 0, :now, value ->> 1 FROM jsonb_each(:verified) WHERE true
 ON CONFLICT (source_id) DO UPDATE SET verified_at = excluded.verified_at, run_id = excluded.run_id;
 
 -- name: open_breaches
@@ -174,12 +174,12 @@ SELECT json_group_array(json_array(source_id, rule, since, run_id)) FROM breach 
 
 -- name: add_breaches
 INSERT INTO breach (source_id, rule, since, run_id, detail)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(:breaches) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM jsonb_each(:breaches) WHERE true
 ON CONFLICT (source_id, rule, since) DO NOTHING
 RETURNING source_id, rule, since, run_id, detail;
 
 -- name: end_breaches_if_open
-UPDATE breach SET ended_at = :now FROM json_each(:breaches)
+UPDATE breach SET ended_at = :now FROM jsonb_each(:breaches)
 WHERE breach.source_id = value ->> 0 AND breach.rule = value ->> 1 AND breach.since = value ->> 2 AND breach.ended_at IS NULL
 RETURNING source_id, rule, since, run_id, detail;
 

@@ -32,7 +32,7 @@ RETURNING id;
 SELECT id FROM signal WHERE name = :signal AND key = :key;
 
 -- name: close_signals
-UPDATE signal SET is_open = 0 WHERE id IN (SELECT value FROM json_each(:ids)) AND is_open;
+UPDATE signal SET is_open = 0 WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND is_open;
 
 -- name: drop_signals
 -- Signals are in the order of time: where the first young one is, the old ones end. The last one stays: its number

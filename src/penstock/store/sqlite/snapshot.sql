@@ -1,6 +1,6 @@
 -- name: add_payloads
 INSERT INTO payload (hash, segment, offset, length)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:payloads) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(:payloads) WHERE true
 ON CONFLICT (hash) DO NOTHING;
 
 -- name: add_snapshots
@@ -8,7 +8,7 @@ ON CONFLICT (hash) DO NOTHING;
 INSERT INTO snapshot (id, job_id, run_id, url, hash, status, headers, fetched_at, final_url)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
   value ->> 8
-FROM json_each(:snapshots) WHERE true
+FROM jsonb_each(:snapshots) WHERE true
 ON CONFLICT (id) DO NOTHING;
 
 -- name: snapshot_of_job
@@ -25,4 +25,4 @@ WHERE s.url = :url ORDER BY s.id DESC LIMIT 1;
 
 -- name: places
 SELECT json_group_object(p.hash, json_array(p.segment, p.offset, p.length))
-FROM json_each(:hashes) AS h CROSS JOIN payload AS p ON p.hash = h.value;
+FROM jsonb_each(:hashes) AS h CROSS JOIN payload AS p ON p.hash = h.value;

@@ -16,7 +16,7 @@ LEFT JOIN record_version AS v ON v.record_id = r.id AND v.version = (
 -- Records that a run has changed and that another has changed after it; not by undoing it.
 WITH later AS MATERIALIZED (
   SELECT DISTINCT r.collection, r.key, r.run_id FROM record_version AS v CROSS JOIN record AS r ON r.id = v.record_id
-  WHERE v.run_id = :run_id AND r.run_id <> :run_id AND r.run_id NOT IN (SELECT value FROM json_each(:undos))
+  WHERE v.run_id = :run_id AND r.run_id <> :run_id AND r.run_id NOT IN (SELECT value FROM jsonb_each(:undos))
 )
 SELECT json_object('count', (SELECT count(*) FROM later), 'first', json((
   SELECT json_group_array(json_array(l.collection, l.key, l.run_id))

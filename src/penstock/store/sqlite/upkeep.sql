@@ -8,13 +8,13 @@ SELECT json_group_array(id) FROM (
 );
 
 -- name: drop_jobs
-DELETE FROM job WHERE id IN (SELECT value FROM json_each(:ids));
+DELETE FROM job WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: drop_items
-DELETE FROM job_item WHERE job_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM job_item WHERE job_id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: drop_failures
-DELETE FROM job_failure WHERE job_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM job_failure WHERE job_id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: drop_events
 -- The journal is in the order of time: where the first young line is, the old ones end.
@@ -63,12 +63,12 @@ SELECT 1;
 -- name: drop_unused_payloads
 -- Whole segments only: their files are what takes the space.
 DELETE FROM payload WHERE segment IN (
-  SELECT value FROM json_each(:segments)
+  SELECT value FROM jsonb_each(:segments)
   WHERE NOT EXISTS (SELECT 1 FROM payload AS p JOIN snapshot AS s ON s.hash = p.hash WHERE p.segment = value)
 );
 
 -- name: segments_in_use
-SELECT json_group_array(value) FROM json_each(:segments)
+SELECT json_group_array(value) FROM jsonb_each(:segments)
 WHERE EXISTS (SELECT 1 FROM payload WHERE segment = value);
 
 -- name: miscounted_stages
