@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import gc
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -30,6 +32,7 @@ from penstock.jobs.outcome import (
     Succeeded,
     Throttled,
 )
+from penstock.pipeline.outflow import CHUNK_ITEMS, MOST_BYTES, MOST_ITEMS
 from penstock.pipeline.pipeline import Pipeline
 from penstock.sources.failures import Disallowed, FetchError, HostBroken, HostClosed, Paced
 from tests.unit.performing import Bench, ListedServices, attempt, begun, until, virtually
@@ -352,7 +355,7 @@ def test_what_a_run_step_yields_is_flushed_in_chunks(
     threads.close()
     assert isinstance(outcome, Succeeded)
     assert services.flushed
-    assert max(effects.size for effects in services.flushed) <= 501
+    assert max(effects.size for effects in services.flushed) <= MOST_ITEMS + 1
     rest = [msgspec.json.decode(job.item) for job in outcome.effects.children]
     assert services.children + rest == list(range(1800))
     # A checkpoint is never durable before what it stands for.
@@ -363,18 +366,23 @@ def test_what_a_run_step_yields_is_flushed_in_chunks(
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_run_step_waits_while_the_store_is_busy(is_async: bool) -> None:
-    yielded: list[int] = []
+@pytest.mark.parametrize(
+    ("item", "most"),
+    [("", CHUNK_ITEMS + MOST_ITEMS), ("x" * 9_998, 2 * MOST_BYTES // 10_000)],
+    ids=["small", "large"],
+)
+def test_a_run_step_waits_while_the_store_is_busy(item: str, most: int, is_async: bool) -> None:
+    yielded: list[str] = []
     pipeline = Pipeline("p")
 
     def discover() -> Any:
-        for n in range(5000):
-            yielded.append(n)
-            yield n
+        for _ in range(5000):
+            yielded.append(item)
+            yield item
 
     async def discover_async() -> Any:
-        for n in discover():
-            yield n
+        for each in discover():
+            yield each
 
     discover_async.__name__ = "discover"
     pipeline.step(unit="run")(discover_async if is_async else discover)
@@ -384,8 +392,8 @@ def test_a_run_step_waits_while_the_store_is_busy(is_async: bool) -> None:
         services = ListedServices(room=asyncio.Semaphore(0))
         threads = Threads()
         ended = Bench(pipeline, services, threads).start("discover")
-        # One chunk is with the store, which has no room; the step may fill one more.
-        await until(lambda: len(yielded) >= 1000)
+        # One chunk is with the store, which has no room; the step may fill one more, and a larger one.
+        await until(lambda: len(yielded) >= most)
         for _ in range(200):
             await asyncio.sleep(0)
         before = len(yielded)
@@ -397,9 +405,30 @@ def test_a_run_step_waits_while_the_store_is_busy(is_async: bool) -> None:
         return before, outcome
 
     before, outcome = asyncio.run(perform())
-    assert before == 1000
+    assert before == most
     assert len(yielded) == 5000
     assert isinstance(outcome, Succeeded)
+
+
+def test_what_is_poured_is_taken_over_whole() -> None:
+    names = [each.name for each in fields(Effects)]
+    first, second = Effects(), Effects()
+    for name in names:
+        empty = getattr(second, name)
+        full: Any = [name] if empty == [] else {name: 2} if empty == {} else type(empty)(1)
+        setattr(second, name, full)
+    before = copy.deepcopy(second)
+
+    first.pour(second)
+    assert (first, second) == (before, Effects())
+
+    first.pour(copy.deepcopy(before))
+    for name in names:
+        once, twice = getattr(before, name), getattr(first, name)
+        if isinstance(once, dict):
+            assert twice == {name: 4}
+        else:
+            assert twice == (once if isinstance(once, bool) else once + once)
 
 
 def test_a_slow_run_step_is_flushed_every_quarter_of_a_second() -> None:

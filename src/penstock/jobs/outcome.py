@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import msgspec
@@ -172,25 +172,28 @@ class Effects:
         return taken
 
     def pour(self, others: Effects) -> None:
-        """Take in what others brought."""
-        self.children += others.children
-        self.saves += others.saves
-        self.marks += others.marks
-        self.signals += others.signals
-        self.notes += others.notes
-        self.rejections += others.rejections
-        self.announced += others.announced
-        self.extracted += others.extracted
-        self.covered += others.covered
-        self.moments += others.moments
-        self.charges += others.charges
-        for measure, amount in others.spent.items():
-            self.spent[measure] = self.spent.get(measure, 0.0) + amount
-        for name, count in others.probed.items():
-            self.probed[name] = self.probed.get(name, 0) + count
+        """Take over what others brought; they are left empty."""
+        for name in LISTS:
+            if brought := getattr(others, name):
+                mine = getattr(self, name)
+                mine += brought
+                brought.clear()
+        for name in TALLIES:
+            if brought := getattr(others, name):
+                mine = getattr(self, name)
+                for key, amount in brought.items():
+                    mine[key] = mine.get(key, 0) + amount
+                brought.clear()
         self.is_dropped = self.is_dropped or others.is_dropped
         self.is_schema_verified = self.is_schema_verified or others.is_schema_verified
         self.saved_before += others.saved_before
+        others.is_dropped = others.is_schema_verified = False
+        others.saved_before = 0
+
+
+# Its fields by what they are, so that one that is added is poured too.
+LISTS = tuple(each.name for each in fields(Effects) if each.default_factory is list)
+TALLIES = tuple(each.name for each in fields(Effects) if each.default_factory is dict)
 
 
 class Succeeded(msgspec.Struct, frozen=True):

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 
 CHUNK_ITEMS = 500
 CHUNK_S = 0.25
+# What a chunk may grow to while the one before it is on its way to the disk.
+MOST_ITEMS = 2_000
+MOST_BYTES = 4_000_000
 
 
 class Outflow:
     """Buffers up to CHUNK_ITEMS or for CHUNK_S, whichever comes first; one chunk is written at a time.
+
+    While it is, the next one may grow: a step that is faster than the disk is written in larger chunks
+    instead of waiting for each of many small ones.
 
     Children go out as soon as they like: a repeated step yields them again harmlessly. Records,
     checkpoints, signals and notes wait until the root step asks for its next item, so that a
@@ -36,6 +42,7 @@ class Outflow:
         self._loop_thread = threading.get_ident()
         self._on_failure = on_failure
         self._outbox = Effects()
+        self._bytes = 0
         # A step in a thread adds while the loop's timer takes.
         self._swap = threading.Lock()
         self._turn = asyncio.Lock()
@@ -44,12 +51,21 @@ class Outflow:
 
     @property
     def is_full(self) -> bool:
-        return self._outbox.size >= CHUNK_ITEMS
+        """Whether a chunk is to go out now, even if the step must wait for the one before it."""
+        size = self._outbox.size
+        if size >= CHUNK_ITEMS and self._is_idle:
+            return True
+        return size >= MOST_ITEMS or self._bytes >= MOST_BYTES
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._writer is None or self._writer.done()
 
     def add(self, child: NewJob) -> None:
         with self._swap:
             is_first = not self._outbox
             self._outbox.children.append(child)
+            self._bytes += len(child.item)
         if is_first:
             self._start_clock()
 
@@ -67,7 +83,8 @@ class Outflow:
             return
         with self._swap:
             is_first = not self._outbox
-            self._outbox.pour(buffered.take())
+            self._bytes += sum([len(save.data) for save in buffered.saves])
+            self._outbox.pour(buffered)
         if is_first:
             self._start_clock()
 
@@ -126,7 +143,7 @@ class Outflow:
 
     def _ring(self) -> None:
         self._timer = None
-        if self._writer is None or self._writer.done():
+        if self._is_idle:
             self._writer = self._loop.create_task(self._write_behind(self._take()))
 
     async def _written(self) -> None:
@@ -148,4 +165,5 @@ class Outflow:
 
     def _take(self) -> Effects:
         with self._swap:
+            self._bytes = 0
             return self._outbox.take()
