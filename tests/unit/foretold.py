@@ -59,6 +59,7 @@ class Real:
         self.seconds = seconds
         self.look_s = look_s
         self.requests: list[float] = []
+        self.requests_by_host = Counter[str]()
         # Hosts that answer after so many seconds, and with an error.
         self.slower = slower or {}
         self.broken = broken
@@ -70,6 +71,7 @@ class Real:
     async def answer(self, request: Request) -> RawResponse:
         self.requests.append(self.clock.now())
         host = request.url.split("/")[2]
+        self.requests_by_host[host] += 1
         await asyncio.sleep(self.slower.get(host, self.seconds))
         status = 500 if host in self.broken else 200
         return RawResponse(status, {"content-type": "text/plain"}, b"x" * 100)
@@ -99,7 +101,8 @@ class Real:
         scheduler.plan()
         signals.plan()
         bounds = rules_of(project.settings).lasting()
-        has_promises = any(each.freshness_s for each in project.settings.sources.values())
+        sources = project.settings.sources.values()
+        has_promises = any(each.freshness_s or each.deadline_s for each in sources)
         while clock.now() < ends_at:
             due = scheduler.tick()
             signals.look()

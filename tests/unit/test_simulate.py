@@ -156,6 +156,67 @@ def test_backlog_budgets_and_promises_are_those_of_a_real_run(tmp_path: Path) ->
     real.project.close()
 
 
+def test_broken_promises_start_as_many_runs_as_they_really_do(tmp_path: Path) -> None:
+    # Three requests one after the other: 90 s.
+    slow: dict[str, Any] = {
+        "deadline": "1m",
+        "limits": {"concurrency": 1, "adaptive": False},
+        "fetch": {"robots": False, "timeout": "50s"},
+    }
+    broken = {"name": "broken", "signal": "sla.breached"}
+    sources = {
+        "stale.test": a_source(2, schedule={"every": "6h"}, freshness="2h"),
+        "late.test": a_source(2, schedule={"every": "3h"}) | slow,
+        "again.test": a_source(2, schedule=[{"every": "12h"}, broken], freshness="3h"),
+        "twice.test": a_source(2, schedule=[{"every": "4h"}, broken]) | slow,
+        "repair.test": a_source(2, schedule={"signal": "sla.breached of stale.test"}),
+        "praise.test": a_source(2, schedule={"signal": "sla.restored of stale.test"}),
+        "nudge.test": a_source(2, schedule={"signal": "sla.breached of late.test"}),
+        "calm.test": a_source(2, schedule={"signal": "sla.restored of late.test"}),
+    }
+    folder = write(tmp_path / "project", {"sources": sources})
+    slower = {"late.test": 30.0, "twice.test": 30.0}
+    real = Real(folder, slower=slower)
+    real.run(1)
+    simple = Sample(pages=2, seconds=1.0, failures=0.0)
+    slow_one = replace(simple, seconds=30.0)
+    told = foretell(folder, 1, simple, late=slow_one, twice=slow_one)
+
+    starts = {each.source: each.starts for each in told.sources}
+    assert starts == {key: real.starts_by_source().get(key, 0) for key in sources}
+    assert (starts["repair.test"], starts["praise.test"], starts["nudge.test"]) == (4, 3, 7)
+    assert starts["again.test"] > 4
+    assert starts["twice.test"] == 10, "one that was started by it is not followed by another"
+    assert told.freshness_breaches == real.breaches("freshness")
+    assert told.deadline_breaches == real.breaches("deadline")
+    assert told.left_out == []
+    real.project.close()
+
+
+def test_scarce_slots_are_shared_by_weight_as_they_really_are(tmp_path: Path) -> None:
+    """By jobs, and not by how long a run is: a short one beside long ones has its turn as often."""
+    weights = {"heavy.test": 3.0, "light.test": 1.0, "half.test": 0.5, "short.test": 1.0}
+    pages = {key: 30 if key == "short.test" else 3000 for key in weights}
+    sources = {
+        key: a_source(pages[key], weight=weight, schedule={"every": "10m"})
+        | {"fetch": {"robots": False, "timeout": "50s"}}
+        for key, weight in weights.items()
+    }
+    folder = write(tmp_path / "project", {"worker": {"slots": 2}, "sources": sources})
+    real = Real(folder, seconds=5.0, look_s=60.0)
+    real.run(0.1)
+    long = Sample(pages=3000, seconds=5.0, failures=0.0)
+    told = foretell(folder, 0.1, long, short=replace(long, pages=30))
+
+    asked = {each.source: each.requests for each in told.sources}
+    assert asked == pytest.approx(dict(real.requests_by_host), rel=0.12)
+    assert asked["heavy.test"] > 2.5 * asked["light.test"] > 4 * asked["half.test"]
+    starts = {each.source: each.starts for each in told.sources}
+    assert starts == pytest.approx(real.starts_by_source(), abs=1)
+    assert starts["short.test"] > 5
+    real.project.close()
+
+
 def test_what_nobody_was_there_for_is_missed_as_it_really_is(tmp_path: Path) -> None:
     sources = {
         f"{missed}.test": a_source(3, schedule={"every": "1h", "missed": missed})
@@ -238,14 +299,14 @@ def test_a_run_that_takes_longer_than_promised_breaks_its_deadline(tmp_path: Pat
 
 
 def test_too_few_slots_are_shared_and_what_is_left_is_told_as_backlog(tmp_path: Path) -> None:
-    source = a_source(1000, schedule={"every": "1h"})
+    source = a_source(1000, schedule={"every": "2m"})
     sources = {f"s{number}.test": source for number in range(8)}
     folder = write(tmp_path / "project", {"worker": {"slots": 2}, "sources": sources})
     told = foretell(folder, 1, Sample(pages=1000, seconds=2.0, failures=0.0))
 
-    # Two slots have 2 x 86,400 s for jobs of 2 s each; they begin after an hour.
-    assert told.requests == pytest.approx(2 * 82_800 / 2, rel=0.03)
-    assert told.worker_use == pytest.approx(23 / 24, rel=0.02)
+    # Two slots have 2 x 86,400 s for jobs of 2 s each; all runs end together, and wait for a tick.
+    assert told.requests == pytest.approx(86_400, rel=0.03)
+    assert told.worker_use == pytest.approx(1.0, rel=0.03)
     assert told.skipped > 50
     assert told.backlog_at_end > 0
     shares = [each.requests for each in told.sources]

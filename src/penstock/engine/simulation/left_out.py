@@ -21,6 +21,8 @@ SIMULATED_SIGNALS = frozenset(
         "source.degraded",
         "source.recovered",
         "schedule.missed",
+        "sla.breached",
+        "sla.restored",
     }
 )
 

@@ -14,6 +14,7 @@ from penstock.engine.simulation.budgets import Budgets
 from penstock.engine.simulation.figures import Figures, SourceFigures, add_up
 from penstock.engine.simulation.left_out import left_out, unknown_signals
 from penstock.engine.simulation.load import DAY_S, Load
+from penstock.engine.simulation.promises import Promises
 from penstock.engine.simulation.runs import Runs
 from penstock.engine.simulation.sources import Planned, Source
 from penstock.engine.simulation.starts import Starts
@@ -45,10 +46,13 @@ class _Simulation:
         self._load = Load(self._timeline, self._figures)
         self._budgets = Budgets(rules_of(settings), beginning.accounts, beginning.at)
         self._work = Work(self._timeline, self._load, self._budgets, self._figures)
-        self._runs = Runs(self._timeline, self._load, self._budgets, self._work, seed)
+        self._promises = Promises(self._timeline)
+        parts = (self._load, self._budgets, self._work, self._promises)
+        self._runs = Runs(self._timeline, *parts, seed)
         self._sources = self._made(beginning)
         self._starts = Starts(self._timeline, self._runs, self._sources.values())
         self._runs.on_signal = self._starts.signal_end
+        self._promises.on_signal = self._starts.signal_promise
         self._runs.on_end = self._starts.go_on
         self._runs.on_move = self._plan_auto
         self._starts_before = 0
@@ -122,6 +126,7 @@ class _Simulation:
                     due = planned.rule(source.level).next_due(now)
                 self._starts.plan(source, planned, due)
                 self._expect(source, planned, beginning)
+            self._promises.expect_freshness(source)
             if present.backlog:
                 self._runs.go_on(source, present.backlog)
         for day in range(1, self._figures.days + 1):
@@ -177,7 +182,7 @@ class _Simulation:
         timeline.now = timeline.ends_at
         self._load.tell()
         for source in self._sources.values():
-            self._runs.tell(source)
+            self._promises.count_staleness(source)
             source.figures.requests = round(self._budgets.requests.get(source.key, 0.0))
             source.figures.cadence = source.level or ""
             figures.sources.append(source.figures)

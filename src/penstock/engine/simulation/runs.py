@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from penstock.engine.simulation.budgets import Budgets
 from penstock.engine.simulation.load import Load
+from penstock.engine.simulation.promises import Promises
 from penstock.engine.simulation.sources import FIND, PAGES, PLAN, Run, Source, Stage
 from penstock.engine.simulation.timeline import Timeline
 from penstock.engine.simulation.work import Work
@@ -14,7 +15,6 @@ from penstock.jobs.run import RunKind, RunState, advance
 from penstock.schedules.auto import Ended, judge, moved
 from penstock.store.health import RunEnd, judged
 
-HOUR_S = 3600.0
 _GOOD = (RunState.COMPLETED, RunState.PARTIAL)
 # How much a run has seen, for the share of it that has changed.
 _SEEN = 1000
@@ -24,12 +24,19 @@ class Runs:
     """Begins and ends them."""
 
     def __init__(
-        self, timeline: Timeline, load: Load, budgets: Budgets, work: Work, seed: int
+        self,
+        timeline: Timeline,
+        load: Load,
+        budgets: Budgets,
+        work: Work,
+        promises: Promises,
+        seed: int,
     ) -> None:
         self._timeline = timeline
         self._load = load
         self._budgets = budgets
         self._work = work
+        self._promises = promises
         self._seed = seed
         self._number = 0
         # What is to be done when something has happened to a run, when one has ended, and when its
@@ -65,11 +72,13 @@ class Runs:
         self._load.grow(1)
         source.queue(run, FIND)
         self._work.look_at(source)
+        self._promises.expect_end(run)
         return run
 
     def cancel(self, run: Run) -> None:
         left = sum(stage.queued + stage.waiting + stage.stopped for stage in run.stages.values())
-        self._load.grow(-left)
+        self._load.grow(-left - run.finishing)
+        run.finishing = 0
         for stage in run.stages.values():
             stage.fresh, stage.waiting, stage.stopped = 0, 0, 0
             stage.again.clear()
@@ -88,7 +97,7 @@ class Runs:
         source, figures = run.source, run.source.figures
         run.is_ended = True
         if state in _GOOD and run.kind in (RunKind.FULL, RunKind.INCREMENTAL):
-            self._be_fresh(run)
+            self._promises.be_fresh(source, is_stopped=bool(run.stopped))
         del source.runs[run.number]
         if run.stopped:
             source.set_aside[run.number] = run
@@ -96,7 +105,7 @@ class Runs:
             del self._work.runs[run.number]
             self._budgets.forget(source.key, run.number)
         setattr(figures, state.value, getattr(figures, state.value) + 1)
-        self._hold_to_deadline(run)
+        self._promises.end(run)
         if state is not RunState.CANCELLED:
             self._judge_health(run, state, reason)
         if run.kind is not RunKind.PROBE:
@@ -107,12 +116,12 @@ class Runs:
 
     def reopen(self, source: Source) -> None:
         """A budget begins anew: what was stopped by it goes on, unless another one stops it."""
-        self._count_staleness(source)
+        self._promises.count_staleness(source)
         for run in list(source.set_aside.values()):
             if not self._budgets.is_stopped(source.key, run.number, self._timeline.now):
                 self._release(run)
         if not source.set_aside:
-            source.stopped_at = 0.0
+            self._promises.go_on(source)
 
     def _release(self, run: Run) -> None:
         source = run.source
@@ -120,6 +129,7 @@ class Runs:
         run.is_ended = False
         run.queued_at = self._timeline.now
         source.runs[run.number] = run
+        self._promises.expect_end(run)
         source.figures.partial -= 1
         for name, stage in run.stages.items():
             stage.fresh += stage.stopped
@@ -154,38 +164,3 @@ class Runs:
         source.standing = moved(source.standing, move.level)
         source.figures.moves.append(f"{move.level}: {move.reason}")
         self.on_move(source)
-
-    # Promises.
-
-    def _hold_to_deadline(self, run: Run) -> None:
-        source = run.source
-        if source.settings.deadline_s is None:
-            return
-        since = run.queued_at + source.settings.deadline_s
-        if since < self._timeline.now and since not in source.late_since:
-            source.late_since.add(since)
-            source.figures.deadline_breaches += 1
-
-    def _be_fresh(self, run: Run) -> None:
-        self._count_staleness(run.source)
-        if run.stopped:
-            run.source.stopped_at = self._timeline.now
-        else:
-            run.source.good_at = self._timeline.now
-
-    def _count_staleness(self, source: Source) -> None:
-        allowed_s, now = source.settings.freshness_s, self._timeline.now
-        if allowed_s is None:
-            return
-        since = max(source.good_at, source.stopped_at) + allowed_s
-        if since < now:
-            source.figures.freshness_breaches += since != source.stale_since
-            source.figures.stale_hours += (now - max(since, source.judged_until)) / HOUR_S
-            source.stale_since = since
-        source.judged_until = now
-
-    def tell(self, source: Source) -> None:
-        """Put down the promises that are still broken at the end."""
-        self._count_staleness(source)
-        for run in source.runs.values():
-            self._hold_to_deadline(run)

@@ -17,7 +17,8 @@ _KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One run: its pages, and for each attempt at one of them (and at finding them) its requests, its
-    seconds and whether it fails; the bytes of a request; the share of what it saw that was new."""
+    seconds and whether it fails; the bytes of a request; the share of what it saw that was new; and the
+    candidates of a page."""
 
     pages: float = 100.0
     requests: float = 1.0
@@ -25,10 +26,19 @@ class Sample:
     bytes: float = 20_000.0
     failures: float = 0.01
     changed: float = 0.1
+    candidates: float = 1.0
 
 
 ASSUMED = Sample()
-MOST = {"pages": 1e7, "requests": 1e4, "seconds": 1e5, "bytes": 1e12, "failures": 1, "changed": 1}
+MOST = {
+    "pages": 1e7,
+    "requests": 1e4,
+    "seconds": 1e5,
+    "bytes": 1e12,
+    "failures": 1,
+    "changed": 1,
+    "candidates": 1e4,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ def words(sample: Sample) -> str:
     return (
         f"{sample.pages:g} pages a run, {sample.seconds:g} s and {sample.requests:g} requests each, "
         f"{sample.bytes:,.0f} bytes a request, {sample.failures:.1%} of attempts fail, "
-        f"{sample.changed:.0%} of what is seen is new"
+        f"{sample.changed:.0%} of what is seen is new, {sample.candidates:g} candidates a page"
     )
 
 
@@ -86,4 +96,5 @@ def sample_of(row: RunRow) -> Sample:
         bytes=row.bytes / row.requests if row.requests else 0.0,
         failures=min(1.0, (row.retried + row.quarantined) / attempts),
         changed=min(1.0, changed / seen) if seen else 0.0,
+        candidates=row.candidates / row.pages if row.pages else 0.0,
     )

@@ -34,6 +34,7 @@ UNITS: Mapping[str, Unit] = {FIND: "run", PAGES: "page"}
 STEPS = 4
 STEPS_WITH_ROOM = 2
 LONGEST_STEP_S = 60.0
+FEW_SLOTS = 8
 
 
 @dataclass(slots=True)
@@ -89,7 +90,9 @@ class Run:
     queued_at: float = field(init=False)
     stride: int = 1
     is_ended: bool = False
-
+    # What is still to be done with pages that were fetched, and what of the next one makes no whole job.
+    finishing: int = 0
+    part: float = 0.0
     # The signal that has started it, if one has.
     signal: str = ""
 
@@ -99,6 +102,8 @@ class Run:
 
     @property
     def is_open(self) -> bool:
+        if self.finishing:
+            return True
         for stage in self.stages.values():
             if stage.fresh or stage.running or stage.waiting or stage.again:
                 return True
@@ -112,12 +117,24 @@ class Run:
     def pages(self) -> int:
         return 1 if self.kind is RunKind.PROBE else round(self.sample.pages)
 
-    def longer_stride(self, places: int, is_crowded: bool) -> None:
+    def longer_stride(self, places: int, is_crowded: bool, longest_s: float) -> None:
         each = self.sample.pages / max(1, places)
-        self.stride = min(max(1, ceil(each / STEPS)), self.stride * 4)
-        if not is_crowded:
-            short = LONGEST_STEP_S / max(self.sample.seconds, 0.001)
-            self.stride = max(self.stride, min(ceil(each / STEPS_WITH_ROOM), int(short)))
+        short = max(1, int(longest_s / max(self.sample.seconds, 0.001)))
+        stride = min(max(1, ceil(each / STEPS)), self.stride * 4)
+        if is_crowded:
+            # A place that is given for long is kept from the others for as long.
+            self.stride = min(stride, short)
+        else:
+            self.stride = max(stride, min(ceil(each / STEPS_WITH_ROOM), short))
+
+
+@dataclass(slots=True)
+class Finishing:
+    """So many jobs of a run that work on what was fetched, and when the first of them came."""
+
+    since: float
+    run: Run
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +190,24 @@ class Source:
     full_until: float = 0.0
     wakes_at: float = float("inf")
     running: int = 0
+    # The jobs that it has started, by its weight.
+    had: float = 0.0
     pulse: Pulse | None = None
     runs: dict[int, Run] = field(default_factory=dict)
     set_aside: dict[int, Run] = field(default_factory=dict)
     # The promise to be fresh: since when it was last broken, and until when that has been counted.
     stale_since: float = 0.0
+    is_stale: bool = False
     # When one last ended that a budget had stopped: it counts for how fresh it is until that goes on.
     stopped_at: float = 0.0
     judged_until: float = 0.0
-    # Since when runs of it took too long; those that were queued together are late together.
+    # Since when runs of it take too long that have not ended, and the last that did.
     late_since: set[float] = field(default_factory=set)
+    last_late: float = 0.0
     # What went well since its breaker was last asked, by part of time: asked only when something fails.
     well: dict[int, int] = field(default_factory=dict)
+    # What is to be done with pages that were fetched, the oldest first.
+    finishing: deque[Finishing] = field(default_factory=deque)
     # The stages that may have something queued, by when it was.
     _line: list[tuple[float, int, str, Run]] = field(default_factory=list)
     _lane: Lane | None = None
@@ -215,6 +238,23 @@ class Source:
         if stage.queued and not stage.is_in_line:
             stage.is_in_line = True
             heappush(self._line, (stage.since, run.number, name, run))
+
+    def finish_later(self, run: Run, pages: int, now: float) -> int:
+        """So many pages of a run were fetched; answers how many jobs are to be done with them."""
+        run.part += pages * run.sample.candidates
+        count = int(run.part)
+        if count:
+            run.part -= count
+            run.finishing += count
+            if not self.finishing or self.finishing[-1].run is not run:
+                self.finishing.append(Finishing(now, run))
+            self.finishing[-1].count += count
+        return count
+
+    @property
+    def is_older_fetched(self) -> bool:
+        """Whether what is to be done with fetched pages came before what is to be fetched."""
+        return self.finishing[0].since < min(since for since, *_ in self._line)
 
     def changed(self) -> None:
         """Something of what the gates are asked about is not as it was."""

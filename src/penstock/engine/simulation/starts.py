@@ -102,6 +102,10 @@ class Starts:
         """Something has happened to a run that others may wait for."""
         self.signal(name, run.source, run.kind, run.signal)
 
+    def signal_promise(self, source: Source, name: str, run: Run | None) -> None:
+        """A promise about a source was broken, or is kept again; of a deadline, by this run."""
+        self.signal(name, source, raised_by="" if run is None else run.signal)
+
     def signal(
         self, name: str, about: Source | None, kind: RunKind | None = None, raised_by: str = ""
     ) -> None:

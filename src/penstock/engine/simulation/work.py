@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import islice
 from math import ceil, inf, log
 
 from penstock.engine.simulation.budgets import Budgets
 from penstock.engine.simulation.figures import Figures
 from penstock.engine.simulation.load import Load
-from penstock.engine.simulation.sources import FIND, PAGES, UNITS, Again, Run, Source, Stage
+from penstock.engine.simulation.sources import (
+    FEW_SLOTS,
+    FIND,
+    LONGEST_STEP_S,
+    PAGES,
+    UNITS,
+    Again,
+    Run,
+    Source,
+    Stage,
+)
 from penstock.engine.simulation.timeline import Timeline
+from penstock.engine.simulation.turns import Turns
 from penstock.gates.adaptive import Seen, feel
 from penstock.gates.breaker import PARTS, Breaker, Tally, follow, is_excused, part_of
 from penstock.gates.decide import decide
-from penstock.gates.lane import Closed
+from penstock.gates.lane import Closed, Head
 from penstock.gates.rates import LONGEST_WAIT_S
-from penstock.gates.sharing import Grant, Room, Sharing
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Failed
 from penstock.jobs.retry import settle
@@ -25,8 +34,6 @@ from penstock.jobs.run import RunKind
 from penstock.settings.values import BreakerSettings
 from penstock.store.breakers import EXCUSES
 
-# Lanes that are offered what is free at one time; the others come next.
-OFFERED = 32
 # A job of the same kind takes more or less long, by about so much.
 SPREAD = 0.25
 _FAILURE = Failed("it failed", kind="transient")
@@ -40,9 +47,10 @@ class Work:
         self._load = load
         self._budgets = budgets
         self._figures = figures
-        self._sharing = Sharing()
-        self._ready: dict[int, Source] = {}
+        self._turns = Turns()
         self._is_crowded = False
+        # With many slots many steps are under way at once: each may take longer, and there are no more.
+        self._longest_s = LONGEST_STEP_S * max(1.0, figures.slots / FEW_SLOTS)
         self.runs: dict[int, Run] = {}
         # What is to be done when jobs of a run have ended, and when a source's breaker has closed.
         self.on_progress: Callable[[Run], None] = lambda run: None
@@ -51,54 +59,49 @@ class Work:
     def look_at(self, source: Source) -> None:
         """It may have something to start that it had not before."""
         source.changed()
-        self._ready[source.number] = source
+        self._turns.add(source)
 
     def claim(self) -> None:
         """Share what is free among the lanes that may have it, as a worker would."""
-        now, load = self._timeline.now, self._load
-        while load.free > 0 and self._ready:
-            offered = list(islice(self._ready.values(), min(OFFERED, 2 + load.free)))
-            for source in offered:
-                del self._ready[source.number]
-            lanes = [source.lane() for source in offered if not self._is_full(source)]
-            lanes = [lane for lane in lanes if lane.heads]
-            room = Room(load.free, inf, inf)
-            grants = self._sharing.share(lanes, room, now) if lanes else []
-            for grant in grants:
-                self._begin(grant)
-            if load.free == 0:
-                # Whoever is closed is found to be so when it is offered something again.
-                self._ready |= {each.number: each for each in offered if each.runs}
-                self._is_crowded = True
-                return
-            self._is_crowded = False
-            for source in offered:
-                self._await_opening(source, has_started=bool(grants))
+        load, turns = self._load, self._turns
+        while load.free > 0 and turns:
+            source = turns.next()
+            places = self._places(source)
+            if source.finishing and (not places or source.is_older_fetched):
+                self._finish(source)
+                turns.add(source)
+            elif places:
+                self._serve(source, min(places, max(1, load.free // (1 + len(turns)))))
+                if source.running < source.limits.concurrency or source.finishing:
+                    turns.add(source)
+        self._is_crowded = bool(turns)
 
-    def _is_full(self, source: Source) -> bool:
-        if source.running >= source.limits.concurrency:
-            return True  # it is looked at again when one of these ends
-        if source.full_until <= self._timeline.now:
-            return False
-        self._wake_at(source, source.full_until)
-        return True
-
-    def _await_opening(self, source: Source, has_started: bool) -> None:
-        """See to it that a lane with work is looked at again when it may start some."""
+    def _places(self, source: Source) -> int:
+        """How much of a lane may start now; where nothing may, it is looked at again when something may."""
         now = self._timeline.now
+        if source.running >= source.limits.concurrency:
+            return 0  # it is looked at again when one of these ends
         if source.full_until > now:
             self._wake_at(source, source.full_until)
-            return
-        if source.running >= source.limits.concurrency:
-            return
+            return 0
         lane = source.lane()
         if not lane.heads:
-            return
+            return 0
         verdict = decide(lane, now)
         if not isinstance(verdict, Closed):
-            self._wake_at(source, now + (0.0 if has_started else 1.0))
-        elif verdict.opens_at is not None and verdict.opens_at < inf:
+            return verdict.pages
+        if verdict.opens_at is not None and verdict.opens_at < inf:
             self._wake_at(source, max(verdict.opens_at, now + 0.001))
+        return 0
+
+    def _serve(self, source: Source, places: int) -> None:
+        """Start what was queued first."""
+        for head in sorted(source.lane().heads, key=_rank):
+            count = min(places, head.depth)
+            self._begin(self.runs[head.run_id], head.stage, count)
+            places -= count
+            if not places:
+                return
 
     def _wake_at(self, source: Source, at: float) -> None:
         if source.wakes_at <= at and source.wakes_at > self._timeline.now:
@@ -109,20 +112,34 @@ class Work:
     def _wake(self, source: Source, at: float) -> None:
         if source.wakes_at == at:
             source.wakes_at = inf
-        self._ready[source.number] = source
+        self._turns.add(source)
+
+    def _finish(self, source: Source) -> None:
+        """Do what is to be done with pages that were fetched: in no time, but in its lane's turn."""
+        first = source.finishing[0]
+        run, count = first.run, min(first.run.stride, first.count)
+        first.count -= count
+        source.had += count / source.limits.weight
+        if not first.count:
+            source.finishing.popleft()
+        if not run.is_ended:
+            run.finishing -= count
+            self._load.grow(-count)
+            if not run.is_open:
+                self.on_progress(run)
 
     # Jobs.
 
-    def _begin(self, grant: Grant) -> None:
-        run, now = self.runs[grant.run_id], self._timeline.now
-        source, stage = run.source, run.stages[grant.stage]
+    def _begin(self, run: Run, name: str, places: int) -> None:
+        now = self._timeline.now
+        source, stage = run.source, run.stages[name]
         if source.breaker.state != "closed":
             source.is_tried(now)
         may_stride = source.breaker.state == "closed" and source.limits.windows is None
         stride = run.stride if may_stride else 1
-        wanted = min(grant.count * stride, stage.queued)
+        wanted = min(places * stride, stage.queued)
         if not wanted:
-            return  # what was granted with it had no budget left
+            return  # what was to start with it had no budget left
         source.changed()
         allowed = self._budgets.spend(source.key, run.number, run.sample, wanted, now)
         if allowed < wanted:
@@ -137,11 +154,12 @@ class Work:
         stage.fresh -= fresh
         stage.running += allowed
         self._load.grow(-allowed)
-        places = min(grant.count, allowed)
+        places = min(places, allowed)
         took_s = self._took_s(run, allowed, places)
         self._load.hold(places)
         source.running += places
-        self._timeline.at(now + took_s, lambda: self._end(run, grant.stage, fresh, again, places))
+        source.had += allowed / source.limits.weight
+        self._timeline.at(now + took_s, lambda: self._end(run, name, fresh, again, places))
 
     def _turn_away(self, source: Source) -> None:
         """A budget stops all of it: each run would be offered something only to be turned away."""
@@ -183,13 +201,15 @@ class Work:
         if failed + len(failed_again) > max(1.0, 0.1 * (fresh + len(again))):
             run.stride = 1
         elif name == PAGES:
-            run.longer_stride(places, self._is_crowded)
+            run.longer_stride(places, self._is_crowded, self._longest_s)
         if name == FIND and ok:
             pages = run.stages[PAGES]
             pages.since = self._timeline.now
             pages.fresh += run.pages
             source.queue(run, PAGES)
             self._load.grow(run.pages)
+        if name == PAGES and self._is_crowded:
+            self._load.grow(source.finish_later(run, ok, self._timeline.now))
         if not run.is_open:
             self.on_progress(run)
 
@@ -263,6 +283,10 @@ class Work:
         source.figures.trips += max(0, source.breaker.trips - before.trips)
         if source.breaker.state == "closed" and before.state != "closed":
             self.on_closed(run)
+
+
+def _rank(head: Head) -> float:
+    return head.rank
 
 
 def _is_excused(source: Source) -> bool:
