@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
-from penstock.engine.calls import Inline
+from penstock.engine.calls import Answer, Inline
 from penstock.engine.keeping import Keeper
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreFull
@@ -14,6 +15,7 @@ from penstock.snapshots import Capture, Place
 from penstock.snapshots.directory import DirectorySnapshots
 from penstock.sources.response import Response
 from penstock.store.sqlite.store import SqliteStore
+from penstock.store.store import Kept
 from penstock.testing import VirtualClock, VirtualLoop
 
 JOB = Claimed(1, 1, 1, "extract", "k", 1, 0, 0, 0, False, "null")
@@ -120,3 +122,19 @@ def test_rows_that_a_failed_turn_could_not_write_go_with_the_next(tmp_path: Path
     rig.keeper.put_back(taken)
     assert rig.keeper.has_rows
     assert rig.keeper.take() == taken
+
+
+def test_what_a_turn_takes_while_more_is_written_is_taken_once(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    taken: list[Kept] = []
+
+    class TakingTurns(Inline):
+        async def __call__(self, verb: Callable[[], Answer]) -> Answer:
+            taken.extend(rig.keeper.take())
+            return await super().__call__(verb)
+
+    rig.keeper = Keeper("worker", rig.snapshots, rig.store, TakingTurns(), rig.clock)
+    pages = [rig.keep((f"http://a/{number}", b"%d" % number))[0] for number in range(3)]
+    taken += rig.keeper.take()
+
+    assert [kept.id for kept in taken] == [page.snapshot_id for page in pages]

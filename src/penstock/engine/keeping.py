@@ -155,10 +155,12 @@ class Keeper:
     async def _write_batch(self, batch: list[_Fetched]) -> None:
         while True:
             try:
-                self._kept += await self._calls(lambda: self._write(batch))
+                written = await self._calls(lambda: self._write(batch))
                 break
             except StoreError as error:
                 await self._wait_after(error)
+        # Not in the line that waits: it would go on with the list from before, which a turn may have taken.
+        self._kept += written
         for fetched in batch:
             if not fetched.kept.done():
                 fetched.kept.set_result(None)
