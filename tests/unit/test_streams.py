@@ -29,6 +29,7 @@ from penstock import Pipeline
 
 ticker = Pipeline("ticker")
 trouble = []
+what_breaks = ConnectionError
 
 
 @ticker.step(unit="stream")
@@ -39,7 +40,7 @@ async def listen(ctx):
         latest += 1
         if latest in trouble:
             trouble.remove(latest)
-            raise ConnectionError("the line went dead")
+            raise what_breaks("the line went dead")
         ctx.save("tick", key=latest, data={"n": latest})
         ctx.checkpoint(latest, "ticks")
         yield {"n": latest}
@@ -164,6 +165,23 @@ def test_stream_that_breaks_is_tried_again_and_progress_makes_up_for_it(
     assert the_job(project).state is JobState.QUEUED
     assert ticks(project) == list(range(1, 1 + len(ticks(project))))
     assert sum(event.kind == "job.retried" for event in journal(project)) == 12
+
+
+def test_stream_that_breaks_for_no_known_reason_is_tried_again_after_it_came_further(
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of such failures two in a row are too many, and these are not in a row."""
+    project = a_project(tmp_path, clock)
+    stream_of(project)
+    # Without an errno it says nothing.
+    monkeypatch.setattr(sys.modules[MODULE], "what_breaks", OSError)
+    sys.modules[MODULE].trouble[:] = [10, 20, 30, 40]
+
+    listened(project, clock, 120.0, seed=3)
+
+    assert not sys.modules[MODULE].trouble
+    assert the_job(project).state is JobState.QUEUED
+    assert sum(event.kind == "job.retried" for event in journal(project)) == 4
 
 
 def test_stream_that_never_comes_further_ends_in_quarantine(

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec import structs
+
 from penstock.clock import SyncedClock
 from penstock.engine.calls import Answer, Calls
 from penstock.engine.fetching import Errand, Fetching
@@ -123,6 +125,7 @@ class Worker:
         self._ends: list[Settlement | Flush] = []
         self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
         self._flush_counts: dict[tuple[int, int], int] = {}
+        self._renewed: set[tuple[int, int]] = set()
         self._cpu = settings.cpu
         self._memory_mb = float(settings.memory_mb)
         self._is_draining = False
@@ -379,6 +382,10 @@ class Worker:
         work, post = self._works.pop((job.id, job.attempt))
         began = self._deadlines.pop((job.id, job.attempt)) - work.timeout_s
         self._flush_counts.pop((job.id, job.attempt), None)
+        if (job.id, job.attempt) in self._renewed:
+            # What it brought has made up for what failed before, in the store too.
+            self._renewed.remove((job.id, job.attempt))
+            job = structs.replace(job, tries=0, deaths=0)
         self._streams.close(job)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
@@ -476,6 +483,8 @@ class Worker:
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
         is_long = where in self._works and self._works[where][0].stage.is_long
         flush = Flush(job.id, job.attempt, effects, number, is_long and bool(effects))
+        if flush.is_progress:
+            self._renewed.add(where)
         self._spending.load(job, self._assignments[job.source_id].settings.key, effects)
         self._flushes.append((flush, written))
         self._ends.append(flush)
