@@ -20,10 +20,10 @@ from penstock.gates.rates import Verdict, Want
 from penstock.gates.terms import HostLimit, Terms
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Settlement
-from penstock.jobs.run import RunState
+from penstock.jobs.run import RunKind, RunOptions, RunState
 from penstock.store.rows import BudgetRow
 from penstock.store.store import Capacity, Store
-from tests.contract.scenes import World, done, pages
+from tests.contract.scenes import SITE, World, done, pages, quarantined
 
 SHOP = "acme.com"
 REQUESTS = Bound(f"source:{SHOP}", "requests", "day", 10, "Europe/Paris")
@@ -391,6 +391,25 @@ def test_midnight_releases_what_was_set_aside_and_opens_its_run_again(world: Wor
         "budget.reset"
     ]
     assert world.kinds(run_id=run_id).count("run.reopened") == 1
+
+
+def test_run_of_a_degraded_source_is_opened_again_when_that_has_recovered(world: World) -> None:
+    run_id = world.start_with_pages(2)
+    one, two = world.claim()
+    exhaust(world)
+    world.turn("w", done(one), stopped(two))
+    options = RunOptions(degrade_after=1)
+    bad, _ = world.store.start_run(
+        world.source(), RunKind.FULL, SITE, "v1", key="bad", actor="test", options=options
+    )
+    world.turn("w", *(quarantined(job) for job in world.claim() if job.run_id == bad))
+    world.clock.advance(86_400)
+    assert world.store.renew_budgets([REQUESTS]) == 0
+    assert world.run(run_id).state == RunState.PARTIAL
+
+    world.store.recover_source(world.source(), "test", "")
+    assert world.store.renew_budgets([REQUESTS]) == 1
+    assert world.run(run_id).state == RunState.RUNNING
 
 
 def test_release_does_not_depend_on_who_began_the_new_period(world: World) -> None:

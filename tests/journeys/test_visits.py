@@ -154,6 +154,12 @@ def test_source_that_fails_again_and_again_runs_probes_until_it_is_well(
         every = rig.penstock("run", "--all")
         assert (every.returncode, "left out: local is degraded" in every.stderr) == (7, True)
         assert "no source can have a run of kind full now" in every.stderr
+        again = (("retry", "2", "--failed"), ("quarantine", "release", "--all", "--yes"))
+        for act in again:
+            refused = rig.penstock(*act)
+            assert (refused.returncode, refused.stdout) == (7, "")
+            assert "penstock resume local takes it for healthy" in refused.stderr
+        assert "penstock resume local" in rig.penstock("explain", "--run", "2").stdout
         assert "degraded since" in rig.penstock("status").stdout
         assert "probes only" in rig.penstock("sources").stdout
         [row] = json.loads(rig.penstock("sources", "--json").stdout)

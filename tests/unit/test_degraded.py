@@ -12,8 +12,10 @@ from penstock.engine.scheduler import Scheduler
 from penstock.errors import ConfigError, Refused, UsageError
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.project import COMMANDS, KINDS
+from penstock.store.entries import EntryFilter
 from penstock.store.health import HealthRow, RunEnd, judged
 from penstock.store.rows import EventRow, SourceRow
+from penstock.testing import Simulation
 from tests.unit.site import Shop, Site
 
 HOUR_S = 3600.0
@@ -194,6 +196,51 @@ def test_run_that_is_retried_and_fails_again_counts_once(shop: Shop, site: Site)
         project.retry_failed(run.id)
         shop.work(project)
     assert source(shop).bad_runs == 0
+
+
+def test_nothing_of_a_degraded_source_is_tried_again_until_it_is_taken_for_healthy(
+    shop: Shop, site: Site
+) -> None:
+    """Whatever opens an ended run again would run what only probes may; explain says the same."""
+    degrade(shop, site)
+    with shop.project() as project:
+        run = project.store.runs(limit=1)[0]
+        job = next(project.store.entries(EntryFilter(run_id=run.id)))
+        for again in (
+            lambda: project.retry_failed(run.id),
+            lambda: project.retry_job(job.id),
+            lambda: list(project.release(EntryFilter(job_id=job.id))),
+            lambda: list(project.release(EntryFilter(run_id=run.id))),
+            lambda: list(project.release(EntryFilter(source="shop.example"))),
+            lambda: list(project.release(EntryFilter())),
+        ):
+            with pytest.raises(Refused, match=r"shop\.example is degraded: 3 runs") as refused:
+                again()
+            assert "penstock resume shop.example" in refused.value.hint
+        assert project.require_run(run.id).state == "failed"
+        for outlook in (project.explain(run=run.id), project.explain(job=job.id)):
+            assert (outlook.gate, outlook.command) == ("run", "penstock resume shop.example")
+        assert list(project.release(EntryFilter(kind="no such kind"))) == []
+
+        project.resume("shop.example")
+        assert project.explain(job=job.id).command == f"penstock retry --job {job.id}"
+        assert project.retry_failed(run.id) == 2
+
+
+def test_run_that_has_not_ended_may_try_again_when_its_source_is_degraded(
+    shop: Shop, site: Site
+) -> None:
+    degrade(shop, site, runs=2)
+    with shop.project() as project:
+        first, second = project.store.entries(EntryFilter(run_id=1))
+        project.retry_job(first.id)
+        project.pause(1)
+        project.run("shop.example")
+        with Simulation(project, site.network, seed=1, clock=shop.clock) as simulation:
+            simulation.run(for_s=60.0)
+    assert source(shop).degraded_at is not None
+    with shop.project() as project:
+        assert project.retry_job(second.id)
 
 
 def test_scheduler_starts_probes_of_a_degraded_source_and_its_own_kind_when_it_is_well(

@@ -291,6 +291,8 @@ def _act(
     total = project.store.count_entries(wanted)
     if not total:
         raise Refused(_nothing(project, wanted))
+    if act == project.release:
+        project.refuse_release(wanted)  # before anybody is asked
     done = f"{verb.lower()}{'d' if verb.endswith('e') else 'ed'}"
     if args.dry_run:
         if args.json:

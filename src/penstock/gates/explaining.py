@@ -91,8 +91,12 @@ def workers_gate(alive: int) -> GateSeen:
 
 
 def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
-    """Of a job in quarantine: whatever sends it back opens its run again."""
+    """Of a job in quarantine: whatever sends it back opens its run again, unless its source is degraded."""
     by = _said(run.state, run.actor, run.reason)
+    is_active = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
+    if run.is_refused and not is_active:
+        by = f"{by}; {run.source} is degraded, and runs probes only"
+        return GateSeen("run", False, by, run.since, command=f"penstock resume {run.source}")
     in_quarantine = job is not None and job.state is JobState.QUARANTINED
     if job is not None and in_quarantine and run.state in (RunState.PARTIAL, RunState.FAILED):
         again = f"penstock retry --job {job.id}"
@@ -100,10 +104,6 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     if run.goes_on_at is not None:
         by = f"{by}; goes on by itself when that begins anew"
         return GateSeen("run", False, by, run.since, run.goes_on_at, "penstock budget")
-    is_active = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
-    if run.is_refused and not is_active:
-        by = f"{by}; {run.source} is degraded, and runs probes only"
-        return GateSeen("run", False, by, run.since, command=f"penstock resume {run.source}")
     match run.state:
         case RunState.QUEUED | RunState.RUNNING:
             return GateSeen("run", True, f"run {run.id} is {run.state}")

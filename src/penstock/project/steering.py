@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.terms import hours_of
@@ -10,6 +11,7 @@ from penstock.project.opened import Opened, default_actor
 from penstock.settings import normalise_source
 from penstock.store.entries import EntryFilter
 from penstock.store.explaining import Outlook
+from penstock.store.rows import RunRow
 from penstock.store.store import Capacity
 
 
@@ -114,19 +116,33 @@ class Steering(Opened):
     def retry_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
         """Queue a quarantined or waiting job again, with fresh tries."""
         job = self.require_job(job_id)
-        self._refuse_cancelled(job.run_id)
+        self._refuse_opening(job.run_id)
         return self.store.retry_job(job_id, actor or default_actor(), reason)
 
     def retry_failed(self, run_id: int, actor: str | None = None, reason: str = "") -> int:
         """Queue a run's quarantined jobs again, and only those."""
-        self._refuse_cancelled(run_id)
+        self._refuse_opening(run_id)
         return self.store.retry_failed(run_id, actor or default_actor(), reason)
 
     def release(
         self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
     ) -> Iterator[int]:
         """Queue what is in quarantine again, with fresh tries; yields how many each batch released."""
+        self.refuse_release(wanted)
         return self.store.release_entries(wanted, actor or default_actor(), reason)
+
+    def refuse_release(self, wanted: EntryFilter) -> None:
+        """Say why these entries can't be released now, if they can't: some are of a degraded source."""
+        run_id = wanted.run_id
+        if wanted.job_id is not None:
+            run_id = self.require_job(wanted.job_id).run_id
+        if run_id is not None:
+            self._refuse_degraded_end(self.require_run(run_id))
+            return
+        for key in (row.key for row in self.store.sources() if row.degraded_at is not None):
+            is_meant = wanted.source in (None, key) and key in self.settings.sources
+            if is_meant and self.store.count_entries(replace(wanted, source=key)):
+                self._refuse_degraded(self.source(key))
 
     def discard(
         self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
@@ -138,9 +154,17 @@ class Steering(Opened):
         """Write something about a quarantined job."""
         self.store.note_entry(job_id, text, actor or default_actor())
 
-    def _refuse_cancelled(self, run_id: int) -> None:
-        if self.require_run(run_id).state == "cancelled":
+    def _refuse_opening(self, run_id: int) -> None:
+        """Say why nothing of a run can be tried again now, if it can't."""
+        run = self.require_run(run_id)
+        if run.state == "cancelled":
             raise Refused(f"run {run_id} was cancelled; start a new run instead")
+        self._refuse_degraded_end(run)
+
+    def _refuse_degraded_end(self, run: RunRow) -> None:
+        """An ended run of a degraded source stays so; one that has not ended goes on anyway."""
+        if run.is_ended:
+            self._refuse_degraded_run(run)
 
     def _scope(self, name: str | None) -> str:
         """The scope of a hold: '' for everything, else a source's key."""

@@ -64,6 +64,7 @@ WHERE warned >= 100 AND (resets_at > %(now)s
 
 -- name: runs_set_aside
 -- Runs with jobs that a budget stopped (a step that says so itself names a cause), where no budget does so any more. One that its own budget stopped waits for a person.
+-- One that has ended is not opened again while its source is degraded, and runs probes only.
 SELECT DISTINCT j.run_id
 FROM penstock.job AS j
 CROSS JOIN LATERAL (
@@ -75,7 +76,9 @@ WHERE j.state = 'quarantined' AND NOT EXISTS (
   SELECT 1 FROM penstock.budget AS b
   WHERE b.scope IN ('project', 'source:' || s.key, 'run:' || j.run_id) AND b.warned >= 100
     AND (b.resets_at IS NULL OR b.resets_at > %(now)s)
-)
+) AND (r.finished_at IS NULL OR r.kind IN ('probe', 'replay') OR NOT EXISTS (
+  SELECT 1 FROM penstock.health AS h WHERE h.source_id = j.source_id AND h.degraded_at IS NOT NULL
+))
 ORDER BY j.run_id LIMIT %(limit)s;
 
 -- name: release_set_aside

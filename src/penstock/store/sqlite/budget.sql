@@ -51,6 +51,7 @@ WHERE warned >= 100 AND (resets_at > :now
 
 -- name: runs_set_aside
 -- Runs with jobs that a budget stopped (a step that says so itself names a cause), where no budget does so any more. One that its own budget stopped waits for a person.
+-- One that has ended is not opened again while its source is degraded, and runs probes only.
 SELECT DISTINCT j.run_id
 FROM job AS j INDEXED BY job_quarantined
 CROSS JOIN job_failure AS f ON f.job_id = j.id AND f.kind = 'budget' AND f.cause = ''
@@ -60,7 +61,9 @@ WHERE j.state = 'quarantined' AND NOT EXISTS (
   SELECT 1 FROM budget AS b
   WHERE b.scope IN ('project', 'source:' || s.key, 'run:' || j.run_id) AND b.warned >= 100
     AND (b.resets_at IS NULL OR b.resets_at > :now)
-)
+) AND (r.finished_at IS NULL OR r.kind IN ('probe', 'replay') OR NOT EXISTS (
+  SELECT 1 FROM health AS h WHERE h.source_id = j.source_id AND h.degraded_at IS NOT NULL
+))
 ORDER BY j.run_id LIMIT :limit;
 
 -- name: release_set_aside
