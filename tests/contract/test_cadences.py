@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.schedules.auto import Ended, Standing
 from penstock.store.cadences import CadenceMove, CadenceRow
 from penstock.store.scheduling import Planned
-from tests.contract.scenes import World, quarantined
+from tests.contract.scenes import SITE, World, quarantined
 
 
 def begun(world: World) -> CadenceRow:
@@ -83,3 +83,13 @@ def test_runs_are_looked_at_up_to_one_that_goes_on(world: World) -> None:
     assert found == {row.source_id: [Ended(run, False, False, 0, 0) for run in runs[1:3]]}
     assert world.store.runs_for_cadence({row.source_id: runs[2]}) == {}
     assert world.store.runs_for_cadence({}) == {}
+
+
+def test_run_that_goes_on_with_the_rest_of_another_moves_no_class(world: World) -> None:
+    row = begun(world)
+    run_id = world.start(source="a.test")
+    world.turn("w", quarantined(world.one()))
+    world.store.continue_run(run_id, SITE, "v1", "test", "")
+    world.turn("w", quarantined(world.one()))
+    found = world.store.runs_for_cadence({row.source_id: 0})
+    assert [ended.run_id for ended in found[row.source_id]] == [run_id]

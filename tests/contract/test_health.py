@@ -9,7 +9,7 @@ import pytest
 
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Effects, Settlement
-from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions
+from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, skipped
 
 
@@ -101,6 +101,21 @@ def test_cancelled_run_says_nothing(world: World) -> None:
     run_id = start(world, "two")
     world.store.cancel_run(run_id, "test", "")
     assert world.store.health(world.source()).bad_runs == 1
+
+
+def test_run_that_fails_with_the_rest_of_another_says_nothing(world: World) -> None:
+    """What was left is what had failed: three broken pages of a hundred thousand do not make it ill."""
+    run_id = fail(world, "one")
+    for _ in range(3):
+        run_id, is_new = world.store.continue_run(run_id, SITE, "v1", "test", "")
+        world.turn("w", quarantined(world.one()))
+        assert is_new
+        assert world.run(run_id).state == RunState.FAILED
+    assert world.store.health(world.source()).bad_runs == 1
+
+    world.store.continue_run(run_id, SITE, "v1", "test", "")
+    world.turn("w", done(world.one()))
+    assert world.store.health(world.source()).bad_runs == 0, "that it went well does"
 
 
 def test_options_of_the_run_say_how_many(world: World) -> None:

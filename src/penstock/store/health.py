@@ -91,8 +91,17 @@ def end_of_probe(
 def note_ends(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> None:
     """Count what these ends say of their sources' health."""
     for end in sorted(ends, key=lambda each: (each.source_id, each.run_id)):
-        if end.kind in _JUDGED and end.state is not RunState.CANCELLED:
+        if end.kind in _JUDGED and end.state is not RunState.CANCELLED and not _is_of_the_rest(end):
             _note_end(db, ledger, end)
+
+
+def _is_of_the_rest(end: RunEnd) -> bool:
+    """Whether it failed with nothing but what an earlier run had left.
+
+    That was chosen for having failed, mostly, and was counted there. `retry --failed` of the same jobs would
+    have left their run partial.
+    """
+    return end.options.continues is not None and end.state is RunState.FAILED
 
 
 def _note_end(db: Database, ledger: Ledger, end: RunEnd) -> None:

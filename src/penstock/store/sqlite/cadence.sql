@@ -22,9 +22,10 @@ SET class = :level, before = :before, proposed = :proposed, reason = :reason, st
 WHERE source_id = :source_id AND class = :was;
 
 -- name: runs_for_cadence
+-- Not of those that only go on with the rest of another: what they bring says nothing of the source.
 SELECT json_group_array(json_array(source_id, id, kind, state, changed, seen)) FROM (
   SELECT r.source_id, r.id, r.kind, r.state, r.inserted + r.updated AS changed,
     r.inserted + r.updated + r.unchanged + r.pages_unchanged AS seen
   FROM json_each(:places) AS p CROSS JOIN run AS r ON r.source_id = p.value ->> 0 AND r.id > p.value ->> 1
-  WHERE r.kind IN ('full', 'incremental', 'probe') ORDER BY r.id LIMIT :limit
+  WHERE r.kind IN ('full', 'incremental', 'probe') AND r.options ->> 'continues' IS NULL ORDER BY r.id LIMIT :limit
 );
