@@ -217,6 +217,20 @@ def test_work_goes_on_in_the_copy_and_no_id_is_given_twice(
     copy.close()
 
 
+def test_known_key_is_known_in_the_copy(
+    origin: World, target: Place, way: tuple[StoreKind, StoreKind]
+) -> None:
+    run_id = origin.start_with_pages(3)
+    [before] = origin.enqueue(run_id, "page-000001")
+    origin.store.sign_off("w")
+    copied(origin, target)
+
+    copy = arrived(origin, way[1], target)
+    [known, new] = copy.enqueue(run_id, "page-000001", "another")
+    assert (known.job_id, known.is_new, new.is_new) == (before.job_id, False, True)
+    copy.close()
+
+
 def test_ids_of_what_is_gone_are_not_given_again(
     origin: World, target: Place, way: tuple[StoreKind, StoreKind]
 ) -> None:
@@ -665,7 +679,8 @@ def test_list_of_tables_is_that_of_the_postgres_schema(places: Places) -> None:
     theirs = {
         (table, column): kinds.get(kind, "plain")
         for table, column, kind in found
-        if table not in ("migration", "copy", "tally") and (table, column) not in only_here
+        if table not in ("migration", "copy", "tally", "job_key")
+        and (table, column) not in only_here
     }
     assert theirs == {(t.name, c.name): c.kind for t in TABLES for c in t.columns}
 

@@ -25,7 +25,10 @@ ONLY_SQLITE = {
         "forget_copy",  # Postgres empties all tables in one statement
     },
 }
-ONLY_POSTGRES = {"copy.sql": {"identity"}}
+ONLY_POSTGRES = {
+    "copy.sql": {"identity"},
+    "job.sql": {"add_keys"},  # in SQLite the job's own row has the constraint
+}
 # Which values only one of them needs: {query: (SQLite's, Postgres's)}.
 OTHER_VALUES = {
     "latest_events": ({"line"}, {"seen"}),  # where a follower begins: a line, or a snapshot
@@ -33,6 +36,7 @@ OTHER_VALUES = {
     "last_ids": (set(), {"tables"}),
     "succeed_if_running": ({"ends"}, {"ids", "attempt", "worker"}),  # the fence is in it
     "claim_if_queued": (set(), set()),
+    "present_jobs": ({"ids"}, {"jobs"}),  # a known key is met before there is a job
     # SQLite plans by the number of rows; Postgres takes each grant's own.
     "pick": ({"limit"}, set()),
     "pick_suspects": ({"limit"}, set()),

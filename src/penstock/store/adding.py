@@ -9,13 +9,12 @@ from penstock.jobs.job import AGEING_S, JobState, NewJob, bounded_key
 from penstock.jobs.run import (
     later_s,
 )
-from penstock.store.database import Database, Owned, to_json
+from penstock.store.database import Database, JobRow, Owned, to_json
 from penstock.store.ledger import Ledger
 
 # In parts that no database takes long for.
 INSERT_LIMIT = 5000
 
-_Row = tuple[int, int, int, str, str, str, float]
 _Item = tuple[int, int | None, str, int | None]
 
 
@@ -29,11 +28,11 @@ def add_jobs(
     """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers with the new ids."""
     stages = ledger.stages(run_id)
     ids = db.new_job_ids(len(jobs))
-    made: list[tuple[_Row, _Item]] = []
+    made: list[tuple[JobRow, _Item]] = []
     for job_id, (parent_id, job) in zip(ids, jobs, strict=True):
         unit = stages[job.stage].unit
         rank = ledger.now + job.priority * AGEING_S + later_s(stages[job.stage].kind)
-        row: _Row = (job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank)
+        row: JobRow = (job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank)
         made.append((row, (job_id, parent_id, job.item.decode(), job.snapshot)))
     if db.is_shared and len(made) > INSERT_LIMIT:
         made.sort(key=lambda pair: (pair[0][3], pair[0][5]))  # within a part, the statement does it
@@ -48,9 +47,9 @@ def add_jobs(
     return new
 
 
-def _skip_what_is_done(db: Database, ledger: Ledger, rows: Sequence[_Row]) -> None:
+def _skip_what_is_done(db: Database, ledger: Ledger, rows: Sequence[JobRow]) -> None:
     """Of new jobs of a run that continues another, end those that were done there."""
-    by_run: dict[int, list[_Row]] = defaultdict(list)
+    by_run: dict[int, list[JobRow]] = defaultdict(list)
     for row in rows:
         continues = ledger.stages(row[1])[row[3]].continues
         if continues is not None:
@@ -71,13 +70,10 @@ def _skip_what_is_done(db: Database, ledger: Ledger, rows: Sequence[_Row]) -> No
         db.do("note_failures", now=ledger.now, failures=to_json(notes))
 
 
-def _insert(db: Database, now: float, made: Sequence[tuple[_Row, _Item]]) -> set[int]:
+def _insert(db: Database, now: float, made: Sequence[tuple[JobRow, _Item]]) -> set[int]:
     """Insert the jobs whose key is not known yet; answers with their ids."""
-    rows, items = [row for row, _ in made], [item for _, item in made]
-    new = {row[0] for row in rows}
-    if db.do("add_jobs", now=now, jobs=to_json(rows)) != len(rows):
-        new = set(db.json("present_jobs", ids=to_json(sorted(new))))
-        items = [item for item in items if item[0] in new]
+    new = db.add_jobs(now, [row for row, _ in made])
+    items = [item for _, item in made if item[0] in new]
     db.do("add_items", items=to_json(items))
     return new
 

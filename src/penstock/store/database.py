@@ -33,6 +33,10 @@ class Owned(msgspec.Struct, array_like=True, frozen=True):
     flushes: int
 
 
+# Id, run, source, stage, unit, key, rank.
+JobRow = tuple[int, int, int, str, str, str, float]
+
+
 class Overtaken(Exception):
     """Somebody else wrote first what this transaction took to be new; to be looked at again."""
 
@@ -84,6 +88,10 @@ class Database(Protocol):
 
     def new_job_ids(self, count: int) -> Sequence[int]:
         """So many ids that no job has."""
+        ...
+
+    def add_jobs(self, now: float, jobs: Sequence[JobRow]) -> set[int]:
+        """Queue those whose key is not known in their run yet; answers with their ids."""
         ...
 
     def nested(self) -> AbstractContextManager[None]:

@@ -96,8 +96,9 @@ WHERE c.source_id = %(source_id)s AND c.partition = %(partition)s AND r.kind NOT
 -- name: pages_since
 SELECT coalesce(sum(j.n), 0)::bigint FROM penstock.run AS r
 CROSS JOIN LATERAL (
-  SELECT count(*) AS n FROM penstock.job
-  WHERE run_id = r.id AND unit = 'page' AND state IN ('succeeded', 'skipped') AND at > %(since)s OFFSET 0
+  SELECT count(*) AS n FROM (SELECT job_id FROM penstock.job_key WHERE run_id = r.id OFFSET 0) AS k
+  CROSS JOIN LATERAL (SELECT unit, state, at FROM penstock.job WHERE id = k.job_id OFFSET 0) AS o
+  WHERE o.unit = 'page' AND o.state IN ('succeeded', 'skipped') AND o.at > %(since)s OFFSET 0
 ) AS j
 WHERE r.source_id = %(source_id)s AND r.kind NOT IN ('backfill', 'replay', 'probe')
   AND (r.finished_at IS NULL OR r.finished_at > %(since)s);

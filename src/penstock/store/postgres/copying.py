@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -19,7 +20,8 @@ RELATIONS = {
 }
 TALLIED = COUNTS
 # What only this database has, and a copy begins without.
-OWN_TABLES = ("tally", "copy")
+OWN_TABLES = ("tally", "copy", "job_key")
+KEY = ("run_id", "stage", "key", "id")
 
 
 class PostgresEnd:
@@ -61,6 +63,14 @@ class PostgresEnd:
     def add(self, table: Table, rows: Sequence[Row]) -> None:
         names = ", ".join(_quoted(column.name) for column in table.columns)
         self.db.put(f"COPY penstock.{table.name} ({names}) FROM STDIN", rows)
+        if table.name == "job":
+            self._add_keys(table, rows)
+
+    def _add_keys(self, table: Table, rows: Sequence[Row]) -> None:
+        names = [column.name for column in table.columns]
+        key = operator.itemgetter(*(names.index(name) for name in KEY))
+        into = "COPY penstock.job_key (run_id, stage, key, job_id) FROM STDIN"
+        self.db.put(into, [key(row) for row in rows])
 
     def last_ids(self) -> dict[str, int]:
         names = [table.name for table in TABLES if table.has_ids]

@@ -20,7 +20,7 @@ from psycopg import errors as e
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreUnreachable
 from penstock.jobs.job import Claimed
-from penstock.store.database import Decoded, Overtaken, Owned, storable_text
+from penstock.store.database import Decoded, JobRow, Overtaken, Owned, storable_text, to_json
 from penstock.store.postgres.connection import (
     LOCK_S,
     PATIENCE_S,
@@ -300,6 +300,15 @@ class PostgresDatabase:
 
     def new_job_ids(self, count: int) -> Sequence[int]:
         return self.decoded("new_job_ids", list[int], count=count)
+
+    def add_jobs(self, now: float, jobs: Sequence[JobRow]) -> set[int]:
+        rows = to_json(jobs)
+        if self.do("add_keys", jobs=rows) != len(jobs):
+            new = set(self.json("present_jobs", jobs=rows))
+            jobs = [row for row in jobs if row[0] in new]
+            rows = to_json(jobs)
+        self.do("add_jobs", now=now, jobs=rows)
+        return {row[0] for row in jobs}
 
     def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> list[Owned]:
         # A statement for each number of attempts, which nearly all have in common: ids alone are found

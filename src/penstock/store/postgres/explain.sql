@@ -63,9 +63,10 @@ SELECT count(*) FROM (
 -- name: children_of
 -- A job's children came after it and are of its run; nothing leads from it to them.
 SELECT coalesce(json_agg(json_build_array(c.stage, c.state, c.n) ORDER BY c.stage, c.state), '[]')::text FROM (
-  SELECT j.stage, j.state, count(*) AS n FROM penstock.job AS j
-  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i
-  WHERE j.run_id = %(run_id)s AND i.parent_id = %(id)s GROUP BY j.stage, j.state
+  SELECT k.stage, j.state, count(*) AS n FROM penstock.job_key AS k
+  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = k.job_id OFFSET 0) AS i
+  CROSS JOIN LATERAL (SELECT state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
+  WHERE k.run_id = %(run_id)s AND i.parent_id = %(id)s GROUP BY k.stage, j.state
 ) AS c;
 
 -- name: snapshots_of_job

@@ -54,31 +54,41 @@ SET worker = NULL, at = %(now)s, (state, due_at, tries, throttles, is_resumed) =
 WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM e)) AS k))
   AND attempt = ((SELECT by_id FROM e) -> id::text ->> 1)::integer AND state || '' = 'running';
 
--- name: add_jobs
+-- name: add_keys
 -- A known key keeps the job it has, in whatever state: enqueueing never resets anything.
 -- In the order of the keys: two who add the same keys wait for each other in one direction only.
-INSERT INTO penstock.job (id, run_id, source_id, stage, unit, key, state, rank, at)
-SELECT (j ->> 0)::bigint, (j ->> 1)::bigint, (j ->> 2)::bigint, j ->> 3, j ->> 4, j ->> 5, 'queued',
-  (j ->> 6)::double precision, %(now)s
+INSERT INTO penstock.job_key (run_id, stage, key, job_id)
+SELECT (j ->> 1)::bigint, j ->> 3, j ->> 5, (j ->> 0)::bigint
 FROM jsonb_array_elements(%(jobs)s::jsonb) AS j
 ORDER BY j ->> 3, j ->> 5, (j ->> 0)::bigint
 ON CONFLICT (run_id, stage, key) DO NOTHING;
+
+-- name: present_jobs
+-- Which of these have their key for themselves.
+SELECT coalesce(json_agg(k.job_id), '[]')::text
+FROM jsonb_array_elements(%(jobs)s::jsonb) AS j
+CROSS JOIN LATERAL (
+  SELECT job_id FROM penstock.job_key
+  WHERE run_id = (j ->> 1)::bigint AND stage = j ->> 3 AND key = j ->> 5 AND job_id = (j ->> 0)::bigint OFFSET 0
+) AS k;
+
+-- name: add_jobs
+INSERT INTO penstock.job (id, run_id, source_id, stage, unit, key, state, rank, at)
+SELECT (j ->> 0)::bigint, (j ->> 1)::bigint, (j ->> 2)::bigint, j ->> 3, j ->> 4, j ->> 5, 'queued',
+  (j ->> 6)::double precision, %(now)s
+FROM jsonb_array_elements(%(jobs)s::jsonb) AS j;
 
 -- name: add_items
 INSERT INTO penstock.job_item (job_id, parent_id, item, snapshot_id)
 SELECT (i ->> 0)::bigint, (i ->> 1)::bigint, i ->> 2, (i ->> 3)::bigint
 FROM jsonb_array_elements(%(items)s::jsonb) AS i;
 
--- name: present_jobs
-SELECT coalesce(json_agg(job.id), '[]')::text
-FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
-
 -- name: jobs_by_key
-SELECT coalesce(json_agg(json_build_array(job.id, k ->> 0, k ->> 1)), '[]')::text
+SELECT coalesce(json_agg(json_build_array(known.job_id, k ->> 0, k ->> 1)), '[]')::text
 FROM jsonb_array_elements(%(keys)s::jsonb) AS k
 CROSS JOIN LATERAL (
-  SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND stage = k ->> 0 AND key = k ->> 1 LIMIT 1
-) AS job;
+  SELECT job_id FROM penstock.job_key WHERE run_id = %(run_id)s AND stage = k ->> 0 AND key = k ->> 1 OFFSET 0
+) AS known;
 
 -- name: next_due
 SELECT due_at FROM penstock.job WHERE state = 'waiting' AND due_at > %(after)s ORDER BY due_at LIMIT 1;
@@ -250,9 +260,12 @@ WHERE id = %(run_id)s AND state = 'cancelled' AND NOT EXISTS (
 
 -- name: open_of_run
 SELECT coalesce(json_agg(json_build_array(o.id, o.stage, o.state)), '[]')::text FROM (
-  SELECT id, stage, state FROM penstock.job
-  WHERE run_id = %(run_id)s AND state IN ('queued', 'waiting', 'held', 'running')
-  LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+  SELECT j.id, j.stage, j.state FROM (SELECT job_id FROM penstock.job_key WHERE run_id = %(run_id)s OFFSET 0) AS k
+  CROSS JOIN LATERAL (
+    SELECT id, stage, state FROM penstock.job
+    WHERE id = k.job_id AND state || '' IN ('queued', 'waiting', 'held', 'running') FOR NO KEY UPDATE SKIP LOCKED
+  ) AS j
+  LIMIT %(limit)s
 ) AS o;
 
 -- name: cancel_jobs_if_open
@@ -280,14 +293,26 @@ SELECT state, run_id FROM penstock.job WHERE id = %(id)s FOR NO KEY UPDATE;
 SELECT state FROM penstock.run WHERE id = (SELECT run_id FROM penstock.job WHERE id = %(id)s);
 
 -- name: find_jobs
+-- Those of a run by the keys that it has, all others in their order: whichever is not asked for costs nothing.
 SELECT coalesce(json_agg(f.id ORDER BY f.id), '[]')::text FROM (
-  SELECT id FROM penstock.job
-  WHERE id > %(after_id)s
-    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
-    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
-    AND (%(stage)s::text IS NULL OR stage = %(stage)s)
-    AND (%(states)s::jsonb IS NULL OR state IN (SELECT x #>> '{}' FROM jsonb_array_elements(%(states)s::jsonb) AS x))
-  ORDER BY id LIMIT %(limit)s
+  (
+    SELECT id FROM penstock.job
+    WHERE %(run_id)s::bigint IS NULL AND id > %(after_id)s
+      AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+      AND (%(stage)s::text IS NULL OR stage = %(stage)s)
+      AND (%(states)s::jsonb IS NULL OR state IN (SELECT x #>> '{}' FROM jsonb_array_elements(%(states)s::jsonb) AS x))
+    ORDER BY id LIMIT %(limit)s
+  )
+  UNION ALL
+  (
+    SELECT j.id FROM penstock.job_key AS k
+    CROSS JOIN LATERAL (SELECT id, source_id, state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
+    WHERE k.run_id = %(run_id)s AND k.job_id > %(after_id)s
+      AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
+      AND (%(stage)s::text IS NULL OR k.stage = %(stage)s)
+      AND (%(states)s::jsonb IS NULL OR j.state IN (SELECT x #>> '{}' FROM jsonb_array_elements(%(states)s::jsonb) AS x))
+    ORDER BY j.id LIMIT %(limit)s
+  )
 ) AS f;
 
 -- name: find_quarantined

@@ -43,11 +43,12 @@ FROM penstock.run WHERE id = %(id)s;
 -- By the index of keys, a batch behind the one before it.
 SELECT coalesce(json_agg(json_build_array(j.stage, j.key, coalesce(i.item, 'null'), i.snapshot_id) ORDER BY j.stage, j.key), '[]')::text
 FROM (
-  SELECT id, stage, key FROM penstock.job
-  WHERE run_id = %(run_id)s AND (stage, key) > (%(stage)s, %(key)s)
-    AND state || '' IN (SELECT x FROM jsonb_array_elements_text(%(states)s::jsonb) AS x)
-    AND stage IN (SELECT x FROM jsonb_array_elements_text(%(stages)s::jsonb) AS x)
-  ORDER BY stage, key LIMIT %(limit)s
+  SELECT k.job_id AS id, k.stage, k.key FROM penstock.job_key AS k
+  CROSS JOIN LATERAL (SELECT state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS o
+  WHERE k.run_id = %(run_id)s AND (k.stage, k.key) > (%(stage)s, %(key)s)
+    AND o.state IN (SELECT x FROM jsonb_array_elements_text(%(states)s::jsonb) AS x)
+    AND k.stage IN (SELECT x FROM jsonb_array_elements_text(%(stages)s::jsonb) AS x)
+  ORDER BY k.stage, k.key LIMIT %(limit)s
 ) AS j
 LEFT JOIN LATERAL (SELECT item, snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i ON true;
 
@@ -64,9 +65,10 @@ SELECT coalesce(json_agg(json_build_array(d.id, d.done_in)), '[]')::text FROM (
   FROM jsonb_array_elements(%(keys)s::jsonb) AS k
   CROSS JOIN chain
   CROSS JOIN LATERAL (
-    SELECT run_id, state FROM penstock.job
-    WHERE job.run_id = chain.id AND job.stage = k ->> 1 AND job.key = k ->> 2 OFFSET 0
-  ) AS j
+    SELECT run_id, job_id FROM penstock.job_key
+    WHERE run_id = chain.id AND stage = k ->> 1 AND key = k ->> 2 OFFSET 0
+  ) AS known
+  CROSS JOIN LATERAL (SELECT run_id, state FROM penstock.job WHERE id = known.job_id OFFSET 0) AS j
   WHERE j.state IN ('succeeded', 'skipped')
   GROUP BY (k ->> 0)::bigint
 ) AS d;

@@ -104,7 +104,9 @@ FROM penstock.run WHERE run.id = %(run_id)s;
 -- name: spoilt_in_replay
 -- What failed or was cancelled, all that it came from, and the addresses of the pages that those jobs were given.
 WITH RECURSIVE bad (id) AS (
-  SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND state IN ('quarantined', 'cancelled')
+  SELECT j.id FROM (SELECT job_id FROM penstock.job_key WHERE run_id = %(run_id)s OFFSET 0) AS k
+  CROSS JOIN LATERAL (SELECT id, state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
+  WHERE j.state IN ('quarantined', 'cancelled')
 ), spoilt (job_id) AS (
   SELECT id FROM bad
   UNION

@@ -7,8 +7,11 @@ WHERE source_id = %(source_id)s AND kind NOT IN ('replay', 'probe')
 -- name: replay_scope
 -- For each stage: how many of its jobs came to an end, and how many of those are still there.
 SELECT coalesce(json_agg(json_build_array(g.run_id, g.stage, g.unit, g.succeeded + g.skipped + g.quarantined, (
-  SELECT count(*) FROM penstock.job
-  WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state IN ('succeeded', 'skipped', 'quarantined')
+  SELECT count(*) FROM (
+    SELECT job_id FROM penstock.job_key WHERE job_key.run_id = g.run_id AND job_key.stage = g.stage OFFSET 0
+  ) AS k
+  CROSS JOIN LATERAL (SELECT state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
+  WHERE j.state IN ('succeeded', 'skipped', 'quarantined')
 ), g.quarantined)), '[]')::text
 FROM penstock.stage_count AS g WHERE g.run_id = ANY (translate(%(run_ids)s, '[]', '{}')::bigint[]);
 
@@ -19,12 +22,14 @@ FROM penstock.stage_count AS g WHERE g.run_id = ANY (translate(%(run_ids)s, '[]'
 SELECT coalesce(json_agg(json_build_array(j.key, i.item, (
   SELECT max(s.id) FROM (SELECT id FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s)) ORDER BY j.key), '[]')::text
 FROM (
-  SELECT id, key FROM penstock.job
-  WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)
-    AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT %(quarantined_only)s))
-    AND NOT (state = 'skipped' AND EXISTS (
-      SELECT 1 FROM penstock.job_failure AS f WHERE f.job_id = job.id AND f.kind = 'disallowed' OFFSET 0))
-  ORDER BY key LIMIT %(limit)s
+  SELECT k.job_id AS id, k.key FROM penstock.job_key AS k
+  CROSS JOIN LATERAL (SELECT state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS o
+  WHERE k.run_id = %(run_id)s AND k.stage = %(stage)s AND k.key >= %(after_key)s
+    AND (%(is_first)s OR k.key <> %(after_key)s)
+    AND (o.state = 'quarantined' OR (o.state IN ('succeeded', 'skipped') AND NOT %(quarantined_only)s))
+    AND NOT (o.state = 'skipped' AND EXISTS (
+      SELECT 1 FROM penstock.job_failure AS f WHERE f.job_id = k.job_id AND f.kind = 'disallowed' OFFSET 0))
+  ORDER BY k.key LIMIT %(limit)s
 ) AS j
 CROSS JOIN LATERAL (SELECT item FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i;
 
@@ -55,8 +60,9 @@ CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE
 WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s
   AND s.fetched_at <= coalesce((SELECT finished_at FROM penstock.run WHERE id = %(run_id)s), 'infinity')
   AND EXISTS (
-    SELECT 1 FROM penstock.job
-    WHERE run_id = %(run_id)s AND stage = %(stage)s AND key = %(key)s AND state IN ('succeeded', 'skipped')
+    SELECT 1 FROM penstock.job_key AS k
+    CROSS JOIN LATERAL (SELECT state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
+    WHERE k.run_id = %(run_id)s AND k.stage = %(stage)s AND k.key = %(key)s AND j.state IN ('succeeded', 'skipped')
   )
 ORDER BY s.id DESC LIMIT 1;
 
@@ -97,9 +103,11 @@ WHERE t.run_id = (u.v ->> 0)::bigint AND t.collection = u.v ->> 1 AND t.key = u.
 -- A page of a replay's own jobs: what they were served from, and how they ended.
 SELECT coalesce(json_agg(json_build_array(j.key, i.snapshot_id, j.state) ORDER BY j.key), '[]')::text
 FROM (
-  SELECT id, key, state FROM penstock.job
-  WHERE run_id = %(run_id)s AND stage = %(stage)s AND key >= %(after_key)s AND (%(is_first)s OR key <> %(after_key)s)
-  ORDER BY key LIMIT %(limit)s
+  SELECT k.job_id AS id, k.key, o.state FROM penstock.job_key AS k
+  CROSS JOIN LATERAL (SELECT state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS o
+  WHERE k.run_id = %(run_id)s AND k.stage = %(stage)s AND k.key >= %(after_key)s
+    AND (%(is_first)s OR k.key <> %(after_key)s)
+  ORDER BY k.key LIMIT %(limit)s
 ) AS j
 CROSS JOIN LATERAL (SELECT snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i;
 

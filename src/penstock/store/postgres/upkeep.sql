@@ -3,14 +3,26 @@
 SELECT coalesce(json_agg(o.id), '[]')::text FROM (
   SELECT j.id FROM penstock.run AS r
   CROSS JOIN LATERAL (
-    SELECT id FROM penstock.job WHERE run_id = r.id AND state IN ('succeeded', 'skipped', 'cancelled')
-    LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    SELECT o.id FROM (SELECT job_id FROM penstock.job_key WHERE run_id = r.id OFFSET 0) AS k
+    CROSS JOIN LATERAL (
+      SELECT id FROM penstock.job
+      WHERE id = k.job_id AND state || '' IN ('succeeded', 'skipped', 'cancelled') FOR UPDATE SKIP LOCKED
+    ) AS o
+    LIMIT %(limit)s
   ) AS j
   WHERE r.finished_at < %(before)s LIMIT %(limit)s
 ) AS o;
 
 -- name: drop_jobs
-DELETE FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
+WITH gone AS (
+  DELETE FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) RETURNING run_id, stage, key
+)
+DELETE FROM penstock.job_key WHERE ctid = ANY (ARRAY(
+  SELECT k.ctid FROM gone AS g
+  CROSS JOIN LATERAL (
+    SELECT ctid FROM penstock.job_key WHERE run_id = g.run_id AND stage = g.stage AND key = g.key OFFSET 0
+  ) AS k
+));
 
 -- name: drop_items
 DELETE FROM penstock.job_item WHERE job_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);

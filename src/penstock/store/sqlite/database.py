@@ -18,7 +18,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
 from penstock.jobs.job import Claimed
-from penstock.store.database import Decoded, Owned, to_json
+from penstock.store.database import Decoded, JobRow, Owned, to_json
 from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_newer, refuse_unfinished
 from penstock.store.sqlite import filesystem, migrate
@@ -213,6 +213,12 @@ class SqliteDatabase:
     def new_job_ids(self, count: int) -> Sequence[int]:
         first = 1 + int(self.value("last_job_id"))
         return range(first, first + count)
+
+    def add_jobs(self, now: float, jobs: Sequence[JobRow]) -> set[int]:
+        new = {row[0] for row in jobs}
+        if self.do("add_jobs", now=now, jobs=to_json(jobs)) != len(jobs):
+            new = set(self.json("present_jobs", ids=to_json(sorted(new))))
+        return new
 
     # The schema.
 
