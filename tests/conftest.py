@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import os
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 import penstock
+from tests.postgres.workspace import roomy_folder
 
 # A shell starts what runs in its background without Ctrl-C, and our processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -27,6 +29,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compile Penstock once: the tests start it a thousand times, and have it write no bytecode."""
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(penstock.__file__).parent, quiet=1)
+        _keep_files_in_memory()
+
+
+def _keep_files_in_memory() -> None:
+    """Where there is room: SQLite waits for the disk at each commit, and no test outlives a power cut."""
+    place = roomy_folder()
+    if not os.statvfs(place).f_flag & os.ST_NOEXEC:  # some tests start what they have written
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
 
 
 @pytest.fixture(autouse=True)

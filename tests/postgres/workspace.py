@@ -47,7 +47,7 @@ class Workspace:
     @classmethod
     def of_this_run(cls, on_disk: bool = False) -> Workspace:
         """Choose a folder that is not there yet; call it in the process whose end is the end of the run."""
-        place = _temporary_folder() if on_disk else _roomy_folder()
+        place = _temporary_folder() if on_disk else roomy_folder()
         return cls(place / f"penstock-test-{secrets.token_hex(4)}", os.getpid())
 
     @property
@@ -112,7 +112,7 @@ class Workspace:
         shutil.rmtree(self.programs, ignore_errors=True)
 
 
-def _roomy_folder() -> Path:
+def roomy_folder() -> Path:
     """In memory where there is room: making a database is 400 files, and a busy disk takes 0.2 s for them."""
     try:
         has_room = shutil.disk_usage(MEMORY).free >= ROOM_BYTES and os.access(MEMORY, os.W_OK)
