@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import time
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
@@ -126,6 +128,24 @@ def test_change_is_shown_before_it_holds_and_told_apart_afterwards(tmp_path: Pat
         kinds = {run.kind.value for run in rig.store.runs()}
         assert kinds == {"incremental"}
         rig.assert_sound()
+
+
+def test_what_is_outside_its_hours_is_not_said_to_start_with_its_next_tick(tmp_path: Path) -> None:
+    in_three_days = time.gmtime(time.time() + 3 * DAY_S)
+    day = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")[in_three_days.tm_wday]
+    hours = {"every": "1m", "windows": [f"{day} 06:00-22:00"]}
+    with rig_with(tmp_path, {"acme.com": {"schedule": hours}}) as rig:
+        work_until(rig, lambda: len(rig.store.schedules()) == 1, "it is planned")
+
+        begin = re.compile(r"not before its hours begin, in [23] d ")
+        for words in (("schedules",), ("status",), ("schedules", "explain", "acme.com")):
+            assert begin.search(said(rig, *words)), words
+        [seen] = told(rig, "schedules")
+        assert seen["hours_begin_at"].endswith("T06:00:00.000Z")
+        assert seen["next_due_at"] < seen["hours_begin_at"]
+        explained = said(rig, "explain", "acme.com")
+        assert begin.search(explained)
+        assert re.search(r"the next run is due in [23] d ", explained)
 
 
 def test_calendar_of_what_will_start(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
 from penstock.cli.run_words import kind_of
+from penstock.cli.schedules import outside, outside_words
 from penstock.cli.wording import count, duration, iso, local_time, shortened, until
 from penstock.errors import UsageError
 
@@ -81,6 +82,8 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
     outlook = project.explain(
         target if isinstance(target, str) else None, run=run_id, job=args.job_id
     )
+    if outlook.stands == "idle":
+        outlook = _within_hours(project, outlook)
     row = project.store.job(outlook.job_id) if outlook.job_id else None
     told = Told(
         outlook,
@@ -94,6 +97,19 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
         told.about = _about_source(project, outlook)
         told.queue = _queue(project, outlook)
     return told
+
+
+def _within_hours(project: Project, outlook: Outlook) -> Outlook:
+    """A tick outside its schedule's hours starts nothing: the next run is not before they begin."""
+    from msgspec.structs import replace
+
+    begin_at = _outside(project, outlook.source, outlook.opens_at)
+    return outlook if begin_at is None else replace(outlook, opens_at=begin_at)
+
+
+def _outside(project: Project, key: str, at: float | None) -> float | None:
+    source = project.settings.sources.get(key)
+    return None if source is None or at is None else outside(source.schedules, at)
 
 
 @dataclass
@@ -280,7 +296,10 @@ def _about_source(project: Project, outlook: Outlook) -> list[tuple[str, str]]:
         ended = f" {local_time(row.last_finished_at)}" if row.last_finished_at else ""
         told.append(("last run", f"{row.last_run_id}, {row.last_state}{ended}"))
     if row.next_run_at is not None:
-        told.append(("next run", f"{until(row.next_run_at, outlook.now)} ({row.schedule})"))
+        begin_at = _outside(project, row.key, row.next_run_at)
+        due = until(row.next_run_at, outlook.now)
+        when = due if begin_at is None else outside_words(begin_at, outlook.now)
+        told.append(("next run", f"{when} ({row.schedule})"))
     elif row.schedule:
         told.append(("schedule", row.schedule))
     open_jobs = [

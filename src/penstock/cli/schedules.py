@@ -231,6 +231,7 @@ def _shape(row: ScheduleRow, now: float) -> dict[str, Any]:
         "version": row.version,
         "is_planned": True,
         "next_due_at": row.next_due_at,
+        "hours_begin_at": _hours_begin_at(row),
         "overdue_s": round(overdue_s, 3) if overdue_s > OVERDUE_S else 0.0,
         "is_waiting": bool(row.look_at and row.next_due_at and row.look_at > row.next_due_at),
         "waits_for_run": None,
@@ -246,6 +247,32 @@ def _shape(row: ScheduleRow, now: float) -> dict[str, Any]:
     }
 
 
+def _hours_begin_at(row: ScheduleRow) -> float | None:
+    """Of a next tick that is outside its hours: when it could have started something."""
+    from penstock.schedules.definition import settings_of
+
+    if row.next_due_at is None:
+        return None
+    return outside([settings_of(row.definition, row.name)], row.next_due_at)
+
+
+def outside(schedules: Sequence[ScheduleSettings], at: float) -> float | None:
+    """When the first of these schedules may start something, if none of them may at this moment."""
+    from penstock.schedules.slots import slot_opens_at
+
+    opens = [slot_opens_at(each, at) for each in schedules]
+    known = [each for each in opens if each is not None]
+    return min(known) if known and len(known) == len(opens) else None
+
+
+def outside_words(begin_at: float, now: float) -> str:
+    from penstock.schedules.slots import NEVER
+
+    if begin_at == NEVER:
+        return "never: its hours do not come again"
+    return f"not before its hours begin, {until(begin_at, now)}"
+
+
 def _unplanned(project: Project, known: set[tuple[str, str]]) -> list[dict[str, Any]]:
     return [
         {
@@ -256,6 +283,7 @@ def _unplanned(project: Project, known: set[tuple[str, str]]) -> list[dict[str, 
             "version": None,
             "is_planned": False,
             "next_due_at": None,
+            "hours_begin_at": None,
             "overdue_s": 0.0,
             "is_waiting": False,
             "waits_for_run": None,
@@ -303,6 +331,8 @@ def next_words(row: dict[str, Any], now: float) -> str:
         return "due, and waits for others that are made up for"
     if row["next_due_at"] is None:
         return WITHOUT_TIME.get(row["kind"], "never")
+    if row["hours_begin_at"] is not None:
+        return outside_words(row["hours_begin_at"], now)
     return until(row["next_due_at"], now)
 
 

@@ -13,11 +13,13 @@ from penstock.cli.cadence import class_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.run_words import kind_of
+from penstock.cli.schedules import outside, outside_words
 from penstock.cli.wording import count, duration, iso, local_time, until
 from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
 if TYPE_CHECKING:
     from penstock.project import Project
+    from penstock.settings import ScheduleSettings
     from penstock.store.breakers import BreakerRow
     from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
@@ -84,6 +86,7 @@ class Seen:
     undecided: list[Undecided]
     staged_s: float
     given_up: list[CadenceRow]
+    schedules: dict[str, tuple[ScheduleSettings, ...]]
 
     @classmethod
     def of(cls, project: Project) -> Seen:
@@ -110,6 +113,7 @@ class Seen:
             undecided=store.undecided(),
             staged_s=project.settings.retention.staged_s,
             given_up=[each for each in store.cadences() if each.level == "paused"],
+            schedules={key: each.schedules for key, each in project.settings.sources.items()},
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -262,7 +266,14 @@ class Seen:
 
     def _next_runs(self) -> list[tuple[str, str]]:
         due = sorted((each.next_run_at, each.key) for each in self.sources if each.next_run_at)
-        return [(key, _due(at, self.now)) for at, key in due]
+        told = [(key, self._next_run(key, at)) for at, key in due[:SHOWN]]
+        return told + [(key, "") for _, key in due[SHOWN:]]
+
+    def _next_run(self, key: str, at: float) -> str:
+        begin_at = outside(self.schedules.get(key, ()), at)
+        if begin_at is None or self.now - at > OVERDUE_S:
+            return _due(at, self.now)
+        return outside_words(begin_at, self.now)
 
 
 def _whose(budget: BudgetRow) -> str:
