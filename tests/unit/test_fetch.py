@@ -27,6 +27,7 @@ from tests.hostile.offline import FakeClock, FakeDoor, FakeNetwork, a_fetcher, r
 PLAIN = FetchPolicy(robots=False)
 SECRET = "hunter2-canary"
 HERE = "https://shop.example/a"
+ROBOTS = "https://shop.example/robots.txt"
 
 
 def fetched(network: FakeNetwork, url: str = HERE, policy: FetchPolicy = PLAIN) -> Response:
@@ -368,6 +369,35 @@ async def test_robots_that_ask_for_a_pause_close_their_host_for_all(
     clock.advance(3)
     await fetcher.fetch(HERE, FetchPolicy())
     assert network.urls == [robots, robots, HERE]
+
+
+@in_loop
+async def test_robots_that_moved_to_a_closed_host_are_not_asked_for_there() -> None:
+    network = FakeNetwork({ROBOTS: raw(302, location="https://b.example/robots.txt")})
+    clock = FakeClock()
+    fetcher = a_fetcher(network, clock)
+    fetcher.close_host("b.example", NOW + 9)
+    for _ in range(3):
+        with pytest.raises(HostClosed, match=r"b\.example is closed for 9 s"):
+            await fetcher.fetch(HERE, FetchPolicy())
+    assert network.urls == [ROBOTS]
+
+
+@in_loop
+async def test_robots_that_moved_close_the_host_that_asks_for_a_pause_and_count_there() -> None:
+    there = "https://b.example/robots.txt"
+    clock = FakeClock()
+    door = FakeDoor(clock)
+    network = FakeNetwork({ROBOTS: raw(302, location=there), there: raw(429, retry_after="7")})
+    fetcher = Fetcher(network, clock, random.Random(7), door)
+    with pytest.raises(HostClosed, match=r"b\.example is closed for 7 s"):
+        await fetcher.fetch(HERE, FetchPolicy())
+    assert door.closed == {"b.example": 7}
+    [(want, _)] = door.sent
+    assert (want.host, want.is_of_host, want.has_breaker) == ("b.example", True, True)
+    network.answers |= {there: raw(404), HERE: raw()}
+    clock.advance(7)
+    assert (await fetcher.fetch(HERE, FetchPolicy())).status == 200
 
 
 def test_robots_never_learn_the_sources_credentials() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -225,12 +226,15 @@ class Web:
 
     clock: VirtualClock
     away: frozenset[str] = frozenset()
+    moved: frozenset[str] = frozenset()
     seen: list[tuple[str, str, float]] = field(default_factory=list)
 
     async def answer(self, request: Request) -> RawResponse:
         host, _, path = request.url.removeprefix("https://").partition("/")
         self.seen.append((host, path, self.clock.monotonic()))
-        if path == "robots.txt":
+        if path == "robots.txt" and host in self.moved:
+            return RawResponse(302, {"location": f"https://{HOST}/{host}/robots.txt"}, b"")
+        if path.endswith("robots.txt"):
             return RawResponse(200, {}, b"User-agent: *\nAllow: /\n")
         if host in self.away:
             raise FetchError("connection refused", request.url)
@@ -269,6 +273,34 @@ def test_nothing_goes_to_a_host_outside_of_its_hours_whoever_shares_it(tmp_path:
     assert Counter(each.source for each in put_off) == {"one.org": 30, "two.org": 30}
     reason = "cdn.example is outside of its hours (hosts.cdn.example.windows) (again in "
     assert all(each.detail.startswith(reason) for each in put_off)
+
+
+@pytest.mark.parametrize("limits", [TWENTY_PAST, {"rate": "6/m"}])
+def test_robots_txt_that_moved_to_such_a_host_waits_for_its_gates_and_costs_no_try(
+    tmp_path: Path, limits: dict[str, Any]
+) -> None:
+    """Three shops have their robots.txt on one host."""
+    names = ("one.org", "two.org", "three.org")
+    sources = {name: a_source(name, 10) for name in names}
+    project, clock = a_project(tmp_path / "p", {HOST: limits}, sources), VirtualClock()
+    web = Web(clock, moved=frozenset(names))
+    with Simulation(project, ScriptedNetwork(web.answer), seed=1, clock=clock) as simulation:
+        runs = [project.run(name, actor="test") for name in names]
+        simulation.run()
+        for run_id in runs:
+            run = project.require_run(run_id)
+            assert (run.state, run.pages_done, run.retried) == ("completed", 10, 0)
+            jobs = project.store.jobs(JobFilter(run_id=run_id, limit=100))
+            assert {job.tries for job in jobs} == {0}
+        project.close()
+    times = web.times(HOST)
+    assert len(times) == 3
+    if limits == TWENTY_PAST:
+        assert OPENS_S <= min(times) < OPENS_S + 5
+    else:
+        assert all(later - sooner >= 10 for sooner, later in itertools.pairwise(times))
+    at_home = [path for host, path, _ in web.seen if host != HOST].count("robots.txt")
+    assert at_home <= 12, "and not once for each page"
 
 
 def test_what_does_not_fit_into_the_hours_goes_on_when_they_begin_again(tmp_path: Path) -> None:

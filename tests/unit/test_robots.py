@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from penstock.settings import FetchPolicy
-from penstock.sources.addresses import look_at
-from penstock.sources.failures import AddressRefused, FetchError, RobotsUnreachable
+from penstock.sources.addresses import Target, look_at
+from penstock.sources.failures import (
+    AddressRefused,
+    FetchError,
+    HostBroken,
+    HostClosed,
+    HostOutside,
+    RobotsUnreachable,
+)
 from penstock.sources.network import RawResponse, Request
 from penstock.sources.robots import FRESH_S, MAX_BYTES, UNREACHABLE_S, Robots
 from tests.hostile.loopback import in_loop
@@ -101,6 +108,67 @@ async def test_five_redirects_are_followed_and_a_sixth_means_there_is_none(
     answers[f"https://cdn.example/{hops}"] = rules(STAR + "Disallow: /")
     robots = Robots(FakeNetwork(answers), FakeClock())
     assert await robots.is_allowed(look_at(ORIGIN + "/a"), POLICY) is expected
+
+
+@dataclass
+class Gate:
+    """Lets requests to other hosts out, or not."""
+
+    network: FakeNetwork
+    shut: HostClosed | None = None
+    passed: list[str] = field(default_factory=list)
+
+    async def send(self, target: Target, request: Request, _: FetchPolicy) -> RawResponse:
+        if self.shut is not None:
+            raise self.shut
+        self.passed.append(target.text)
+        return await self.network.send(request)
+
+
+MOVED = "https://cdn.example/robots.txt"
+
+
+@in_loop
+async def test_a_robots_txt_that_moved_is_asked_for_through_the_gates_of_its_host() -> None:
+    answers: dict[str, Answer] = {
+        ROBOTS: raw(301, location="/robots"),
+        f"{ORIGIN}/robots": raw(302, location=MOVED),
+        MOVED: rules(STAR + "Disallow: /"),
+    }
+    gate = Gate(FakeNetwork(answers))
+    robots = Robots(gate.network, FakeClock(), elsewhere=gate.send)
+    assert not await robots.is_allowed(look_at(ORIGIN + "/a"), POLICY)
+    assert gate.passed == [MOVED], "and what stays at home needs no gate again"
+
+
+@pytest.mark.parametrize("kind", [HostClosed, HostOutside, HostBroken])
+@in_loop
+async def test_nobody_is_asked_again_while_the_host_it_moved_to_is_shut(
+    kind: type[HostClosed],
+) -> None:
+    clock = FakeClock()
+    gate = Gate(FakeNetwork({ROBOTS: raw(302, location=MOVED), MOVED: rules("")}))
+    gate.shut = kind("cdn.example", 25.0)
+    robots = Robots(gate.network, clock, elsewhere=gate.send)
+    for _ in range(3):
+        with pytest.raises(kind) as raised:
+            await robots.is_allowed(look_at(ORIGIN), POLICY)
+        assert (type(raised.value), raised.value.host) == (kind, "cdn.example")
+    assert raised.value.delay_s == 25.0
+    clock.advance(UNREACHABLE_S - 1)
+    with pytest.raises(kind, match="cdn") as raised:
+        await robots.is_allowed(look_at(ORIGIN), POLICY)
+    assert raised.value.delay_s == 26.0 - UNREACHABLE_S
+    assert gate.network.urls == [ROBOTS]
+
+    gate.shut = None
+    clock.advance(1)
+    assert await robots.is_allowed(look_at(ORIGIN), POLICY)
+    assert gate.network.urls == [ROBOTS, ROBOTS, MOVED]
+
+    gate.shut = kind("cdn.example", 25.0)
+    clock.advance(FRESH_S)
+    assert await robots.is_allowed(look_at(ORIGIN), POLICY), "what was read before still holds"
 
 
 @in_loop

@@ -116,6 +116,8 @@ class Pacing:
     def _with_terms(self, want: Want) -> Want:
         if want.is_uncounted:
             terms = self.rules.hours(want.host)
+        elif want.is_of_host:
+            terms = self.rules.limits(want.host)
         else:
             terms = self.rules.terms(want.key, want.host, want.run_id)
         return replace(want, terms=terms) if terms else want

@@ -34,6 +34,8 @@ class Want:
     is_again: bool = False
     # It counts against nothing, robots.txt: only its host's hours are asked.
     is_uncounted: bool = False
+    # It counts against its host's limits and nothing else, robots.txt that was moved to another host.
+    is_of_host: bool = False
 
     @property
     def rates(self) -> list[tuple[str, float]]:

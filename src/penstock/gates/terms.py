@@ -83,6 +83,11 @@ class Rules:
             return NO_TERMS
         return Terms(bounds, self.cost(source), limit)
 
+    def limits(self, host: str) -> Terms:
+        """What must be kept by a request that counts against its host alone."""
+        limit = self.hosts.get(host)
+        return NO_TERMS if limit is None else Terms(host=limit)
+
     def hours(self, host: str) -> Terms:
         """What must be kept by a request that counts against nothing: the host's hours alone."""
         limit = self.hosts.get(host)

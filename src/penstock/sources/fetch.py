@@ -70,7 +70,7 @@ class Fetcher:
         self._clock = clock
         self._rng = rng
         self._door = door
-        self._robots = Robots(network, clock, self._pause)
+        self._robots = Robots(network, clock, self._pause, self._send_elsewhere)
         self._closed: dict[str, float] = {}
 
     async def fetch(
@@ -131,19 +131,32 @@ class Fetcher:
         if policy.robots:
             await self._ask_robots(target, policy)
         want = _want(target, policy, whose)
+        return await self._let_out(target, want, _request(hop, policy), count)
+
+    async def _send_elsewhere(
+        self, target: Target, request: Request, policy: FetchPolicy
+    ) -> RawResponse:
+        """Of robots.txt, which counts against no source: the host that it was moved to has its gates, too."""
+        self._check_open(target)
+        host = target.host_key
+        want = Want(host, None, host, has_breaker=policy.has_breaker, is_of_host=True)
+        return await self._let_out(target, want, request, _uncounted)
+
+    async def _let_out(
+        self, target: Target, want: Want, request: Request, count: Callable[[Sent], None]
+    ) -> RawResponse:
         wait_s = await self._ask(target, want)
         meter = _Meter(self._clock)
         try:
             if wait_s > 0.0:
                 await asyncio.sleep(wait_s)
             self._check_open(target)
-            raw = await meter.send(self._network, _request(hop, policy))
+            return await meter.send(self._network, request)
         finally:
             # Whatever became of it: what was reserved for it is given back.
             self._door.told(want, meter.sent)
             if meter.has_begun:
                 count(meter.sent)
-        return raw
 
     def _check_open(self, target: Target) -> None:
         if self._closed and (until := self.closed_until(target.host_key)):
@@ -153,12 +166,7 @@ class Fetcher:
         if not self._robots.is_known(target):
             host = target.host_key
             await self._ask(target, Want(host, None, host, has_breaker=False, is_uncounted=True))
-        try:
-            is_allowed = await self._robots.is_allowed(target, policy)
-        except RobotsUnreachable:
-            self._check_open(target)  # it may have asked for a pause, which is nobody's fault
-            raise
-        if not is_allowed:
+        if not await self._robots.is_allowed(target, policy):
             raise Disallowed("robots.txt disallows it", target.text)
 
     async def _ask(self, target: Target, want: Want) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from protego import Protego
 from penstock.clock import Clock
 from penstock.sources import encoding
 from penstock.sources.addresses import Target, look_at
-from penstock.sources.failures import AddressRefused, FetchError, RobotsUnreachable
+from penstock.sources.failures import AddressRefused, FetchError, HostClosed, RobotsUnreachable
 from penstock.sources.network import Network, RawResponse, Request
 from penstock.sources.redirects import REDIRECTS, Hop, follow
 
@@ -29,15 +29,22 @@ MAX_ORIGINS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is known of one origin. Without `parsed` everything is allowed, unless `unreachable`."""
+    """What is known of one origin. Without `parsed` everything is allowed, unless `unreachable` or `shut`.
+
+    `shut`: who was asked, or would have been, is to be left alone until `opens`.
+    """
 
     until: float
     parsed: Protego | None = None
     unreachable: str = ""
+    shut: HostClosed | None = None
+    opens: float = 0.0
 
 
 # Told who answered and what; answers for how long that one is closed, None if it did not ask for a pause.
 Pause = Callable[[Target, RawResponse], float | None]
+# Sends a request to another host than the origin's, when that host's gates let it out.
+Elsewhere = Callable[[Target, Request, "FetchPolicy"], Awaitable[RawResponse]]
 
 
 def _no_pause(_: Target, __: RawResponse) -> None:
@@ -51,10 +58,17 @@ class Robots:
     closed to us, except that rules read earlier go on holding until they can be read again.
     """
 
-    def __init__(self, network: Network, clock: Clock, pause: Pause = _no_pause) -> None:
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        pause: Pause = _no_pause,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._network = network
         self._clock = clock
         self._pause = pause
+        self._elsewhere = elsewhere
         self._known: dict[str, Rules] = {}
         self._reading: dict[str, asyncio.Task[Rules]] = {}
 
@@ -64,10 +78,16 @@ class Robots:
         return rules is not None and rules.until > self._clock.monotonic()
 
     async def is_allowed(self, target: Target, policy: FetchPolicy) -> bool:
-        """Whether this user agent may fetch the target; raises RobotsUnreachable if nobody knows."""
+        """Whether this user agent may fetch the target.
+
+        Raises RobotsUnreachable if nobody knows, and HostClosed if the one who knows may not be asked now.
+        """
         rules = self._known.get(target.origin)
         if rules is None or rules.until <= self._clock.monotonic():
             rules = await self._read_once(target, policy)
+        if rules.shut is not None:
+            delay_s = max(0.0, rules.opens - self._clock.monotonic())
+            raise type(rules.shut)(rules.shut.host, delay_s, target.text)
         if rules.unreachable:
             message = f"robots.txt can't be had ({rules.unreachable}), so nothing is fetched"
             raise RobotsUnreachable(message, target.text)
@@ -106,11 +126,13 @@ class Robots:
             last, raw = await self._last_answer(hop, policy)
         except AddressRefused:
             raise
+        except HostClosed as error:
+            return self._shut(origin, error)
         except FetchError as error:
             return self._unreachable(origin, error.message)
         pause_s = self._pause(last, raw)
         if pause_s is not None:
-            return self._unreachable(origin, f"status {raw.status}", pause_s)
+            return self._shut(origin, HostClosed(last.host_key, pause_s))
         if raw.status in REDIRECTS or (400 <= raw.status < 500 and raw.status != 429):
             return Rules(self._clock.monotonic() + FRESH_S)
         if not 200 <= raw.status < 300:
@@ -119,24 +141,43 @@ class Robots:
 
     async def _last_answer(self, hop: Hop, policy: FetchPolicy) -> tuple[Target, RawResponse]:
         """Who answered, and what, after five redirects at most; by RFC 9309 a sixth means there is none."""
+        home = hop.target.host_key
         raw = await self._network.send(_request(hop, policy))
         for _ in range(MAX_REDIRECTS):
             if raw.status not in REDIRECTS:
                 break
             try:
                 hop = follow(hop, raw.status, raw.headers.get("location", ""))
-                raw = await self._network.send(_request(hop, policy))
+                raw = await self._send_on(home, hop, policy)
             except AddressRefused:
                 raise FetchError("it redirects to a refused address") from None
         return hop.target, raw
 
-    def _unreachable(self, origin: str, reason: str, for_s: float = UNREACHABLE_S) -> Rules:
-        # Not longer than a pause lasts: who waits for its end is not to be told that nobody knows.
-        until = self._clock.monotonic() + min(for_s, UNREACHABLE_S)
+    async def _send_on(self, home: str, hop: Hop, policy: FetchPolicy) -> RawResponse:
+        request = _request(hop, policy)
+        if self._elsewhere is None or hop.target.host_key == home:
+            return await self._network.send(request)
+        return await self._elsewhere(hop.target, request, policy)
+
+    def _shut(self, origin: str, error: HostClosed) -> Rules:
+        # Remembered: each of ten thousand jobs would ask the origin again, to be sent on to nobody. And not
+        # longer than it lasts: who waits for its end is not to be told that it is shut.
+        now = self._clock.monotonic()
+        until = now + min(error.delay_s, UNREACHABLE_S)
+        return self._known_rules(origin, until) or Rules(
+            until, shut=error, opens=now + error.delay_s
+        )
+
+    def _unreachable(self, origin: str, reason: str) -> Rules:
+        until = self._clock.monotonic() + UNREACHABLE_S
+        return self._known_rules(origin, until) or Rules(until, unreachable=reason)
+
+    def _known_rules(self, origin: str, until: float) -> Rules | None:
+        """The rules that were read last, if any were: they hold until they can be read again."""
         known = self._known.get(origin)
-        if known is not None and not known.unreachable:
-            return Rules(until, known.parsed)
-        return Rules(until, unreachable=reason)
+        if known is None or known.unreachable or known.shut is not None:
+            return None
+        return Rules(until, known.parsed)
 
 
 def _headers(policy: FetchPolicy) -> dict[str, str]:
