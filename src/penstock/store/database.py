@@ -143,6 +143,8 @@ def storable_text(text: str) -> str:
 
 def bounded_text(text: str, limit: int) -> str:
     """What a key is once it is stored: itself, or where it is too long its beginning and a digest."""
+    if len(text) <= limit and text.isascii() and "\x00" not in text:
+        return text  # as nearly every key is
     text = storable_text(text)
     encoded = text.encode()
     if len(encoded) <= limit:

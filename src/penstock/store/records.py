@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -48,17 +48,17 @@ def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, S
 
     Several saves of one key in one transaction leave one version: what was never committed is no version.
     """
+    placed = [(where_of(save), source_id, run_id, save) for source_id, run_id, save in saves]
     while True:
-        present = read_present(db, {where_of(save): None for _, _, save in saves})
-        verdicts = [
-            (run_id, _apply(present, source_id, run_id, save)) for source_id, run_id, save in saves
-        ]
+        present = read_present(db, {each[0]: None for each in placed})
+        verdicts = [_apply(present, *each) for each in placed]
         with suppress(Overtaken), db.nested():
             write_records(db, ledger, present)
             break
-    for run_id, verdict in verdicts:
-        ledger.count(run_id, verdict, 1)
-    return [verdict for _, verdict in verdicts]
+    counts = Counter((each[1], verdict) for each, verdict in zip(saves, verdicts, strict=True))
+    for (run_id, verdict), count in counts.items():
+        ledger.count(run_id, verdict, count)
+    return verdicts
 
 
 def read_present(db: Database, keys: Iterable[Where]) -> dict[Where, Present]:
@@ -75,8 +75,9 @@ def where_of(save: Save) -> Where:
     return bounded_text(save.collection, NAME_BYTES), bounded_text(save.key, KEY_BYTES)
 
 
-def _apply(present: dict[Where, Present], source_id: int, run_id: int, save: Save) -> str:
-    where = where_of(save)
+def _apply(
+    present: dict[Where, Present], where: Where, source_id: int, run_id: int, save: Save
+) -> str:
     old = present.get(where)
     data, score = save.data.decode(), save.score
     if old is None:
