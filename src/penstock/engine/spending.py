@@ -19,13 +19,10 @@ class Spending:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
+        self.has_budgets = rules.has_budgets  # asked for each job, and found by looking at every source
         self._meters: dict[tuple[int, int], dict[str, float]] = {}
         # The budgets that are used up, as the last claim found them.
         self._exhausted: dict[tuple[str, str, str], BudgetRow] = {}
-
-    @property
-    def has_budgets(self) -> bool:
-        return self._rules.has_budgets
 
     def learn(self, exhausted: Iterable[BudgetRow]) -> None:
         self._exhausted = {(row.scope, row.measure, row.period): row for row in exhausted}
