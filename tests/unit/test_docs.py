@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 from dataclasses import fields
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from penstock import Pipeline
+from penstock import Pipeline, Project
 from penstock.jobs.job import DEFAULT_PRIORITY
 from penstock.jobs.retry import MAX_DEATHS, MAX_THROTTLES, RETRY_CLASSES
 from penstock.jobs.run import RunState
@@ -192,3 +193,32 @@ def test_what_the_page_says_of_clocks_is_so(
             found.append(f"{datetime.fromtimestamp(due, zone):%H:%M}")
             moment = due
         assert (len(found) if isinstance(expected, int) else found) == expected
+
+
+PYTHON = (DOCS / "python.md").read_text()
+
+
+def test_every_verb_of_a_program_is_there() -> None:
+    named = set(re.findall(r"project\.([a-z_]+)\(", PYTHON))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not callable(getattr(Project, name, None))] == []
+
+
+def test_the_program_does_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "shop-watch"
+    folder.mkdir()
+    (folder / "penstock.yaml").write_text("sources: {acme.com: {pipeline: 'documented:shop'}}")
+    (folder / "documented.py").write_text(
+        "from penstock import Pipeline\nshop = Pipeline('shop')\n\n"
+        "@shop.step(unit='run')\ndef look(ctx):\n    pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(folder)
+
+    program = tmp_path / "program.py"
+    program.write_text(re.findall(r"```python\n(.*?)```", PYTHON, re.DOTALL)[0])
+    runpy.run_path(str(program))
+
+    assert capsys.readouterr().out.split() == ["person", "cancelled"]

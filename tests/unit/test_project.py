@@ -74,12 +74,22 @@ def test_an_unknown_source_or_kind_is_named_with_the_nearest(tmp_path: Path) -> 
     assert "'full'" in kind.value.hint
 
 
+def test_a_run_is_cancelled_also_by_who_does_not_wait_for_its_sweep(tmp_path: Path) -> None:
+    with Project.load(a_project(tmp_path)) as project:
+        run_id = project.run("acme.com")
+
+        sweep = project.cancel(run_id)
+
+        assert project.require_run(run_id).state == "cancelled"
+        assert list(sweep) == [1]
+
+
 def test_a_cancelled_run_can_be_neither_cancelled_again_nor_retried(tmp_path: Path) -> None:
     with Project.load(a_project(tmp_path)) as project:
         run_id = project.run("acme.com")
         assert sum(project.cancel(run_id)) == 1
         with pytest.raises(Refused):
-            list(project.cancel(run_id))
+            project.cancel(run_id)
         with pytest.raises(Refused):
             project.retry_failed(run_id)
 

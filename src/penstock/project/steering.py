@@ -97,12 +97,14 @@ class Steering(Opened):
         return self.store.resume_source(source_id, who, reason) or is_recovered
 
     def cancel(self, run_id: int, actor: str | None = None, reason: str = "") -> Iterator[int]:
-        """Cancel a run now, then sweep its queued jobs, yielding how many each batch swept."""
+        """Cancel a run now; the answer sweeps its queued jobs, and tells how many in each batch.
+
+        Upkeep does it for whoever does not go through the answer.
+        """
         run = self.require_run(run_id)
         if not self.store.cancel_run(run_id, actor or default_actor(), reason):
             raise Refused(f"run {run_id} is {run.state} already")
-        while swept := self.store.sweep_cancelled():
-            yield swept
+        return iter(self.store.sweep_cancelled, 0)
 
     def cancel_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
         job = self.require_job(job_id)
