@@ -16,9 +16,10 @@ from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.settings import BreakerSettings
 from penstock.settings.windows import parse_window
+from penstock.store import hours as hours_of_hosts
 from penstock.store.breakers import HostTold
 from penstock.store.explaining import Outlook
-from penstock.store.store import Capacity
+from penstock.store.store import Capacity, Keep
 from penstock.testing import EPOCH
 from tests.contract.scenes import World
 
@@ -143,7 +144,13 @@ def put_off(world: World) -> int:
     world.start_with_pages(1)
     job = world.one()
     end = Settlement(
-        job.id, job.attempt, JobState.WAITING, delay_s=OPENS_S + 0.4, reason=outside(API)
+        job.id,
+        job.attempt,
+        JobState.WAITING,
+        delay_s=OPENS_S + 0.4,
+        reason=outside(API),
+        host=API,
+        gate="window",
     )
     world.turn("w", end)
     return job.id
@@ -220,3 +227,67 @@ def test_what_a_job_waits_for_is_its_last_wait(world: World) -> None:
     outlook = explained(world, job_id=job_id, hours={API: EVENING})
     assert closed(outlook)["job"].by == "waiting: refused"
     assert "host" not in closed(outlook)
+
+
+# Changed while jobs wait for them.
+
+
+def test_jobs_that_wait_for_hours_are_looked_at_again_when_those_change(world: World) -> None:
+    job_id = put_off(world)
+    assert world.store.plan_hours({API: "evening"}, "scheduler") == 1, "nobody had led before"
+    [event] = [e for e in world.store.events(job_id=job_id, limit=99) if e.kind == "job.woken"]
+    assert (event.actor, event.detail) == ("scheduler", f"the hours of {API} have changed")
+    assert world.job(job_id).state is JobState.QUEUED
+    assert world.store.check() == []
+    assert world.one().id == job_id
+
+
+def test_hours_that_are_the_same_or_of_another_host_wake_nobody(world: World) -> None:
+    world.store.plan_hours({API: "evening", "b.example": "night"}, "scheduler")
+    job_id = put_off(world)
+    for definitions in (
+        {API: "evening", "b.example": "night"},
+        {API: "evening", "b.example": "day"},
+        {API: "evening"},
+    ):
+        assert world.store.plan_hours(definitions, "scheduler") == 0
+    assert world.job(job_id).state is JobState.WAITING
+    assert world.store.plan_hours({}, "scheduler") == 1, "it has no hours any more"
+
+
+def test_job_that_waits_for_something_else_by_now_is_left_alone(world: World) -> None:
+    job_id = put_off(world)
+    world.clock.advance(OPENS_S + 1)
+    job = world.one()
+    assert job.id == job_id
+    world.turn(
+        "w", Settlement(job.id, job.attempt, JobState.WAITING, delay_s=600.0, spends_try=True)
+    )
+    assert world.store.plan_hours({API: "night"}, "scheduler") == 0
+    assert world.job(job_id).state is JobState.WAITING
+
+
+def test_many_that_wait_are_looked_at_again_in_batches(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hours_of_hosts, "BATCH", 2)
+    world.start_with_pages(5)
+    about: dict[str, Any] = {"delay_s": 900.0, "reason": outside(API), "host": API}
+    world.turn(
+        "w",
+        *(
+            Settlement(job.id, job.attempt, JobState.WAITING, gate="window", **about)
+            for job in world.claim()
+        ),
+    )
+    assert world.store.plan_hours({API: "night"}, "scheduler") == 5
+    assert len(world.claim()) == 5
+
+
+def test_what_jobs_waited_for_is_forgotten_when_its_time_has_come(world: World) -> None:
+    put_off(world)
+    world.store.prune(Keep(None, None, None, None))
+    assert len(world.dump()["host_wait"]) == 1
+    world.clock.advance(OPENS_S + 1)
+    world.store.prune(Keep(None, None, None, None))
+    assert world.dump()["host_wait"] == []

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.clockwork import Clockwork
 from penstock.engine.frames import error_from, refusal_of
 from penstock.engine.hosts import HostWatch
 from penstock.errors import ConfigError
 from penstock.gates.admission import Book, admit
 from penstock.gates.rates import Sent, Verdict, Want
-from penstock.gates.terms import NO_TERMS, HostLimit, Terms, hours_of, rules_of
+from penstock.gates.terms import NO_TERMS, HostLimit, Terms, hours_definitions, hours_of, rules_of
 from penstock.gates.windows import Windows
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Snoozed
@@ -161,14 +162,30 @@ def test_who_would_go_out_after_the_hours_have_ended_is_given_no_place() -> None
     assert [(v.gate, v.wait_s) for v in admit([want], book, EPOCH + 57)] == [("", 2.0)]
 
 
+def test_equal_hours_have_one_definition_and_others_another() -> None:
+    day, night = parse_window("08:00-18:00"), parse_window("sat 22:00-23:00")
+    told = [
+        hours_definitions({HOST: Windows(*about)})[HOST]
+        for about in (
+            ((day, night), "UTC"),
+            ((night, day), "UTC"),
+            ((day,), "UTC"),
+            ((day, night), "Europe/Paris"),
+            ((day, parse_window("sun 22:00-23:00")), "UTC"),
+        )
+    ]
+    assert told[0] == told[1]
+    assert len(set(told)) == 4
+
+
 def test_job_that_meets_them_waits_until_then_and_loses_nothing() -> None:
     error = HostOutside(HOST, 1200.0, "https://cdn.example/1?token=secret")
     reason = "cdn.example is outside of its hours (hosts.cdn.example.windows)"
-    assert outcome_of(error) == Snoozed(1200.0, reason)
+    assert outcome_of(error) == Snoozed(1200.0, reason, outside=HOST)
     # And as a child process meets it.
     again = error_from(refusal_of(1, error))
     assert isinstance(again, HostOutside)
-    assert outcome_of(again) == Snoozed(1200.0, reason)
+    assert outcome_of(again) == Snoozed(1200.0, reason, outside=HOST)
 
 
 # The breaker of a host as a worker counts for it.
@@ -273,6 +290,43 @@ def test_nothing_goes_to_a_host_outside_of_its_hours_whoever_shares_it(tmp_path:
     assert Counter(each.source for each in put_off) == {"one.org": 30, "two.org": 30}
     reason = "cdn.example is outside of its hours (hosts.cdn.example.windows) (again in "
     assert all(each.detail.startswith(reason) for each in put_off)
+
+
+def test_hours_that_begin_earlier_by_a_new_configuration_hold_for_jobs_that_wait_already(
+    tmp_path: Path,
+) -> None:
+    sources = {"one.org": a_source(HOST, 5)}
+    folder, clock = tmp_path / "p", VirtualClock()
+    web = Web(clock)
+    with (
+        closing(a_project(folder, {HOST: TWENTY_PAST}, sources)) as project,
+        Simulation(project, ScriptedNetwork(web.answer), seed=1, clock=clock) as simulation,
+    ):
+        run_id = lead(project, clock).run("one.org", actor="test")
+        simulation.run(for_s=60.0)
+        assert web.times(HOST) == []
+        lead(project, clock)
+        assert project.require_run(run_id).waiting == 5, "nothing has changed"
+
+    sooner = {**TWENTY_PAST, "windows": ["09:05-10:00"]}
+    with (
+        closing(a_project(folder, {HOST: sooner}, sources)) as project,
+        Simulation(project, ScriptedNetwork(web.answer), seed=2, clock=clock) as simulation,
+    ):
+        lead(project, clock)
+        simulation.run()
+        run = project.require_run(run_id)
+        assert (run.state, run.pages_done, run.retried) == ("completed", 5, 0)
+    assert 300 <= min(web.times(HOST)) <= max(web.times(HOST)) < 360
+
+
+def lead(project: Project, clock: VirtualClock) -> Project:
+    """What whoever leads does first."""
+    project.clock = clock
+    clockwork = Clockwork(project, project.open_store(), "test", has_scheduler=False)
+    clockwork.look()
+    clockwork.close()
+    return project
 
 
 @pytest.mark.parametrize("limits", [TWENTY_PAST, {"rate": "6/m"}])

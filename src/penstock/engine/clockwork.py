@@ -22,9 +22,10 @@ from penstock.engine.signals import Signals
 from penstock.engine.sweep import Sweep
 from penstock.engine.upkeep import Upkeep
 from penstock.errors import StoreError
-from penstock.gates.terms import rules_of
+from penstock.gates.terms import hours_definitions, hours_of, rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
+from penstock.store.promises import LEADER
 from penstock.store.store import Store
 
 SCHEDULER = "scheduler"
@@ -43,6 +44,7 @@ class Clockwork:
         self._snapshots = open_snapshots(project.settings.snapshots, "upkeep")
         self._sweep = Sweep(self._snapshots, project.open_store, project.clock)
         bounds = rules_of(project.settings).lasting()
+        self._hours = hours_of(project.settings)
         retention = project.settings.retention
         self._upkeep = Upkeep(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
@@ -93,6 +95,7 @@ class Clockwork:
 
     def _plan(self) -> None:
         self._hooks.plan()
+        self._store.plan_hours(hours_definitions(self._hours), LEADER)
         if self._scheduler is not None:
             self._scheduler.plan()
             self._signals.plan()

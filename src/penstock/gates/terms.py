@@ -138,6 +138,17 @@ def hours_of(settings: Settings) -> dict[str, Windows]:
     return {limit.host: limit.windows for limit in limits if limit.windows is not None}
 
 
+def hours_definitions(hours: Mapping[str, Windows]) -> dict[str, str]:
+    """The hours of each host in words that are equal where the hours are."""
+    return {host: _definition(windows) for host, windows in hours.items()}
+
+
+def _definition(windows: Windows) -> str:
+    parts = sorted((window.days, window.start, window.end) for window in windows.windows)
+    told = [f"{','.join(map(str, days))} {start}-{end}" for days, start, end in parts]
+    return "; ".join([*told, windows.timezone])
+
+
 def outside(host: str) -> str:
     """What a request is told, and the job that made it, when its host has other hours."""
     return f"{host} is outside of its hours ({hours_setting(host)})"

@@ -230,10 +230,14 @@ class Throttled(msgspec.Struct, frozen=True):
 
 
 class Snoozed(msgspec.Struct, frozen=True):
-    """The step asked to be run again later; no attempt is spent."""
+    """The step asked to be run again later; no attempt is spent.
+
+    `outside`: the host whose hours it waits for, if it does.
+    """
 
     delay_s: float
     reason: str = ""
+    outside: str = ""
 
 
 class Skipped(msgspec.Struct, frozen=True):

@@ -125,7 +125,10 @@ def settle(
             return replace(base, state=JobState.QUEUED, reason=reason)
         case Snoozed(delay_s, reason):
             delay_s = min(max(0.0, delay_s), MAX_SNOOZE_S)
-            return replace(base, state=JobState.WAITING, delay_s=delay_s, reason=reason)
+            put_off = replace(base, state=JobState.WAITING, delay_s=delay_s, reason=reason)
+            if not outcome.outside:
+                return put_off
+            return replace(put_off, host=outcome.outside, gate="window")
         case Throttled():
             return _settle_throttled(replace(base, useful_for_s=useful_for_s), job, outcome, rng)
         case Failed():

@@ -116,7 +116,7 @@ def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
             # Our own rate, not the host's wish: the others on that host need not wait.
             return Snoozed(error.delay_s, _tell(error, with_type=False))
         case HostOutside():
-            return Snoozed(error.delay_s, error.message)
+            return Snoozed(error.delay_s, error.message, outside=error.host)
         case HostBroken():
             return Throttled(error.host, error.delay_s, is_answer=False, gate="breaker")
         case HostClosed():

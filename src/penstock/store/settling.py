@@ -12,6 +12,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.effects import End, add_effects
 from penstock.store.failing import judge, note_failures
+from penstock.store.hours import note_host_waits
 from penstock.store.ledger import Ledger
 
 
@@ -65,13 +66,17 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
 def _owned(
     db: Database, ledger: Ledger, worker: str, ends: Sequence[End]
 ) -> tuple[dict[tuple[int, int], Owned], set[tuple[int, int]]]:
-    """The jobs that are still this worker's, and which of them just ended well: those are ended here."""
+    """The jobs that are still this worker's, and which of them just ended well: those are ended here.
+
+    That is for where each question is a journey; in a file nothing is won by answering two at once, and
+    all that ended well is ended together.
+    """
     sent = Counter(end.job_id for end in ends)
     plain: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
     for end in ends:
         # What an attempt sends beside its end, or after it, is judged in the order in which it was sent.
-        is_plain = _is_plain(end) and sent[end.job_id] == 1
+        is_plain = db.is_shared and _is_plain(end) and sent[end.job_id] == 1
         (plain if is_plain else others).append((end.job_id, end.attempt))
     owned: dict[tuple[int, int], Owned] = {}
     if plain:
@@ -117,18 +122,19 @@ def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None
     if accepted.flushes:
         flushes = [(*each, each[0] in accepted.renewed) for each in accepted.flushes.items()]
         db.do("note_flushes", flushes=to_json(flushes))
-    succeeded: list[tuple[int, int]] = []
+    succeeded: list[Owned] = []
     others: list[tuple[Settlement, Owned]] = []
     for end, job in accepted.unsettled:
         if end.state is JobState.SUCCEEDED:
-            succeeded.append((end.job_id, end.attempt))
+            succeeded.append(job)
         else:
             others.append((end, job))
     others, escalated = judge(db, ledger, others)
     for end, job in others:
         ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
     if succeeded:
-        for job in db.succeed(ledger.now, actor, succeeded):
+        db.succeed_owned(ledger.now, actor, succeeded)
+        for job in succeeded:
             ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
     if others:
         _settle_others(db, ledger, actor, others)
@@ -145,6 +151,7 @@ def _settle_others(
         for e, _ in ends
     ]
     db.do("settle_if_running", now=ledger.now, ends=to_json(rows))
+    note_host_waits(db, [end for end, _ in ends])
     for end, job in ends:
         ledger.journal(_kind(end), job.source_id, job.run_id, job.id, end.attempt, actor, _why(end))
         if end.state is JobState.WAITING and (end.is_throttle or end.spends_try):

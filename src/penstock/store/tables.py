@@ -162,6 +162,8 @@ TABLES = (
     _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real final_url"),
     _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),
     _table("host", "host", "closed_until:real reason"),
+    _table("host_wait", "job_id", "host due_at:real"),
+    _table("host_hours", "host", "definition"),
     _table("pace", "key", "next_at:real"),
     _table("hold", "scope", "at:real actor reason"),
     _table(

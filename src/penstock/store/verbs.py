@@ -12,6 +12,7 @@ from penstock.store.coverage import Coverage
 from penstock.store.delivering import Delivering
 from penstock.store.explaining import Explaining
 from penstock.store.health import Health
+from penstock.store.hours import Hours
 from penstock.store.kpis import Kpis
 from penstock.store.landings import Landings
 from penstock.store.leading import Leading
@@ -49,6 +50,7 @@ class Verbs(
     Cadences,
     Announcing,
     Pacing,
+    Hours,
     Breakers,
     Budgets,
     SettingAside,
