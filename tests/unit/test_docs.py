@@ -8,7 +8,7 @@ import runpy
 from dataclasses import fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 from penstock import Pipeline, Project
 from penstock.jobs.job import DEFAULT_PRIORITY
 from penstock.jobs.retry import MAX_DEATHS, MAX_THROTTLES, RETRY_CLASSES
-from penstock.jobs.run import RunState
+from penstock.jobs.run import RunKind, RunState
 from penstock.schedules import Cron, schedule_from
 from penstock.settings import (
     BackfillSettings,
@@ -33,6 +33,8 @@ from penstock.settings import (
 )
 from penstock.settings.schedule import KEYS, MISSED, OVERLAPS, POLICIES
 from penstock.settings.values import WatchSettings
+from penstock.store.outbox import body_of
+from penstock.store.rows import RunRow
 from penstock.store.scheduling import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -193,6 +195,16 @@ def test_what_the_page_says_of_clocks_is_so(
             found.append(f"{datetime.fromtimestamp(due, zone):%H:%M}")
             moment = due
         assert (len(found) if isinstance(expected, int) else found) == expected
+
+
+def test_what_a_hook_is_told_is_documented() -> None:
+    about = (9, 1, "prices", RunKind.FULL, RunState.COMPLETED, "ops", "", "v1")
+    body = body_of(RunRow(*about, 1.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0), "")
+    names = [*body, *cast(dict[str, int], body["records"]), *cast(dict[str, int], body["jobs"])]
+
+    section = CONFIGURATION.split("## Hooks")[1].split("\n## ")[0]
+
+    assert [name for name in names if f"`{name}`" not in section] == []
 
 
 PYTHON = (DOCS / "python.md").read_text()
