@@ -20,6 +20,7 @@ from penstock.gates.budget import next_reset
 from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.settings import load_settings
+from penstock.sources.failures import FetchError
 from penstock.sources.network import RawResponse, Request
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, VirtualLoop, journal
 from tests.unit import pages
@@ -54,15 +55,17 @@ class Real:
         look_s: float = LOOK_S,
         slower: Mapping[str, float] | None = None,
         broken: Collection[str] = (),
+        away: Collection[str] = (),
     ) -> None:
         self.clock = VirtualClock(MONDAY)
         self.seconds = seconds
         self.look_s = look_s
         self.requests: list[float] = []
         self.requests_by_host = Counter[str]()
-        # Hosts that answer after so many seconds, and with an error.
+        # Hosts that answer after so many seconds, with an error, and not at all.
         self.slower = slower or {}
         self.broken = broken
+        self.away = away
         self.backlog_peak = 0
         self.project = Project.load(folder)
         self.project.clock = self.clock
@@ -73,6 +76,8 @@ class Real:
         host = request.url.split("/")[2]
         self.requests_by_host[host] += 1
         await asyncio.sleep(self.slower.get(host, self.seconds))
+        if host in self.away:
+            raise FetchError("connection refused", request.url)
         status = 500 if host in self.broken else 200
         return RawResponse(status, {"content-type": "text/plain"}, b"x" * 100)
 

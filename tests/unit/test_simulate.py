@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from penstock.engine.simulation import Beginning, simulate
-from penstock.engine.simulation.beginning import read_beginning
+from penstock.engine.simulation.beginning import read_beginning, standing_still
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.settings import load_settings
 from tests.unit.foretold import (
@@ -193,6 +194,72 @@ def test_broken_promises_start_as_many_runs_as_they_really_do(tmp_path: Path) ->
     real.project.close()
 
 
+def test_hours_and_limits_of_a_host_hold_for_all_who_ask_it_as_they_really_do(
+    tmp_path: Path,
+) -> None:
+    """One of them takes longer than its hours last, and goes on in the next ones."""
+    on_api = {"site": "https://api.test/v1"}
+    api = {"windows": ["06:00-08:00", "13:00-14:00"], "timezone": "Europe/Paris", "rate": "6/m"}
+    sources = {
+        "one.test": a_source(40, schedule={"every": "3h"}, deadline="90m"),
+        "two.test": a_source(700, schedule={"every": "6h"}),
+        "api.test": a_source(10, schedule={"every": "6h"}),
+        "free.test": a_source(10, schedule={"every": "3h"}, deadline="90m"),
+    }
+    for key in ("one.test", "two.test"):
+        sources[key]["params"] |= on_api
+    folder = write(tmp_path / "project", {"hosts": {"api.test": api}, "sources": sources})
+    real = Real(folder, look_s=60.0)
+    real.run(1)
+    one, two = replace(SIMPLE, pages=40), replace(SIMPLE, pages=700)
+    told = foretell(folder, 1, SIMPLE, one=one, two=two)
+
+    starts = {each.source: each.starts for each in told.sources}
+    assert starts == pytest.approx(real.starts_by_source(), abs=1)
+    assert told.skipped == pytest.approx(real.count("schedule.skipped"), abs=2)
+    assert told.completed == pytest.approx(real.count("run.completed"), abs=1)
+    assert told.deadline_breaches == pytest.approx(real.breaches("deadline"), abs=1)
+    assert told.requests == pytest.approx(len(real.requests), rel=0.03)
+    hours = Counter(int((at - MONDAY) // 3600) for at in real.requests)
+    assert sorted(hour for hour in hours if hours[hour] > 30) == [5, 6, 12]
+    assert (told.sources[3].skipped, told.sources[3].deadline_breaches) == (0, 0)
+    assert min(told.sources[0].skipped, told.deadline_breaches) > 1
+    assert told.left_out == []
+    # Whose addresses nobody knows is not held back, and that is said.
+    for key in ("one.test", "two.test"):
+        del sources[key]["params"]["site"]
+    apart = foretell(write(folder, {"hosts": {"api.test": api}, "sources": sources}), 1, SIMPLE)
+    assert [each.sources for each in apart.hosts] == [["api.test"]]
+    real.project.close()
+
+
+def test_breaker_of_a_host_holds_back_all_who_ask_it_as_it_really_does(tmp_path: Path) -> None:
+    breaker = {"at_least": 5, "open_for": "1h", "longest": "4h"}
+    more: dict[str, Any] = {"breaker": {"at_least": 1000}, "degrade_after": 100}
+    sources = {
+        f"{name}.test": a_source(20, schedule={"every": "2h"}, **more)
+        for name in ("one", "two", "three")
+    }
+    for each in sources.values():
+        each["params"]["site"] = "https://gone.test"
+    folder = write(
+        tmp_path / "project", {"hosts": {"gone.test": {"breaker": breaker}}, "sources": sources}
+    )
+    real = Real(folder, look_s=60.0, away={"gone.test"})
+    real.run(1)
+    told = foretell(folder, 1, replace(SIMPLE, pages=20, failures=1.0))
+    [host] = told.hosts
+    assert (host.host, host.sources) == ("gone.test", list(sources))
+    assert host.trips == real.count("breaker.opened") > 4
+    assert told.starts == real.starts()
+    assert told.skipped == pytest.approx(real.count("schedule.skipped"), abs=1)
+    assert told.failed == pytest.approx(real.count("run.failed"), abs=1)
+    # Without it each would try its pages three times every two hours.
+    assert told.requests == pytest.approx(len(real.requests), abs=3)
+    assert told.requests < 30
+    real.project.close()
+
+
 def test_scarce_slots_are_shared_by_weight_as_they_really_are(tmp_path: Path) -> None:
     """By jobs, and not by how long a run is: a short one beside long ones has its turn as often."""
     weights = {"heavy.test": 3.0, "light.test": 1.0, "half.test": 0.5, "short.test": 1.0}
@@ -238,6 +305,43 @@ def test_what_nobody_was_there_for_is_missed_as_it_really_is(tmp_path: Path) -> 
     real.project.close()
 
 
+def test_what_stands_still_now_does_so_to_the_end(tmp_path: Path) -> None:
+    """Ticks go on: the first one's run waits at the gate, further ones find that it has not ended."""
+    source = a_source(3, schedule={"every": "1h"}, freshness="2h")
+    keys = ("held.test", "paused.test", "free.test")
+    waiter = a_source(3, schedule={"signal": "sla.breached of held.test"})
+    sources = {**dict.fromkeys(keys, source), "told.test": waiter}
+    folder = write(tmp_path / "project", {"sources": sources})
+    real = Real(folder)
+    real.run(0.25)
+    real.project.hold("held.test")
+    real.project.pause("paused.test")
+    before = real.starts_by_source()
+    beginning = read_beginning(real.project)
+    told = simulate(real.project.settings, beginning, 0.25, 1)
+    real.run(0.25)
+
+    seen = real.starts_by_source()
+    starts = {each.source: each.starts for each in told.sources}
+    assert starts == {key: seen[key] - before.get(key, 0) for key in (*keys, "told.test")}
+    assert starts == {"held.test": 1, "paused.test": 1, "free.test": 6, "told.test": 1}
+    assert told.skipped == real.count("schedule.skipped") > 8
+    assert standing_still(beginning) == [
+        "held.test is held now, and taken to be held to the end: penstock unhold held.test",
+        "paused.test is paused now, and taken to be paused to the end: penstock resume paused.test",
+    ]
+    # By now it is known: nobody is told of it again.
+    again = simulate(real.project.settings, read_beginning(real.project), 0.1, 1)
+    assert (again.sources[0].freshness_breaches, again.sources[3].starts) == (1, 0)
+
+    real.project.hold()
+    beginning = read_beginning(real.project)
+    assert standing_still(beginning)[0].startswith("everything is held now")
+    told = simulate(real.project.settings, beginning, 1, 1)
+    assert (told.requests, told.completed) == (0, 0)
+    real.project.close()
+
+
 def test_history_is_what_runs_are_drawn_from_and_nothing_is_written(tmp_path: Path) -> None:
     source = a_source(7, schedule={"every": "6h"})
     folder = write(tmp_path / "project", {"sources": {"shop.test": source}})
@@ -255,6 +359,19 @@ def test_history_is_what_runs_are_drawn_from_and_nothing_is_written(tmp_path: Pa
     assert (told.starts, told.requests) == (8, 64)
     real.project.close()
     assert contents(folder) == before
+
+
+def test_a_run_that_a_budget_stopped_says_what_its_pages_are_like(tmp_path: Path) -> None:
+    source = a_source(20, schedule={"every": "6h"}, budget={"requests": "8/d"})
+    folder = write(tmp_path / "project", {"sources": {"shop.test": source}})
+    real = Real(folder)
+    real.run(0.5)
+    past = read_beginning(real.project).past["shop.test"]
+    real.project.close()
+    assert not past.is_assumed
+    [sample] = past.samples
+    assert (sample.pages, sample.requests, sample.failures, sample.candidates) == (20, 1, 0, 1)
+    assert sample.seconds == pytest.approx(1.0, abs=0.1)
 
 
 def contents(folder: Path) -> dict[str, list[Any]]:

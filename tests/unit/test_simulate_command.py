@@ -33,7 +33,8 @@ def test_assumptions_are_read_and_wrong_ones_named(tmp_path: Path) -> None:
     }
     for wrong, said in (
         ("pags=5", "did you mean 'pages'"),
-        ("pages", "from 0 to"),
+        ("pages", "does not say what is to be what"),
+        ("pages=", "from 0 to 10,000,000"),
         ("pages=x", "from 0 to"),
         ("failures=2", "from 0 to 1"),
         ("pages=-1", "from 0 to"),
@@ -124,9 +125,53 @@ def test_what_is_not_simulated_is_named_wherever_figures_are_shown(
     assert "asked.test: signals assumed to come 12 times a day" in told["notes"]
 
 
+def test_a_project_in_which_nothing_starts_is_told_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(tmp_path / "project", {"sources": {}})
+    assert main(["simulate", "--project", str(folder), "--days", "1"]) == 0
+    assert "this project has no sources" in capsys.readouterr().err
+    write(folder, {"sources": {"shop.test": a_source(5)}})
+    assert main(["simulate", "--project", str(folder), "--days", "1"]) == 0
+    told = capsys.readouterr().err
+    change = "--set shop.test.schedule.every=6h"
+    assert f"nothing starts by itself in this time: penstock simulate {change}" in told
+    assert "no history of shop.test, whose runs are assumed to have 100 pages of 0.5 s" in told
+
+    assert main(["simulate", "--project", str(folder), "--days", "1", *change.split()]) == 0
+    told = capsys.readouterr().err
+    assert "by itself" not in told
+    assert "now: shop.test is started by hand alone" in told
+
+
+def test_what_stands_still_and_who_asks_which_host_is_told_with_the_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = a_source(5, schedule={"every": "6h"}, budget={"requests": "10/d"})
+    source["params"]["feeds"] = [{"url": "https://API.test:443/feed?key=x"}, "https://cdn.test/"]
+    hosts = {
+        "api.test": {"rate": "30/m"},
+        "cdn.test": {"rate": "30/m"},
+        "far.test": {"rate": "1/s"},
+    }
+    folder = write(tmp_path / "project", {"hosts": hosts, "sources": {"shop.test": source}})
+    assert main(["hold", "--project", str(folder)]) == 0
+    capsys.readouterr()
+    change = ["--set", "shop.test.budget.requests=20/d"]
+    assert main(["simulate", "--project", str(folder), "--days", "1", *change]) == 0
+    out, told = capsys.readouterr()
+    assert "everything is held now, and is taken to be held to the end: penstock unhold" in told
+    assert "api.test is taken to get all requests of shop.test" in told
+    assert "shop.test has addresses of cdn.test, too: not simulated" in told
+    assert "the limits of far.test are not simulated: no source is named far.test or has" in told
+    [budget] = [line for line in out.splitlines() if line.startswith("requests a day of shop.test")]
+    assert budget.split()[-10:] == "10: 0% at the most 20: 0% at the most".split()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        ["--days", "0"],
         ["--days", "-1"],
         ["--days", "401"],
         ["--days", "1e9"],

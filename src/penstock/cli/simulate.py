@@ -12,7 +12,7 @@ from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.engine.simulation.assumptions import Assumptions
-    from penstock.engine.simulation.figures import Figures
+    from penstock.engine.simulation.figures import BudgetFigures, Figures
 
 DESCRIPTION = """\
 Run the project's schedules, gates, budgets, retries and breakers on a clock that only jumps, with runs as
@@ -29,6 +29,7 @@ EXAMPLES = """\
 DAY_S = 86_400
 LONGEST_DAYS = 400
 SHOWN = 12
+NAMED = 5
 
 
 def register(commands: Commands) -> None:
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.engine.simulation import simulate
     from penstock.engine.simulation.assumptions import Assumptions, read_assumptions
-    from penstock.engine.simulation.beginning import read_beginning
+    from penstock.engine.simulation.beginning import read_beginning, standing_still
     from penstock.engine.simulation.samples import words
     from penstock.settings import load_settings
 
@@ -96,7 +97,9 @@ def run(args: argparse.Namespace) -> int:
     sides = {"now": simulate(now, beginning, args.days, args.seed)}
     if changed is not None:
         sides["with --set"] = simulate(changed, beginning, args.days, args.seed)
-    notes = [*_notes(sides, words(assumed.sample)), *_comings(assumed)]
+    still = standing_still(beginning)
+    notes = [*_idle(sides), _when(sides["now"]), *still]
+    notes += [*_notes(sides, words(assumed.sample)), *_comings(assumed), *_hosts(sides)]
     missing = _left_out(sides)
     if args.html:
         _write_html(args, sides, [*notes, *missing])
@@ -111,13 +114,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _when(figures: Figures) -> str:
+    begins = local_time(figures.began_at)[:-3]
+    return f"{count(figures.days, 'day')} from {begins}, seed {figures.seed}"
+
+
 def _notes(sides: dict[str, Figures], assumed: str) -> list[str]:
     """What the figures rest on."""
     figures = sides["now"]
-    without = [source for source in figures.sources if source.is_assumed]
+    without = [source.source for source in figures.sources if source.is_assumed]
     notes = []
     if without:
-        notes.append(f"{count(len(without), 'source')} without history, assumed: {assumed}")
+        which = _named(without)
+        notes.append(f"no history of {which}, whose runs are assumed to have {assumed}")
     notes.append(
         f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time; "
         "no runs by hand, backfills, replays or streams"
@@ -135,9 +144,43 @@ def _comings(assumed: Assumptions) -> list[str]:
     ]
 
 
+def _hosts(sides: dict[str, Figures]) -> list[str]:
+    """Whose requests are taken to go to which host, of either side, each once."""
+    told = [
+        f"{host.host} is taken to get all requests of {_named(host.sources)}"
+        for side in sides.values()
+        for host in side.hosts
+    ]
+    return list(dict.fromkeys(told))
+
+
+def _named(sources: list[str]) -> str:
+    if len(sources) > NAMED:
+        return f"{', '.join(sources[:NAMED])} and {len(sources) - NAMED} more"
+    return ", ".join(sources)
+
+
 def _left_out(sides: dict[str, Figures]) -> list[str]:
-    """What is not simulated, of either side, each once."""
-    return list(dict.fromkeys(each.words for side in sides.values() for each in side.left_out))
+    """What is not simulated: each once, and with its side where the other has none of it."""
+    found: dict[str, list[str]] = {}
+    for name, side in sides.items():
+        for each in side.left_out:
+            found.setdefault(each.words, []).append(name)
+    return [
+        words if len(where) == len(sides) else f"{where[0]}: {words}"
+        for words, where in found.items()
+    ]
+
+
+def _idle(sides: dict[str, Figures]) -> list[str]:
+    """Why there is nothing to see."""
+    figures = sides["now"]
+    if any(side.starts or side.skipped or side.denied for side in sides.values()):
+        return []
+    if not figures.sources:
+        return ["there is nothing to simulate: this project has no sources"]
+    example = f"--set {figures.sources[0].source}.schedule.every=6h"
+    return [f"nothing starts by itself in this time: penstock simulate {example} shows what would"]
 
 
 def lines(figures: Figures) -> list[tuple[str, str]]:
@@ -155,7 +198,7 @@ def lines(figures: Figures) -> list[tuple[str, str]]:
         ("requests", f"{f.requests:,}"),
         ("retries", f"{f.retries:,}"),
         ("quarantined", f"{f.quarantined:,}"),
-        ("times a breaker opened", f"{f.trips:,}"),
+        ("times a breaker opened", f"{f.trips + sum(host.trips for host in f.hosts):,}"),
         ("freshness breaches", f"{f.freshness_breaches:,}"),
         ("deadline breaches", f"{f.deadline_breaches:,}"),
         ("backlog at its highest, jobs", f"{f.backlog_peak:,}"),
@@ -163,15 +206,16 @@ def lines(figures: Figures) -> list[tuple[str, str]]:
         ("worker slots in use, mean", f"{f.worker_use:.1%}"),
         ("worker slots in use, most", f"{f.worker_use_peak:.1%}"),
     ]
-    for budget in f.budgets:
-        share = budget.most_used / budget.bound if budget.bound else 0.0
-        used = f"{share:.0%} at the most"
-        if budget.exhausted_at:
-            times = len(budget.exhausted_at)
-            first = local_time(budget.exhausted_at[0])
-            used += f", used up {count(times, 'time')}, first {first}"
-        told.append((budget.budget, used))
-    return told
+    return [*told, *((budget.name, _budget_use(budget)) for budget in f.budgets)]
+
+
+def _budget_use(budget: BudgetFigures) -> str:
+    if budget.exhausted_at:
+        times = count(len(budget.exhausted_at), "time")
+        # To the minute: the seconds are chance.
+        return f"{budget.amount}: used up {times}, first {local_time(budget.exhausted_at[0])[:-3]}"
+    share = budget.most_used / budget.bound if budget.bound else 0.0
+    return f"{budget.amount}: {share:.0%} at the most"
 
 
 def _table(args: argparse.Namespace, sides: dict[str, Figures]) -> None:
@@ -189,7 +233,7 @@ def _table(args: argparse.Namespace, sides: dict[str, Figures]) -> None:
 
 
 def _budgets(sides: dict[str, Figures]) -> list[str]:
-    return list(dict.fromkeys(b.budget for f in sides.values() for b in f.budgets))
+    return list(dict.fromkeys(b.name for f in sides.values() for b in f.budgets))
 
 
 def _json(sides: dict[str, Figures], changes: list[str], notes: list[str]) -> dict[str, Any]:

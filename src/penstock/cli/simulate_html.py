@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from penstock.cli.wording import local_time
 
 if TYPE_CHECKING:
-    from penstock.engine.simulation.figures import Figures
+    from penstock.engine.simulation.figures import BudgetFigures, Figures
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8885; --one: #0969da; --two: #bf5700; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .25rem 1rem .25rem 0; }
+table { border-collapse: collapse; }
+th, td { text-align: left; vertical-align: top; padding: .25rem 1rem .25rem 0; }
 th, td { border-bottom: 1px solid var(--line); }
 td { overflow-wrap: anywhere; } td:first-child { min-width: 9rem; }
 svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; }
@@ -28,6 +29,7 @@ svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColo
 """
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720.0, 180.0, 56.0, 22.0, 10.0
 MOST_BUDGETS = 12
+DAY_S = 86_400.0
 BY_SOURCE = (
     "starts",
     "skipped",
@@ -71,7 +73,7 @@ def page(
         ("Worker slots in use, %", [[100 * u for u in f.use_by_day] for f in sides.values()]),
     ]
     for name, series in plots:
-        yield f"<h2>{text(name)}</h2>\n{_plot(series)}\n"
+        yield f"<h2>{text(name)}</h2>\n{_plot(series, _days(first))}\n"
     yield from _budgets(sides, text)
     yield from _sources(sides, text)
     yield "<h2>What this rests on, and what is not simulated</h2>\n"
@@ -99,14 +101,21 @@ def _table(
 
 
 def _budgets(sides: dict[str, Figures], text: Callable[[object], str]) -> Iterator[str]:
-    found = {budget.budget: budget for each in sides.values() for budget in each.budgets}
-    tight = sorted(found.values(), key=lambda each: -each.most_used / each.bound)
-    for budget in tight[:MOST_BUDGETS]:
-        series = [
-            next((b.by_day for b in each.budgets if b.budget == budget.budget), [])
-            for each in sides.values()
-        ]
-        yield f"<h2>{text(budget.budget)}</h2>\n{_plot(series, budget.bound)}\n"
+    """Those of which the most is used, each with its bound on either side."""
+    found: dict[str, dict[str, BudgetFigures]] = {}
+    for side, figures in sides.items():
+        for budget in figures.budgets:
+            found.setdefault(budget.name, {})[side] = budget
+    tight = sorted(found.items(), key=lambda each: -max(map(_share, each[1].values())))
+    days = _days(next(iter(sides.values())))
+    for name, of in tight[:MOST_BUDGETS]:
+        series = [of[side].by_day if side in of else [] for side in sides]
+        bounds = sorted({budget.bound for budget in of.values()})
+        yield f"<h2>Budget: {text(name)}</h2>\n{_plot(series, days, bounds)}\n"
+
+
+def _share(budget: BudgetFigures) -> float:
+    return budget.most_used / budget.bound if budget.bound else 0.0
 
 
 def _sources(sides: dict[str, Figures], text: Callable[[object], str]) -> Iterator[str]:
@@ -115,13 +124,23 @@ def _sources(sides: dict[str, Figures], text: Callable[[object], str]) -> Iterat
         yield "".join(f"<th>{text(column.replace('_', ' '))}" for column in BY_SOURCE)
         for source in figures.sources:
             cells = "".join(f"<td>{getattr(source, column):,}" for column in BY_SOURCE)
-            yield f"\n<tr><td>{text(source.source)}{cells}"
+            yield f"\n<tr><td>{text(source.source)}{' *' if source.is_assumed else ''}{cells}"
         yield "\n</table>\n"
+        if any(source.is_assumed for source in figures.sources):
+            yield '<p class="note">* without history: its runs are assumed</p>\n'
 
 
-def _plot(series: Sequence[Sequence[float]], bound: float | None = None) -> str:
-    days = max((len(each) for each in series), default=0)
-    top = max([1.0, *(value for each in series for value in each), bound or 0.0])
+def _days(figures: Figures) -> list[str]:
+    """The days of the plots: each begins at the time of day at which the simulation does."""
+    begins = (figures.began_at + day * DAY_S for day in range(figures.days))
+    return [local_time(at)[5:10] for at in begins]
+
+
+def _plot(
+    series: Sequence[Sequence[float]], names: Sequence[str], bounds: Sequence[float] = ()
+) -> str:
+    days = len(names)
+    top = max([1.0, *(value for each in series for value in each), *bounds])
     width, height = WIDTH - LEFT, HEIGHT - BOTTOM - TOP
 
     def x(day: int) -> float:
@@ -140,10 +159,10 @@ def _plot(series: Sequence[Sequence[float]], bound: float | None = None) -> str:
             f'<text x="{LEFT - 6:g}" y="{at + 4:.1f}" text-anchor="end">{value:,.4g}</text>'
         )
     parts.extend(
-        f'<text x="{x(day):.1f}" y="{HEIGHT - 6:g}" text-anchor="middle">{day + 1}</text>'
+        f'<text x="{x(day):.1f}" y="{HEIGHT - 6:g}" text-anchor="middle">{names[day]}</text>'
         for day in range(0, days, max(1, days // 10))
     )
-    if bound is not None:
+    for bound in bounds:
         at = y(bound)
         parts.append(
             f'<line class="bound" x1="{LEFT:g}" x2="{WIDTH:g}" y1="{at:.1f}" y2="{at:.1f}"/>'

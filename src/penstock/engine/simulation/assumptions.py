@@ -41,6 +41,9 @@ def read_assumptions(texts: Sequence[str], settings: Settings) -> Assumptions:
     sample: dict[str, float] = {}
     coming: dict[tuple[str, Coming], float] = {}
     for part in ",".join(texts).split(","):
+        if "=" not in part:
+            said = f"--assume {part.strip()!r} does not say what is to be what"
+            raise UsageError(said, "write it as pages=500")
         name, _, value = (each.strip() for each in part.partition("="))
         key, dot, last = name.rpartition(".")
         if dot:
@@ -54,14 +57,13 @@ def read_assumptions(texts: Sequence[str], settings: Settings) -> Assumptions:
 def _number(name: str, text: str) -> float:
     known = [each.name for each in fields(Sample)]
     if name not in known:
-        said = f"--assume knows no {name!r}" if name else "--assume does not say what is to be what"
-        raise UsageError(said, nearest(name, known) if name else "such as --assume pages=500")
+        raise UsageError(f"--assume knows no {name!r}", nearest(name, known))
     try:
         number = float(text)
     except ValueError:
         number = -1.0
     if not 0 <= number <= MOST[name]:
-        raise UsageError(f"--assume {name} must be a number from 0 to {MOST[name]:g}")
+        raise UsageError(f"--assume {name} must be a number from 0 to {MOST[name]:,.0f}")
     return number
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.engine.simulation.assumptions import Assumptions, Coming
 from penstock.engine.simulation.samples import Past, read_past
@@ -14,8 +14,13 @@ from penstock.schedules.auto import Standing, level_before
 from penstock.store.breakers import BreakerRow
 from penstock.store.budgets import account_of
 from penstock.store.health import HealthRow
+from penstock.store.lifecycle import WHOLE_PROJECT
 from penstock.store.rows import SourceRow
 from penstock.store.store import Store
+
+MOST_BREACHES = 100_000
+# So many sources are named in one line.
+SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class Present:
     """How a source stands when the simulation begins, where that is known."""
 
     is_paused: bool = False
+    # Maintenance of this source.
+    is_held: bool = False
     health: HealthRow = field(default_factory=HealthRow)
     breaker: Breaker = field(default_factory=Breaker)
     standing: Standing | None = None
@@ -32,6 +39,8 @@ class Present:
     next_due: dict[str, tuple[str, float | None]] = field(default_factory=dict)
     # The moments that its steps have announced.
     moments: tuple[float, ...] = ()
+    # Since when its promise to be fresh is broken, where somebody was told so already.
+    stale_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,10 @@ class Beginning:
     past: dict[str, Past]
     present: dict[str, Present] = field(default_factory=dict)
     accounts: tuple[Account, ...] = ()
+    # Maintenance of everything.
+    is_held: bool = False
+    # The breakers of hosts.
+    hosts: dict[str, Breaker] = field(default_factory=dict)
     # How often what comes to a source from outside, where that was said.
     coming_per_s: Mapping[tuple[str, Coming], float] = field(default_factory=dict)
 
@@ -55,16 +68,49 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Begi
         return Beginning(project.clock.now(), past, coming_per_s=coming)
     store = project.store
     rows = {row.key: row for row in store.sources()}
-    breakers = {row.name: row for row in store.breakers() if row.kind == "source"}
+    found = store.breakers()
+    breakers = {row.name: _breaker(row) for row in found if row.kind == "source"}
+    hosts = {row.name: _breaker(row) for row in found if row.kind == "host"}
     due = _next_due(store)
+    held = {row.scope for row in store.holds()}
+    stale = _stale_since(store)
     present = {
-        key: _present(store, row, breakers.get(key), due.get(key, {}))
+        key: replace(
+            _present(store, row, breakers.get(key), due.get(key, {})),
+            is_held=key in held,
+            stale_since=stale.get(key, 0.0),
+        )
         for key, row in rows.items()
         if key in settings.sources
     }
     accounts = [account_of(row) for row in store.budgets() if _is_lasting(row.scope)]
     past = read_past(store, settings.sources, assumed.sample)
-    return Beginning(store.now(), past, present, tuple(accounts), coming)
+    is_held = WHOLE_PROJECT in held
+    return Beginning(store.now(), past, present, tuple(accounts), is_held, hosts, coming)
+
+
+def standing_still(beginning: Beginning) -> list[str]:
+    """What nobody but a person starts again, and is taken to stand still to the end; in words."""
+    found = []
+    if beginning.is_held:
+        found.append("everything is held now, and is taken to be held to the end: penstock unhold")
+    held = [key for key, each in beginning.present.items() if each.is_held]
+    paused = [key for key, each in beginning.present.items() if each.is_paused]
+    for word, verb, keys in (
+        ("held", "unhold", held),
+        ("paused", "resume", paused),
+    ):
+        if keys:
+            more = f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else ""
+            who = f"{', '.join(keys[:SHOWN])}{more} {'is' if len(keys) == 1 else 'are'}"
+            what = f"{word} now, and taken to be {word} to the end"
+            found.append(f"{who} {what}: penstock {verb} {keys[0] if len(keys) == 1 else 'SOURCE'}")
+    return found
+
+
+def _stale_since(store: Store) -> dict[str, float]:
+    rows = store.breaches(open_only=True, limit=MOST_BREACHES)
+    return {row.source: row.since for row in rows if row.rule == "freshness"}
 
 
 def _is_lasting(scope: str) -> bool:
@@ -81,13 +127,13 @@ def _next_due(store: Store) -> dict[str, dict[str, tuple[str, float | None]]]:
 def _present(
     store: Store,
     row: SourceRow,
-    breaker: BreakerRow | None,
+    breaker: Breaker | None,
     due: dict[str, tuple[str, float | None]],
 ) -> Present:
     return Present(
         is_paused=row.paused_at is not None,
         health=store.health(row.id),
-        breaker=Breaker() if breaker is None else _breaker(breaker),
+        breaker=breaker or Breaker(),
         standing=next(
             (
                 Standing(each.level, level_before(each.before), each.steps, each.last_run_id)

@@ -47,6 +47,24 @@ class BudgetFigures(msgspec.Struct):
     by_day: list[float] = []
     exhausted_at: list[float] = []
 
+    @property
+    def name(self) -> str:
+        """What it is a budget of, whatever its amount: that may be what was changed."""
+        return self.budget.partition(" ")[2].removeprefix("of ")
+
+    @property
+    def amount(self) -> str:
+        return self.budget.partition(" ")[0]
+
+
+class HostFigures(msgspec.Struct):
+    """One host that the configuration names: the sources whose requests it gets, and how often its breaker
+    opened."""
+
+    host: str
+    sources: list[str] = []
+    trips: int = 0
+
 
 class LeftOut(msgspec.Struct, frozen=True):
     """Something that is not simulated, in words; of a schedule of a source, or of neither."""
@@ -74,6 +92,7 @@ class Figures(Counts):
     backlog_by_day: list[int] = []
     use_by_day: list[float] = []
     budgets: list[BudgetFigures] = []
+    hosts: list[HostFigures] = []
     sources: list[SourceFigures] = []
     left_out: list[LeftOut] = []
     events: int = 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from penstock.engine.simulation.assumptions import Coming, coming_to
 from penstock.engine.simulation.figures import LeftOut
+from penstock.engine.simulation.hosts import hosts_of
 from penstock.jobs.signals import wanted
 from penstock.settings import ScheduleSettings, Settings, SourceSettings
 
@@ -47,11 +48,24 @@ def left_out(
             if words and (key, coming) not in coming_per_s:
                 hint = f"--assume {key}.{coming}=3/d says how often"
                 yield LeftOut(key, schedule.name, f"{key} {words}; {hint}")
-    for host, limits in settings.hosts.items():
-        if host not in settings.sources:
-            yield LeftOut("", "", f"the limits of {host} are not simulated: no source has its name")
-        elif limits.windows:
-            yield LeftOut(host, "", f"the windows of the host {host} are not simulated")
+    yield from _hosts_left_out(settings)
+
+
+def _hosts_left_out(settings: Settings) -> Iterator[LeftOut]:
+    asked = set()
+    for key, source in settings.sources.items():
+        first, *others = hosts_of(source, settings.hosts) or [""]
+        asked.add(first)
+        for host in others:
+            asked.add(host)
+            text = (
+                f"{key} has addresses of {host}, too: not simulated, all of it is asked of {first}"
+            )
+            yield LeftOut(key, "", text)
+    for host in settings.hosts:
+        if host not in asked:
+            why = f"no source is named {host} or has an address of it in its params"
+            yield LeftOut("", "", f"the limits of {host} are not simulated: {why}")
 
 
 def _words(source: SourceSettings, schedule: ScheduleSettings, coming: Coming) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from math import ceil
 
 from penstock.engine.signals import wants_of
 from penstock.engine.simulation.assumptions import coming_to
 from penstock.engine.simulation.beginning import Beginning, Present
 from penstock.engine.simulation.budgets import Budgets
-from penstock.engine.simulation.figures import Figures, SourceFigures, add_up
+from penstock.engine.simulation.figures import Figures, HostFigures, SourceFigures, add_up
+from penstock.engine.simulation.guards import Guard
+from penstock.engine.simulation.hosts import Host, hosts_of
 from penstock.engine.simulation.left_out import left_out, unknown_signals
 from penstock.engine.simulation.load import DAY_S, Load
 from penstock.engine.simulation.promises import Promises
@@ -21,9 +22,9 @@ from penstock.engine.simulation.starts import Starts
 from penstock.engine.simulation.timeline import Timeline
 from penstock.engine.simulation.work import Work
 from penstock.gates.adaptive import Pulse
+from penstock.gates.breaker import Breaker
 from penstock.gates.budget import Account
-from penstock.gates.lane import LaneLimits
-from penstock.gates.terms import rules_of
+from penstock.gates.terms import HostLimit, rules_of
 from penstock.jobs.retry import RetryClass, choose_retry, retry_classes
 from penstock.jobs.signals import FILE_LANDED
 from penstock.project import lane_limits
@@ -49,7 +50,9 @@ class _Simulation:
         self._promises = Promises(self._timeline)
         parts = (self._load, self._budgets, self._work, self._promises)
         self._runs = Runs(self._timeline, *parts, seed)
+        self._hosts = self._hosts_made(beginning)
         self._sources = self._made(beginning)
+        self._work.sources = {each.number: each for each in self._sources.values()}
         self._starts = Starts(self._timeline, self._runs, self._sources.values())
         self._runs.on_signal = self._starts.signal_end
         self._promises.on_signal = self._starts.signal_promise
@@ -77,7 +80,7 @@ class _Simulation:
     ) -> Source:
         key = settings.key
         past, present = beginning.past[key], beginning.present.get(key, Present())
-        limits = self._limits(settings)
+        limits = lane_limits(settings)
         moments = (*present.moments, *self._assumed_moments(key, beginning))
         source = Source(
             number,
@@ -88,9 +91,11 @@ class _Simulation:
             SourceFigures(key, is_assumed=past.is_assumed),
             [Planned(each, key, wants_of(each), moments) for each in settings.schedules],
             past.good_at or beginning.at,
-            breaker=present.breaker,
+            guard=Guard(present.breaker),
+            host=next((each for each in self._hosts.values() if key in each.figures.sources), None),
             health=present.health,
             is_paused=present.is_paused,
+            is_held=present.is_held or beginning.is_held,
             pulse=Pulse(float(limits.concurrency)) if limits.adaptive else None,
         )
         if source.auto_rule is not None:
@@ -106,15 +111,18 @@ class _Simulation:
     def _chance(self, *about: str) -> random.Random:
         return random.Random("/".join((str(self._figures.seed), *about)))
 
-    def _limits(self, settings: SourceSettings) -> LaneLimits:
-        limits = lane_limits(settings)
-        host = self._settings.hosts.get(settings.key)
-        if host is None:
-            return limits
-        # What is called as a host is taken to send its requests there.
-        rates = [rate for rate in (limits.rate_per_s, host.rate_per_s) if rate]
-        width = min(limits.concurrency, host.concurrency or limits.concurrency)
-        return replace(limits, rate_per_s=min(rates, default=None), concurrency=width)
+    def _hosts_made(self, beginning: Beginning) -> dict[str, Host]:
+        """Those that a source is known to ask."""
+        asked = {}
+        rules = rules_of(self._settings)
+        for key, source in self._settings.sources.items():
+            for name in hosts_of(source, self._settings.hosts)[:1]:
+                if name not in asked:
+                    limit = rules.hosts.get(name, HostLimit(name))
+                    guard = Guard(beginning.hosts.get(name, Breaker()), is_of_host=True)
+                    asked[name] = Host(limit, rules.breakers[name], guard, HostFigures(name))
+                asked[name].figures.sources.append(key)
+        return asked
 
     def _begin(self, beginning: Beginning) -> None:
         now = beginning.at
@@ -126,7 +134,7 @@ class _Simulation:
                     due = planned.rule(source.level).next_due(now)
                 self._starts.plan(source, planned, due)
                 self._expect(source, planned, beginning)
-            self._promises.expect_freshness(source)
+            self._promises.begin(source, present.stale_since)
             if present.backlog:
                 self._runs.go_on(source, present.backlog)
         for day in range(1, self._figures.days + 1):
@@ -188,6 +196,7 @@ class _Simulation:
             figures.sources.append(source.figures)
         figures.bytes = self._budgets.bytes
         figures.budgets = self._budgets.told()
+        figures.hosts = [host.figures for host in self._hosts.values()]
         figures.events, figures.is_cut_short = timeline.events, timeline.is_cut_short
         add_up(figures)
         return figures

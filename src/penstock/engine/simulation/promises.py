@@ -23,6 +23,13 @@ class Promises:
 
     # How fresh a source is.
 
+    def begin(self, source: Source, stale_since: float) -> None:
+        """Hold it to its promise from now on; one that is broken, and told to be, is told of no more."""
+        if stale_since and stale_since == _stale_since(source):
+            source.is_stale, source.stale_since = True, stale_since
+            source.figures.freshness_breaches += 1
+        self.expect_freshness(source)
+
     def expect_freshness(self, source: Source) -> None:
         """Look at it when its time is over; what is new by then puts that off."""
         since = _stale_since(source)

@@ -54,10 +54,15 @@ class Past:
 def words(sample: Sample) -> str:
     """The assumptions as they are printed."""
     return (
-        f"{sample.pages:g} pages a run, {sample.seconds:g} s and {sample.requests:g} requests each, "
-        f"{sample.bytes:,.0f} bytes a request, {sample.failures:.1%} of attempts fail, "
-        f"{sample.changed:.0%} of what is seen is new, {sample.candidates:g} candidates a page"
+        f"{_many(sample.pages, 'page')} of {sample.seconds:g} s and "
+        f"{_many(sample.requests, 'request')} each, {sample.bytes:,.0f} bytes a request, "
+        f"{_many(sample.candidates, 'candidate')} a page, "
+        f"{sample.failures:.1%} of attempts that fail, {sample.changed:.0%} of what they see new"
     )
+
+
+def _many(number: float, noun: str) -> str:
+    return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"
 
 
 def read_past(store: Store, keys: Iterable[str], assumed: Sample) -> dict[str, Past]:
@@ -75,15 +80,20 @@ def _past(rows: list[RunRow], assumed: Sample) -> Past:
     ended = [row for row in rows if row.kind in _KINDS and row.finished_at is not None]
     good = [row.finished_at for row in ended if row.state in (RunState.COMPLETED, RunState.PARTIAL)]
     good_at = max((at for at in good if at is not None), default=None)
-    # One that a budget stopped, or a person, does not say how long it would have been.
-    whole = [r for r in ended if r.state is not RunState.CANCELLED and r.end_reason != "budget"]
-    samples = tuple(sample_of(row) for row in whole)
+    # One that a person stopped does not say how long it would have been; one that a budget stopped does
+    # when it has found its pages, but nothing of how it ends.
+    found = [row for row in ended if row.state is not RunState.CANCELLED]
+    whole = [row for row in found if row.end_reason != "budget"]
+    samples = tuple(sample_of(row) for row in whole or [row for row in found if _fetched(row)])
     return Past(samples or (assumed,), not samples, good_at)
 
 
 def sample_of(row: RunRow) -> Sample:
     """What one run was like."""
-    attempts = row.pages + 1 + row.retried
+    is_stopped = row.end_reason == "budget"
+    # What a budget stopped was never tried, and is in quarantine.
+    attempts = 1 + row.retried + (_fetched(row) if is_stopped else row.pages)
+    failed = row.retried + (0 if is_stopped else row.quarantined)
     wall_s = max(0.0, (row.finished_at or 0.0) - (row.started_at or row.created_at))
     # What requests took is measured; where there are none, no job took longer than the whole.
     seconds = row.seconds / attempts if row.seconds > 0 else wall_s / attempts
@@ -94,7 +104,12 @@ def sample_of(row: RunRow) -> Sample:
         requests=row.requests / attempts,
         seconds=seconds,
         bytes=row.bytes / row.requests if row.requests else 0.0,
-        failures=min(1.0, (row.retried + row.quarantined) / attempts),
+        failures=min(1.0, failed / attempts),
         changed=min(1.0, changed / seen) if seen else 0.0,
-        candidates=row.candidates / row.pages if row.pages else 0.0,
+        candidates=row.candidates / fetched if (fetched := _fetched(row)) else 0.0,
     )
+
+
+def _fetched(row: RunRow) -> int:
+    """The pages of a run that came to something."""
+    return max(0, row.pages_done - row.quarantined)

@@ -10,9 +10,10 @@ from heapq import heappop, heappush
 from math import ceil
 
 from penstock.engine.simulation.figures import SourceFigures
+from penstock.engine.simulation.guards import Guard
+from penstock.engine.simulation.hosts import Host
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.adaptive import Pulse
-from penstock.gates.breaker import Breaker, half_open
 from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits
 from penstock.jobs.job import AGEING_S, Unit
 from penstock.jobs.retry import RetryClass
@@ -181,10 +182,15 @@ class Source:
     figures: SourceFigures
     schedules: list[Planned]
     good_at: float
-    breaker: Breaker = field(default_factory=Breaker)
+    guard: Guard = field(default_factory=Guard)
+    # The one that it asks, if that has limits, hours or a breaker of its own.
+    host: Host | None = None
+    # When the breaker of its host opened that its own was told of last.
+    told_of: float = 0.0
     health: HealthRow = field(default_factory=HealthRow)
     standing: Standing | None = None
     is_paused: bool = False
+    is_held: bool = False
     next_place_at: float = 0.0
     # Nothing of it starts before: its places are taken by what has started already.
     full_until: float = 0.0
@@ -204,8 +210,6 @@ class Source:
     # Since when runs of it take too long that have not ended, and the last that did.
     late_since: set[float] = field(default_factory=set)
     last_late: float = 0.0
-    # What went well since its breaker was last asked, by part of time: asked only when something fails.
-    well: dict[int, int] = field(default_factory=dict)
     # What is to be done with pages that were fetched, the oldest first.
     finishing: deque[Finishing] = field(default_factory=deque)
     # The stages that may have something queued, by when it was.
@@ -267,7 +271,7 @@ class Source:
         return self._lane
 
     def _made_lane(self) -> Lane:
-        breaker = self.breaker
+        breaker = self.guard.breaker
         facts = None
         if self.limits.breaker is not None and breaker.state != "closed":
             facts = BreakerFacts(breaker.state, breaker.opens_at, breaker.ramp)
@@ -276,6 +280,7 @@ class Source:
             self._heads(),
             self.limits,
             is_paused=self.is_paused,
+            is_held=self.is_held,
             running=self.running,
             next_place_at=self.next_place_at,
             breaker=facts,
@@ -298,7 +303,3 @@ class Source:
         for entry in seen:
             heappush(self._line, entry)
         return tuple(found)
-
-    def is_tried(self, now: float) -> None:
-        """Something of it starts: a breaker whose time has come is half-open from now on."""
-        self.breaker = half_open(self.breaker, now)

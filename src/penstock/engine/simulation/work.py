@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil, inf, log
 
 from penstock.engine.simulation.budgets import Budgets
 from penstock.engine.simulation.figures import Figures
+from penstock.engine.simulation.guards import Ends
+from penstock.engine.simulation.hosts import Host
 from penstock.engine.simulation.load import Load
 from penstock.engine.simulation.sources import (
     FEW_SLOTS,
@@ -23,10 +25,11 @@ from penstock.engine.simulation.sources import (
 from penstock.engine.simulation.timeline import Timeline
 from penstock.engine.simulation.turns import Turns
 from penstock.gates.adaptive import Seen, feel
-from penstock.gates.breaker import PARTS, Breaker, Tally, follow, is_excused, part_of
+from penstock.gates.breaker import is_excused
 from penstock.gates.decide import decide
 from penstock.gates.lane import Closed, Head
 from penstock.gates.rates import LONGEST_WAIT_S
+from penstock.gates.windows import window_opens_at
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Failed
 from penstock.jobs.retry import settle
@@ -52,6 +55,7 @@ class Work:
         # With many slots many steps are under way at once: each may take longer, and there are no more.
         self._longest_s = LONGEST_STEP_S * max(1.0, figures.slots / FEW_SLOTS)
         self.runs: dict[int, Run] = {}
+        self.sources: dict[int, Source] = {}
         # What is to be done when jobs of a run have ended, and when a source's breaker has closed.
         self.on_progress: Callable[[Run], None] = lambda run: None
         self.on_closed: Callable[[Run], None] = lambda run: None
@@ -87,12 +91,40 @@ class Work:
         lane = source.lane()
         if not lane.heads:
             return 0
+        if source.host is not None:
+            places = self._places_at(source.host, source)
+            if not places:
+                return 0
+            # It may have just been told that its host is away.
+            lane = source.lane()
         verdict = decide(lane, now)
         if not isinstance(verdict, Closed):
-            return verdict.pages
+            return verdict.pages if source.host is None else min(places, verdict.pages)
         if verdict.opens_at is not None and verdict.opens_at < inf:
             self._wake_at(source, max(verdict.opens_at, now + 0.001))
         return 0
+
+    def _places_at(self, host: Host, source: Source) -> int:
+        """How much may start as far as the host goes that a source asks."""
+        now, own = self._timeline.now, source.limits.breaker
+        away_until = host.away_until(now)
+        if own is not None and away_until > now and source.told_of != host.guard.breaker.since:
+            # Each of its jobs would find that out for itself, and be none the worse for it.
+            source.told_of = host.guard.breaker.since
+            queued = sum(head.depth for head in source.lane().heads)
+            source.guard.turn_away(own, source.limits.concurrency, queued, away_until, now)
+            source.changed()
+        opens_at = host.opens_at(now)
+        if opens_at > now:
+            if opens_at < inf:
+                self._wake_at(source, opens_at)
+            return 0
+        places = host.places(now)
+        if places is None:
+            return self._load.free
+        if not places:
+            host.waiting.add(source.number)
+        return places
 
     def _serve(self, source: Source, places: int) -> None:
         """Start what was queued first."""
@@ -133,11 +165,10 @@ class Work:
     def _begin(self, run: Run, name: str, places: int) -> None:
         now = self._timeline.now
         source, stage = run.source, run.stages[name]
-        if source.breaker.state != "closed":
-            source.is_tried(now)
-        may_stride = source.breaker.state == "closed" and source.limits.windows is None
-        stride = run.stride if may_stride else 1
-        wanted = min(places * stride, stage.queued)
+        source.guard.is_tried(now)
+        if source.host is not None:
+            source.host.guard.is_tried(now)
+        wanted = min(places * self._stride(run, places), stage.queued)
         if not wanted:
             return  # what was to start with it had no budget left
         source.changed()
@@ -158,6 +189,8 @@ class Work:
         took_s = self._took_s(run, allowed, places)
         self._load.hold(places)
         source.running += places
+        if source.host is not None:
+            source.host.running += places
         source.had += allowed / source.limits.weight
         self._timeline.at(now + took_s, lambda: self._end(run, name, fresh, again, places))
 
@@ -170,29 +203,53 @@ class Work:
                     _set_aside(stage, stage.queued)
                 self.on_progress(run)
 
+    def _stride(self, run: Run, places: int) -> int:
+        """How many jobs in a row each place is given: none after a breaker or a window may have closed."""
+        source, now = run.source, self._timeline.now
+        host = source.host
+        if source.guard.breaker.state != "closed":
+            return 1
+        if host is not None and host.guard.breaker.state != "closed":
+            return 1
+        windows = [source.limits.windows, host.limit.windows if host is not None else None]
+        known = [each for each in windows if each is not None]
+        if not known:
+            return run.stride
+        if any(window_opens_at(each, now + LONGEST_STEP_S) is not None for each in known):
+            return 1
+        takes_s = max(run.sample.seconds, 0.001)
+        for _, rate_per_s in _paced(source):
+            if rate_per_s:
+                takes_s = max(takes_s, places * run.sample.requests / rate_per_s)
+        return max(1, min(run.stride, int(LONGEST_STEP_S / takes_s)))
+
     def _took_s(self, run: Run, jobs: int, places: int) -> float:
         source, sample, now = run.source, run.sample, self._timeline.now
         spread = run.rng.lognormvariate(-SPREAD * SPREAD / 2, SPREAD)
         work_s = ceil(jobs / places) * sample.seconds * spread
-        rate_per_s, requests = source.limits.rate_per_s, jobs * sample.requests
-        if not rate_per_s or not requests:
-            return work_s
-        first_at = max(now, source.next_place_at)
-        source.next_place_at = first_at + requests / rate_per_s
-        source.full_until = source.next_place_at - LONGEST_WAIT_S
-        last_at = first_at + max(0.0, requests - 1) / rate_per_s
-        return max(work_s, last_at - now + sample.seconds * spread)
+        ends_at = now + work_s
+        requests = jobs * sample.requests
+        for paced, rate_per_s in _paced(source):
+            if rate_per_s and requests:
+                first_at = max(now, paced.next_place_at)
+                paced.next_place_at = first_at + requests / rate_per_s
+                paced.full_until = paced.next_place_at - LONGEST_WAIT_S
+                last_at = first_at + max(0.0, requests - 1) / rate_per_s
+                ends_at = max(ends_at, last_at + sample.seconds * spread)
+        return ends_at - now
 
     def _end(self, run: Run, name: str, fresh: int, again: list[Again], places: int) -> None:
         self._load.hold(-places)
         source, stage = run.source, run.stages[name]
         source.running -= places
+        if source.host is not None:
+            self._leave(source.host, places)
         self.look_at(source)
         stage.running -= fresh + len(again)
         failed = chosen(run.rng, fresh, run.sample.failures)
         failed_again = [job for job in again if run.rng.random() < run.sample.failures]
         ok = fresh + len(again) - failed - len(failed_again)
-        self._learn(run, ok, failed, len(failed_again))
+        self._learn(run, Ends(ok, failed, len(failed_again)))
         if run.is_ended:  # replaced by the next one meanwhile
             return
         stage.succeeded += ok
@@ -212,6 +269,13 @@ class Work:
             self._load.grow(source.finish_later(run, ok, self._timeline.now))
         if not run.is_open:
             self.on_progress(run)
+
+    def _leave(self, host: Host, places: int) -> None:
+        """So much is no longer under way to a host: others may be waiting for that."""
+        host.running -= places
+        for number in sorted(host.waiting):
+            self.look_at(self.sources[number])
+        host.waiting.clear()
 
     def _fail(self, run: Run, name: str, job: Again) -> None:
         """Where the rules of retries lead a job that has failed."""
@@ -248,41 +312,34 @@ class Work:
 
     # What ends say of their source.
 
-    def _learn(self, run: Run, ok: int, failed: int, again: int) -> None:
-        """Tell its breaker, and how much it bears at once."""
+    def _learn(self, run: Run, ends: Ends) -> None:
+        """Tell its breaker and that of its host, and how much it bears at once."""
         source, now = run.source, self._timeline.now
         if source.limits.breaker is not None:
-            self._follow(run, source.limits.breaker, ok, failed, again)
+            chance = run.rng.random() if ends.failed or ends.again else 0.0
+            self._follow(run, source.limits.breaker, ends, chance)
+            if source.host is not None and run.sample.requests:
+                source.host.learn(ends, now, chance)
         if source.pulse is not None:
-            seen = Seen(ok=ok, failed=failed + again)
-            if not source.limits.rate_per_s and ok:
-                seen.took(PAGES, ok, ok * run.sample.seconds)
+            seen = Seen(ok=ends.ok, failed=ends.failed + ends.again)
+            if not source.limits.rate_per_s and ends.ok:
+                seen.took(PAGES, ends.ok, ends.ok * run.sample.seconds)
             feel(source.pulse, seen, source.limits.concurrency, now)
 
-    def _follow(self, run: Run, rule: BreakerSettings, ok: int, failed: int, again: int) -> None:
-        source, now = run.source, self._timeline.now
-        part = part_of(rule, now)
-        if source.breaker.state == "closed" and not failed and not again:
-            # Nothing comes of it before something fails.
-            source.well[part] = source.well.get(part, 0) + ok
-            if len(source.well) > 2 * PARTS:
-                del source.well[next(iter(source.well))]
-            return
-        cap = source.limits.concurrency
-        if source.well:
-            buckets = tuple((each, well, 0) for each, well in source.well.items())
-            told = Tally(buckets=buckets, is_well=True)
-            source.breaker = follow(source.breaker, told, rule, cap, now, 0.0)
-            source.well.clear()
-        tally = Tally(
-            buckets=((part, ok, failed),), reason="it failed", is_well=ok > 0, again=again
-        )
-        chance = run.rng.random() if failed or again else 0.0
-        before: Breaker = source.breaker
-        source.breaker = follow(before, tally, rule, cap, now, chance)
-        source.figures.trips += max(0, source.breaker.trips - before.trips)
-        if source.breaker.state == "closed" and before.state != "closed":
+    def _follow(self, run: Run, rule: BreakerSettings, ends: Ends, chance: float) -> None:
+        source, before = run.source, run.source.guard.breaker
+        source.guard.follow(rule, source.limits.concurrency, ends, self._timeline.now, chance)
+        after = source.guard.breaker
+        source.figures.trips += max(0, after.trips - before.trips)
+        if after.state == "closed" and before.state != "closed":
             self.on_closed(run)
+
+
+def _paced(source: Source) -> Iterator[tuple[Source | Host, float | None]]:
+    """Whose rates a request needs a place in."""
+    yield source, source.limits.rate_per_s
+    if source.host is not None:
+        yield source.host, source.host.limit.rate_per_s
 
 
 def _rank(head: Head) -> float:
@@ -290,7 +347,7 @@ def _rank(head: Head) -> float:
 
 
 def _is_excused(source: Source) -> bool:
-    return source.limits.breaker is not None and is_excused(source.breaker)
+    return source.limits.breaker is not None and is_excused(source.guard.breaker)
 
 
 def _set_aside(stage: Stage, jobs: int) -> None:

@@ -1,0 +1,86 @@
+"""The hosts of a simulation: who asks them, and what of their limits, hours and breakers holds a lane back.
+
+Only those that the configuration names, and that a source is known to ask: by its own name, or by an address
+in its `params`. All that such a source asks for is taken to be asked of that host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from penstock.engine.simulation.figures import HostFigures
+from penstock.engine.simulation.guards import Ends, Guard
+from penstock.gates.breaker import HOST_RAMP, ramp_at
+from penstock.gates.terms import HostLimit
+from penstock.gates.windows import window_opens_at
+from penstock.settings import SourceSettings
+from penstock.settings.values import BreakerSettings
+from penstock.sources.addresses import host_key
+from penstock.sources.failures import FetchError
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """A host with what is under way to it. `next_place_at` and `full_until` are those of its rate."""
+
+    limit: HostLimit
+    rule: BreakerSettings | None
+    guard: Guard
+    figures: HostFigures
+    running: int = 0
+    next_place_at: float = 0.0
+    full_until: float = 0.0
+    # The numbers of the sources that wait until something that is under way to it has ended.
+    waiting: set[int] = field(default_factory=set)
+
+    def opens_at(self, now: float) -> float:
+        """When it may be asked as far as the time goes; `now` if it may be."""
+        found = max(now, self.full_until)
+        if self.limit.windows is not None:
+            found = max(found, window_opens_at(self.limit.windows, now) or now)
+        return max(found, self.away_until(now))
+
+    def away_until(self, now: float) -> float:
+        """Until when its breaker lets nothing pass; `now` if it does."""
+        breaker = self.guard.breaker
+        return max(now, breaker.opens_at) if breaker.state == "open" else now
+
+    def places(self, now: float) -> int | None:
+        """How many more may be under way to it; None is as many as like."""
+        breaker = self.guard.breaker
+        ramp = ramp_at(breaker.state, breaker.opens_at, breaker.ramp, now)
+        most = min(inf if each is None else each for each in (ramp, self.limit.concurrency))
+        return None if most == inf else max(0, int(most) - self.running)
+
+    def learn(self, ends: Ends, now: float, chance: float) -> None:
+        """What became of what was asked of it."""
+        if self.rule is None:
+            return
+        before = self.guard.breaker.trips
+        self.guard.follow(self.rule, HOST_RAMP, ends, now, chance)
+        self.figures.trips += max(0, self.guard.breaker.trips - before)
+
+
+def hosts_of(source: SourceSettings, known: Mapping[str, object]) -> list[str]:
+    """Those of these hosts that a source asks, as far as its name and its addresses say."""
+    found = [source.key] if source.key in known else []
+    found += (host for host in _hosts_in(source.params) if host in known)
+    return list(dict.fromkeys(found))
+
+
+def _hosts_in(value: Any) -> Iterator[str]:
+    match value:
+        case str() if value.startswith(("http://", "https://")):
+            try:
+                yield host_key(value)
+            except FetchError:
+                return
+        case dict():
+            for each in value.values():
+                yield from _hosts_in(each)
+        case list() | tuple():
+            for each in value:
+                yield from _hosts_in(each)
