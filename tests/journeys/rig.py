@@ -27,6 +27,7 @@ from penstock.settings import load_settings
 from penstock.store.opening import open_store
 from penstock.store.rows import EventRow, JobRow, RunRow
 from penstock.store.store import JobFilter, Store
+from tests.journeys.commands import run_command
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
@@ -153,14 +154,7 @@ class Rig:
 
     def penstock(self, *words: str, within_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(
-            [*PENSTOCK, *words],
-            cwd=self.folder,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            timeout=within_s,
-        )
+        return run_command(words, self.folder, ENVIRONMENT, within_s)
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
         """Start a command; its output goes to files, so that no full pipe can hold it up."""
