@@ -279,7 +279,8 @@ def test_what_can_not_be_is_told_in_a_line(rig: Rig, words: str, code: int, mess
 def test_cancelled_backfill_is_continued_where_its_cursor_was(tmp_path: Path) -> None:
     """What was planned and not done is carried over, and planning goes on behind it."""
     with counting_site() as served:
-        source = source_of(served, ms=5, partitions=["continued"])
+        # So slow that it is still at work when it is cancelled, on a busy machine as well.
+        source = source_of(served, ms=60, partitions=["continued"])
         with Rig(tmp_path, {"prices": source}, PRICES) as rig:
             queued = rig.penstock("backfill", "prices", *YEAR, "--yes", "--detach", "--json")
             run_id = json.loads(queued.stdout)["run"]

@@ -179,9 +179,16 @@ class Proxy:
         return self._add(fault, at, strikes)
 
     def fail_at_random(self, fault: Fault, probability: float, seed: int, at: str = "") -> Trigger:
-        """Fail each such statement with a probability. The same seed strikes the same ones of them."""
-        draw = random.Random(seed)
-        return self._add(fault, at, lambda _: draw.random() < probability)
+        """Fail one of each so many such statements. The same seed strikes the same ones of them.
+
+        Chance decides which one, not how many: a short run would be spared by it now and then.
+        """
+        of = round(1 / probability)
+
+        def strikes(number: int) -> bool:
+            return number % of == random.Random(f"{seed} {number // of}").randrange(of)
+
+        return self._add(fault, at, strikes)
 
     def heal(self) -> None:
         """Forget every fault: from now on connections are let in, and everything is passed on."""
