@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from penstock.jobs.outcome import Effects
 from penstock.schedules.auto import Ended, Standing
 from penstock.store.cadences import CadenceMove, CadenceRow
 from penstock.store.scheduling import Planned
-from tests.contract.scenes import SITE, World, quarantined
+from tests.contract.scenes import SITE, World, a_save, done, quarantined
 
 
 def begun(world: World) -> CadenceRow:
@@ -83,6 +84,22 @@ def test_runs_are_looked_at_up_to_one_that_goes_on(world: World) -> None:
     assert found == {row.source_id: [Ended(run, False, False, 0, 0) for run in runs[1:3]]}
     assert world.store.runs_for_cadence({row.source_id: runs[2]}) == {}
     assert world.store.runs_for_cadence({}) == {}
+
+
+def test_run_that_has_just_ended_is_judged_by_all_that_it_brought(world: World) -> None:
+    row = begun(world)
+    first = world.start(source="a.test", key="first")
+    world.turn("w", done(world.one(), effects=Effects(saves=[a_save("a", {}), a_save("b", {})])))
+    second = world.start(source="a.test", key="second")
+    changed = [a_save("a", {"new": 1}), a_save("b", {})]
+    world.turn("w", done(world.one(), effects=Effects(saves=changed)))
+
+    found = world.store.runs_for_cadence({row.source_id: 0})
+
+    assert found[row.source_id] == [
+        Ended(first, False, True, 2, 2),
+        Ended(second, False, True, 1, 2),
+    ]
 
 
 def test_run_that_goes_on_with_the_rest_of_another_moves_no_class(world: World) -> None:

@@ -20,12 +20,18 @@ SET class = %(level)s, before = %(before)s, proposed = %(proposed)s, reason = %(
 WHERE source_id = %(source_id)s AND class = %(was)s;
 
 -- name: runs_for_cadence
--- Not of those that only go on with the rest of another: what they bring says nothing of the source.
+-- Not of those that only go on with the rest of another: what they bring says nothing of the source. With what is in
+-- tallies still: a run that has just ended has brought nothing but them.
 SELECT coalesce(json_agg(json_build_array(source_id, id, kind, state, changed, seen) ORDER BY id), '[]')::text FROM (
-  SELECT r.source_id, r.id, r.kind, r.state, r.inserted + r.updated AS changed,
-    r.inserted + r.updated + r.unchanged + r.pages_unchanged AS seen
+  SELECT r.source_id, r.id, r.kind, r.state, r.inserted + r.updated + t.changed AS changed,
+    r.inserted + r.updated + r.unchanged + r.pages_unchanged + t.seen AS seen
   FROM jsonb_array_elements(%(places)s::jsonb) AS p
   JOIN penstock.run AS r ON r.source_id = (p ->> 0)::bigint AND r.id > (p ->> 1)::bigint
+  CROSS JOIN LATERAL (
+    SELECT coalesce(sum(inserted + updated), 0)::bigint AS changed,
+      coalesce(sum(inserted + updated + unchanged + pages_unchanged), 0)::bigint AS seen
+    FROM penstock.tally WHERE run_id = r.id
+  ) AS t
   WHERE r.kind IN ('full', 'incremental', 'probe') AND r.options::jsonb ->> 'continues' IS NULL
   ORDER BY r.id LIMIT %(limit)s
 ) AS r;
