@@ -33,7 +33,7 @@ HOT = {
     "next_due": "job_waiting",
     "due": "job_waiting",
     "wake_if_waiting": BY_ID,
-    "ready_heads": "job_ready",
+    "ready_lanes": "job_ready",
     "ward_count": "job_ward",
     "pick": "job_ready",
     "suspect": "job_suspect",

@@ -19,6 +19,7 @@ ONLY_SQLITE = {
     "job.sql": {
         "last_job_id",  # Postgres has a sequence
         "claimed",  # Postgres answers with the claim itself
+        "ready_heads",  # Postgres answers with what is running, too
     },
     "copy.sql": {
         "add_last_id",  # Postgres sets its sequences
@@ -27,7 +28,10 @@ ONLY_SQLITE = {
 }
 ONLY_POSTGRES = {
     "copy.sql": {"identity"},
-    "job.sql": {"add_keys"},  # in SQLite the job's own row has the constraint
+    "job.sql": {
+        "add_keys",  # in SQLite the job's own row has the constraint
+        "ready_lanes",  # two queries in SQLite
+    },
 }
 # Which values only one of them needs: {query: (SQLite's, Postgres's)}.
 OTHER_VALUES = {
@@ -40,8 +44,7 @@ OTHER_VALUES = {
     # SQLite plans by the number of rows; Postgres takes each grant's own.
     "pick": ({"limit"}, set()),
     "pick_suspects": ({"limit"}, set()),
-    # Behind what other versions are stepped over, and what was locked is looked at again.
-    "ready_heads": (set(), {"floors", "sources"}),
+    # What was locked is looked at again.
     "suspect_heads": (set(), {"sources"}),
     "running_counts": (set(), {"sources"}),
     "next_due": (set(), {"after"}),

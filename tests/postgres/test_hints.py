@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.engine import worker
+from penstock.engine.calls import InOneThread
+from penstock.engine.listening import Listening
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.connection import CONNECT_S
 from penstock.store.postgres.store import PostgresStore
@@ -96,6 +99,42 @@ def test_hint_that_can_not_be_given_costs_nothing(pair: Pair, proxy: Proxy, data
     lost.wait()
 
     assert pair.waiter.run(run_id) is not None
+
+
+# A loop that waits.
+
+
+async def is_woken(pair: Pair, listening: Listening, meanwhile: Callable[[], None]) -> None:
+    """By the hint itself: nobody asks while it is waited for."""
+    woken = asyncio.Event()
+    listening.wake = woken.set
+    meanwhile()
+    await asyncio.wait_for(woken.wait(), 10)
+
+
+def test_loop_that_waits_is_woken_by_a_hint_and_by_no_other(pair: Pair) -> None:
+    async def wait() -> None:
+        with closing(InOneThread()) as calls, closing(Listening(pair.waiter, calls)) as listening:
+            until("it listens", listening.has_changed, 10)
+            own = asyncio.Event()
+            listening.wake = own.set
+            [source_id] = pair.waiter.ensure_sources(["shop"]).values()
+            pair.waiter.start_run(source_id, RunKind.FULL, PLAN, "v", key="own", actor="test")
+            await is_woken(pair, listening, pair.make_work)
+            assert not own.is_set()
+
+    asyncio.run(wait())
+
+
+def test_loop_is_woken_after_its_listener_was_lost(pair: Pair, database: str) -> None:
+    async def wait() -> None:
+        with closing(InOneThread()) as calls, closing(Listening(pair.waiter, calls)) as listening:
+            until("it listens", listening.has_changed, 10)
+            ask(database, KILL_LISTENERS)
+            until("it listens again", listening.has_changed, 10)
+            await is_woken(pair, listening, pair.make_work)
+
+    asyncio.run(wait())
 
 
 # How long work waits for a worker that is idle.

@@ -298,6 +298,8 @@ def test_worker_that_is_buried_between_the_halves_of_its_turn_is_given_nothing(
     ):
         a_run(store)
         store.register("w", "here", 1, "test")
+        [job] = store.turn("w", [], Capacity(1), {}).claimed
+        a_run(store, "two")
         let_go = store._db.let_go
 
         def buried_meanwhile() -> float:
@@ -306,9 +308,11 @@ def test_worker_that_is_buried_between_the_halves_of_its_turn_is_given_nothing(
             return now
 
         store._db.let_go = buried_meanwhile  # type: ignore[method-assign]
-        turn = store.turn("w", [], Capacity(10), {})
+        turn = store.turn(
+            "w", [Settlement(job.id, job.attempt, JobState.SUCCEEDED)], Capacity(10), {}
+        )
 
-        assert (turn.is_buried, turn.claimed) == (True, [])
+        assert (turn.settled, turn.is_buried, turn.claimed) == ([job.id], True, [])
         assert other.check() == []
 
 

@@ -149,6 +149,10 @@ class Worker:
         self._is_draining = True
         self._news.set()
 
+    def wake(self) -> None:
+        """Look for work now, not only when something has ended or is due."""
+        self._news.set()
+
     @property
     def must_be_recycled(self) -> bool:
         """Too many threads are stuck in steps that timed out; only a new process frees them."""

@@ -25,6 +25,7 @@ from penstock.engine.calls import InOneThread, InThreads
 from penstock.engine.children import Children
 from penstock.engine.keeping import Keeper
 from penstock.engine.lifeline import Lifeline
+from penstock.engine.listening import Listening
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
 from penstock.engine.posts import Assignment
@@ -115,10 +116,7 @@ def build_worker(
     pacing = Pacing(store, calls, rules_of(settings), name)
     fetcher = Fetcher(AiohttpNetwork(), clock, rng, pacing)
 
-    def has_changed() -> bool:
-        # Through the store's own connection, to which its own commits are no change.
-        return calls.is_idle and store.has_changed()
-
+    listening = Listening(store, calls)
     threads = Threads(settings.worker.threads)
     children = Children(settings.worker.processes, settings.root)
 
@@ -143,12 +141,15 @@ def build_worker(
         secrets=settings.secrets,
         clock=clock,
         rng=rng,
-        has_changed=has_changed,
+        has_changed=listening.has_changed,
         tell=tell,
         admits=admits,
     )
 
+    listening.wake = worker.wake
+
     async def close() -> None:
+        listening.close()
         await fetcher.close()
         await children.close()
         threads.close()

@@ -109,9 +109,9 @@ def ready_lanes(
     facts: dict[int, _Facts] = {}
     where = {"sources": None if sources is None else to_json(sources)}
     if admits == "suspect":
-        rows = db.json("suspect_heads", **where)
+        rows, counts = db.json("suspect_heads", **where), db.json("running_counts", **where)
     else:
-        rows = db.json("ready_heads", floors=to_json(floors.all()), **where)
+        rows, counts = db.ready_lanes(floors.all(), sources)
     for source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, kind, *about in rows:
         head = Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb, RunKind(kind))
         heads[source_id].append(head)
@@ -119,7 +119,7 @@ def ready_lanes(
             facts[source_id] = _facts(*about)
     if not heads:
         return []
-    for source_id, unit, kind, count in db.json("running_counts", **where):
+    for source_id, unit, kind, count in counts:
         running[source_id, place_of(unit, RunKind(kind))] += count
     if admits == "sound":
         # A place in the lane is left for the ward: a busy lane would otherwise never let a suspect start.
@@ -222,7 +222,9 @@ def _look(
     """The first jobs of each grant's stage behind its floor: (id, deaths, rank)."""
     by_limit: dict[int, list[Grant]] = defaultdict(list)
     for grant in grants:
-        by_limit[1 << (grant.count - 1).bit_length()].append(grant)
+        # One number for many where it is one for the whole query; else all in one.
+        limit = 0 if db.is_shared else 1 << (grant.count - 1).bit_length()
+        by_limit[limit].append(grant)
     for limit, group in by_limit.items():
         wanted = [(g.run_id, g.stage, g.count, *floors.of(g.run_id, g.stage)) for g in group]
         found = db.json(query, grants=to_json(wanted), limit=limit, ward_is_free=ward.is_free)

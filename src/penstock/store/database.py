@@ -76,6 +76,12 @@ class Database(Protocol):
         """Keep these runs and their counters as they are until the transaction ends."""
         ...
 
+    def ready_lanes(
+        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+    ) -> tuple[list[Any], list[Any]]:
+        """The heads of what is queued behind these floors, and what runs: of these sources, or of all."""
+        ...
+
     # What a turn moves by the thousand: a row, its line in the journal, and the answer.
 
     def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> Sequence[Owned]:

@@ -193,6 +193,11 @@ class Store(Protocol):
 
     def has_changed(self) -> bool: ...
 
+    @property
+    def listener(self) -> int | None:
+        """What becomes readable when something may have changed; None while nobody listens."""
+        ...
+
     def reserve_places(
         self, wants: Sequence[Want], report: Report = NO_REPORT
     ) -> list[Verdict]: ...

@@ -55,7 +55,7 @@ def take_turn(
             if db.is_shared:
                 ledger.write()
                 ledger.now = now = db.let_go()
-                # The lock on the worker went with the first half: it may have been buried in between.
+                # The lock on the worker may have gone with the first half, and the worker be buried by now.
                 is_buried = db.value("is_registered", id=worker) is None
             lanes: list[Lane] = []
             if not is_buried:

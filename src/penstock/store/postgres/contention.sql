@@ -7,7 +7,9 @@ SELECT id FROM penstock.source WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FO
 -- Answers how many tallies each has that are no sums.
 SELECT r.id, (
   SELECT count(*) FILTER (WHERE t.floor IS NULL) FROM penstock.tally AS t
-  WHERE t.run_id = r.id AND t.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
+  WHERE t.run_id = r.id AND t.id > coalesce((
+    SELECT f.floor FROM penstock.tally AS f WHERE f.run_id = r.id AND f.floor IS NOT NULL ORDER BY f.id DESC LIMIT 1
+  ), 0)
 )
 FROM (SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE) AS r;
 

@@ -9,7 +9,7 @@ import os
 import re
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
@@ -63,6 +63,8 @@ NEWS = frozenset(
         "start_run_if_draft", "drop_hold", "unhold_job_if_held",
     }
 )  # fmt: skip
+# What a turn without ends begins with: after these alone there is nothing to let go of.
+HARMLESS = frozenset({"is_registered", "next_due"})
 
 
 class PostgresDatabase:
@@ -85,6 +87,8 @@ class PostgresDatabase:
         self._locked_runs: set[int] = set()
         self._has_news = False
         self._is_writing = False
+        self._has_locks = False
+        self._began_at = 0.0
         self.has_locked = (
             False  # what others may be waiting for, since somebody has set this to False
         )
@@ -201,6 +205,8 @@ class PostgresDatabase:
         self._tell_others()
 
     def let_go(self) -> float:
+        if not self._has_locks:
+            return self._began_at
         with self._translated():
             self._commit()
             return self._begin()
@@ -214,7 +220,9 @@ class PostgresDatabase:
         while cursor.nextset():
             pass
         row = cursor.fetchone()
-        return self._time.now() if self._time is not None else float(row[0] if row else 0)
+        self._has_locks = False
+        self._began_at = self._time.now() if self._time is not None else float(row[0] if row else 0)
+        return self._began_at
 
     def _commit(self) -> None:
         said = self._open().execute("COMMIT").statusmessage
@@ -280,23 +288,30 @@ class PostgresDatabase:
 
     def lock_lanes(self, source_ids: Sequence[int]) -> None:
         self.has_locked = True
-        self.rows("lock_lanes", ids=list(source_ids))
+        self.rows("lock_lanes", ids=array_of(source_ids))
 
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         if not self._locked_runs.issuperset(run_ids):
             self._locked_runs.update(run_ids)
-            found = self.rows("lock_runs", ids=list(run_ids))
+            found = self.rows("lock_runs", ids=array_of(run_ids))
             many = [run_id for run_id, tallies in found if tallies >= SUM_AFTER]
             if many:
-                self.do("sum_up", ids=many)
+                self.do("sum_up", ids=array_of(many))
 
     def fold_ended_runs(self, limit: int) -> None:
         """Put the tallies of runs that have ended into their counters."""
         with self.writing():
             ids = [run_id for (run_id,) in self.rows("ended_with_tallies", limit=limit)]
             if ids:
-                self.rows("lock_runs", ids=ids)
-                self.do("fold", ids=ids)
+                self.rows("lock_runs", ids=array_of(ids))
+                self.do("fold", ids=array_of(ids))
+
+    def ready_lanes(
+        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+    ) -> tuple[list[Any], list[Any]]:
+        where = {"sources": None if sources is None else to_json(sources)}
+        heads, running = self.json("ready_lanes", floors=to_json(floors), **where)
+        return heads, running
 
     def new_job_ids(self, count: int) -> Sequence[int]:
         return self.decoded("new_job_ids", list[int], count=count)
@@ -320,12 +335,12 @@ class PostgresDatabase:
             Owned(*row)
             for attempt, ids in by_attempt.items()
             for row in self.rows(
-                "succeed_if_running", now=now, worker=worker, ids=ids, attempt=attempt
+                "succeed_if_running", now=now, worker=worker, ids=array_of(ids), attempt=attempt
             )
         ]
 
     def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
-        rows = self.rows("claim_if_queued", now=now, worker=worker, ids=list(job_ids))
+        rows = self.rows("claim_if_queued", now=now, worker=worker, ids=array_of(job_ids))
         begun = {row[0]: Claimed(*row) for row in rows}
         return [begun[job_id] for job_id in job_ids if job_id in begun]
 
@@ -343,6 +358,8 @@ class PostgresDatabase:
     def _execute(self, name: str, values: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         if name in NEWS:
             self._has_news = True
+        if name not in HARMLESS:
+            self._has_locks = True
         for key, value in values.items():
             if type(value) is str and ("\x00" in value or not value.isascii()):
                 values[key] = storable_text(value)
@@ -407,6 +424,11 @@ class PostgresDatabase:
         with self._translated():
             left = self._migrating().leftovers()
         return [f"index {name} was left half made: penstock db migrate drops it" for name in left]
+
+
+def array_of(ids: Iterable[int]) -> str:
+    """As the server writes arrays: the driver would look at each id, which takes as long as all else."""
+    return f"{{{','.join(map(str, ids))}}}"
 
 
 # After these the session is not to be trusted with another statement.

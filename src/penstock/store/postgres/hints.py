@@ -53,6 +53,11 @@ class Hints:
             )
         connection.patience_s = usual_s
 
+    @property
+    def listener(self) -> int | None:
+        """The descriptor that becomes readable when a hint comes; None while nobody listens."""
+        return None if self._listener is None else self._listener.fileno()
+
     def has_come(self) -> bool:
         """Whether somebody else has given a hint since this was last asked. Never waits for anything.
 

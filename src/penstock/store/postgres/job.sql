@@ -103,33 +103,52 @@ SELECT coalesce(json_agg(json_build_array(d.id, d.run_id, d.stage, d.rank)), '[]
 UPDATE penstock.job SET state = 'queued', due_at = NULL, at = %(now)s
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'waiting';
 
--- name: ready_heads
+-- name: ready_lanes
+-- The heads of what is queued (SQLite's ready_heads), and what is running (as running_counts): each counter is added up
+-- once for both. A stage's floor is looked up in an object of all of them: a join without hashes would be quadratic.
 WITH f AS MATERIALIZED (
-  SELECT (v ->> 0)::bigint AS run_id, v ->> 1 AS stage, (v ->> 2)::double precision AS rank, (v ->> 3)::bigint AS job_id
+  SELECT coalesce(jsonb_object_agg((v ->> 0) || ' ' || (v ->> 1), v), '{}') AS by_stage
   FROM jsonb_array_elements(%(floors)s::jsonb) AS v
+), g AS MATERIALIZED (
+  SELECT r.id AS run_id, r.source_id, r.kind, r.state, c.stage, c.unit, c.queued, c.running, c.cpu, c.memory_mb
+  FROM (
+    SELECT id, source_id, kind, state FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+    UNION ALL
+    SELECT id, source_id, kind, state FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
+  ) AS r
+  JOIN penstock.stage_count AS c ON c.run_id = r.id
+  WHERE (c.queued > 0 OR c.running > 0)
+    AND (%(sources)s::jsonb IS NULL OR r.source_id IN (SELECT x::bigint FROM jsonb_array_elements(%(sources)s::jsonb) AS x))
 )
-SELECT coalesce(json_agg(json_build_array(
-  r.source_id, r.id, g.stage, g.unit, g.queued, h.rank,
-  g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,
-  (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
-  EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
-  (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
-  s.level)), '[]')::text
-FROM penstock.run AS r
-JOIN penstock.source AS s ON s.id = r.source_id
-JOIN penstock.stage_count AS g ON g.run_id = r.id
-LEFT JOIN f ON f.run_id = r.id AND f.stage = g.stage
-LEFT JOIN LATERAL (
-  SELECT job.rank FROM penstock.job
-  WHERE job.run_id = r.id AND job.stage = g.stage AND job.state = 'queued'
-    AND (job.rank, job.id) > (coalesce(f.rank, -1e300), coalesce(f.job_id, 0))
-  ORDER BY job.rank, job.id LIMIT 1
-) AS h ON true
-WHERE r.state IN ('queued', 'running') AND g.queued > 0
-  AND (%(sources)s::jsonb IS NULL OR r.source_id IN (SELECT x::bigint FROM jsonb_array_elements(%(sources)s::jsonb) AS x));
+SELECT json_build_array((
+  SELECT coalesce(json_agg(json_build_array(
+    g.source_id, g.run_id, g.stage, g.unit, g.queued, h.rank,
+    g.cpu, g.memory_mb, g.kind, s.paused_at IS NOT NULL, s.cooldown_until,
+    (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
+    EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
+    (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
+    s.level)), '[]')
+  FROM (
+    SELECT run_id, source_id, kind, stage, unit, queued, cpu, memory_mb,
+      (SELECT by_stage FROM f) -> (run_id || ' ' || stage) AS floor
+    FROM g WHERE state IN ('queued', 'running') AND queued > 0 OFFSET 0
+  ) AS g
+  JOIN penstock.source AS s ON s.id = g.source_id
+  LEFT JOIN LATERAL (
+    SELECT job.rank FROM penstock.job
+    WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued'
+      AND (job.rank, job.id)
+        > (coalesce((g.floor ->> 2)::double precision, -1e300), coalesce((g.floor ->> 3)::bigint, 0))
+    ORDER BY job.rank, job.id LIMIT 1
+  ) AS h ON true
+), (
+  SELECT coalesce(json_agg(json_build_array(n.source_id, n.unit, n.kind, n.running)), '[]') FROM (
+    SELECT source_id, unit, kind, sum(running)::bigint AS running FROM g WHERE running > 0 GROUP BY source_id, unit, kind
+  ) AS n
+))::text;
 
 -- name: suspect_heads
--- As ready_heads, for jobs under which two workers died already, and only those.
+-- The heads of ready_lanes, for jobs under which two workers died already, and only those.
 SELECT coalesce(json_agg(json_build_array(
   r.source_id, g.run_id, g.stage, g.unit, j.depth, j.rank,
   g.cpu, g.memory_mb, r.kind, s.paused_at IS NOT NULL, s.cooldown_until,

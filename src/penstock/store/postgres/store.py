@@ -86,6 +86,10 @@ class PostgresStore(Verbs):
         """Whether somebody has given a hint that there is work."""
         return self._db.hints.has_come()
 
+    @property
+    def listener(self) -> int | None:
+        return self._db.hints.listener
+
     def prune(self, keep: Keep, limit: int = 1000) -> int:
         dropped = super().prune(keep, limit)
         with self._db.writing():

@@ -194,6 +194,12 @@ class SqliteDatabase:
     def patient(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def ready_lanes(
+        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+    ) -> tuple[list[Any], list[Any]]:
+        heads = self.json("ready_heads")
+        return heads, self.json("running_counts") if heads else []
+
     def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> Sequence[Owned]:
         owned = self.decoded("fence", list[Owned], fences=to_json(ends), worker=worker)
         still = [(job.id, job.attempt) for job in owned]

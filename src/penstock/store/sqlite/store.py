@@ -74,3 +74,8 @@ class SqliteStore(Verbs, FileUpkeep):
         changed = version != self._seen_version
         self._seen_version = version
         return changed
+
+    @property
+    def listener(self) -> None:
+        """A file tells nobody."""
+        return None
