@@ -66,17 +66,13 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
 def _owned(
     db: Database, ledger: Ledger, worker: str, ends: Sequence[End]
 ) -> tuple[dict[tuple[int, int], Owned], set[tuple[int, int]]]:
-    """The jobs that are still this worker's, and which of them just ended well: those are ended here.
-
-    That is for where each question is a journey; in a file nothing is won by answering two at once, and
-    all that ended well is ended together.
-    """
+    """The jobs that are still this worker's, and which of them just ended well: those are ended here."""
     sent = Counter(end.job_id for end in ends)
     plain: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
     for end in ends:
         # What an attempt sends beside its end, or after it, is judged in the order in which it was sent.
-        is_plain = db.is_shared and _is_plain(end) and sent[end.job_id] == 1
+        is_plain = _is_plain(end) and sent[end.job_id] == 1
         (plain if is_plain else others).append((end.job_id, end.attempt))
     owned: dict[tuple[int, int], Owned] = {}
     if plain:
@@ -122,19 +118,18 @@ def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None
     if accepted.flushes:
         flushes = [(*each, each[0] in accepted.renewed) for each in accepted.flushes.items()]
         db.do("note_flushes", flushes=to_json(flushes))
-    succeeded: list[Owned] = []
+    succeeded: list[tuple[int, int]] = []
     others: list[tuple[Settlement, Owned]] = []
     for end, job in accepted.unsettled:
         if end.state is JobState.SUCCEEDED:
-            succeeded.append(job)
+            succeeded.append((end.job_id, end.attempt))
         else:
             others.append((end, job))
     others, escalated = judge(db, ledger, others)
     for end, job in others:
         ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
     if succeeded:
-        db.succeed_owned(ledger.now, actor, succeeded)
-        for job in succeeded:
+        for job in db.succeed(ledger.now, actor, succeeded):
             ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
     if others:
         _settle_others(db, ledger, actor, others)
