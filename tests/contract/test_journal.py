@@ -8,10 +8,17 @@ from collections import Counter
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from penstock.clock import SystemClock
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Settlement
+from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.store import reading
+from penstock.store.ledger import Ledger
 from penstock.store.rows import Cursor, EventRow
-from tests.contract.scenes import POSTGRES, Place, StoreKind, World
+from penstock.store.store import JobFilter
+from tests.contract.scenes import POSTGRES, Place, StoreKind, World, done, quarantined
 
 
 def rest(
@@ -50,6 +57,91 @@ def test_follow_can_be_for_one_run_or_job_only(world: World) -> None:
     assert {row.run_id for row in rest(world, cursor, run_id=second)} == {second}
     job_id = world.jobs(second)[0].id
     assert [row.kind for row in rest(world, cursor, job_id=job_id)] == ["job.started"]
+
+
+def of_job(world: World, job_id: int) -> list[EventRow]:
+    return [row for row in world.store.events(limit=100_000) if row.job_id == job_id]
+
+
+def a_long_journal(world: World) -> list[int]:
+    """Jobs that came to all kinds of ends, hours apart, with others in between."""
+    world.start_with_pages(8)
+    jobs = world.claim()
+    for number, job in enumerate(jobs):
+        world.clock.advance(1800.0)
+        end = quarantined(job) if number % 2 else done(job)
+        world.turn("w", end)
+        world.start(source=f"other{number}.com", key=f"other {number}")
+    world.store.note_entry(jobs[1].id, "asked the shop", "ann")
+    world.clock.advance(7200.0)
+    world.store.retry_job(jobs[3].id, "ann", "")
+    world.store.retry_job(jobs[5].id, "ann", "")
+    world.store.cancel_job(jobs[5].id, "ann", "")
+    world.clock.advance(7200.0)
+    world.start(source="last.com", key="last")
+    return [job.id for job in jobs]
+
+
+def test_lines_of_a_job_are_all_of_them_wherever_they_stand(world: World) -> None:
+    for job_id in a_long_journal(world):
+        expected = of_job(world, job_id)
+        assert len(expected) >= 2
+        assert world.store.events(job_id=job_id) == expected
+        assert world.store.events(job_id=job_id, limit=1) == expected[-1:]
+        assert world.store.events(job_id=job_id, kind="job.started") == expected[:1]
+        assert world.store.events(job_id=job_id, after_id=0) == expected
+        assert world.store.follow(None, job_id=job_id)[0] == expected
+
+
+def test_lines_of_a_job_that_is_done_are_not_looked_for_behind_its_last_move(
+    world: World,
+) -> None:
+    """A line that no verb would write stands where nobody should have to look."""
+    done_id, noted_id, *_ = a_long_journal(world)
+    for job_id in (done_id, noted_id):
+        expected = of_job(world, job_id)
+        with world.store._db.writing() as now:  # type: ignore[attr-defined]
+            ledger = Ledger(world.store._db, now)  # type: ignore[attr-defined]
+            ledger.journal("job.noted", 1, 1, job_id, 1, "nobody", "out of place")
+            ledger.write()
+        assert world.store.events(job_id=job_id) == expected
+
+
+@pytest.mark.parametrize("step_s", [-7200.0, 7200.0, -86_400.0])
+def test_clock_that_was_set_hides_no_line_of_a_job(world: World, step_s: float) -> None:
+    world.start_with_pages(6)
+    jobs = world.claim()
+    for number, job in enumerate(jobs):
+        world.clock.advance(step_s if number == 3 else 900.0)
+        world.turn("w", done(job))
+        for more in range(10):
+            world.start(source="other.com", key=f"{number} {more}")
+    for job in jobs:
+        assert world.store.events(job_id=job.id) == of_job(world, job.id)
+
+
+@pytest.mark.parametrize("many", [0, reading.MANY])
+def test_jobs_of_any_state_are_found_in_their_order(
+    world: World, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(reading, "MANY", many)
+    a_long_journal(world)
+    job = world.one()
+    world.store.hold_job(world.jobs(world.start(source="b.com", key="b"))[0].id, "ann", "")
+    put_off = world.claim()[0]
+    world.turn("w", Settlement(put_off.id, put_off.attempt, JobState.WAITING, delay_s=60.0))
+    world.start(source="c.com", key="c")
+    everything = world.store.jobs(JobFilter(limit=1000))
+    assert {row.state for row in everything} >= {*OPEN_JOB_STATES, JobState.SUCCEEDED}
+    for states in [(state,) for state in JobState] + [OPEN_JOB_STATES, tuple(JobState)]:
+        expected = [row for row in everything if row.state in states]
+        assert world.store.jobs(JobFilter(states=states, limit=1000)) == expected
+        for of in ({"run_id": job.run_id}, {"source": "acme.com"}, {"stage": job.stage}):
+            name, value = next(iter(of.items()))
+            some = [row for row in expected if getattr(row, name) == value]
+            assert world.store.jobs(JobFilter(states=states, limit=1000, **of)) == some
+        after = JobFilter(states=states, after_id=everything[4].id, limit=3)
+        assert world.store.jobs(after) == [r for r in expected if r.id > everything[4].id][:3]
 
 
 def test_events_can_be_of_one_kind_or_of_all_of_a_noun(world: World) -> None:

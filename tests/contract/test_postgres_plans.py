@@ -66,7 +66,8 @@ SMALL = {"job_running", "job_waiting", "job_suspect", "job_ward", "job_quarantin
 WALKERS = {
     "miscounted_stages", "jobs_without_item", "snapshots_without_payload", "miscounted_collections",
     "drop_events", "drop_snapshots", "next_segments", "segments_in_use", "drop_unused_payloads",
-    "events", "latest_events", "follow_events", "find_jobs", "find_quarantined",
+    "events", "latest_events", "follow_events", "find_jobs", "find_quarantined", "find_live",
+    "journal_ids",
     # An undo, by a person: it pays for having no index that every save would have to keep.
     "undoable", "changed_since",
     # A person's look at quarantine, along the index that holds nothing else.
@@ -184,3 +185,14 @@ READING = re.compile(rf"(?:FROM|JOIN|UPDATE) penstock\.(?:{'|'.join(GROWING)})\b
 )
 def test_no_verb_walks_through_what_grows(connection: Connection, name: str) -> None:
     assert walks(plan(connection, name)) == []
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "waiting", "held"])
+def test_what_is_not_done_is_found_along_the_index_that_holds_nothing_else(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.setitem(VALUES, "states", f'["{state}"]')
+    lines = "\n".join(plan(connection, "find_live"))
+    [index] = re.findall(r"(?:Bitmap Index Scan on|Scan using) (\w+)", lines)
+    assert index == ("job_ready" if state == "queued" else f"job_{state}"), lines
+    assert "Seq Scan on job" not in lines

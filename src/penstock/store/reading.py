@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
+from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.database import Database, to_json
 from penstock.store.rows import (
     Cursor,
@@ -23,12 +24,25 @@ from penstock.store.rows import (
 )
 from penstock.store.store import JobFilter
 
+# So many queued jobs are put in order in a blink.
+MANY = 100_000
+# On a server, lines of transactions that were written side by side stand in any order.
+DISORDER_S = 60.0
+
 
 class _Followed(msgspec.Struct):
     """Lines of the journal, and where it ended when they were read."""
 
     lines: list[EventRow]
     end: Cursor
+
+
+class _Span(msgspec.Struct):
+    """Of a job: its run, and when it was moved or noted last."""
+
+    run_id: int
+    state: JobState
+    at: float
 
 
 class Reading:
@@ -85,10 +99,21 @@ class Reading:
         }
         if wanted.states == (JobState.QUARANTINED,):
             ids = self._db.value("find_quarantined", **where)
+        elif wanted.states and self._are_few(wanted.states):
+            ids = self._db.value("find_live", states=to_json(wanted.states), **where)
         else:
             states = to_json(wanted.states) if wanted.states else None
             ids = self._db.value("find_jobs", states=states, **where)
         return self._db.decoded("jobs", list[JobRow], ids=ids)
+
+    def _are_few(self, states: Sequence[JobState]) -> bool:
+        """Whether jobs in these states are found sooner among themselves than among all.
+
+        Of a long queue, the first are soon met by whoever begins at the oldest job that there is.
+        """
+        if not set(states) <= set(OPEN_JOB_STATES):
+            return False
+        return JobState.QUEUED not in states or self.overview().queued <= MANY
 
     def job(self, job_id: int) -> JobRow | None:
         found = self._db.decoded("jobs", list[JobRow], ids=to_json([job_id]))
@@ -114,7 +139,8 @@ class Reading:
         wanted = self._wanted(source, run_id, job_id, limit, kind)
         if after_id is not None:
             return self._db.decoded("events", list[EventRow], after_id=after_id, **wanted)
-        return self._db.decoded("latest_events", list[EventRow], seen=None, line=None, **wanted)
+        place = {"seen": None, "line": None, "until_id": self._last_line_of(job_id)}
+        return self._db.decoded("latest_events", list[EventRow], **place, **wanted)
 
     def follow(
         self,
@@ -133,13 +159,46 @@ class Reading:
         wanted = self._wanted(source, run_id, job_id, limit, kind)
         if cursor is None:
             cursor = self._db.decoded("journal_end", Cursor)
-            place = {"seen": cursor.seen, "line": cursor.line}
+            place = {"seen": cursor.seen, "line": cursor.line, "until_id": None}
             return self._db.decoded("latest_events", list[EventRow], **place, **wanted), cursor
         place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
         found = self._db.decoded("follow_events", _Followed, **place, **wanted)
         if len(found.lines) < limit:
             return found.lines, found.end
         return found.lines, Cursor(cursor.seen, found.end.seen, found.lines[-1].id)
+
+    def _last_line_of(self, job_id: int | None) -> int | None:
+        """A line of the journal behind which a job that is done has none; None if nobody knows.
+
+        An index of the journal by jobs would cost every move of every job. Lines stand nearly in the order of
+        time, and a job knows when it was moved last. If that line is not found where it should be, because
+        a clock was set, all lines are looked through.
+        """
+        span = None if job_id is None else self._span_of(job_id)
+        if span is None or span.state in OPEN_JOB_STATES:
+            return None
+        until_id = self._lines_until(span.at + DISORDER_S)
+        about = {"seen": None, "line": None, "until_id": until_id, "source_id": None, "kind": None}
+        where = {"run_id": span.run_id, "job_id": job_id, "limit": 1}
+        last = self._db.decoded("latest_events", list[EventRow], **about, **where)
+        return until_id if last and last[0].at == span.at else None
+
+    def _lines_until(self, at: float) -> int:
+        """The last of the lines that were written until then, as far as they stand in the order of time."""
+        first, last = self._db.json("journal_ids")
+        low, high = first or 0, (last or 0) + 1
+        while low < high:
+            middle = (low + high) // 2
+            line = self._db.json("event_from", id=middle)
+            if line is None or line[1] > at:
+                high = middle
+            else:
+                low = line[0] + 1
+        return low - 1
+
+    def _span_of(self, job_id: int) -> _Span | None:
+        found = self._db.json("job_span", id=job_id)
+        return None if found is None else msgspec.convert(found, _Span)
 
     def _wanted(
         self,
@@ -150,6 +209,8 @@ class Reading:
         kind: str | None,
     ) -> dict[str, Any]:
         source_id = self._source_id(source)
+        if job_id is not None and run_id is None and (span := self._span_of(job_id)) is not None:
+            run_id = span.run_id  # nothing of a job stands before its run began
         which = {"source_id": source_id, "run_id": run_id, "job_id": job_id, "kind": kind}
         return {**which, "limit": limit}
 

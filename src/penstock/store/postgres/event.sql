@@ -25,6 +25,19 @@ FROM (
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 
+-- name: job_span
+-- Where in the journal a job can be: from its run's first line to its last move, or to what was noted of it after that.
+SELECT json_build_object('run_id', j.run_id, 'state', j.state,
+  'at', greatest(j.at, (f.notes::jsonb -> -1 ->> 'at')::double precision))::text
+FROM penstock.job AS j
+LEFT JOIN penstock.job_failure AS f ON f.job_id = j.id WHERE j.id = %(id)s;
+
+-- name: journal_ids
+SELECT json_build_array((SELECT min(id) FROM penstock.event), (SELECT max(id) FROM penstock.event))::text;
+
+-- name: event_from
+SELECT json_build_array(id, at)::text FROM penstock.event WHERE id >= %(id)s ORDER BY id LIMIT 1;
+
 -- name: latest_events
 SELECT coalesce(json_agg(json_build_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
@@ -33,6 +46,7 @@ SELECT coalesce(json_agg(json_build_object(
 FROM (
   SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail FROM penstock.event
   WHERE id > coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0)
+    AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
     AND (%(seen)s::pg_snapshot IS NULL OR pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot))
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)

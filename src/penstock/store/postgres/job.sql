@@ -334,6 +334,26 @@ SELECT coalesce(json_agg(f.id ORDER BY f.id), '[]')::text FROM (
   )
 ) AS f;
 
+-- name: find_live
+-- The same along the indexes that hold what is not done yet: there is little of it beside all that is.
+SELECT coalesce(json_agg(f.id ORDER BY f.id), '[]')::text FROM (
+  SELECT id FROM (
+    SELECT id, run_id, source_id, stage FROM penstock.job WHERE state = 'queued' AND %(states)s::jsonb ? 'queued'
+    UNION ALL
+    SELECT id, run_id, source_id, stage FROM penstock.job WHERE state = 'running' AND %(states)s::jsonb ? 'running'
+    UNION ALL
+    SELECT id, run_id, source_id, stage FROM penstock.job WHERE state = 'waiting' AND %(states)s::jsonb ? 'waiting'
+    UNION ALL
+    SELECT id, run_id, source_id, stage FROM penstock.job WHERE state = 'held' AND %(states)s::jsonb ? 'held'
+    OFFSET 0
+  ) AS live
+  WHERE id > %(after_id)s
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+    AND (%(stage)s::text IS NULL OR stage = %(stage)s)
+  ORDER BY id LIMIT %(limit)s
+) AS f;
+
 -- name: find_quarantined
 -- The same along the index that holds the quarantined ones only: what is asked at 3 a.m. is quick.
 SELECT coalesce(json_agg(f.id ORDER BY f.id), '[]')::text FROM (

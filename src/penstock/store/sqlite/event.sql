@@ -25,6 +25,17 @@ FROM (
 ) AS e
 LEFT JOIN source AS s ON s.id = e.source_id;
 
+-- name: job_span
+-- Where in the journal a job can be: from its run's first line to its last move, or to what was noted of it after that.
+SELECT json_object('run_id', j.run_id, 'state', j.state, 'at', max(j.at, coalesce(f.notes ->> '$[#-1].at', 0.0)))
+FROM job AS j LEFT JOIN job_failure AS f ON f.job_id = j.id WHERE j.id = :id;
+
+-- name: journal_ids
+SELECT json_array((SELECT min(id) FROM event), (SELECT max(id) FROM event));
+
+-- name: event_from
+SELECT json_array(id, at) FROM event WHERE id >= :id ORDER BY id LIMIT 1;
+
 -- name: latest_events
 SELECT json_group_array(json_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
@@ -34,7 +45,7 @@ FROM (
   SELECT * FROM (
     SELECT * FROM event
     WHERE id > coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0)
-      AND id <= coalesce(:line, 9223372036854775807)
+      AND id <= coalesce(:line, 9223372036854775807) AND id <= coalesce(:until_id, 9223372036854775807)
       AND (:run_id IS NULL OR run_id = :run_id)
       AND (:job_id IS NULL OR job_id = :job_id)
       AND (:source_id IS NULL OR source_id = :source_id)

@@ -221,6 +221,29 @@ SELECT json_group_array(id) FROM (
   ORDER BY id LIMIT :limit
 );
 
+-- name: find_live
+-- The same along the indexes that hold what is not done yet: there is little of it beside all that is.
+SELECT json_group_array(id) FROM (
+  SELECT id FROM (
+    SELECT id, run_id, source_id, stage FROM job INDEXED BY job_ready
+    WHERE state = 'queued' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'queued')
+    UNION ALL
+    SELECT id, run_id, source_id, stage FROM job INDEXED BY job_running
+    WHERE state = 'running' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'running')
+    UNION ALL
+    SELECT id, run_id, source_id, stage FROM job INDEXED BY job_waiting
+    WHERE state = 'waiting' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'waiting')
+    UNION ALL
+    SELECT id, run_id, source_id, stage FROM job INDEXED BY job_held
+    WHERE state = 'held' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'held')
+  )
+  WHERE id > :after_id
+    AND (:run_id IS NULL OR run_id = :run_id)
+    AND (:source_id IS NULL OR source_id = :source_id)
+    AND (:stage IS NULL OR stage = :stage)
+  ORDER BY id LIMIT :limit
+);
+
 -- name: find_quarantined
 -- The same along the index that holds the quarantined ones only: what is asked at 3 a.m. is quick.
 SELECT json_group_array(id) FROM (
