@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import runpy
+import tomllib
 from dataclasses import fields
 from datetime import datetime, timedelta
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import cast, get_args
 from zoneinfo import ZoneInfo
@@ -234,3 +236,19 @@ def test_the_program_does_what_the_page_says(
     runpy.run_path(str(program))
 
     assert capsys.readouterr().out.split() == ["person", "cancelled"]
+
+
+def test_only_the_driver_for_postgres_has_a_licence_that_asks_for_more() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    extras = [each for some in project["optional-dependencies"].values() for each in some]
+    names = {re.split(r"[\[<>=]", each)[0] for each in (*project["dependencies"], *extras)}
+    copyleft = {name for name in names if "GPL" in licence_of(name)}
+    assert copyleft == {"psycopg"}
+    assert "psycopg" in (DOCS.parent / "README.md").read_text()
+
+
+def licence_of(name: str) -> str:
+    about = metadata(name)
+    told = [about.get("License-Expression"), about.get("License")]
+    told += [each for each in about.get_all("Classifier") or [] if "License" in each]
+    return " ".join(each for each in told if each)
