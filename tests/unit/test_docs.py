@@ -248,7 +248,8 @@ def test_only_the_driver_for_postgres_has_a_licence_that_asks_for_more() -> None
 
 
 def licence_of(name: str) -> str:
+    """As its package names it; where it has the whole text instead, it has a classifier, too."""
     about = metadata(name)
-    told = [about.get("License-Expression"), about.get("License")]
+    told = [*(about.get_all("License-Expression") or []), *(about.get_all("License") or [])]
     told += [each for each in about.get_all("Classifier") or [] if "License" in each]
-    return " ".join(each for each in told if each)
+    return " ".join(each for each in told if "\n" not in each)
