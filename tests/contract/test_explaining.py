@@ -549,15 +549,30 @@ def steer(world: World, run_id: int, state: str) -> None:
         world.tamper(f"UPDATE run SET state = 'draft' WHERE id = {run_id} AND state = 'queued'")
 
 
-@settings(
-    max_examples=60,
+QUICK = settings(
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@QUICK
 @given(scene=SCENES)
 def test_explain_says_would_start_exactly_when_the_next_turn_starts_it(
     world: World, scene: Scene
 ) -> None:
+    explains_what_the_next_turn_starts(world, scene)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+@settings(QUICK, max_examples=600)
+@given(scene=SCENES)
+def test_explain_agrees_with_the_next_turn_in_very_many_scenes(world: World, scene: Scene) -> None:
+    explains_what_the_next_turn_starts(world, scene)
+
+
+def explains_what_the_next_turn_starts(world: World, scene: Scene) -> None:
     cleared(world)
     world.clock.advance(1)
     job_ids = build(world, scene, f"t{len(world.limits)}")

@@ -154,7 +154,7 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
 @pytest.mark.parametrize(
     ("days", "kills"),
     [
-        (366, 12),
+        (366, 6),
         pytest.param(3653, 200, marks=[pytest.mark.timeout(3600), pytest.mark.torture]),
     ],
 )

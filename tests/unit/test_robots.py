@@ -293,6 +293,6 @@ async def test_closing_stops_what_is_being_read() -> None:
 
 def test_evil_patterns_take_no_time() -> None:
     patterns = "\n".join(f"Disallow: /{'*a' * 30}*b{n}" for n in range(200))
-    began = time.perf_counter()
+    began = time.process_time()
     assert verdict(rules(STAR + patterns), "/" + "a" * 8000)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0

@@ -199,9 +199,9 @@ def test_evil_xml_is_refused_at_once(name: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("CANARY")
     body = EVIL[name](secret.as_uri(), "urlset", "url", "loc")
-    began = time.perf_counter()
+    began = time.process_time()
     urls, error = walk(Site({TOP: body}))
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
     assert not any("CANARY" in url for url in urls)
     assert isinstance(error, FetchError)
     assert "CANARY" not in str(error)
