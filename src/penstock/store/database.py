@@ -41,6 +41,9 @@ class Overtaken(Exception):
     """Somebody else wrote first what this transaction took to be new; to be looked at again."""
 
 
+Fences = Sequence[tuple[int, int]]
+
+
 class Database(Protocol):
     """One connection, for one thread of one process. Its errors are StoreErrors."""
 
@@ -84,8 +87,17 @@ class Database(Protocol):
 
     # What a turn moves by the thousand: a row, its line in the journal, and the answer.
 
-    def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> Sequence[Owned]:
-        """End these (job, attempt) pairs well, those of them that are still this worker's."""
+    def fence(
+        self, now: float, worker: str, plain: Fences, others: Fences
+    ) -> tuple[Sequence[Owned], Sequence[Owned]]:
+        """Which of these (job, attempt) pairs are still this worker's: those it ends well, and the rest.
+
+        Nothing stands in the way of the success of plain ones: they may be ended with the question.
+        """
+        ...
+
+    def succeed(self, now: float, worker: str, owned: Sequence[Owned]) -> None:
+        """End these well, which are this worker's."""
         ...
 
     def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:

@@ -66,7 +66,9 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
 def _owned(
     db: Database, ledger: Ledger, worker: str, ends: Sequence[End]
 ) -> tuple[dict[tuple[int, int], Owned], set[tuple[int, int]]]:
-    """The jobs that are still this worker's, and which of them just ended well: those are ended here."""
+    """The jobs that are still this worker's, and which of them were ended well by asking."""
+    if not ends:
+        return {}, set()
     sent = Counter(end.job_id for end in ends)
     plain: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
@@ -74,16 +76,11 @@ def _owned(
         # What an attempt sends beside its end, or after it, is judged in the order in which it was sent.
         is_plain = _is_plain(end) and sent[end.job_id] == 1
         (plain if is_plain else others).append((end.job_id, end.attempt))
-    owned: dict[tuple[int, int], Owned] = {}
-    if plain:
-        for job in db.succeed(ledger.now, worker, plain):
-            owned[job.id, job.attempt] = job
-            ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
-    ended = set(owned)
-    if others:
-        for job in db.decoded("fence", list[Owned], fences=to_json(others), worker=worker):
-            owned[job.id, job.attempt] = job
-    return owned, ended
+    ended, rest = db.fence(ledger.now, worker, plain, others)
+    for job in ended:
+        ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
+    owned = {(job.id, job.attempt): job for job in (*ended, *rest)}
+    return owned, {(job.id, job.attempt) for job in ended}
 
 
 def _is_plain(end: End) -> bool:
@@ -118,18 +115,19 @@ def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None
     if accepted.flushes:
         flushes = [(*each, each[0] in accepted.renewed) for each in accepted.flushes.items()]
         db.do("note_flushes", flushes=to_json(flushes))
-    succeeded: list[tuple[int, int]] = []
+    succeeded: list[Owned] = []
     others: list[tuple[Settlement, Owned]] = []
     for end, job in accepted.unsettled:
         if end.state is JobState.SUCCEEDED:
-            succeeded.append((end.job_id, end.attempt))
+            succeeded.append(job)
         else:
             others.append((end, job))
     others, escalated = judge(db, ledger, others)
     for end, job in others:
         ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
     if succeeded:
-        for job in db.succeed(ledger.now, actor, succeeded):
+        db.succeed(ledger.now, actor, succeeded)
+        for job in succeeded:
             ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
     if others:
         _settle_others(db, ledger, actor, others)

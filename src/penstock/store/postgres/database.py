@@ -20,7 +20,15 @@ from psycopg import errors as e
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreUnreachable
 from penstock.jobs.job import Claimed
-from penstock.store.database import Decoded, JobRow, Overtaken, Owned, storable_text, to_json
+from penstock.store.database import (
+    Decoded,
+    Fences,
+    JobRow,
+    Overtaken,
+    Owned,
+    storable_text,
+    to_json,
+)
 from penstock.store.postgres.connection import (
     LOCK_S,
     PATIENCE_S,
@@ -325,7 +333,18 @@ class PostgresDatabase:
         self.do("add_jobs", now=now, jobs=rows)
         return {row[0] for row in jobs}
 
-    def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> list[Owned]:
+    def fence(
+        self, now: float, worker: str, plain: Fences, others: Fences
+    ) -> tuple[Sequence[Owned], Sequence[Owned]]:
+        ended = self._succeed(now, worker, plain)
+        if not others:
+            return ended, []
+        return ended, self.decoded("fence", list[Owned], fences=to_json(others), worker=worker)
+
+    def succeed(self, now: float, worker: str, owned: Sequence[Owned]) -> None:
+        self._succeed(now, worker, [(job.id, job.attempt) for job in owned])
+
+    def _succeed(self, now: float, worker: str, ends: Fences) -> list[Owned]:
         # A statement for each number of attempts, which nearly all have in common: ids alone are found
         # in a fifth less time than pairs.
         by_attempt: dict[int, list[int]] = defaultdict(list)

@@ -1,7 +1,7 @@
 -- name: lock_budgets
 -- Nothing to lock here: a transaction that writes has the file to itself.
 SELECT json_group_array(json_array(b.scope, b.measure, b.period, b.period_at, b.resets_at, b.used, b.bound, b.warned))
-FROM json_each(:keys) AS k
+FROM jsonb_each(:keys) AS k
 CROSS JOIN budget AS b ON b.scope = k.value ->> 0 AND b.measure = k.value ->> 1 AND b.period = k.value ->> 2;
 
 -- name: lock_lasting_budgets
@@ -11,23 +11,23 @@ FROM budget WHERE resets_at IS NOT NULL;
 
 -- name: add_budgets
 INSERT INTO budget (scope, measure, period, period_at, resets_at, bound)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(:budgets) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM jsonb_each(:budgets) WHERE true
 ON CONFLICT (scope, measure, period) DO NOTHING;
 
 -- name: set_budgets
 UPDATE budget
 SET period_at = b.value ->> 3, resets_at = b.value ->> 4, used = b.value ->> 5, bound = b.value ->> 6, warned = b.value ->> 7
-FROM json_each(:budgets) AS b
+FROM jsonb_each(:budgets) AS b
 WHERE budget.scope = b.value ->> 0 AND budget.measure = b.value ->> 1 AND budget.period = b.value ->> 2;
 
 -- name: held_by_others
 SELECT json_group_object(key, amount) FROM (
   SELECT key, sum(amount) AS amount FROM holding
-  WHERE key IN (SELECT value FROM json_each(:keys)) AND worker <> :worker GROUP BY key
+  WHERE key IN (SELECT value FROM jsonb_each(:keys)) AND worker <> :worker GROUP BY key
 );
 
 -- name: set_holdings
-INSERT INTO holding (worker, key, amount) SELECT :worker, value ->> 0, value ->> 1 FROM json_each(:holdings) WHERE true
+INSERT INTO holding (worker, key, amount) SELECT :worker, value ->> 0, value ->> 1 FROM jsonb_each(:holdings) WHERE true
 ON CONFLICT (key, worker) DO UPDATE SET amount = excluded.amount;
 
 -- name: drop_holdings

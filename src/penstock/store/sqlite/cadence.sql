@@ -11,7 +11,7 @@ FROM (
 -- What a source was like before it became automatic moves nothing: its runs are looked at from the next one on.
 INSERT INTO cadence (source_id, class, last_run_id, since)
 SELECT value ->> 0, value ->> 1, coalesce((SELECT max(r.id) FROM run AS r WHERE r.source_id = value ->> 0), 0), :now
-FROM json_each(:cadences) WHERE true
+FROM jsonb_each(:cadences) WHERE true
 ON CONFLICT (source_id) DO NOTHING;
 
 -- name: set_cadence_if
@@ -26,6 +26,6 @@ WHERE source_id = :source_id AND class = :was;
 SELECT json_group_array(json_array(source_id, id, kind, state, changed, seen)) FROM (
   SELECT r.source_id, r.id, r.kind, r.state, r.inserted + r.updated AS changed,
     r.inserted + r.updated + r.unchanged + r.pages_unchanged AS seen
-  FROM json_each(:places) AS p CROSS JOIN run AS r ON r.source_id = p.value ->> 0 AND r.id > p.value ->> 1
+  FROM jsonb_each(:places) AS p CROSS JOIN run AS r ON r.source_id = p.value ->> 0 AND r.id > p.value ->> 1
   WHERE r.kind IN ('full', 'incremental', 'probe') AND r.options ->> 'continues' IS NULL ORDER BY r.id LIMIT :limit
 );

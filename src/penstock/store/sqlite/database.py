@@ -18,7 +18,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
 from penstock.jobs.job import Claimed
-from penstock.store.database import Decoded, JobRow, Owned, to_json
+from penstock.store.database import Decoded, Fences, JobRow, Owned, to_json
 from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_newer, refuse_unfinished
 from penstock.store.sqlite import filesystem, migrate
@@ -200,14 +200,19 @@ class SqliteDatabase:
         heads = self.json("ready_heads")
         return heads, self.json("running_counts") if heads else []
 
-    def succeed(self, now: float, worker: str, ends: Sequence[tuple[int, int]]) -> Sequence[Owned]:
-        owned = self.decoded("fence", list[Owned], fences=to_json(ends), worker=worker)
-        still = [(job.id, job.attempt) for job in owned]
-        self.do("succeed_if_running", now=now, ends=to_json(still))
+    def fence(
+        self, now: float, worker: str, plain: Fences, others: Fences
+    ) -> tuple[Sequence[Owned], Sequence[Owned]]:
+        # Nothing is won by ending some of them here: what ended well is ended together.
+        fences = to_json([*plain, *others])
+        return [], self.decoded("fence", list[Owned], fences=fences, worker=worker)
+
+    def succeed(self, now: float, worker: str, owned: Sequence[Owned]) -> None:
+        ends = to_json([(job.id, job.attempt) for job in owned])
+        self.do("succeed_if_running", now=now, ends=ends)
         ids = to_json([job.id for job in owned])
         noted = {"kind": "job.succeeded", "actor": worker, "detail": "", "ids": ids}
         self.do("add_job_events", now=now, **noted)
-        return owned
 
     def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
         ids = to_json(job_ids)
