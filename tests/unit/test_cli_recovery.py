@@ -187,6 +187,14 @@ def test_acts_on_the_quarantine_answer_programs(
     assert project.require_job(second).state is JobState.CANCELLED
 
 
+def test_days_before_the_calendar_are_refused(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["kpis", "--days", "36500", "--json"]) == exits.DONE
+    assert main(["kpis", "--days", "9223372036854775807"]) == exits.USAGE
+    assert "is more than a hundred years (36500)" in capsys.readouterr().err
+
+
 def test_difference_that_could_not_be_written_is_not_computed(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,17 +19,25 @@ EXAMPLES = """\
   penstock kpis --days 7 --source acme.com
   penstock kpis --json"""
 DAY_S = 86400.0
+LONGEST_DAYS = 36_500
 COLUMNS = ("number", "value", "counted over")
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "kpis", "how well work recovers", DESCRIPTION, EXAMPLES)
     parser.add_argument(
-        "--days", type=whole_number, default=30, metavar="N", help="of the last N days (30)"
+        "--days", type=_days, default=30, metavar="N", help="of the last N days (30)"
     )
     parser.add_argument("--source", metavar="SOURCE", help="only this source's")
     add_json(parser)
     parser.set_defaults(run=run)
+
+
+def _days(text: str) -> int:
+    days = whole_number(text)
+    if days > LONGEST_DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than a hundred years ({LONGEST_DAYS})")
+    return days
 
 
 def run(args: argparse.Namespace) -> int:
