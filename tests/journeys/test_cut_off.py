@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 from penstock.engine.leadership import TERM_S
+from penstock.engine.supervisor import GIVE_UP_S
+from penstock.store.postgres.connection import CONNECT_S
 from penstock.store.workers import LEASE_S
 from tests.journeys.holding import HOLDING, forget_held, holding_source, let_go, wait_until_held
 from tests.journeys.rig import CLOCK, Rig, until
@@ -114,7 +116,8 @@ def test_silent_database_does_not_keep_anybody_from_stopping(
         proxy.black_hole()
         up.terminate()
         until(lambda: not Path(f"/proc/{pid}").exists(), "its worker has ended", within_s=10)
-        assert up.wait(timeout=40) == 0, rig.output(up)
+        # Its grace, what it waits for an answer then, and a connection that may be under way.
+        assert up.wait(timeout=1 + GIVE_UP_S + CONNECT_S + 8) == 0, rig.output(up)
 
 
 def test_scheduler_that_leads_and_is_stuck_is_followed_within_its_term(

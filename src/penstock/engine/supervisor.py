@@ -55,6 +55,8 @@ MAX_RESTART_DELAY_S = 2.0
 WARD_IDLE_S = 2.0
 # A worker that was told to leave and has not left this long after its grace is ended.
 OVERTIME_S = 0.4
+# And a store that does not answer this long after that is not waited for: leases end by themselves.
+GIVE_UP_S = 5.0
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class Supervisor:
     has_scheduler: bool = False
     workers: int = 1
     _store: Store = field(init=False)
+    _stores: list[Store] = field(default_factory=list)
     _watch: Watch = field(init=False)
     _calls: InOneThread = field(default_factory=lambda: InOneThread("supervisor"))
     _slots: list[_Slot] = field(default_factory=list)
@@ -143,6 +146,7 @@ class Supervisor:
         snapshots.check()
         snapshots.close()
         self._store = store = project.open_store()
+        self._stores.append(store)
         try:
             store.quick_check()
             store.reserve.hold()
@@ -200,6 +204,10 @@ class Supervisor:
             if self._now() >= self._kill_at:
                 for child in self._children():
                     child.kill()
+            if self._now() >= self._kill_at + GIVE_UP_S:
+                for store in self._stores:
+                    store.give_up()
+                return
             await asyncio.sleep(PULSE_S)
 
     async def _keep_time(self) -> None:
@@ -226,6 +234,7 @@ class Supervisor:
 
     def _make_clockwork(self) -> Clockwork:
         store = self.project.open_store()
+        self._stores.append(store)
         return Clockwork(self.project, store, a_holder(), has_scheduler=self.has_scheduler)
 
     # The loop.
@@ -432,8 +441,9 @@ def _is_alive(child: WorkerChild) -> bool:
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:
     """The tasks beside the loop, over: each may end what it is doing, and its trouble is not news now."""
     slow, *others = tasks
+    await asyncio.gather(*others, return_exceptions=True)
     slow.cancel()
-    await asyncio.gather(slow, *others, return_exceptions=True)
+    await asyncio.gather(slow, return_exceptions=True)
 
 
 def unfailing(tell: Callable[[str], None]) -> Callable[[str], None]:

@@ -6,6 +6,9 @@ limits on the server's side end what this side has given up.
 
 from __future__ import annotations
 
+import os
+import socket
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -51,6 +54,11 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             raise psycopg.OperationalError(
                 f"no answer for {self.patience_s or timeout:.0f} s"
             ) from None
+
+    def cut_off(self) -> None:
+        """End whatever is waited for, from any thread: it meets a connection that was closed."""
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.fileno())) as same:
+            same.shutdown(socket.SHUT_RDWR)
 
 
 def conninfo(url: str) -> str:

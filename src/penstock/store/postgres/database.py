@@ -102,6 +102,7 @@ class PostgresDatabase:
         )
         self._round_trips_s: deque[float] = deque(maxlen=ROUND_TRIPS)
         self._patience_s: float | None = PATIENCE_S
+        self._is_given_up = False
         self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
         try:
             self._make_sure(purpose)
@@ -146,6 +147,8 @@ class PostgresDatabase:
         if self._connection is not None and self._connection.closed:
             self._discard()
         if self._connection is None:
+            if self._is_given_up:
+                raise psycopg.OperationalError("nobody waits for it any more")
             if self._is_writing:
                 # On a new connection the rest of the transaction would be written without its beginning.
                 raise psycopg.OperationalError("the connection was lost")
@@ -153,6 +156,12 @@ class PostgresDatabase:
             self._connection.patience_s = self._patience_s
             self.hints.is_pooled = self._is_pooled
         return self._connection
+
+    def give_up(self) -> None:
+        """Ask nothing more, and end what is being asked: for who leaves while the server is silent."""
+        self._is_given_up = True
+        if (connection := self._connection) is not None:
+            connection.cut_off()
 
     def close(self) -> None:
         if os.getpid() == self._pid:

@@ -54,6 +54,9 @@ class PostgresStore(Verbs):
     def close(self) -> None:
         self._db.close()
 
+    def give_up(self) -> None:
+        self._db.give_up()
+
     def hurried(self, patience_s: float) -> AbstractContextManager[None]:
         """While this lasts, a call that is not answered for so long has failed; the next connects anew."""
         return self._db.hurried(patience_s)

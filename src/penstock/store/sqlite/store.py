@@ -45,6 +45,9 @@ class SqliteStore(Verbs, FileUpkeep):
     def close(self) -> None:
         self._db.close()
 
+    def give_up(self) -> None:
+        """A file keeps nobody waiting."""
+
     def hurried(self, patience_s: float) -> AbstractContextManager[None]:
         """A file answers, or says that it can't."""
         return nullcontext()
