@@ -18,7 +18,7 @@ from tests.postgres.workspace import roomy_folder
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["tests.postgres.fixtures"]
+pytest_plugins = ["tests.clocked", "tests.postgres.fixtures"]
 
 # Without a deadline: a busy machine is no counterexample.
 settings.register_profile("house", deadline=None, print_blob=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.job import JobState
+from tests.clocked import in_time
 from tests.journeys.rig import CountingSite, Rig, counting_site, source_of, until
 
 FLOOD = 100_000
@@ -46,7 +47,7 @@ def test_one_job_beside_a_hundred_thousand_starts_within_two_seconds(tmp_path: P
     with Rig(tmp_path, {"flood": flood, "one": one}, FLOODING, {"grace": "1s"}) as rig:
         [flooding] = rig.enqueue("flood")
         process = rig.start("up")
-        until(lambda: rig.run(flooding).queued > FLOOD * 0.99, "the queue is long", within_s=60)
+        until(lambda: rig.run(flooding).queued > FLOOD * 0.99, "the queue is long", within_s=200)
         [run_id] = rig.enqueue("one")
         until(lambda: rig.run(run_id).is_ended, "the one is done")
 
@@ -55,7 +56,7 @@ def test_one_job_beside_a_hundred_thousand_starts_within_two_seconds(tmp_path: P
         print(f"started after {', '.join(f'{wait:.3f}' for wait in waits)} s")
         assert rig.run(run_id).state == "completed"
         assert rig.run(flooding).queued > FLOOD * 0.9
-        assert max(waits) < STARTS_WITHIN_S
+        in_time(max(waits), STARTS_WITHIN_S)
         process.terminate()
         assert process.wait(timeout=30) == 0
 
@@ -95,7 +96,7 @@ def test_healthy_sources_keep_their_pace_beside_as_many_that_hang(
                 rig.store.cancel_run(run_id, "test", "enough")
             until(lambda: hung(rig) == 0, "nothing hangs any more")
         print(f"alone {alone}, beside ten that hang {beside} pages a second")
-        assert max(beside) >= KEPT * max(alone)
+        in_time(1 / max(beside), 1 / (KEPT * max(alone)))
         process.terminate()
         assert process.wait(timeout=30) == 0
 

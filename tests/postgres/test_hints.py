@@ -16,6 +16,7 @@ from penstock.engine.listening import Listening
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.connection import CONNECT_S
 from penstock.store.postgres.store import PostgresStore
+from tests.clocked import in_time
 from tests.postgres.crowd import ask
 from tests.postgres.proxy import Fault, Proxy
 from tests.postgres.working import Working, until_ended
@@ -85,7 +86,7 @@ def test_nobody_waits_for_a_listener_that_gets_no_answer(pair: Pair, proxy: Prox
     began = CLOCK.monotonic()
     for _ in range(100):
         assert not pair.waiter.has_changed()
-    assert CLOCK.monotonic() - began < CONNECT_S / 2
+    in_time(CLOCK.monotonic() - began, CONNECT_S / 2)
     assert pair.waiter.now() > 0
 
     pair.waiter.close()
@@ -191,7 +192,7 @@ def test_with_every_hint_lost_work_waits_no_longer_than_the_poll(
     with working.at_work(proxy.through(working.url)):
         waits_s(working, 1)
         found = waits_s(working, 5)
-        assert max(found) < worker.POLL_S + SLACK_S, found
+        in_time(max(found), worker.POLL_S + SLACK_S)
     assert proxy.notifications_dropped > 0
 
 
@@ -204,4 +205,4 @@ def test_with_its_listener_killed_all_the_time_work_waits_no_longer_than_the_pol
     with working.at_work(working.url):
         waits_s(working, 1)
         found = waits_s(working, 5, meanwhile=kill_listener)
-        assert max(found) < worker.POLL_S + SLACK_S, found
+        in_time(max(found), worker.POLL_S + SLACK_S)
