@@ -33,6 +33,8 @@ class Errand:
     run: RunView
     post: Post
     url: str
+    # How long the attempt may still take.
+    left_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Fetching:
         count = self.spending.counter(job, source.key)
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
         about["is_again"] = job.tries > 0
+        # Who stands in line until its time is over fails, and it was nobody's fault.
+        about["patience_s"] = errand.left_s / 2
         return await self.fetcher.fetch(errand.url, source.fetch, **about)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:

@@ -39,12 +39,16 @@ class _Asked:
     patience: asyncio.Timeout | None = None
     is_in_line: bool = False
 
+    def bounded(self, wait_s: float) -> float:
+        return min(wait_s, self.want.patience_s)
+
     def line_up(self) -> None:
         """There is nobody to blame for the wait but others like this one: it may take longer."""
         if not self.is_in_line and self.patience is not None and not self.patience.expired():
             ends_at = self.patience.when()
             if ends_at is not None:
-                self.patience.reschedule(ends_at + LONGEST_LINE_S - LONGEST_WAIT_S)
+                longer_s = self.bounded(LONGEST_LINE_S) - self.bounded(LONGEST_WAIT_S)
+                self.patience.reschedule(ends_at + longer_s)
         self.is_in_line = True
 
 
@@ -83,7 +87,7 @@ class Pacing:
         self._asked.append(asked)
         self._begin()
         try:
-            async with asyncio.timeout(LONGEST_WAIT_S) as asked.patience:
+            async with asyncio.timeout(asked.bounded(LONGEST_WAIT_S)) as asked.patience:
                 return await asked.answer
         except TimeoutError:
             self._forgo(asked)

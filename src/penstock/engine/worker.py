@@ -471,8 +471,10 @@ class Worker:
         """Fetch a page for an attempt: stored before it is handed over."""
         if not await self._is_trusted():
             raise AttemptLost("the worker's lease has ended")
-        work, post = self._works[job.id, job.attempt]
-        return await self._fetching.fetch(Errand(job, work.run, post, url), options)
+        where = (job.id, job.attempt)
+        work, post = self._works[where]
+        left_s = max(0.0, self._deadlines[where] - self._clock.monotonic())
+        return await self._fetching.fetch(Errand(job, work.run, post, url, left_s), options)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""

@@ -8,6 +8,7 @@ host's limits, a breaker) answers the same want with the same verdict: see `gate
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from penstock.gates.terms import NO_TERMS, Terms
 
@@ -36,6 +37,8 @@ class Want:
     is_uncounted: bool = False
     # It counts against its host's limits and nothing else, robots.txt that was moved to another host.
     is_of_host: bool = False
+    # It would rather be told to come back than wait for longer.
+    patience_s: float = inf
 
     @property
     def rates(self) -> list[tuple[str, float]]:

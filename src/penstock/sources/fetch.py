@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
-from penstock.gates.rates import Sent, Want
+from penstock.gates.rates import LONGEST_WAIT_S, Sent, Want
 from penstock.sources import encoding
 from penstock.sources.addresses import Target, host_key, look_at
 from penstock.sources.door import Door
@@ -86,17 +87,18 @@ class Fetcher:
         source: str = "",
         run_id: int = 0,
         is_again: bool = False,
+        patience_s: float = inf,
         count: Callable[[Sent], None] = _uncounted,
     ) -> Response:
         """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
 
         `source` names whose rate and budgets this request counts against; without it, the host's. Each
-        request that went out is told to `count`.
+        request that went out is told to `count`. Nobody is waited for in line longer than `patience_s`.
         """
         conditions = _conditions(etag, last_modified)
         hop = Hop(method.upper(), look_at(url), _headers(policy, headers, conditions), body)
         for _ in range(policy.max_redirects + 1):
-            raw = await self._send(hop, policy, (source, run_id, is_again), count)
+            raw = await self._send(hop, policy, (source, run_id, is_again, patience_s), count)
             if raw.status not in REDIRECTS:
                 return self._answer(url, hop, raw, bool(conditions))
             hop = follow(hop, raw.status, raw.headers.get("location", ""))
@@ -123,7 +125,7 @@ class Fetcher:
         self,
         hop: Hop,
         policy: FetchPolicy,
-        whose: tuple[str, int, bool],
+        whose: tuple[str, int, bool, float],
         count: Callable[[Sent], None],
     ) -> RawResponse:
         target = hop.target
@@ -139,7 +141,15 @@ class Fetcher:
         """Of robots.txt, which counts against no source: the host that it was moved to has its gates, too."""
         self._check_open(target)
         host = target.host_key
-        want = Want(host, None, host, has_breaker=policy.has_breaker, is_of_host=True)
+        # All who need it wait for it together, and one of them may have little time left.
+        want = Want(
+            host,
+            None,
+            host,
+            has_breaker=policy.has_breaker,
+            is_of_host=True,
+            patience_s=LONGEST_WAIT_S,
+        )
         return await self._let_out(target, want, request, _uncounted)
 
     async def _let_out(
@@ -250,8 +260,8 @@ class _Meter:
             self.sent = Sent(is_well, received, seconds, told, is_answer)
 
 
-def _want(target: Target, policy: FetchPolicy, whose: tuple[str, int, bool]) -> Want:
-    source, run_id, is_again = whose
+def _want(target: Target, policy: FetchPolicy, whose: tuple[str, int, bool, float]) -> Want:
+    source, run_id, is_again, patience_s = whose
     return Want(
         source or target.host_key,
         policy.rate_per_s,
@@ -261,6 +271,7 @@ def _want(target: Target, policy: FetchPolicy, whose: tuple[str, int, bool]) -> 
         policy.timeout_s,
         has_breaker=policy.has_breaker,
         is_again=is_again,
+        patience_s=patience_s,
     )
 
 
