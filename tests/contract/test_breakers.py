@@ -471,7 +471,7 @@ def test_concurrency_falls_with_errors_and_comes_back_for_all_workers(world: Wor
     for _ in range(12):
         world.turn("w", *(ok(job) for job in world.claim()))
     assert level(world) == 10
-    assert details(world, "source.slowed", "source.recovered") == [
+    assert details(world, "source.slowed", "source.sped_up") == [
         "7 jobs at once instead of 10: 2 of 10 failed",
         "10 jobs at once",
     ]

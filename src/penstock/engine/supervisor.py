@@ -313,7 +313,7 @@ class Supervisor:
         for (slot, child), is_registered in zip(slots, kept, strict=True):
             if is_registered:
                 child.beat(asked_at)
-            else:
+            elif not child.is_leaving:  # who was asked to leave has signed off, and ends by itself
                 await self._replace(slot, child, "was buried")
 
     def _renew(self, workers: list[str]) -> list[bool]:

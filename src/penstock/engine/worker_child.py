@@ -28,6 +28,7 @@ class WorkerChild:
     output: asyncio.Task[None]
     started_at: float
     beaten_at: float
+    is_leaving: bool = False
 
     @classmethod
     async def start(
@@ -72,6 +73,7 @@ class WorkerChild:
         self._send(f"beat {asked_at!r}")
 
     def drain(self) -> None:
+        self.is_leaving = True
         self._send("drain")
 
     def kill(self) -> None:

@@ -369,7 +369,7 @@ def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap
         detail = f"{jobs} at once instead of {int(before)}: {pulse.trouble}"
         ledger.journal("source.slowed", source_id, detail=detail)
     elif level >= cap:
-        ledger.journal("source.recovered", source_id, detail=f"{cap} jobs at once")
+        ledger.journal("source.sped_up", source_id, detail=f"{cap} jobs at once")
 
 
 def write_levels(db: Database, watch: Watch, accepted: Accepted) -> None:

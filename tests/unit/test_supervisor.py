@@ -1,0 +1,54 @@
+"""A worker that is registered no more was buried by others, unless it was asked to leave and has done so."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.supervisor import BEAT_S, Supervisor, _Slot
+from penstock.engine.worker_child import WorkerChild
+from penstock.project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "penstock.yaml").write_text("project: p\nsources: {}\n")
+    return Project.load(tmp_path)
+
+
+async def waiting_child(name: str) -> WorkerChild:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "import sys; sys.stdin.read()", stdin=asyncio.subprocess.PIPE
+    )
+    output = asyncio.create_task(asyncio.sleep(0))
+    long_ago = asyncio.get_running_loop().time() - 2 * BEAT_S
+    return WorkerChild(name, process, output, started_at=long_ago, beaten_at=long_ago)
+
+
+@pytest.mark.parametrize("is_asked_to_leave", [False, True])
+def test_only_who_was_not_asked_to_leave_is_called_buried(
+    project: Project, is_asked_to_leave: bool
+) -> None:
+    told: list[str] = []
+
+    async def beat() -> WorkerChild | None:
+        supervisor = Supervisor(project, told.append)
+        supervisor._store = project.store
+        child = await waiting_child("signed-off")
+        slot = _Slot("sound", child)
+        supervisor._slots = [slot]
+        if is_asked_to_leave:
+            child.drain()
+        try:
+            await supervisor._beat_all()
+            return slot.child
+        finally:
+            await child.end()
+            supervisor._calls.close()
+
+    kept = asyncio.run(beat())
+    assert (kept is not None) == is_asked_to_leave
+    assert told == ([] if is_asked_to_leave else ["worker signed-off was buried: 0 jobs run again"])
