@@ -62,6 +62,11 @@ class Database(Protocol):
         """One write transaction: all of it, durable, or nothing. Enters with the time it has."""
         ...
 
+    @property
+    def has_to_let_go(self) -> bool:
+        """Whether the transaction has locked what must not be locked before lanes."""
+        ...
+
     def let_go(self) -> float:
         """Give other writers a chance between two halves of a verb that need not be one; the time."""
         ...

@@ -70,6 +70,10 @@ class Ledger:
             self._stages[run_id] = _decode_stages(text)
         return self._stages[run_id]
 
+    def made(self, run_id: int, stages: dict[str, StageFacts]) -> None:
+        """A run that this transaction has made has these stages: nobody need ask."""
+        self._stages[run_id] = stages
+
     def moved(self, run_id: int, stage: str, leaves: JobState, enters: JobState) -> None:
         delta = self._delta(run_id, stage)
         delta[_PLACE[leaves]] -= 1

@@ -13,7 +13,7 @@ from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.failing import forget_causes
 from penstock.store.health import RunEnd
-from penstock.store.ledger import Ledger
+from penstock.store.ledger import Ledger, StageFacts
 from penstock.store.outbox import Ended, tell_ends
 from penstock.store.promises import note_broken
 from penstock.store.store import Enqueued
@@ -304,6 +304,9 @@ def add_run(
         return None
     db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
     ledger = Ledger(db, now)
+    if options.continues is None:
+        facts = {each.name: StageFacts(each.unit, each.priority, kind=kind) for each in plan.stages}
+        ledger.made(run_id, facts)
     ledger.journal(f"run.{state}", source_id, run_id, actor=actor, detail=reason)
     roots = [
         (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))

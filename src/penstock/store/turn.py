@@ -52,10 +52,10 @@ def take_turn(
         claimed: list[Claimed] = []
         closed_hosts: dict[str, float] = {}
         if capacity.slots > 0 and not is_buried:
-            if db.is_shared:
+            if db.has_to_let_go:
                 ledger.write()
                 ledger.now = now = db.let_go()
-                # The lock on the worker may have gone with the first half, and the worker be buried by now.
+                # The lock on the worker went with the first half: it may have been buried in between.
                 is_buried = db.value("is_registered", id=worker) is None
             lanes: list[Lane] = []
             if not is_buried:

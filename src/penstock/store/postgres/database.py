@@ -95,8 +95,7 @@ class PostgresDatabase:
         self._locked_runs: set[int] = set()
         self._has_news = False
         self._is_writing = False
-        self._has_locks = False
-        self._began_at = 0.0
+        self.has_to_let_go = False
         self.has_locked = (
             False  # what others may be waiting for, since somebody has set this to False
         )
@@ -222,8 +221,6 @@ class PostgresDatabase:
         self._tell_others()
 
     def let_go(self) -> float:
-        if not self._has_locks:
-            return self._began_at
         with self._translated():
             self._commit()
             return self._begin()
@@ -237,9 +234,8 @@ class PostgresDatabase:
         while cursor.nextset():
             pass
         row = cursor.fetchone()
-        self._has_locks = False
-        self._began_at = self._time.now() if self._time is not None else float(row[0] if row else 0)
-        return self._began_at
+        self.has_to_let_go = False
+        return self._time.now() if self._time is not None else float(row[0] if row else 0)
 
     def _commit(self) -> None:
         said = self._open().execute("COMMIT").statusmessage
@@ -387,7 +383,7 @@ class PostgresDatabase:
         if name in NEWS:
             self._has_news = True
         if name not in HARMLESS:
-            self._has_locks = True
+            self.has_to_let_go = True
         for key, value in values.items():
             if type(value) is str and ("\x00" in value or not value.isascii()):
                 values[key] = storable_text(value)

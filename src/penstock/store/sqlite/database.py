@@ -49,6 +49,7 @@ class SqliteDatabase:
     """Named queries over one apsw connection, for one thread of one process."""
 
     is_shared = False
+    has_to_let_go = False
 
     def __init__(
         self, path: Path, clock: Clock, *, vfs: str | None = None, purpose: Purpose = "work"
