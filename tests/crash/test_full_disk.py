@@ -61,7 +61,7 @@ def test_full_disk_is_waited_out(small_disk: Path) -> None:
 
         subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
 
-        assert process.wait(timeout=60) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         assert "Traceback" not in rig.output(process)
         assert rig.run(run_id).state == "completed"
         assert [job for job in rig.jobs() if job.tries or job.deaths] == []

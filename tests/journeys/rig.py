@@ -152,7 +152,7 @@ class Rig:
 
     # The command.
 
-    def penstock(self, *words: str, within_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+    def penstock(self, *words: str, within_s: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return run_command(words, self.folder, ENVIRONMENT, within_s)
 

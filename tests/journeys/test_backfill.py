@@ -211,7 +211,7 @@ def test_fifty_thousand_units_begin_at_once_and_are_planned_as_they_go(
         assert rig.run(run_id).pages <= AHEAD_JOBS + CHUNK_UNITS + 300 + 50
         cancelled = rig.penstock("cancel", str(run_id), "--yes")
         assert cancelled.returncode == 0, cancelled.stderr
-        assert process.wait(timeout=60) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         assert rig.run(run_id).state == "cancelled"
         rig.assert_sound()
 

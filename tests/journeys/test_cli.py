@@ -146,7 +146,7 @@ class Project:
 
     def do(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         with self.start(*words, stdin=subprocess.DEVNULL) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=120)
         assert "Traceback" not in out + err
         assert process.returncode == code, (words, process.returncode, out, err)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
@@ -264,9 +264,9 @@ def test_an_interrupted_run_stays_queued_and_up_until_idle_finishes_it(
     project = make(tmp_path / "p", shop, "slow")
     shop.asked.clear()
     with project.start("run", "slow") as process:
-        assert shop.asked.wait(30)
+        assert shop.asked.wait(120)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "interrupted; nothing is lost, run 1 stays queued" in err
     assert "penstock up --until-idle" in err
@@ -314,7 +314,7 @@ def test_while_up_works_run_watches_and_nobody_else_may_work_or_restore(
             assert f"(pid {up.pid}) is working on this project" in told[0]
         finally:
             up.send_signal(signal.SIGTERM)
-            up.communicate(timeout=30)
+            up.communicate(timeout=120)
     assert up.returncode == 0
     assert project.json("workers") == []
 
@@ -391,7 +391,7 @@ def test_events_can_be_followed(copied: Project) -> None:
         copied.do("pause", "good", "--reason", "for now")
         seen = json.loads(following.stdout.readline())
         following.send_signal(signal.SIGINT)
-        following.communicate(timeout=30)
+        following.communicate(timeout=120)
     assert following.returncode == 130
     assert seen["event"] > before["event"]
     assert (seen["kind"], seen["source"], seen["detail"]) == ("source.paused", "good", "for now")
@@ -479,7 +479,7 @@ def answered(project: Project, answer: str, *words: str) -> int:
     with project.start(*words, stdin=theirs) as process:
         os.close(theirs)
         os.write(ours, f"{answer}\n".encode())
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     os.close(ours)
     return process.returncode
 
@@ -699,6 +699,6 @@ def test_an_answer_that_can_not_be_written_is_an_error(worked: Project) -> None:
         Path("/dev/full").open("w") as full,
         worked.start("records", "product", "--format", "csv", stdout=full) as process,
     ):
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     assert [line[:10] for line in err.splitlines()] == ["penstock: ", "  PENSTOCK"]

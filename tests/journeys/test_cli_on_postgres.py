@@ -98,7 +98,7 @@ def test_journal_is_followed(tmp_path: Path, database: str) -> None:
                 seen.append(json.loads(following.stdout.readline())["event"])
             assert len(seen) == len(written)
             following.send_signal(signal.SIGINT)
-            following.communicate(timeout=30)
+            following.communicate(timeout=120)
         assert following.returncode == 130
 
 

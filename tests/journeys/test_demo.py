@@ -126,7 +126,7 @@ def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path
                 break
         begun.send_signal(signal.SIGINT)
         rest = begun.stdout.read()
-        assert begun.wait(timeout=30) == 130
+        assert begun.wait(timeout=120) == 130
     assert "run the same command and it goes on" in rest
 
     done = run("demo", "--short", cwd=tmp_path)

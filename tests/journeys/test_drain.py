@@ -68,7 +68,7 @@ def test_run_drained_at_random_moments_spends_no_try(
             stop(rig, process, grace_s=2)
             assert process.returncode == 0, rig.output(process)
             assert_nothing_was_spent(rig)
-        assert rig.start("up", "--until-idle").wait(timeout=60) == 0
+        assert rig.start("up", "--until-idle").wait(timeout=120) == 0
         assert rig.run(run_id).state == "completed"
         assert_nothing_was_spent(rig)
         rig.assert_sound()
@@ -84,7 +84,7 @@ def test_work_that_outlasts_the_grace_is_put_back(tmp_path: Path) -> None:
         assert_nothing_was_spent(rig)
         assert len(rig.jobs(JobState.QUEUED, stage="hold")) == 6
         let_go(rig)
-        assert rig.start("up", "--until-idle").wait(timeout=30) == 0
+        assert rig.start("up", "--until-idle").wait(timeout=120) == 0
         assert rig.run(run_id).state == "completed"
         rig.assert_records({str(number) for number in range(6)})
 

@@ -58,7 +58,7 @@ def test_one_job_beside_a_hundred_thousand_starts_within_two_seconds(tmp_path: P
         assert rig.run(flooding).queued > FLOOD * 0.9
         in_time(max(waits), STARTS_WITHIN_S)
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
 
 
 def waits_of(rig: Rig, run_id: int) -> list[float]:
@@ -98,7 +98,7 @@ def test_healthy_sources_keep_their_pace_beside_as_many_that_hang(
         print(f"alone {alone}, beside ten that hang {beside} pages a second")
         in_time(1 / max(beside), 1 / (KEPT * max(alone)))
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
 
 
 def hung(rig: Rig) -> int:

@@ -76,7 +76,7 @@ def survive(rig: Rig, pages: int, kills: int, rng: random.Random) -> dict[str, i
     while sum(killer.deaths.values()) < kills and killer.wait(process):
         if killer.strike(process):
             process = rig.start("up", "--until-idle")
-    assert process.wait(timeout=60) == 0, rig.output(process)
+    assert process.wait(timeout=120) == 0, rig.output(process)
     return killer.deaths
 
 

@@ -37,7 +37,7 @@ def stop(*processes: subprocess.Popen[str]) -> None:
     for process in processes:
         process.terminate()
     for process in processes:
-        assert process.wait(timeout=40) == 0
+        assert process.wait(timeout=120) == 0
 
 
 def lose(rig: Rig, process: subprocess.Popen[str]) -> None:
@@ -245,7 +245,7 @@ def test_up_waits_for_its_database_and_run_does_not(tmp_path: Path, own_postgres
         until(lambda: "waiting for it" in rig.output(up), "the other one waits too")
         stop(impatient)
         own_postgres.start_again()
-        assert up.wait(timeout=40) == 0, rig.output(up)
+        assert up.wait(timeout=120) == 0, rig.output(up)
         assert rig.output(up).count("waiting for it") == 1
 
 

@@ -97,7 +97,7 @@ def work_half_way(folder: Path) -> None:
     ):
         until(lambda: any(run.pages_done > 30 for run in store.runs()), "it is half-way")
         up.terminate()
-        up.communicate(timeout=30)
+        up.communicate(timeout=120)
         assert store.runs(active_only=True), "there is something left to do"
 
 

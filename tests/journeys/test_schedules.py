@@ -50,7 +50,7 @@ def work_until(rig: Rig, condition: Any, what: str) -> None:
     process = rig.start("up")
     until(lambda: rig.database.exists() and condition(), what)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 0, rig.output(process)
+    assert process.wait(timeout=120) == 0, rig.output(process)
 
 
 def has_ended(rig: Rig, count: int) -> bool:

@@ -134,7 +134,7 @@ def test_a_file_that_lands_starts_one_run_and_a_burst_does_too(tmp_path: Path) -
         assert names[2] == ["7.json"]
 
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, rig.output(process)
+        assert process.wait(120) == 0, rig.output(process)
         (inbox / "later.json").write_text("{}")
         assert rig.penstock("up", "--until-idle").returncode == 0
         assert len(ended(rig, "a", 4)) == 4
@@ -205,7 +205,7 @@ def test_a_webhook_that_fails_twice_is_told_until_it_accepts_and_no_more(
             signed = hmac.new(SECRET.encode(), f"{at}.".encode() + body, hashlib.sha256)
             assert v1 == signed.hexdigest()
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(120)
             assert SECRET not in rig.output(process)
             assert SECRET.encode() not in rig.database.read_bytes()
 
@@ -285,7 +285,7 @@ def test_a_post_starts_a_run_and_only_with_the_token(
         [run] = ended(rig, "a", 1)
         assert told(rig)[f"a-{run.id}"]["data"] == {"day": 7}
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, rig.output(process)
+        assert process.wait(120) == 0, rig.output(process)
         assert TOKEN not in rig.output(process)
 
 
@@ -314,7 +314,7 @@ def test_signals_that_wait_say_since_when_and_what_for(tmp_path: Path) -> None:
         source_id = rig.store.ensure_sources(["d"])["d"]
         until(lambda: rig.store.standing_deliveries(source_id)[0][0].reason, "the second waits")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         [run] = rig.store.runs("d")
 
         for command in (["explain", "c"], ["schedules", "explain", "c"]):

@@ -66,7 +66,7 @@ def survived(folder: Path, length: int, kills: int, seed: int) -> None:
                 process = rig.start("up")
         until(lambda: rig.run(run_id).is_ended, "the stream has ended", process=process)
         process.terminate()
-        assert process.wait(timeout=30) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
 
         assert rig.run(run_id).state == "completed"
         everything = {str(number) for number in range(1, length + 1)}

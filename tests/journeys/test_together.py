@@ -32,7 +32,7 @@ def test_second_up_is_refused_and_names_the_first(tmp_path: Path) -> None:
         assert f"another Penstock (pid {process.pid}) is working" in second.stderr
         assert "Traceback" not in second.stderr
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
 
 
 def test_run_beside_an_up_lets_it_do_the_work(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_run_beside_an_up_lets_it_do_the_work(tmp_path: Path) -> None:
         assert "it does the work" in done.stderr
         assert {row.data["pid"] for row in rig.store.records("page")} == {worker}
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
         rig.assert_sound()
 
 
@@ -63,7 +63,7 @@ def test_run_takes_over_when_the_up_that_did_its_work_dies(tmp_path: Path) -> No
         up.wait()
         let_go(rig)
 
-        assert run.wait(timeout=30) == 0, rig.output(run)
+        assert run.wait(timeout=120) == 0, rig.output(run)
 
         rig.assert_sound()
         rig.assert_records({"0", "1", "2"})
@@ -75,7 +75,7 @@ def test_source_with_a_schedule_is_run_again_and_again(tmp_path: Path) -> None:
         process = rig.start("up")
         until(lambda: rig.database.exists() and len(rig.store.runs()) >= 3, "it ran three times")
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
         runs = rig.store.runs()
         assert {run.actor for run in runs} == {"scheduler"}
         times = sorted(run.created_at for run in runs)

@@ -234,7 +234,7 @@ def test_killed_workers_leave_every_page_known_or_to_be_done_again(tmp_path: Pat
             rig.wait_for_pages(1, seen, going)
             worker = until(lambda: rig.worker_pid(going), "a worker lives", process=going)
             kill(worker)
-        assert going.wait(60) == 0, rig.output(going)
+        assert going.wait(120) == 0, rig.output(going)
         rig.assert_sound()
 
         before = counting.counts()

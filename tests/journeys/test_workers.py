@@ -79,7 +79,7 @@ def test_killed_worker_is_followed_within_three_seconds_and_fetches_nothing_agai
         kill(first)
         wait_until_held(rig, 4)
         let_go(rig)
-        assert process.wait(timeout=30) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
 
         again = [event for event in rig.events("job.started") if event.attempt == 2]
         assert len(again) == 4
@@ -117,7 +117,7 @@ def test_worker_stopped_beyond_its_lease_writes_nothing_when_it_wakes(tmp_path: 
         assert {row.data["pid"] for row in rig.store.records("page")} == {replacement}
         assert {job.attempt for job in rig.jobs(stage="hold")} == {2}
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
         rig.assert_sound()
 
 

@@ -164,7 +164,9 @@ def two_workers(
 LEFT_AND_RIGHT = (PlannedStage("left", "run"), PlannedStage("right", "run"))
 
 
-@pytest.mark.parametrize("rounds", [1000])
+@pytest.mark.parametrize(
+    "rounds", [250, pytest.param(5000, marks=[pytest.mark.timeout(3600), pytest.mark.torture])]
+)
 def test_run_ends_when_its_last_two_jobs_are_settled_in_the_same_moment(
     database: str, rounds: int
 ) -> None:

@@ -203,7 +203,7 @@ def test_password_is_nowhere_to_be_seen(tmp_path: Path, own_postgres: Server) ->
             )
         ]  # fmt: skip
         up.terminate()
-        assert up.wait(timeout=40) == 0
+        assert up.wait(timeout=120) == 0
         assert all(done.returncode == 0 for done in shown)
         assert_silent_about_passwords(
             *lines,

@@ -81,7 +81,7 @@ def test_restarts_under_load_lose_nothing_and_cost_no_attempt(
             breaking.restart(within=pages // (2 * restarts))
         until(lambda: rig.run(run_id).is_ended, "the run has ended", within_s=120)
         up.terminate()
-        assert up.wait(timeout=40) == 0, rig.output(up)
+        assert up.wait(timeout=120) == 0, rig.output(up)
         print(f"on again after {max(breaking.waits_s):.2f} s at most, of {breaking.waits_s}")
         in_time(max(breaking.waits_s), BACK_S + SLACK_S)
         assert_whole(rig, site, pages)

@@ -57,7 +57,7 @@ def test_a_site_is_ingested_and_every_page_of_it_is_in_the_bucket(
         keep_in(rig, bucket.setting)
         [run_id] = rig.enqueue("shop")
         process = rig.start("up", "--until-idle")
-        assert process.wait(timeout=60) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         assert rig.run(run_id).state == "completed"
         assert_whole(rig, PAGES)
         assert not (tmp_path / "snapshots").exists()
@@ -88,7 +88,7 @@ def test_an_attempt_after_a_death_reads_its_page_from_the_bucket(
         kill(victim)
         wait_until_held(rig, 4)
         let_go(rig)
-        assert process.wait(timeout=30) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         assert rig.run(run_id).state == "completed"
         assert {row.data["seen"] for row in rig.store.records("page")} == {"snapshot"}
         again = site.counts()
@@ -115,7 +115,7 @@ def test_a_page_that_a_lost_host_has_stored_is_read_by_another(
         lost.wait()
         until(lambda: len(held(rig)) == 4, "the other host has the pages", within_s=60)
         let_go(rig)
-        assert other.wait(timeout=60) == 0, rig.output(other)
+        assert other.wait(timeout=120) == 0, rig.output(other)
         assert rig.run(run_id).state == "completed"
         assert {row.data["seen"] for row in rig.store.records("page")} == {"snapshot"}
         again = site.counts()
@@ -143,7 +143,7 @@ def test_an_object_store_that_goes_away_is_waited_for(
         until(lambda: "can't write snapshots" in rig.output(process), "it is said", process=process)
         assert process.poll() is None, rig.output(process)
         wire.mend()
-        assert process.wait(timeout=60) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         assert rig.run(run_id).state == "completed"
         assert_whole(rig, PAGES)
         assert rig.output(process).count("can't write snapshots") == 1
@@ -163,11 +163,11 @@ def test_it_can_be_stopped_while_the_object_store_is_away(
         wire.cut()
         until(lambda: "can't write snapshots" in rig.output(process), "it is said", process=process)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         assert "Traceback" not in rig.output(process)
         wire.mend()
         process = rig.start("up", "--until-idle")
-        assert process.wait(timeout=60) == 0, rig.output(process)
+        assert process.wait(timeout=120) == 0, rig.output(process)
         assert_whole(rig, PAGES)
 
 

@@ -39,7 +39,7 @@ def test_who_is_too_slow_has_three_tries_and_who_is_wrong_has_one(
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["tests.clocked"]\n')
     (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\n")
     (tmp_path / "test_them.py").write_text(TESTS)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, tmp_path]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout
     assert "2 failed, 3 passed" in said
     assert "it took 9.00 s, and less than 3 s was promised" in said
