@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import apsw
 import pytest
@@ -115,3 +116,26 @@ def test_reading_goes_by_keys(connection: apsw.Connection, name: str) -> None:
     scans = [line for line in plan(connection, name) if re.match(tables, line)]
 
     assert [line for line in scans if "run_stage_ready" not in line] == []
+
+
+def test_lines_of_a_job_are_read_from_the_line_that_is_said_to_be_its_last(tmp_path: Path) -> None:
+    """A bound that the plan has no use for is a filter, and everything behind it is read all the same."""
+    db = SqliteDatabase(tmp_path / "penstock.db", SystemClock())
+    db.connection.execute(
+        """
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+        INSERT INTO event (at, kind, job_id) SELECT i, 'job.started', i FROM n;
+        """
+    )
+    about = dict.fromkeys(("seen", "line", "run_id", "source_id", "kind"))
+    steps = []
+    db.connection.trace_v2(
+        apsw.SQLITE_TRACE_PROFILE,
+        lambda told: steps.append(told["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]),
+    )
+    for until_id in (None, 50):
+        db.json("latest_events", **about, job_id=40, limit=50, until_id=until_id)
+    db.connection.trace_v2(0, None)
+    db.close()
+    without, within = steps
+    assert within * 20 < without

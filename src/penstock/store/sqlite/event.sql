@@ -45,7 +45,7 @@ FROM (
   SELECT * FROM (
     SELECT * FROM event
     WHERE id > coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0)
-      AND id <= coalesce(:line, 9223372036854775807) AND id <= coalesce(:until_id, 9223372036854775807)
+      AND id <= min(coalesce(:line, 9223372036854775807), coalesce(:until_id, 9223372036854775807))
       AND (:run_id IS NULL OR run_id = :run_id)
       AND (:job_id IS NULL OR job_id = :job_id)
       AND (:source_id IS NULL OR source_id = :source_id)
