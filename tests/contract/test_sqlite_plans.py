@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -128,14 +129,44 @@ def test_lines_of_a_job_are_read_from_the_line_that_is_said_to_be_its_last(tmp_p
         """
     )
     about = dict.fromkeys(("seen", "line", "run_id", "source_id", "kind"))
-    steps = []
+    asks = (
+        partial(db.json, "latest_events", **about, job_id=40, limit=50, until_id=until_id)
+        for until_id in (None, 50)
+    )
+    without, within = steps_of(db, *asks)
+    db.close()
+    assert within * 20 < without, (within, without)
+
+
+def test_who_asks_for_what_waits_reads_nothing_of_the_queue(tmp_path: Path) -> None:
+    db = SqliteDatabase(tmp_path / "penstock.db", SystemClock())
+    db.connection.execute(
+        """
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+        INSERT INTO job (run_id, source_id, stage, unit, key, state, rank, at)
+        SELECT 1, 1, 'extract', 'page', i, 'queued', i, i FROM n;
+        """
+    )
+    about = dict.fromkeys(("run_id", "source_id", "stage"))
+    steps = steps_of(
+        db,
+        *(
+            partial(db.value, "find_live", states=f'["{state}"]', after_id=0, limit=50, **about)
+            for state in ("waiting", "queued")
+        ),
+    )
+    db.close()
+    assert steps[0] * 20 < steps[1], steps
+
+
+def steps_of(db: SqliteDatabase, *asks: Callable[[], object]) -> list[int]:
+    """How much SQLite has to do for each of these."""
+    steps: list[int] = []
     db.connection.trace_v2(
         apsw.SQLITE_TRACE_PROFILE,
         lambda told: steps.append(told["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]),
     )
-    for until_id in (None, 50):
-        db.json("latest_events", **about, job_id=40, limit=50, until_id=until_id)
+    for ask in asks:
+        ask()
     db.connection.trace_v2(0, None)
-    db.close()
-    without, within = steps
-    assert within * 20 < without
+    return steps

@@ -226,16 +226,16 @@ SELECT json_group_array(id) FROM (
 SELECT json_group_array(id) FROM (
   SELECT id FROM (
     SELECT id, run_id, source_id, stage FROM job INDEXED BY job_ready
-    WHERE state = 'queued' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'queued')
+    WHERE state = 'queued' AND instr(:states, '"queued"') > 0
     UNION ALL
     SELECT id, run_id, source_id, stage FROM job INDEXED BY job_running
-    WHERE state = 'running' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'running')
+    WHERE state = 'running' AND instr(:states, '"running"') > 0
     UNION ALL
     SELECT id, run_id, source_id, stage FROM job INDEXED BY job_waiting
-    WHERE state = 'waiting' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'waiting')
+    WHERE state = 'waiting' AND instr(:states, '"waiting"') > 0
     UNION ALL
     SELECT id, run_id, source_id, stage FROM job INDEXED BY job_held
-    WHERE state = 'held' AND EXISTS (SELECT 1 FROM jsonb_each(:states) WHERE value = 'held')
+    WHERE state = 'held' AND instr(:states, '"held"') > 0
   )
   WHERE id > :after_id
     AND (:run_id IS NULL OR run_id = :run_id)
