@@ -320,5 +320,5 @@ def test_checkpoint_is_not_moved_back_while_a_run_goes_on(
 
         assert (refused.returncode, "has not ended" in refused.stderr) == (7, True)
         assert json.loads(forced.stdout) == {
-            "partition": "AAPL", "from": 2, "to": 1, "units": 1, "is_done": True,
+            "partition": "AAPL", "from": 2, "to": 1, "units": 1, "moves": 1, "is_done": True,
         }  # fmt: skip
