@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.engine.simulation import Beginning, simulate
+from penstock.engine.simulation import Beginning, Present, simulate
 from penstock.engine.simulation.beginning import read_beginning, standing_still
 from penstock.engine.simulation.samples import Past, Sample
+from penstock.gates.breaker import Breaker
 from penstock.settings import load_settings
 from tests.unit.foretold import (
     DAY_S,
@@ -258,6 +259,31 @@ def test_breaker_of_a_host_holds_back_all_who_ask_it_as_it_really_does(tmp_path:
     assert told.requests == pytest.approx(len(real.requests), abs=3)
     assert told.requests < 30
     real.project.close()
+
+
+def test_a_host_that_is_away_now_closes_the_breakers_of_who_asks_it_for_as_long(
+    tmp_path: Path,
+) -> None:
+    """Its jobs are turned away and lose nothing; when it is back, that is told as the end of an outage."""
+    source = a_source(20) | {"params": {"pages": 20, "site": "https://gone.test"}}
+    sources = {
+        "one.test": source,
+        "told.test": a_source(3, schedule={"signal": "breaker.closed of one.test"}),
+    }
+    hosts = {"gone.test": {"breaker": {"open_for": "2h"}}}
+    folder = write(tmp_path / "project", {"hosts": hosts, "sources": sources})
+    away = Breaker("open", MONDAY, MONDAY + 3600, MONDAY, trips=1)
+    past = dict.fromkeys(sources, Past((SIMPLE,), True))
+    present = {"one.test": Present(backlog=20)}
+    beginning = Beginning(MONDAY, past, present, hosts={"gone.test": away})
+    settings = load_settings(folder)
+
+    [one, told] = simulate(settings, beginning, 59 / 1440, 1).sources
+    assert (one.requests, told.starts) == (0, 0)
+    [one, told] = simulate(settings, beginning, 70 / 1440, 1).sources
+    assert (one.requests, one.completed, one.trips, told.starts) == (20, 1, 0, 1)
+    [one, told] = simulate(settings, replace(beginning, hosts={}), 70 / 1440, 1).sources
+    assert (one.requests, told.starts) == (20, 0)
 
 
 def test_scarce_slots_are_shared_by_weight_as_they_really_are(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ class Guard:
     breaker: Breaker = field(default_factory=Breaker)
     # By part of time.
     well: dict[int, int] = field(default_factory=dict)
-    # Of a host, what went well breaks a row of failures only if nothing failed beside it.
-    is_of_host: bool = False
 
     def follow(
         self, rule: BreakerSettings, cap: int, ends: Ends, now: float, chance: float
@@ -43,8 +41,7 @@ class Guard:
             told = Tally(buckets=buckets, is_well=True)
             self.breaker = follow(self.breaker, told, rule, cap, now, 0.0)
             self.well.clear()
-        is_well = ok > 0 and not (self.is_of_host and failed)
-        tally = Tally(((part, ok, failed),), reason="it failed", is_well=is_well, again=again)
+        tally = Tally(((part, ok, failed),), reason="it failed", is_well=ok > 0, again=again)
         self.breaker = follow(self.breaker, tally, rule, cap, now, chance)
 
     def turn_away(

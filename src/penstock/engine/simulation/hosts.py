@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.simulation.figures import HostFigures
 from penstock.engine.simulation.guards import Ends, Guard
 from penstock.gates.breaker import HOST_RAMP, ramp_at
+from penstock.gates.lane import UNLIMITED
 from penstock.gates.terms import HostLimit
 from penstock.gates.windows import window_opens_at
 from penstock.settings import SourceSettings
 from penstock.settings.values import BreakerSettings
 from penstock.sources.addresses import host_key
 from penstock.sources.failures import FetchError
+
+if TYPE_CHECKING:
+    from penstock.engine.simulation.sources import Source
 
 
 @dataclass(slots=True, eq=False)
@@ -33,27 +37,30 @@ class Host:
     running: int = 0
     next_place_at: float = 0.0
     full_until: float = 0.0
-    # The numbers of the sources that wait until something that is under way to it has ended.
-    waiting: set[int] = field(default_factory=set)
+    # The sources that wait for a place, who came first first, and when they are looked at again.
+    waiting: dict[int, Source] = field(default_factory=dict)
+    lets_in_at: float = inf
 
     def opens_at(self, now: float) -> float:
-        """When it may be asked as far as the time goes; `now` if it may be."""
-        found = max(now, self.full_until)
+        """When it may be asked as far as its hours and its breaker go; `now` if it may be."""
+        opens_at = None
         if self.limit.windows is not None:
-            found = max(found, window_opens_at(self.limit.windows, now) or now)
-        return max(found, self.away_until(now))
+            opens_at = window_opens_at(self.limit.windows, now)
+        return max(opens_at or now, self.away_until(now))
 
     def away_until(self, now: float) -> float:
         """Until when its breaker lets nothing pass; `now` if it does."""
         breaker = self.guard.breaker
         return max(now, breaker.opens_at) if breaker.state == "open" else now
 
-    def places(self, now: float) -> int | None:
-        """How many more may be under way to it; None is as many as like."""
+    def places(self, now: float) -> int:
+        """How many more may be under way to it."""
+        if self.full_until > now:
+            return 0
         breaker = self.guard.breaker
         ramp = ramp_at(breaker.state, breaker.opens_at, breaker.ramp, now)
-        most = min(inf if each is None else each for each in (ramp, self.limit.concurrency))
-        return None if most == inf else max(0, int(most) - self.running)
+        bounds = (each for each in (ramp, self.limit.concurrency) if each is not None)
+        return max(0, min(bounds, default=UNLIMITED) - self.running)
 
     def learn(self, ends: Ends, now: float, chance: float) -> None:
         """What became of what was asked of it."""

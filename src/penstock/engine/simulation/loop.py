@@ -52,7 +52,6 @@ class _Simulation:
         self._runs = Runs(self._timeline, *parts, seed)
         self._hosts = self._hosts_made(beginning)
         self._sources = self._made(beginning)
-        self._work.sources = {each.number: each for each in self._sources.values()}
         self._starts = Starts(self._timeline, self._runs, self._sources.values())
         self._runs.on_signal = self._starts.signal_end
         self._promises.on_signal = self._starts.signal_promise
@@ -119,7 +118,7 @@ class _Simulation:
             for name in hosts_of(source, self._settings.hosts)[:1]:
                 if name not in asked:
                     limit = rules.hosts.get(name, HostLimit(name))
-                    guard = Guard(beginning.hosts.get(name, Breaker()), is_of_host=True)
+                    guard = Guard(beginning.hosts.get(name, Breaker()))
                     asked[name] = Host(limit, rules.breakers[name], guard, HostFigures(name))
                 asked[name].figures.sources.append(key)
         return asked

@@ -35,6 +35,8 @@ UNITS: Mapping[str, Unit] = {FIND: "run", PAGES: "page"}
 STEPS = 4
 STEPS_WITH_ROOM = 2
 LONGEST_STEP_S = 60.0
+# A run of which no larger share fails opens no breaker.
+CALM = 0.05
 FEW_SLOTS = 8
 
 
@@ -121,7 +123,10 @@ class Run:
     def longer_stride(self, places: int, is_crowded: bool, longest_s: float) -> None:
         each = self.sample.pages / max(1, places)
         short = max(1, int(longest_s / max(self.sample.seconds, 0.001)))
-        stride = min(max(1, ceil(each / STEPS)), self.stride * 4)
+        stride = max(1, ceil(each / STEPS))
+        if self.sample.failures > CALM:
+            # By and by: a breaker may open, and what it would have spared is not to be started.
+            stride = min(stride, self.stride * 4)
         if is_crowded:
             # A place that is given for long is kept from the others for as long.
             self.stride = min(stride, short)

@@ -28,6 +28,7 @@ class Timeline:
     def run(self, after_each: Act) -> None:
         """Do it all, up to the end."""
         heap, ends_at = self._heap, self.ends_at
+        after_each()  # what is there already does not wait for something to happen
         while heap and self.events < MOST_EVENTS:
             at, _, _, act = heapq.heappop(heap)
             if at > ends_at:

@@ -23,16 +23,18 @@ class Turns:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def add(self, source: Source) -> None:
-        """It may have something; what it did not start while it had nothing is not saved up."""
+    def add(self, source: Source, *, has_waited: bool = False) -> None:
+        """It may have something. What it did not start while it had nothing is not saved up, unless it had
+        something, and waited."""
         if source.number in self._present:
             return
-        if source.had < self._had:
+        if source.had < self._had and not has_waited:
             source.had = self._had
         self._present.add(source.number)
         heappush(self._heap, (source.had, source.number, source))
 
     def next(self) -> Source:
-        self._had, number, source = heappop(self._heap)
+        had, number, source = heappop(self._heap)
+        self._had = max(self._had, had)
         self._present.discard(number)
         return source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import ceil, inf, log
 
 from penstock.engine.simulation.budgets import Budgets
@@ -37,6 +38,8 @@ from penstock.jobs.run import RunKind
 from penstock.settings.values import BreakerSettings
 from penstock.store.breakers import EXCUSES
 
+# So many of those who wait for a host are looked at together.
+LET_IN = 4
 # A job of the same kind takes more or less long, by about so much.
 SPREAD = 0.25
 _FAILURE = Failed("it failed", kind="transient")
@@ -55,7 +58,6 @@ class Work:
         # With many slots many steps are under way at once: each may take longer, and there are no more.
         self._longest_s = LONGEST_STEP_S * max(1.0, figures.slots / FEW_SLOTS)
         self.runs: dict[int, Run] = {}
-        self.sources: dict[int, Source] = {}
         # What is to be done when jobs of a run have ended, and when a source's breaker has closed.
         self.on_progress: Callable[[Run], None] = lambda run: None
         self.on_closed: Callable[[Run], None] = lambda run: None
@@ -120,10 +122,9 @@ class Work:
                 self._wake_at(source, opens_at)
             return 0
         places = host.places(now)
-        if places is None:
-            return self._load.free
         if not places:
-            host.waiting.add(source.number)
+            host.waiting[source.number] = source
+            self._let_in(host)
         return places
 
     def _serve(self, source: Source, places: int) -> None:
@@ -243,7 +244,8 @@ class Work:
         source, stage = run.source, run.stages[name]
         source.running -= places
         if source.host is not None:
-            self._leave(source.host, places)
+            source.host.running -= places
+            self._let_in(source.host)
         self.look_at(source)
         stage.running -= fresh + len(again)
         failed = chosen(run.rng, fresh, run.sample.failures)
@@ -260,22 +262,44 @@ class Work:
         elif name == PAGES:
             run.longer_stride(places, self._is_crowded, self._longest_s)
         if name == FIND and ok:
-            pages = run.stages[PAGES]
-            pages.since = self._timeline.now
-            pages.fresh += run.pages
-            source.queue(run, PAGES)
-            self._load.grow(run.pages)
+            self._find(run)
         if name == PAGES and self._is_crowded:
             self._load.grow(source.finish_later(run, ok, self._timeline.now))
         if not run.is_open:
             self.on_progress(run)
 
-    def _leave(self, host: Host, places: int) -> None:
-        """So much is no longer under way to a host: others may be waiting for that."""
-        host.running -= places
-        for number in sorted(host.waiting):
-            self.look_at(self.sources[number])
-        host.waiting.clear()
+    def _find(self, run: Run) -> None:
+        """Queue the pages of a run."""
+        places = 1 if self._is_crowded else run.source.limits.concurrency
+        run.longer_stride(places, self._is_crowded, self._longest_s)
+        pages = run.stages[PAGES]
+        pages.since = self._timeline.now
+        pages.fresh += run.pages
+        run.source.queue(run, PAGES)
+        self._load.grow(run.pages)
+
+    def _let_in(self, host: Host) -> None:
+        """Look at those who wait for a place at a host, few at a time, as long as it has any."""
+        now = self._timeline.now
+        if not host.waiting:
+            return
+        if host.full_until > now:
+            self._let_in_at(host, host.full_until)
+        elif host.places(now):
+            for number in list(islice(host.waiting, LET_IN)):
+                self._turns.add(host.waiting.pop(number), has_waited=True)
+            # The others after these have had their turn.
+            self._let_in_at(host, now)
+
+    def _let_in_at(self, host: Host, at: float) -> None:
+        def let_in() -> None:
+            if host.lets_in_at == at:
+                host.lets_in_at = inf
+                self._let_in(host)
+
+        if at < host.lets_in_at:
+            host.lets_in_at = at
+            self._timeline.at(at, let_in)
 
     def _fail(self, run: Run, name: str, job: Again) -> None:
         """Where the rules of retries lead a job that has failed."""
