@@ -74,7 +74,7 @@ def _insert(db: Database, now: float, made: Sequence[tuple[JobRow, _Item]]) -> s
     """Insert the jobs whose key is not known yet; answers with their ids."""
     new = db.add_jobs(now, [row for row, _ in made])
     items = [item for _, item in made if item[0] in new]
-    db.do("add_items", items=to_json(items))
+    db.later("add_items", items=to_json(items))
     return new
 
 

@@ -125,6 +125,10 @@ class Database(Protocol):
         """Run a statement; answer how many rows it changed."""
         ...
 
+    def later(self, name: str, **values: Any) -> None:
+        """Run a statement whose answer nobody needs; where the way is long, it goes with the next one."""
+        ...
+
     def rows(self, name: str, **values: Any) -> list[Any]: ...
 
     def value(self, name: str, **values: Any) -> Any:

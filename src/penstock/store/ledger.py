@@ -122,12 +122,12 @@ class Ledger:
         if self._run_deltas:
             self._db.lock_runs(sorted(self._run_deltas))
             deltas = [(run_id, *counts.values()) for run_id, counts in self._run_deltas.items()]
-            self._db.do("count_runs", deltas=to_json(deltas))
+            self._db.later("count_runs", deltas=to_json(deltas))
             self._run_deltas.clear()
 
     def write_events(self) -> None:
         if self._events:
-            self._db.do("add_events", now=self.now, events=to_json(self._events))
+            self._db.later("add_events", now=self.now, events=to_json(self._events))
             self._events.clear()
 
     def write_counts(self) -> None:
@@ -136,7 +136,7 @@ class Ledger:
             runs = {run_id for run_id, _ in self._stage_deltas} | set(self._run_deltas)
             self._db.lock_runs(sorted(runs))
             deltas = [(*where, *delta) for where, delta in self._stage_deltas.items()]
-            self._db.do("count_stages", deltas=to_json(deltas))
+            self._db.later("count_stages", deltas=to_json(deltas))
             self._touched.update(self._stage_deltas)
             self._stage_deltas.clear()
 

@@ -302,7 +302,7 @@ def add_run(
     )
     if run_id is None:
         return None
-    db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
+    db.later("add_stages", run_id=run_id, stages=to_json(plan.stages))
     ledger = Ledger(db, now)
     if options.continues is None:
         facts = {each.name: StageFacts(each.unit, each.priority, kind=kind) for each in plan.stages}

@@ -6,6 +6,7 @@ limits on the server's side end what this side has given up.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from contextlib import suppress
@@ -19,6 +20,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from penstock.errors import ConfigError, StoreError
 
 Answer = TypeVar("Answer")
+# What the driver notes beside an error, the error says: nobody is to meet it on a terminal.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 OLDEST = 14
 CONNECT_S = 5

@@ -96,6 +96,7 @@ class PostgresDatabase:
         self._has_news = False
         self._is_writing = False
         self.has_to_let_go = False
+        self._put_off: list[tuple[bytes, dict[str, Any]]] = []
         self.has_locked = (
             False  # what others may be waiting for, since somebody has set this to False
         )
@@ -238,12 +239,13 @@ class PostgresDatabase:
         return self._time.now() if self._time is not None else float(row[0] if row else 0)
 
     def _commit(self) -> None:
-        said = self._open().execute("COMMIT").statusmessage
+        said = self._run(b"COMMIT").statusmessage
         if said != "COMMIT":
             # The server answers so, and with no error, when a statement before it has failed.
             raise psycopg.InternalError(f"the transaction was not committed ({said})")
 
     def _roll_back(self) -> None:
+        self._put_off.clear()
         connection = self._connection
         if connection is None or connection.broken or connection.closed:
             self._discard()
@@ -261,14 +263,14 @@ class PostgresDatabase:
     @contextmanager
     def nested(self) -> Iterator[None]:
         with self._translated():
-            self._open().execute("SAVEPOINT nested")
+            self._run(b"SAVEPOINT nested")
             try:
                 yield
             except Overtaken:
                 self._locked_runs.clear()  # some may have been locked since the savepoint
-                self._open().execute("ROLLBACK TO SAVEPOINT nested")
+                self._run(b"ROLLBACK TO SAVEPOINT nested")
                 raise
-            self._open().execute("RELEASE SAVEPOINT nested")
+            self._run(b"RELEASE SAVEPOINT nested")
 
     @contextmanager
     def patient(self) -> Iterator[None]:
@@ -335,7 +337,7 @@ class PostgresDatabase:
             new = set(self.json("present_jobs", jobs=rows))
             jobs = [row for row in jobs if row[0] in new]
             rows = to_json(jobs)
-        self.do("add_jobs", now=now, jobs=rows)
+        self.later("add_jobs", now=now, jobs=rows)
         return {row[0] for row in jobs}
 
     def fence(
@@ -380,6 +382,10 @@ class PostgresDatabase:
     # Queries.
 
     def _execute(self, name: str, values: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        self._prepare(name, values)
+        return self._run(self._queries[name].encode(), values)
+
+    def _prepare(self, name: str, values: dict[str, Any]) -> None:
         if name in NEWS:
             self._has_news = True
         if name not in HARMLESS:
@@ -387,7 +393,26 @@ class PostgresDatabase:
         for key, value in values.items():
             if type(value) is str and ("\x00" in value or not value.isascii()):
                 values[key] = storable_text(value)
-        return self._open().execute(self._queries[name].encode(), values)
+
+    def _run(
+        self, query: bytes, values: dict[str, Any] | None = None
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        """This statement, behind those that were put off, in one journey."""
+        connection = self._open()
+        if not self._put_off:
+            return connection.execute(query, values)
+        put_off, self._put_off = self._put_off, []
+        with connection.pipeline():
+            for each in put_off:
+                connection.execute(*each)
+            return connection.execute(query, values)
+
+    def later(self, name: str, **values: Any) -> None:
+        if self._is_pooled or not self._is_writing:
+            self.do(name, **values)
+            return
+        self._prepare(name, values)
+        self._put_off.append((self._queries[name].encode(), values))
 
     def do(self, name: str, **values: Any) -> int:
         with self._translated():

@@ -128,6 +128,9 @@ class SqliteDatabase:
             explain(error, self.path)
         return self._connection.changes()
 
+    def later(self, name: str, **values: Any) -> None:
+        self.do(name, **values)
+
     def rows(self, name: str, **values: Any) -> list[Any]:
         try:
             return self.connection.execute(self._queries[name], values).fetchall()
