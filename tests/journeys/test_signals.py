@@ -11,13 +11,15 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.engine import foreground
+from penstock.project import Project
 from penstock.store.rows import RunRow
 from tests.journeys.rig import Rig, kill, until
 
@@ -92,6 +94,19 @@ def test_a_signal_starts_a_run_that_knows_it_and_those_that_come_after(tmp_path:
         assert rig.penstock("up", "--until-idle").returncode == 0
         assert len(rig.store.runs(limit=100)) == 3
         rig.assert_sound()
+
+
+def test_up_until_idle_waits_for_a_file_that_lands_however_slow_the_machine_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if the time in which a look should have been taken were over already.
+    monkeypatch.setattr(foreground, "settling", lambda _: 0.0)
+    with a_rig(tmp_path, a={"watch": "./inbox/*.json", "debounce": "1s"}) as rig:
+        (tmp_path / "inbox").mkdir()
+        (tmp_path / "inbox" / "before.json").write_text("{}")
+        with closing(Project.load(tmp_path)) as project:
+            assert foreground.run_forever(project, tell=print, until_idle=True)
+        assert len(ended(rig, "a", 1)) == 1
 
 
 def test_a_signal_is_delivered_whoever_is_killed_meanwhile(tmp_path: Path) -> None:

@@ -85,6 +85,22 @@ def test_a_burst_without_an_end_does_not_hold_up_what_is_at_rest() -> None:
     assert landed == {"first": "1"}
 
 
+def test_what_arrives_settles_by_the_second_look_however_late_that_comes() -> None:
+    landing = Landing(1.0, {})
+    assert not landing.is_settling(0.0)
+    landing.look({"a": "1"}, 0.0)
+    assert landing.is_settling(1000.0)
+    landing.has_landed(landing.look({"a": "1"}, 1000.0))
+    assert not landing.is_settling(1000.0)
+
+
+def test_a_burst_without_an_end_is_not_waited_for() -> None:
+    landing = Landing(1.0, {})
+    for second in range(LONGEST_BURST + 1):
+        assert landing.look({"a": str(second)}, float(second)) == {}
+        assert landing.is_settling(float(second)) == (second < LONGEST_BURST)
+
+
 def test_more_than_a_run_can_be_told_of_lands_in_parts() -> None:
     landing = Landing(1.0, {})
     found = {f"f{n:06}": "1" for n in range(MOST_AT_ONCE + 5)}

@@ -58,6 +58,8 @@ class Clockwork:
         self._leadership = Leadership(store, matter, holder, project.clock)
         self._planned_term = 0
         self.rest_s = LOOK_S
+        # Whether it has looked at everything that may start a run, as far as that is its part.
+        self.is_settled = not has_scheduler
 
     def look(self) -> bool:
         """Do what is due, if this process leads; True if there is more to do at once.
@@ -67,6 +69,7 @@ class Clockwork:
         self.rest_s = LOOK_S
         leads = self._leadership
         if not leads.seek():
+            self.is_settled = True
             return False
         if leads.term != self._planned_term:
             # Now and not earlier: who does not lead may have another penstock.yaml.
@@ -82,6 +85,7 @@ class Clockwork:
                 self._promises.look()
             if leads.is_trusted():
                 self._cadences.look()
+            self.is_settled = not self._files.are_settling
             self.rest_s = self._rest_s(next_at)
         if leads.is_trusted():
             self._hooks.look()

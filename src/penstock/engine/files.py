@@ -135,6 +135,11 @@ class Files:
                     signals.append(signal_id)
         return signals
 
+    @property
+    def are_settling(self) -> bool:
+        """Whether something is on its way that will start a run when it has landed."""
+        return any(folder.is_settling for folder in self._folders)
+
     def close(self) -> None:
         for folder in self._folders:
             folder.close()
@@ -192,6 +197,10 @@ class _Folder:
             self._store.note_gone(*self._place, gone)
             self._landing.forget(gone)
         return signal_id
+
+    @property
+    def is_settling(self) -> bool:
+        return self._landing.is_settling(self._clock.monotonic())
 
     def close(self) -> None:
         self._eye.close()

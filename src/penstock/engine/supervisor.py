@@ -92,6 +92,7 @@ class Supervisor:
     _stops: int = 0
     _kill_at: float = float("inf")
     _is_done: bool = False
+    _is_settled: bool = True
     _failure: PenstockError | None = None
     _ask_at: float = float("-inf")
     _due: dict[str, float] = field(default_factory=dict)
@@ -171,6 +172,7 @@ class Supervisor:
         # The ward stands beside workers: one that has none leaves the suspects to others.
         self._slots = [_Slot(admits) for admits in ([*kinds, "suspect"] if kinds else [])]
         beside = [asyncio.create_task(self._end_the_slow())]
+        self._is_settled = not self.has_scheduler
         if self.has_scheduler or not self._store.is_shared:
             beside.append(asyncio.create_task(self._keep_time()))
         try:
@@ -221,7 +223,7 @@ class Supervisor:
                     if clockwork is None:
                         clockwork = await calls(self._make_clockwork)
                     has_more = await calls(clockwork.look)
-                    rest_s = clockwork.rest_s
+                    rest_s, self._is_settled = clockwork.rest_s, clockwork.is_settled
                 except StoreError as error:
                     self._meet(error)
                 if not has_more:
@@ -343,7 +345,7 @@ class Supervisor:
     async def _ask_if_done(self) -> None:
         if self._is_leaving or not self._is_due("until", self._glance_s):
             return
-        if await self._calls(self.until):
+        if self._is_settled and await self._calls(self.until):
             self._is_done = True
             self._leaving.set()
             self._drain_all()

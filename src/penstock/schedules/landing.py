@@ -28,11 +28,20 @@ class Landing:
         self._landed = dict(landed)
         self._arriving: dict[str, _Arrival] = {}
         self._burst_since = 0.0
+        self._looks = 0
 
     @property
     def is_waiting(self) -> bool:
         """Whether something is on its way, so that the next look should be soon."""
         return bool(self._arriving)
+
+    def is_settling(self, now: float) -> bool:
+        """Whether something is on its way, and no longer than a burst is waited for.
+
+        It takes two looks to see that something is at rest, however long the second one takes to come.
+        """
+        is_long = now - self._burst_since >= LONGEST_BURST * self._debounce_s
+        return self.is_waiting and (self._looks < 2 or not is_long)
 
     def look(self, found: Mapping[str, str], now: float) -> dict[str, str]:
         """What has landed by now, all of it together, when nothing has moved for as long as the debounce."""
@@ -45,7 +54,8 @@ class Landing:
             elif known is None or known.stamp != stamp:
                 self._arriving[path] = _Arrival(stamp, now)
         if not had_any:
-            self._burst_since = now
+            self._burst_since, self._looks = now, 0
+        self._looks += 1
         at_rest = {
             path: one.stamp
             for path, one in self._arriving.items()
