@@ -443,7 +443,7 @@ class Machine(RuleBasedStateMachine):
 QUICK = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    max_examples=120,
+    max_examples=60,
     stateful_step_count=50,
 )
 
