@@ -19,7 +19,8 @@ class Spending:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self.has_budgets = rules.has_budgets  # asked for each job, and found by looking at every source
+        # Asked for each job, and found by looking at every source.
+        self.has_budgets = rules.has_budgets
         self._meters: dict[tuple[int, int], dict[str, float]] = {}
         # The budgets that are used up, as the last claim found them.
         self._exhausted: dict[tuple[str, str, str], BudgetRow] = {}
