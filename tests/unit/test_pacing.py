@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from penstock.engine.calls import Inline
-from penstock.engine.pacing import Pacing
+from penstock.engine.pacing import REST_S, Pacing
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreCorrupt, StoreError, StoreIoError
 from penstock.gates.admission import NO_REPORT, Report
@@ -95,7 +95,22 @@ def test_requests_that_come_while_a_call_is_under_way_share_the_next(tmp_path: P
 
     rig.run(a_few_and_then_many)
     assert rig.store.asked == [2, 15]
-    assert rig.clock.monotonic() == pytest.approx(2.0)
+    assert rig.clock.monotonic() == pytest.approx(2.0 + REST_S)
+
+
+def test_requests_that_come_soon_after_a_call_share_the_next(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, Slow())
+
+    async def one_and_then_two() -> None:
+        await rig.ask(1)
+        others = []
+        for _ in range(2):
+            await asyncio.sleep(REST_S / 3)
+            others.append(asyncio.create_task(rig.ask(1)))
+        await asyncio.gather(*others)
+
+    rig.run(one_and_then_two)
+    assert rig.store.asked == [1, 2]
 
 
 def test_who_stopped_waiting_before_the_call_takes_no_place(rig: Rig) -> None:

@@ -28,6 +28,8 @@ from penstock.store.store import Store
 
 # Who waits for what others have reserved is told to come back after this long.
 LONGEST_LINE_S = 30.0
+# After a call as long as it took is waited for more to ask together, but no longer than this.
+REST_S = 0.005
 NOTHING_SENT = Sent(None, 0, 0.0)
 NOTHING_TOLD: Mapping[str, HostTold] = MappingProxyType({})
 
@@ -154,13 +156,17 @@ class Pacing:
             self._asking = asyncio.get_running_loop().create_task(self._ask_all())
 
     async def _ask_all(self) -> None:
+        loop = asyncio.get_running_loop()
         while self._has_business():
             batch = self._waiting()
             closings, self._closings = self._closings, {}
             report, self._spent, self._has_news = self._report(), [], False
             self._asked, self._in_line = [], []
+            began = loop.time()
             try:
                 await self._ask_for(batch, closings, report)
+                # Who asks next meanwhile shares the next call: each costs the same, for however few.
+                await asyncio.sleep(min(loop.time() - began, REST_S))
             except StoreError as error:
                 self._asked = [*batch, *self._asked]
                 self._closings = closings | self._closings

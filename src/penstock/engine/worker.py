@@ -64,6 +64,10 @@ from penstock.store.store import Capacity, Kept, Store, Turn
 WATCH_S = 0.01
 POLL_S = 1.0
 REVIEW_S = 1.0
+# A worker in full swing rests for as long as its last turn took, but no longer than this, unless half of
+# what it has begun has ended by then; and it looks so often.
+REST_S = 0.01
+REST_LOOK_S = 0.002
 MAX_LOST_THREADS = 8
 SECOND_LOOK_S = 0.1
 KNOWN_RUNS = 10_000
@@ -135,6 +139,7 @@ class Worker:
         self._reviewed_at = 0.0
         self._looked_at = float("-inf")
         self._claim_at = 0.0
+        self._rest_until = 0.0
         self._is_in_doubt = False
 
     # Steering, from outside.
@@ -201,6 +206,7 @@ class Worker:
             return None
         ends, self._ends = self._ends, []
         kept, capacity = self._keeper.take(), self._capacity()
+        began = self._clock.monotonic()
         try:
             turn = await self._calls(lambda: self._exchange(ends, kept, capacity))
         except StoreError as error:
@@ -208,6 +214,8 @@ class Worker:
             delay_s = self._trouble.wait_s(error)
         else:
             self._trouble.is_over()
+            ended = self._clock.monotonic()
+            self._rest_until = ended + min(ended - began, REST_S)
             self._clock.sync(turn.now)
             self._claim_at = max(self._claim_at, self._clock.monotonic() + turn.rest_s)
             if self._is_in_doubt:
@@ -305,6 +313,15 @@ class Worker:
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), min(step_s, left_s))
+        await self._rest()
+
+    async def _rest(self) -> None:
+        """Let more attempts end and share the next turn: each turn costs the same, however few it is for."""
+        while len(self._ends) < len(self._works) / 2:
+            left_s = self._rest_until - self._clock.monotonic()
+            if left_s <= 0:
+                return
+            await asyncio.sleep(min(left_s, REST_LOOK_S))
 
     def _somebody_wrote(self) -> bool:
         try:
