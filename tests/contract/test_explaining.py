@@ -550,7 +550,7 @@ def steer(world: World, run_id: int, state: str) -> None:
 
 
 QUICK = settings(
-    max_examples=25,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
