@@ -10,7 +10,7 @@ With a journal, every job also has a key that makes it idempotent, and every tra
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def _drain(db: Connection, batch: int, has_journal: bool) -> None:
     while True:
         with db.pipeline(), db.transaction():
             if running:
-                db.execute(SETTLE, (NOW, [job[0] for job in running]))
+                db.execute(SETTLE, (NOW, _array(job[0] for job in running)))
                 if has_journal:
                     _add_events(db, SUCCEEDED, running)
             claimed: list[Job] = db.execute(CLAIM, (last_id, batch, NOW), binary=True).fetchall()
@@ -127,8 +127,13 @@ def _drain(db: Connection, batch: int, has_journal: bool) -> None:
 
 
 def _add_events(db: Connection, state: int, jobs: list[Job]) -> None:
-    columns = [job[1] for job in jobs], [job[0] for job in jobs], [job[4] for job in jobs]
+    columns = [_array(job[place] for job in jobs) for place in (1, 0, 4)]
     db.execute(ADD_EVENTS, (NOW, state, *columns))
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """As the server writes arrays: the driver would look at each number, as it would for Penstock."""
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def _count(db: Connection, what: str) -> int:

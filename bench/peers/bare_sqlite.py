@@ -26,35 +26,35 @@ NOW = 1_700_000_000.0
 ADD_JOBS = """
 INSERT INTO job (id, run_id, source_id, stage, unit, key, state, rank, at)
 SELECT value ->> 0, value ->> 1, value ->> 1, 'extract', 'candidate', value ->> 2, 'queued', ?2, ?2
-FROM json_each(?1) WHERE true
+FROM jsonb_each(?1) WHERE true
 ON CONFLICT (run_id, stage, key) DO NOTHING
 """
 ADD_ITEMS = """
 INSERT INTO job_item (job_id, parent_id, item)
-SELECT value ->> 0, NULL, value ->> 3 FROM json_each(?)
+SELECT value ->> 0, NULL, value ->> 3 FROM jsonb_each(?)
 """
 CLAIM = """
 UPDATE job SET state = 'running', attempt = attempt + 1, worker = 'bare', at = ?2
-WHERE id IN (SELECT value ->> 0 FROM json_each(?1)) AND state = 'queued'
+WHERE id IN (SELECT value ->> 0 FROM jsonb_each(?1)) AND state = 'queued'
 """
 SETTLE = """
 UPDATE job SET state = 'succeeded', worker = NULL, at = ?2
-WHERE id IN (SELECT value ->> 0 FROM json_each(?1)) AND state = 'running'
+WHERE id IN (SELECT value ->> 0 FROM jsonb_each(?1)) AND state = 'running'
 """
 READ = """
 SELECT json_group_array(json_array(job.id, run_id, source_id, job.key, attempt, item))
-FROM json_each(?) AS wanted CROSS JOIN job ON job.id = wanted.value ->> 0
+FROM jsonb_each(?) AS wanted CROSS JOIN job ON job.id = wanted.value ->> 0
 JOIN job_item ON job_id = job.id
 """
 ADD_EVENTS = """
 INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor)
-SELECT ?2, ?3, value ->> 1, value ->> 1, value ->> 0, 1, 'bare' FROM json_each(?1)
+SELECT ?2, ?3, value ->> 1, value ->> 1, value ->> 0, 1, 'bare' FROM jsonb_each(?1)
 """
 COUNT = """
 UPDATE run_stage
 SET queued = queued + (d.value ->> 1), running = running + (d.value ->> 2),
   succeeded = succeeded + (d.value ->> 3)
-FROM json_each(?) AS d WHERE run_stage.run_id = d.value ->> 0 AND stage = 'extract'
+FROM jsonb_each(?) AS d WHERE run_stage.run_id = d.value ->> 0 AND stage = 'extract'
 """
 
 
