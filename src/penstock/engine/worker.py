@@ -64,8 +64,8 @@ from penstock.store.store import Capacity, Kept, Store, Turn
 WATCH_S = 0.01
 POLL_S = 1.0
 REVIEW_S = 1.0
-# A worker in full swing rests for as long as its last turn took, but no longer than this, unless half of
-# what it has begun has ended by then; and it looks so often.
+# A worker in full swing rests for as long as its last turn took, but no longer than this, or until half as
+# many attempts have ended as are under way; and it looks so often.
 REST_S = 0.01
 REST_LOOK_S = 0.002
 MAX_LOST_THREADS = 8
