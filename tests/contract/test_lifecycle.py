@@ -580,3 +580,29 @@ def test_every_move_of_a_run_or_job_has_an_actor(world: World) -> None:
     moves = [line for line in world.store.events(limit=1000) if line.kind[:4] in ("run.", "job.")]
 
     assert [(line.kind, line.detail) for line in moves if not line.actor] == []
+
+
+@pytest.mark.parametrize("by", ["run", "source", "hold", "project"])
+def test_running_jobs_of_what_is_paused_or_held_are_named_to_their_worker(
+    world: World, by: str
+) -> None:
+    run_id, other = world.start(), world.start(source="other.org")
+    jobs = {job.run_id: job.id for job in world.claim()}
+    ids, source_id = sorted(jobs.values()), world.source()
+    assert world.store.halted("w", ids) == {}
+
+    match by:
+        case "run":
+            world.store.pause_run(run_id, "ann", "later")
+        case "source":
+            world.store.pause_source(source_id, "ann", "later")
+        case "hold":
+            world.store.hold("acme.com", "ann", "later")
+        case "project":
+            world.store.hold("", "ann", "later")
+
+    halted = world.store.halted("w", ids)
+    assert set(halted) == ({*ids} if by == "project" else {jobs[run_id]})
+    assert all(reason.endswith(("is paused", "is held")) for reason in halted.values())
+    assert world.store.halted("another", ids) == {}
+    assert jobs[other] in ids

@@ -83,6 +83,40 @@ def test_stream_survives_kills_with_every_record_once(tmp_path: Path) -> None:
     survived(tmp_path, length=1500, kills=6, seed=4)
 
 
+@pytest.mark.parametrize("words", [("pause", "1"), ("hold", "line")])
+def test_paused_stream_stops_and_goes_on_from_its_cursor(
+    tmp_path: Path, words: tuple[str, str]
+) -> None:
+    back = {"pause": "resume", "hold": "unhold"}[words[0]]
+    source = {"pipeline": "steps:line", "params": {"length": 10**6}}
+    with Rig(tmp_path, {"line": source}, STEPS) as rig:
+        assert rig.penstock("run", "line", "--kind", "stream", "--detach").returncode == 0
+        process = rig.start("up")
+
+        def listening() -> bool:
+            return bool(rig.jobs(JobState.RUNNING, stage="listen"))
+
+        until(lambda: rig.run(1).inserted > 100, "records come in", process=process)
+        assert rig.penstock(*words).returncode == 0
+        until(lambda: not listening(), "the stream has stopped", process=process)
+        [stopped] = rig.jobs(stage="listen")
+        assert (stopped.state, stopped.tries) == (JobState.QUEUED, 0)
+        source_id = rig.store.ensure_sources(["line"])["line"]
+        cursor = rig.store.checkpoints(source_id)["line"]
+        assert len(rig.store.records("word", limit=10**6)) == cursor, "every record has its cursor"
+
+        assert rig.penstock(back, words[1]).returncode == 0
+        until(
+            lambda: rig.store.checkpoints(source_id)["line"] > cursor + 100,
+            "the stream goes on",
+            process=process,
+        )
+        process.terminate()
+        assert process.wait(timeout=120) == 0, rig.output(process)
+        known = {row.key for row in rig.store.records("word", limit=10**6)}
+        assert known == {str(number) for number in range(1, len(known) + 1)}
+
+
 @pytest.mark.torture
 @pytest.mark.timeout(1800)
 def test_stream_survives_a_hundred_kills(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ async def extract(page, ctx):
     ctx.save("page", key=page["url"], data={"n": response.text})
 """
 ASKED_BY_THE_WORKER = frozenset(
-    "turn still_owned closed_hosts jobs_of records places reserve_places snapshot_of".split()
+    "turn still_owned halted closed_hosts jobs_of records places reserve_places snapshot_of".split()
 )
 
 

@@ -7,18 +7,18 @@ However it goes, `done` is called once, on the loop; whatever a stopped attempt 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
 from penstock.clock import Clock
 from penstock.engine.threads import Errand
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Cancelled, Outcome, Skipped, Snoozed, Succeeded
+from penstock.jobs.outcome import Cancelled, Effects, Outcome, Skipped, Snoozed, Succeeded
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.outflow import Outflow
@@ -26,6 +26,7 @@ from penstock.pipeline.probing import Enough
 from penstock.pipeline.step import DataError
 from penstock.pipeline.verdict import outcome_of, timed_out
 from penstock.pipeline.walk import item_of, walk_async, walk_plain
+from penstock.sources.response import Response
 
 # How long a task that was cancelled may take to come to its end before it is given up.
 CANCEL_GRACE_S = 1.0
@@ -103,6 +104,11 @@ class Performer:
             if performance.job.id == job_id:
                 performance.cancel(reason)
 
+    def halt(self, reasons: Mapping[int, str]) -> None:
+        """Have the attempts of these jobs stop at their next pause point, and let all others go on."""
+        for performance in self._running.values():
+            performance.halt_reason = reasons.get(performance.job.id, "")
+
     def loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -172,7 +178,7 @@ class _Performance(Attempt):
                 # Most pages of a run may end like this: no turn is taken for it but the last.
                 return replace(outcome, effects=self.effects) if self.effects else outcome
         try:
-            await self.commit()
+            await self.write_buffered()
         except Exception as error:
             return outcome_of(error, self.stage.errors)
         return outcome
@@ -255,6 +261,9 @@ class _OnTask(_Performance):
 
     def cancel(self, reason: str) -> None:
         self.stop(Cancelled(reason))
+
+    def halt(self, reason: str) -> None:
+        self.cancel(reason)
 
     def stop(self, verdict: Outcome) -> None:
         """Cancel the task. Its outcome is settled now: a step that catches the cancellation and
@@ -385,6 +394,30 @@ class _InChild(_OnTask):
 
     async def perform(self) -> Outcome:
         try:
-            return await self.children.perform(self.work, self.services)
+            return await self.children.perform(self.work, _ChildServices(self))
         except Exception as error:
             return outcome_of(error, self.stage.errors)
+
+
+class _ChildServices:
+    """What a child asks for is where its attempt can be paused: before a fetch, after a commit."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._services = attempt.services
+
+    async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
+        await self._attempt.pause_point()
+        return await self._services.fetch(job, url, **options)
+
+    async def flush(self, job: Claimed, effects: Effects) -> None:
+        await self._services.flush(job, effects)
+        await self._attempt.pause_point()
+
+    async def records(
+        self, collection: str, after_key: str | None, limit: int
+    ) -> list[dict[str, Any]]:
+        return await self._services.records(collection, after_key, limit)
+
+    async def cursors(self, job: Claimed) -> dict[str, Any]:
+        return await self._services.cursors(job)

@@ -69,6 +69,8 @@ REVIEW_S = 1.0
 REST_S = 0.01
 REST_LOOK_S = 0.002
 MAX_LOST_THREADS = 8
+# How long a stream that was paused may take to come to a commit, a yield or a fetch.
+STREAM_HALT_S = 3.0
 SECOND_LOOK_S = 0.1
 KNOWN_RUNS = 10_000
 
@@ -141,6 +143,8 @@ class Worker:
         self._claim_at = 0.0
         self._rest_until = 0.0
         self._is_in_doubt = False
+        # Since when running jobs are asked to stop because something was paused.
+        self._halted_at: dict[int, float] = {}
 
     # Steering, from outside.
 
@@ -455,10 +459,25 @@ class Worker:
             owned = await self._calls(lambda: self._store.still_owned(self.name, ids))
             for job_id in set(ids) - owned:
                 self._performer.cancel(job_id, "the job was taken from this attempt")
+            await self._review_pauses(now)
             self._close_hosts(await self._calls(self._store.closed_hosts))
             self._pacing.hosts.learn(await self._calls(self._store.watched_hosts))
             if self._is_in_doubt:
                 self._put_back(await self._calls(lambda: self._store.jobs_of(self.name)))
+
+    async def _review_pauses(self, now: float) -> None:
+        """Stop long attempts whose run, source or project was paused or held meanwhile.
+
+        They stop at their next pause point. A stream may never come to one, so it is stopped anyway.
+        """
+        long = {job_id: work.stage for (job_id, _), (work, _) in self._works.items()}
+        ids = [job_id for job_id, stage in long.items() if stage.unit == "run"]
+        halted = await self._calls(lambda: self._store.halted(self.name, ids)) if ids else {}
+        self._performer.halt(halted)
+        self._halted_at = {job_id: self._halted_at.get(job_id, now) for job_id in halted}
+        for job_id, since in self._halted_at.items():
+            if job_id in long and long[job_id].is_stream and now - since >= STREAM_HALT_S:
+                self._performer.cancel(job_id, halted[job_id])
 
     def _put_back(self, owned: set[tuple[int, int]]) -> None:
         """A turn that failed may have been written all the same: release what it claimed unheard."""

@@ -89,6 +89,7 @@ class Attempt:
         "clock",
         "dropped",
         "effects",
+        "halt_reason",
         "has_arrived",
         "has_committed",
         "hop",
@@ -127,6 +128,8 @@ class Attempt:
         self.has_arrived = False
         self.has_committed = False
         self.is_fenced = False
+        # Why the attempt must stop at its next pause point; empty while it may go on.
+        self.halt_reason = ""
         self.saved = 0
         self.dropped: Skip | Reject | None = None
         # The page that what is saved came from: the one fetched last, or the one the item came from.
@@ -154,6 +157,20 @@ class Attempt:
         if self.pending is not None:
             self.pending.cancel()
 
+    async def pause_point(self) -> None:
+        """Stop here if the run was paused or held: what is complete is written first, and no try is spent."""
+        if not self.halt_reason:
+            return
+        if self.outflow is not None:
+            await self.outflow.flush()
+        reason = self.halt_reason
+        self.halt(reason)
+        raise AttemptLost(reason)
+
+    def halt(self, reason: str) -> None:
+        """End the attempt; its job goes back to the queue."""
+        self.fence()
+
     def enqueue(self, child: NewJob) -> None:
         if self.probe is not None and not self.probe.admits(child.stage):
             return
@@ -173,6 +190,10 @@ class Attempt:
 
     async def commit(self) -> None:
         """Make all that is buffered durable now; what fails here fails the attempt in the end."""
+        await self.write_buffered()
+        await self.pause_point()
+
+    async def write_buffered(self) -> None:
         self.guard()
         if self.outflow is not None:
             await self.outflow.flush_all()

@@ -100,6 +100,7 @@ class Context:
 
     async def _fetch(self, url: str, **options: Any) -> Response:
         self._attempt.guard()
+        await self._attempt.pause_point()
         visits = self._attempt.visits
         try:
             response = await self._attempt.services.fetch(self._attempt.job, url, **options)

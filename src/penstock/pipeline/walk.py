@@ -77,6 +77,8 @@ def _pass_on_plain(node: Node, output: Any, attempt: Attempt) -> None:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
             attempt.wait(attempt.outflow.relieve(), "room to write")
+        if attempt.halt_reason:
+            attempt.wait(attempt.pause_point(), "its pause")
     if attempt.probe is not None:
         attempt.probe.check()
 
@@ -128,6 +130,8 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
             await attempt.outflow.relieve()
+        if attempt.halt_reason:
+            await attempt.pause_point()
     if attempt.probe is not None:
         attempt.probe.check()
 

@@ -125,6 +125,10 @@ class Workers:
         """Those of these jobs that are still this worker's."""
         return set(self._db.json("owned_jobs", ids=to_json(job_ids), worker=worker))
 
+    def halted(self, worker: str, job_ids: Sequence[int]) -> dict[int, str]:
+        """Those of this worker's running jobs whose run, source or project is paused or held, and by what."""
+        return dict(self._db.json("halted_jobs", ids=to_json(job_ids), worker=worker))
+
     def jobs_of(self, worker: str) -> set[tuple[int, int]]:
         """The (job, attempt) pairs a worker still owns."""
         return {(job_id, attempt) for job_id, attempt in self._db.json("jobs_of", id=worker)}

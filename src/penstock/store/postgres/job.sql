@@ -21,6 +21,17 @@ SELECT coalesce(json_agg(job.id), '[]')::text
 FROM penstock.job
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'running' AND worker = %(worker)s;
 
+-- name: halted_jobs
+SELECT coalesce(json_agg(json_build_array(job.id, CASE
+  WHEN r.state = 'paused' THEN 'run ' || r.id || ' is paused'
+  WHEN s.paused_at IS NOT NULL THEN s.key || ' is paused'
+  ELSE s.key || ' is held' END)), '[]')::text
+FROM penstock.job
+JOIN penstock.run AS r ON r.id = job.run_id
+JOIN penstock.source AS s ON s.id = job.source_id
+WHERE job.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND job.state || '' = 'running' AND job.worker = %(worker)s
+  AND (r.state = 'paused' OR s.paused_at IS NOT NULL OR EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)));
+
 -- name: note_flushes
 WITH f AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v) AS by_id FROM jsonb_array_elements(%(flushes)s::jsonb) AS v)
 UPDATE penstock.job

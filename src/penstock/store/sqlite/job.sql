@@ -13,6 +13,18 @@ FROM jsonb_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 WHERE job.state = 'running' AND job.worker = :worker;
 
+-- name: halted_jobs
+SELECT json_group_array(json_array(job.id, CASE
+  WHEN r.state = 'paused' THEN 'run ' || r.id || ' is paused'
+  WHEN s.paused_at IS NOT NULL THEN s.key || ' is paused'
+  ELSE s.key || ' is held' END))
+FROM jsonb_each(:ids) AS c
+CROSS JOIN job NOT INDEXED ON job.id = c.value
+CROSS JOIN run AS r ON r.id = job.run_id
+CROSS JOIN source AS s ON s.id = job.source_id
+WHERE job.state = 'running' AND job.worker = :worker
+  AND (r.state = 'paused' OR s.paused_at IS NOT NULL OR EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key)));
+
 -- name: note_flushes
 UPDATE job NOT INDEXED
 SET flushes = f.value ->> 1, tries = iif(f.value ->> 2, 0, tries), deaths = iif(f.value ->> 2, 0, deaths)
