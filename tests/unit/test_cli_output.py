@@ -24,7 +24,7 @@ from penstock.cli.shapes import (
     run_shape,
     worker_shape,
 )
-from penstock.cli.wording import count, duration, harmless, iso, local_time, shortened, until
+from penstock.cli.wording import count, cut, duration, harmless, iso, local_time, until
 from penstock.cli.workers import by_host, scheduler_words
 from penstock.engine.foreground import report
 from penstock.jobs.job import JobState
@@ -111,8 +111,8 @@ def test_counts_know_their_plural() -> None:
 
 
 def test_shortened_text_says_that_it_was() -> None:
-    assert shortened("abcdef", 6) == "abcdef"
-    assert shortened("abcdefg", 6) == "abcde…"
+    assert cut("abcdef", 6) == "abcdef"
+    assert cut("abcdefg", 6) == "abcde…"
 
 
 # Harm.

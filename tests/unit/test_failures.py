@@ -31,6 +31,7 @@ import pytest
 
 import penstock
 from penstock import AuthFailed, BadData, FetchError, Permanent, Transient
+from penstock.engine.redaction import redacted
 from penstock.errors import PipelineError
 from penstock.jobs.failures import FAIL_FAST, KINDS, Declared, check_declared, classify, of_status
 from penstock.jobs.job import Claimed, JobState
@@ -317,7 +318,7 @@ def cause_of(error: BaseException) -> str:
     try:
         raise error
     except BaseException as raised:
-        outcome = outcome_of(raised)
+        outcome = redacted(outcome_of(raised), frozenset())
     assert isinstance(outcome, Failed)
     return outcome.cause
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.asking import add_yes, confirm
-from penstock.cli.checkpoints import require_partition, short_cursor, source_id_of
+from penstock.cli.checkpoints import cursor_words, require_partition, source_id_of
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
 from penstock.cli.wording import count, local_time
 from penstock.errors import Refused, UsageError
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.force:
             _refuse_unfit(current.cursor, target.cursor)
         units = project.store.units_since(source_id, args.partition, since)
-        way = f"from {short_cursor(current.cursor)} to {short_cursor(target.cursor)}"
+        way = f"from {cursor_words(current.cursor)} to {cursor_words(target.cursor)}"
         moves = _moves_since(history, since)
         again = f"fetch {count(units, 'unit')} again"
         if moves and not units:
@@ -120,12 +120,12 @@ def _refuse_unfit(old: Any, new: Any) -> None:
     why, way = refusal(old, new), compared(old, new)
     if why and (is_empty(new) or way is None):
         raise Refused(
-            f"{short_cursor(new)} does not take the place of {short_cursor(old)}: {why}",
+            f"{cursor_words(new)} does not take the place of {cursor_words(old)}: {why}",
             "--force moves the checkpoint all the same",
         )
     if way == 1:
         raise Refused(
-            f"{short_cursor(new)} is further on than {short_cursor(old)}: what lies between would never be"
+            f"{cursor_words(new)} is further on than {cursor_words(old)}: what lies between would never be"
             " fetched",
             "a backfill fetches it; --force moves the checkpoint all the same",
         )

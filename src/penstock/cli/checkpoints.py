@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit
-from penstock.cli.wording import iso, local_time, shortened
+from penstock.cli.wording import Shortened, iso, local_time, shortened
 
 if TYPE_CHECKING:
     from penstock.project import Project
@@ -114,8 +114,11 @@ def require_partition(project: Project, source_id: int, source: str, partition: 
         raise UsageError(f"{source} has no checkpoint {partition!r}", nearest(partition, known))
 
 
-def short_cursor(cursor: Any) -> str:
+def short_cursor(cursor: Any) -> Shortened:
+    """A cursor in a cell of a table."""
+    return shortened(cursor_words(cursor), LONGEST_CURSOR)
+
+
+def cursor_words(cursor: Any) -> str:
     """A cursor as it was written, on one line."""
-    return (
-        "" if cursor is None else shortened(json.dumps(cursor, ensure_ascii=False), LONGEST_CURSOR)
-    )
+    return "" if cursor is None else json.dumps(cursor, ensure_ascii=False)

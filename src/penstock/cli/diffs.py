@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.wording import count, shortened
+from penstock.cli.wording import count, cut, shortened
 from penstock.jobs.diff import NOTHING, FieldChange, shown_path
 
 if TYPE_CHECKING:
@@ -82,8 +82,12 @@ def _unless_zero(number: int, words: str) -> str:
     return f"{number} left alone ({words})" if number else ""
 
 
-def _rows(change: RecordChange, as_json: Callable[[Any], str]) -> Iterator[tuple[str, ...]]:
-    about = (change_words(change), change.collection, shortened(change.key, LONGEST_KEY))
+def _rows(change: RecordChange, as_json: Callable[[Any], str]) -> Iterator[tuple[object, ...]]:
+    about: tuple[object, ...] = (
+        change_words(change),
+        change.collection,
+        shortened(change.key, LONGEST_KEY),
+    )
     if change.kind != "changed":
         yield (*about, "", *(_whole(change, side, as_json) for side in ("before", "after")))
         return
@@ -98,12 +102,12 @@ def _whole(change: RecordChange, side: str, as_json: Callable[[Any], str]) -> st
     """A record that is added or removed, as it is on the side on which it is."""
     fields = {shown_path(field.path): getattr(field, side) for field in change.fields}
     there = {name: value for name, value in fields.items() if value is not NOTHING}
-    return shortened(as_json(there), LONGEST_VALUE) if there else ""
+    return cut(as_json(there), LONGEST_VALUE) if there else ""
 
 
 def _cells(field: FieldChange, as_json: Callable[[Any], str]) -> tuple[str, str, str]:
     before, after = (
-        "" if value is NOTHING else shortened(as_json(value), LONGEST_VALUE)
+        "" if value is NOTHING else cut(as_json(value), LONGEST_VALUE)
         for value in (field.before, field.after)
     )
     return shown_path(field.path), before, after

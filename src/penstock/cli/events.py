@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.wording import local_time, shortened
 
@@ -103,14 +104,14 @@ def _teller(args: argparse.Namespace) -> Callable[[EventRow], None]:
 
     if args.json:
         return lambda row: args.out.json(event_shape(row))
-    return lambda row: args.out.line(_one_line(row))
+    return lambda row: args.out.line(_one_line(row, args.out))
 
 
-def _one_line(row: EventRow) -> str:
+def _one_line(row: EventRow, out: Output) -> str:
     named = (("run", row.run_id), ("job", row.job_id), ("attempt", row.attempt))
     numbers = [f"{noun} {number}" for noun, number in named if number is not None]
     words = [local_time(row.at), row.kind, row.source or "", *numbers, row.actor, row.detail]
-    return "  ".join(shortened(word, LONGEST_DETAIL) for word in words if word)
+    return "  ".join(out.short(word, LONGEST_DETAIL) for word in words if word)
 
 
 def _refuse_unknown(project: Project, args: argparse.Namespace) -> None:

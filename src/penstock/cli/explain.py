@@ -169,7 +169,7 @@ class Told:
 
     def tell(self, out: Output) -> None:
         outlook = self.outlook
-        out.line(self._title())
+        out.line(self._title(out))
         out.line(verdict(outlook))
         out.line()
         out.table(COLUMNS, [_gate_line(gate, outlook.now) for gate in outlook.gates])
@@ -187,12 +187,12 @@ class Told:
         if self.story is not None:
             _tell_story(self.story, self.job, out)
 
-    def _title(self) -> str:
+    def _title(self, out: Output) -> str:
         words = [self.outlook.source]
         if self.run is not None:
             words.append(f"run {self.run.id} ({kind_of(self.run)}, {self.run.state})")
         if self.job is not None:
-            key = shortened(self.job.key, LONGEST_KEY)
+            key = out.short(self.job.key, LONGEST_KEY)
             words.append(f"job {self.job.id} ({self.job.stage} {key}, {self._job_state})")
         return ", ".join(words)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
-from penstock.cli.wording import harmless
+from penstock.cli.wording import Shortened, cut, harmless
 
 # What a table is drawn in when nobody's terminal limits it.
 WIDE = 1000
@@ -80,6 +80,10 @@ class Output:
     def tidy(self, text: str) -> str:
         return harmless(self.masked(text))
 
+    def short(self, text: str, longest: int) -> str:
+        """The beginning of the text; cut after secrets are masked in it, because half of one is not found."""
+        return cut(self.tidy(text), longest)
+
     def masked(self, text: str) -> str:
         if not self.secrets:
             return text
@@ -96,6 +100,8 @@ class Output:
     def _cell(self, value: object) -> str:
         if isinstance(value, int):
             return f"{value:,}" if value >= 10_000 else str(value)
+        if isinstance(value, Shortened):
+            return self.short(value.text, value.longest)
         return "" if value is None else self.tidy(str(value))
 
     def _masked_within(self, value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit
-from penstock.cli.wording import local_time, shortened
+from penstock.cli.wording import cut, local_time, shortened
 from penstock.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _tell_table(project: Project, args: argparse.Namespace) -> None:
 
 
 def _line(row: RecordRow, out: Output) -> tuple[object, ...]:
-    data = "(removed)" if row.is_removed else shortened(out.as_json(row.data), LONGEST_DATA)
+    data = "(removed)" if row.is_removed else cut(out.as_json(row.data), LONGEST_DATA)
     return (
         *(shortened(row.key, LONGEST_KEY), row.score, row.source, str(row.run), row.version),
         *(local_time(row.updated_at), data),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 # Control characters could move the cursor or retitle the window; bidirectional overrides could make
@@ -24,7 +25,19 @@ def harmless_lines(text: str) -> str:
     return "\n".join(harmless(line) for line in text.split("\n"))
 
 
-def shortened(text: str, longest: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """Text of which the beginning is shown; `Output` masks secrets in the whole of it before it cuts."""
+
+    text: str
+    longest: int
+
+
+def shortened(text: str, longest: int) -> Shortened:
+    return Shortened(text, longest)
+
+
+def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

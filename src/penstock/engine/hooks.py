@@ -22,7 +22,7 @@ from contextlib import suppress
 
 from penstock.clock import Clock
 from penstock.project import Project
-from penstock.settings import redact
+from penstock.settings.secrets import LOOKED_AT, redact_and_cut
 from penstock.settings.values import HookSettings, Settings
 from penstock.sources.failures import FetchError
 from penstock.store.outbox import EVERY_SOURCE, Parcel
@@ -40,6 +40,7 @@ MARGIN_S = 30.0
 # What is under way when Penstock stops is waited for so long; afterwards it is sent again, by another.
 PARTING_S = 3.0
 MAX_ANSWER = 65536
+ERROR_LENGTH = 250
 SIGNATURE = "Penstock-Signature"
 DELIVERY = "Penstock-Delivery"
 EVENT = "Penstock-Event"
@@ -128,7 +129,7 @@ class Hooks:
             self._store.accept_outbox(parcel, ACTOR)
             return
         again_s = retry_in_s(parcel.attempts, self._rng.random())
-        told = redact(error, self._project.settings.secrets)
+        told = redact_and_cut(error, self._project.settings.secrets, ERROR_LENGTH)
         self._store.refuse_outbox(parcel, told, again_s, ACTOR)
 
     def part(self) -> None:
@@ -211,7 +212,7 @@ def command(hook: HookSettings, parcel: Parcel) -> str:
     if not process.returncode:
         return ""
     words = told.decode("utf-8", "replace").strip().splitlines()
-    return f"it ended with {process.returncode}" + (f": {words[-1][:200]}" if words else "")
+    return f"it ended with {process.returncode}" + (f": {words[-1][:LOOKED_AT]}" if words else "")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,30 +1,62 @@
-"""Secrets never reach the journal: what a step says is cleaned before it is written down."""
+"""Secrets never reach the journal: what a step says is masked, then cut, before it is written down."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from penstock.jobs.outcome import Effects, Failed, Note, Outcome, Skipped, Snoozed, Succeeded
-from penstock.settings import redact
+from penstock.jobs.outcome import (
+    Cancelled,
+    Effects,
+    Failed,
+    Note,
+    Outcome,
+    Skipped,
+    Snoozed,
+    Succeeded,
+)
+from penstock.settings.secrets import Masker, masker_for
+
+ERROR_LENGTH = 2000
+CAUSE_LENGTH = 200
+REASON_LENGTH = 2000
+NOTE_LENGTH = 2000
 
 
 def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
-    """The outcome with every secret value masked in its words."""
+    """The outcome as it may be kept: every secret masked in its words, and no text longer than it may be."""
+    masker = masker_for(secrets)
     match outcome:
         case Succeeded(effects):
-            redact_notes(effects, secrets)
+            _redact(effects, masker)
             return outcome
         case Failed():
-            error, traceback = redact(outcome.error, secrets), redact(outcome.traceback, secrets)
-            cause = redact(outcome.cause, secrets)
-            return replace(outcome, error=error, traceback=traceback, cause=cause)
-        case Skipped() | Snoozed():
-            return replace(outcome, reason=redact(outcome.reason, secrets))
+            return replace(
+                outcome,
+                error=masker.mask_and_cut(outcome.error, ERROR_LENGTH),
+                traceback=masker.mask(outcome.traceback),
+                cause=masker.mask_and_cut(outcome.cause, CAUSE_LENGTH),
+            )
+        case Skipped():
+            if outcome.effects is not None:
+                _redact(outcome.effects, masker)
+            return replace(outcome, reason=masker.mask_and_cut(outcome.reason, REASON_LENGTH))
+        case Snoozed() | Cancelled():
+            return replace(outcome, reason=masker.mask_and_cut(outcome.reason, REASON_LENGTH))
     return outcome
 
 
 def redact_notes(effects: Effects, secrets: frozenset[str]) -> None:
-    effects.notes = [Note(redact(note.text, secrets)) for note in effects.notes]
-    effects.rejections = [
-        replace(each, reason=redact(each.reason, secrets)) for each in effects.rejections
-    ]
+    _redact(effects, masker_for(secrets))
+
+
+def _redact(effects: Effects, masker: Masker) -> None:
+    # Most attempts say nothing, and there are very many of them.
+    if effects.notes:
+        effects.notes = [
+            Note(masker.mask_and_cut(each.text, NOTE_LENGTH)) for each in effects.notes
+        ]
+    if effects.rejections:
+        effects.rejections = [
+            replace(each, reason=masker.mask_and_cut(each.reason, REASON_LENGTH))
+            for each in effects.rejections
+        ]

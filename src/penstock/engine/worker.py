@@ -431,8 +431,7 @@ class Worker:
         took_s: float = 0.0,
         useful_for_s: float | None = None,
     ) -> None:
-        if self._secrets:
-            outcome = redacted(outcome, self._secrets)
+        outcome = redacted(outcome, self._secrets)
         end = settle(job, outcome, retry, self._rng, unit, took_s, useful_for_s)
         if self._is_probe(job):
             post = self._post(job)
@@ -516,8 +515,7 @@ class Worker:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
         if self._is_probe(job):
             effects = dry(effects)
-        if self._secrets:
-            redact_notes(effects, self._secrets)
+        redact_notes(effects, self._secrets)
         if self._is_replay(job):
             put_aside(effects, is_redrive=self._runs[job.run_id].options.is_redrive)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()

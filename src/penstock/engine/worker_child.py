@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.settings import Settings, redact
+from penstock.settings import Settings
+from penstock.settings.secrets import masker_for
 from penstock.store.rows import Admits
 
 KILL_AFTER_S = 5.0
@@ -102,9 +103,17 @@ class WorkerChild:
 async def _relay(
     output: asyncio.StreamReader | None, secrets: frozenset[str], tell: Callable[[str], None]
 ) -> None:
-    """What a worker or a step prints, line by line; a line without end is cut."""
+    """What a worker or a step prints, line by line; a line without end is cut, but not through a secret."""
+    masker, rest = masker_for(secrets), ""
     while output is not None and (line := await _line(output)):
-        tell(redact(line.decode("utf-8", "replace").rstrip("\n"), secrets))
+        text = rest + line.decode("utf-8", "replace")
+        if text.endswith("\n"):
+            shown, rest = masker.mask(text.rstrip("\n")), ""
+        else:
+            shown, rest = masker.mask_piece(text)
+        tell(shown)
+    if rest:
+        tell(masker.mask(rest))
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:

@@ -28,6 +28,7 @@ from penstock.jobs.windows import Window
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.judging import below_threshold, is_code, rejection_of
 from penstock.pipeline.step import DataError, is_text
+from penstock.settings.secrets import LOOKED_AT
 
 if TYPE_CHECKING:
     from penstock.sources.response import Response
@@ -36,7 +37,6 @@ __all__ = ["Context", "PlainContext", "RunView", "Services", "SourceView"]
 
 MERGES: tuple[str, ...] = get_args(Merge)
 RECORDS_PAGE = 500
-NOTE_LENGTH = 2000
 # More of them than a source keeps are a mistake.
 MOST_ANNOUNCED = 1000
 # Seconds since the epoch until the year 10000; milliseconds are beyond it.
@@ -257,7 +257,8 @@ class Context:
     def note(self, text: str) -> None:
         """Write a line into the journal."""
         self._attempt.guard()
-        line = str(text).encode("utf-8", "backslashreplace").decode()[:NOTE_LENGTH]
+        # Cut to its length when secrets have been masked in it.
+        line = str(text)[:LOOKED_AT].encode("utf-8", "backslashreplace").decode()[:LOOKED_AT]
         self._attempt.effects.notes.append(Note(line))
 
     def commit(self) -> Awaitable[None]:

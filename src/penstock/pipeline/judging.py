@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from penstock.jobs.outcome import BELOW_THRESHOLD, CODE_LENGTH, REJECTED, Reject, Rejection
+from penstock.settings.secrets import LOOKED_AT
 
-REASON_LENGTH = 2000
 _CODE = re.compile(r"[A-Za-z0-9_.:-]+")
 
 
@@ -34,4 +34,5 @@ def _number(score: Any) -> float | None:
 
 
 def _line(text: Any) -> str:
-    return str(text).encode("utf-8", "backslashreplace").decode()[:REASON_LENGTH]
+    # Cut to its length when secrets have been masked in it.
+    return str(text)[:LOOKED_AT].encode("utf-8", "backslashreplace").decode()[:LOOKED_AT]

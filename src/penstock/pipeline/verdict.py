@@ -33,6 +33,7 @@ from penstock.jobs.outcome import (
 )
 from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
+from penstock.settings.secrets import LOOKED_AT
 from penstock.sources.failures import (
     BudgetSpent,
     Disallowed,
@@ -43,8 +44,6 @@ from penstock.sources.failures import (
     Paced,
 )
 
-ERROR_LENGTH = 2000
-CAUSE_LENGTH = 200
 SHOWN_FRAMES = 8
 # How long a provider is left alone that turned us away without naming a time.
 THROTTLE_S = 30.0
@@ -105,7 +104,7 @@ def timed_out(timeout_s: float) -> Failed:
 
 def _failed(error: BaseException, kind: Kind, cause: str) -> Failed:
     told = _tell(error, with_type=False)
-    return Failed(told, is_permanent=True, kind=kind, cause=cause[:CAUSE_LENGTH])
+    return Failed(told, is_permanent=True, kind=kind, cause=cause)
 
 
 def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
@@ -131,7 +130,7 @@ def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
         traceback=_frames(error),
         is_permanent=kind in FAIL_FAST,
         kind=kind,
-        cause=" ".join(filter(None, (kind, what, host)))[:CAUSE_LENGTH],
+        cause=" ".join(filter(None, (kind, what, host))),
         host=host,
         is_answer=error.status is not None,
     )
@@ -162,7 +161,7 @@ def _cause(error: BaseException) -> str:
         name = type(error).__name__ + (f" {status}" if status is not None else "")
         place = _place(error)
         text = f"{name} at {place}" if place else name
-    return text.encode("utf-8", "backslashreplace").decode()[:CAUSE_LENGTH]
+    return _storable(text)
 
 
 def _place(error: BaseException) -> str:
@@ -196,8 +195,12 @@ def _tell(error: BaseException, with_type: bool = True) -> str:
         message = "(its message can't be shown)"
     name = type(error).__name__
     text = f"{name}: {message}" if with_type and message else message or name
-    # Lone surrogates can't be stored.
-    return text.encode("utf-8", "backslashreplace").decode()[:ERROR_LENGTH]
+    return _storable(text)
+
+
+def _storable(text: str) -> str:
+    """Without lone surrogates. It is cut to its length later, after secrets are masked in it."""
+    return text[:LOOKED_AT].encode("utf-8", "backslashreplace").decode()[:LOOKED_AT]
 
 
 def _frames(error: BaseException) -> str:
