@@ -97,7 +97,11 @@ def documented_keys(prefix: str) -> set[str]:
         ("sources.KEY.breaker.", BreakerSettings, set()),
         ("sources.KEY.stream.", StreamSettings, set()),
         ("sources.KEY.backfill.", BackfillSettings, set()),
-        ("sources.KEY.fetch.", FetchPolicy, {"connections", "rate_per_s", "has_breaker"}),
+        (
+            "sources.KEY.fetch.",
+            FetchPolicy,
+            {"addresses", "connections", "rate_per_s", "has_breaker"},
+        ),
     ],
 )
 def test_every_key_of_the_configuration_is_documented(

@@ -70,7 +70,7 @@ def test_the_policy_travels_with_the_request() -> None:
 @in_loop
 async def test_a_header_of_the_call_replaces_the_policys_in_any_case() -> None:
     network = FakeNetwork({HERE: raw()})
-    policy = replace(PLAIN, headers={"X-Key": "theirs", "ACCEPT": "text/html"})
+    policy = replace(PLAIN, headers={"X-Key": "theirs", "ACCEPT": "text/html"}, addresses=(HERE,))
     await a_fetcher(network).fetch(HERE, policy, headers={"x-key": "mine"})
     headers = {name.lower(): value for name, value in network.sent[0].headers.items()}
     assert len(headers) == len(network.sent[0].headers)
@@ -143,7 +143,7 @@ def test_credentials_stay_with_their_origin(start: str, end: str) -> None:
         return raw(302, location=end) if request.url.endswith("/x") else raw()
 
     network.send = send  # type: ignore[method-assign]
-    fetched(network, start, replace(PLAIN, headers=CREDENTIALS))
+    fetched(network, start, replace(PLAIN, headers=CREDENTIALS, addresses=(start,)))
     assert CREDENTIALS.items() <= network.sent[1].headers.items()
 
 
@@ -151,7 +151,7 @@ def test_credentials_are_dropped_on_any_change_of_scheme_host_or_port() -> None:
     assert len(OTHER) > 50
     for start, end in OTHER:
         network = FakeNetwork({start: raw(307, location=end), end: raw()})
-        fetched(network, start, replace(PLAIN, headers=CREDENTIALS))
+        fetched(network, start, replace(PLAIN, headers=CREDENTIALS, addresses=(start,)))
         assert SECRET in network.sent[0].headers.values()
         assert SECRET not in network.sent[1].headers.values(), (start, end)
 
@@ -163,7 +163,8 @@ def test_credentials_do_not_come_back_with_the_chain() -> None:
         "https://a.example/3": raw(),
     }
     network = FakeNetwork(dict(back))
-    fetched(network, "https://a.example/1", replace(PLAIN, headers=CREDENTIALS))
+    policy = replace(PLAIN, headers=CREDENTIALS, addresses=tuple(back))
+    fetched(network, "https://a.example/1", policy)
     assert [SECRET in sent.headers.values() for sent in network.sent] == [True, False, False]
 
 
@@ -402,7 +403,7 @@ async def test_robots_that_moved_close_the_host_that_asks_for_a_pause_and_count_
 
 def test_robots_never_learn_the_sources_credentials() -> None:
     network = FakeNetwork({HERE: raw()})
-    fetched(network, policy=FetchPolicy(headers=CREDENTIALS))
+    fetched(network, policy=FetchPolicy(headers=CREDENTIALS, addresses=(HERE,)))
     assert network.urls == ["https://shop.example/robots.txt", HERE]
     assert SECRET not in network.sent[0].headers.values()
 
@@ -442,7 +443,7 @@ async def test_a_place_too_far_off_is_not_waited_for_nor_taken() -> None:
 def test_no_credential_reaches_the_text_of_an_error() -> None:
     url = f"https://shop.example/a?token={SECRET}&page=2"
     other = f"https://me:{SECRET}@b.example/"
-    policy = replace(PLAIN, headers=CREDENTIALS)
+    policy = replace(PLAIN, headers=CREDENTIALS, addresses=(HERE,))
     for answer in (raw(404), raw(429), raw(302, location=other), raw(302, location="file:///x")):
         error = failure(FakeNetwork({url: answer}), url, policy)
         assert SECRET not in "".join(traceback.format_exception(error))

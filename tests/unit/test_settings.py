@@ -57,6 +57,8 @@ sources:
       max_bytes: 2MB
       max_redirects: 1
       headers: {X-Token: abc}
+      headers_for: {'https://API.acme.com/': {X-Key: def}}
+      hosts: ['*.acme.com']
   feed:
     pipeline: feeds:news
     schedule: {every: 6h}
@@ -108,7 +110,7 @@ def test_a_minimal_project_gets_every_default(tmp_path: Path) -> None:
     assert (source.priority, source.weight) == (5, 1.0)
     assert source.schedules == ()
     assert source.limits == Limits(concurrency=4, candidates=64, rate_per_s=None)
-    assert source.fetch == FetchPolicy()
+    assert source.fetch == FetchPolicy(addresses=("https://acme.com", "https://www.acme.com"))
     assert source.fetch.user_agent == "penstock/0.1.0"
 
 
@@ -139,6 +141,13 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         max_bytes=2_000_000,
         max_redirects=1,
         headers={"X-Token": "abc"},
+        headers_for={"https://api.acme.com": {"X-Key": "def"}},
+        hosts=("*.acme.com",),
+        addresses=(
+            "https://acme.com",
+            "https://www.acme.com",
+            "https://acme.com/sitemap.xml",
+        ),
         connections=8,
         rate_per_s=1.0,
     )

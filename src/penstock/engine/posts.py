@@ -10,6 +10,7 @@ from penstock.pipeline.attempt import SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.version import version_of
 from penstock.settings import SourceSettings
+from penstock.sources.reach import reach_of
 
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_RUN_TIMEOUT_S = 3600.0
@@ -55,6 +56,7 @@ def post_of(assignment: Assignment, stage: Stage) -> Post:
         settings.pipeline,
         settings.threshold,
         version_of(assignment.graph, settings),
+        reach_of(settings.fetch.addresses, settings.fetch.hosts),
     )
     graph = assignment.graph
     retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)

@@ -18,6 +18,7 @@ from penstock.jobs.signals import SignalFacts
 from penstock.pipeline.probing import OneOfEach
 from penstock.pipeline.step import window_of
 from penstock.pipeline.visits import Visits
+from penstock.sources.reach import ANYWHERE, Reach
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
@@ -43,6 +44,7 @@ class SourceView:
     threshold: float | None = None
     # Of the code and configuration that this worker performs its steps with.
     version: str = ""
+    reach: Reach = ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,13 +114,24 @@ class Context:
         return response
 
     def sitemap(self, url: str) -> AsyncIterator[str]:
-        """The page URLs of a sitemap, through its nested ones."""
-        from penstock.sources.sitemap import sitemap_urls
+        """The page URLs of a sitemap, through its nested ones; entries on other sites are left out."""
+        return self._sitemap(url)
+
+    async def _sitemap(self, url: str) -> AsyncIterator[str]:
+        from penstock.sources.failures import safe_url
+        from penstock.sources.sitemap import Strangers, sitemap_urls
 
         attempt = self._attempt
-        return sitemap_urls(
-            self._fetch, url, announce=lambda page, at: attempt.announce(Announced(page, at))
-        )
+        strangers = Strangers(attempt.source.reach.may_list)
+        async for page in sitemap_urls(
+            self._fetch,
+            url,
+            announce=lambda page, at: attempt.announce(Announced(page, at)),
+            strangers=strangers,
+        ):
+            yield page
+        if strangers.count:
+            self.note(f"{safe_url(url)}: {strangers.words()}")
 
     def feed(self, url: str) -> AsyncIterator[dict[str, Any]]:
         """The entries of an RSS or Atom feed."""

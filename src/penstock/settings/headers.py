@@ -1,28 +1,61 @@
-"""Headers that go out with requests, of sources and of hooks."""
+"""Headers that go out with requests, of sources and of hooks, and the origins that they are for."""
 
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
-from penstock.settings.document import join
+from penstock.settings.document import Entry, join
 from penstock.settings.section import Section, describe, text_of
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
+# They tell no secret: every host may be told what can be read and who asks.
+HARMLESS = frozenset({"accept", "accept-encoding", "accept-language", "user-agent"})
+
+
 def read_headers(section: Section) -> dict[str, str]:
     entry = section.get("headers")
+    return {} if entry is None else _headers(entry, join(section.path, "headers"))
+
+
+def read_headers_for(section: Section) -> dict[str, dict[str, str]]:
+    """The headers of each origin, as `https://api.example.com`."""
+    entry = section.get("headers_for")
     if entry is None:
         return {}
     if not isinstance(entry.value, dict):
-        raise section.error("headers", f"must be a mapping, not {describe(entry)}")
+        problem = f"must be a mapping of origins to headers, not {describe(entry)}"
+        raise section.error("headers_for", problem)
+    path = join(section.path, "headers_for")
+    return {
+        _origin(name, inner, join(path, name)): _headers(inner, join(path, name))
+        for name, inner in entry.value.items()
+    }
+
+
+def _headers(entry: Entry, path: str) -> dict[str, str]:
+    if not isinstance(entry.value, dict):
+        raise entry.error(path, f"must be a mapping, not {describe(entry)}")
     headers: dict[str, str] = {}
     for name, inner in entry.value.items():
-        path = join(section.path, f"headers.{name}")
+        at = join(path, name)
         if not _NAME.fullmatch(name):
-            raise inner.error(path, "is not the name of a header")
-        headers[name] = text_of(inner, path)
+            raise inner.error(at, "is not the name of a header")
+        headers[name] = text_of(inner, at)
         # A line break here would let a value smuggle further headers into every request.
         if not headers[name].isprintable():
-            raise inner.error(path, "must be one line of printable text")
+            raise inner.error(at, "must be one line of printable text")
     return headers
+
+
+def _origin(name: str, entry: Entry, path: str) -> str:
+    try:
+        url = urlsplit(name.strip().lower())
+        is_origin = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_origin = False
+    if not is_origin or url.username is not None or url.path.strip("/") or url.query:
+        raise entry.error(path, "must be an origin such as https://api.example.com")
+    return f"{url.scheme}://{url.netloc}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
+from penstock.settings.addresses import addresses_of, read_hosts
 from penstock.settings.backfill import read_backfill
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
 from penstock.settings.document import Entry, join
-from penstock.settings.headers import read_headers
+from penstock.settings.headers import HARMLESS, read_headers, read_headers_for
 from penstock.settings.hooks import read_hooks
 from penstock.settings.restraints import read_breaker, read_windows
 from penstock.settings.retries import read_retry
@@ -60,6 +62,8 @@ FETCH_KEYS = (
     "max_bytes",
     "max_redirects",
     "headers",
+    "headers_for",
+    "hosts",
 )
 _PIPELINE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -69,10 +73,12 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
     section = Section(entry, join("sources", key), SOURCE_KEYS)
     limits = _limits(section.section("limits", LIMIT_KEYS))
     breaker = read_breaker(section)
+    params = _params(section)
+    fetch = _fetch(section.section("fetch", FETCH_KEYS), limits, addresses_of(key, params))
     return SourceSettings(
         key=key,
         pipeline=_pipeline(section),
-        params=_params(section),
+        params=params,
         schedules=read_schedules(section),
         freshness_s=section.duration("freshness", None, parse_duration, low=1.0),
         deadline_s=section.duration("deadline", None, parse_duration, low=1.0),
@@ -91,7 +97,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         backfill=read_backfill(section),
         budget=read_budget(section.section("budget", BUDGET_KEYS)),
         cost=read_cost(section.section("cost", COST_KEYS)),
-        fetch=_fetch(section.section("fetch", FETCH_KEYS), limits, breaker is not None),
+        fetch=replace(fetch, has_breaker=breaker is not None),
         hooks=read_hooks(section, key),
     )
 
@@ -140,7 +146,7 @@ def _limits(section: Section) -> Limits:
     )
 
 
-def _fetch(section: Section, limits: Limits, has_breaker: bool) -> FetchPolicy:
+def _fetch(section: Section, limits: Limits, addresses: tuple[str, ...]) -> FetchPolicy:
     usual = FetchPolicy()
     return FetchPolicy(
         allow_private=section.flag("allow_private", usual.allow_private),
@@ -149,8 +155,21 @@ def _fetch(section: Section, limits: Limits, has_breaker: bool) -> FetchPolicy:
         timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.001),
         max_bytes=section.parsed("max_bytes", usual.max_bytes, parse_size, "16MB"),
         max_redirects=section.whole("max_redirects", usual.max_redirects, low=0, high=50),
-        headers=read_headers(section),
+        headers=_own_headers(section, addresses),
+        headers_for=read_headers_for(section),
+        hosts=read_hosts(section),
+        addresses=addresses,
         connections=limits.concurrency,
         rate_per_s=limits.rate_per_s,
-        has_breaker=has_breaker,
     )
+
+
+def _own_headers(section: Section, addresses: tuple[str, ...]) -> dict[str, str]:
+    headers = read_headers(section)
+    if not addresses and any(name.lower() not in HARMLESS for name in headers):
+        problem = (
+            "are sent to the source's own site only, and neither its name nor its params hold an "
+            "address; name the site: headers_for: {https://api.example.com: {…}}"
+        )
+        raise section.error("headers", problem)
+    return headers

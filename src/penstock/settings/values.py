@@ -207,7 +207,11 @@ class HostLimits:
 
 @dataclass(frozen=True, slots=True)
 class FetchPolicy:
-    """What a source's requests may do."""
+    """What a source's requests may do, where they may go, and what they carry there.
+
+    `headers` are for the origins of the source's own `addresses`; `headers_for` are for others. `hosts` are
+    the hosts that it may reach beside its own; None where the configuration does not say.
+    """
 
     allow_private: bool = False
     robots: bool = True
@@ -216,12 +220,17 @@ class FetchPolicy:
     max_bytes: int = 16_000_000
     max_redirects: int = 5
     headers: dict[str, str] = field(default_factory=Headers)
+    headers_for: dict[str, dict[str, str]] = field(default_factory=dict)
+    hosts: tuple[str, ...] | None = None
+    addresses: tuple[str, ...] = field(default=(), repr=False)
     connections: int = 4
     rate_per_s: float | None = None
     has_breaker: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headers", Headers(self.headers))
+        bound = {origin: Headers(headers) for origin, headers in self.headers_for.items()}
+        object.__setattr__(self, "headers_for", bound)
 
 
 @dataclass(frozen=True, slots=True)

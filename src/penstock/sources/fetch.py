@@ -32,6 +32,7 @@ from penstock.sources.failures import (
     safe_url,
 )
 from penstock.sources.network import Network, RawResponse, Request
+from penstock.sources.reach import check_reach, headers_for
 from penstock.sources.redirects import REDIRECTS, Hop, follow
 from penstock.sources.response import Response
 from penstock.sources.retry_after import DEFAULT_S, MOST_S, retry_after_s
@@ -96,7 +97,8 @@ class Fetcher:
         request that went out is told to `count`. Nobody is waited for in line longer than `patience_s`.
         """
         conditions = _conditions(etag, last_modified)
-        hop = Hop(method.upper(), look_at(url), _headers(policy, headers, conditions), body)
+        target = look_at(url)
+        hop = Hop(method.upper(), target, _headers(target, policy, headers, conditions), body)
         for _ in range(policy.max_redirects + 1):
             raw = await self._send(hop, policy, (source, run_id, is_again, patience_s), count)
             if raw.status not in REDIRECTS:
@@ -129,6 +131,7 @@ class Fetcher:
         count: Callable[[Sent], None],
     ) -> RawResponse:
         target = hop.target
+        check_reach(target, policy)
         self._check_open(target)
         if policy.robots:
             await self._ask_robots(target, policy)
@@ -139,6 +142,7 @@ class Fetcher:
         self, target: Target, request: Request, policy: FetchPolicy
     ) -> RawResponse:
         """Of robots.txt, which counts against no source: the host that it was moved to has its gates, too."""
+        check_reach(target, policy)
         self._check_open(target)
         host = target.host_key
         # All who need it wait for it together, and one of them may have little time left.
@@ -285,7 +289,10 @@ def _conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
 
 
 def _headers(
-    policy: FetchPolicy, own: Mapping[str, str] | None, conditions: dict[str, str]
+    target: Target,
+    policy: FetchPolicy,
+    own: Mapping[str, str] | None,
+    conditions: dict[str, str],
 ) -> dict[str, str]:
     """All request headers; a later one replaces an earlier of the same name in any case."""
     headers = {
@@ -293,8 +300,8 @@ def _headers(
         "Accept-Encoding": encoding.ACCEPTED,
         "User-Agent": policy.user_agent,
     }
-    for extra in (policy.headers, own, conditions):
-        for name, value in (extra or {}).items():
+    for extra in (*headers_for(target, policy), own or {}, conditions):
+        for name, value in extra.items():
             same = next((known for known in headers if known.lower() == name.lower()), name)
             headers.pop(same, None)
             headers[name] = value

@@ -8,10 +8,9 @@ from yarl import URL
 
 from penstock.sources.addresses import MAX_URL, Target, look_at
 from penstock.sources.failures import AddressRefused, FetchError
+from penstock.sources.reach import harmless
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# Anything else may be a credential under a name of its own, so nothing else crosses an origin.
-_CARRIED = frozenset({"accept", "accept-encoding", "accept-language", "user-agent"})
 _OF_BODY = frozenset({"content-type", "content-length", "content-encoding", "content-language"})
 
 
@@ -38,17 +37,13 @@ def follow(hop: Hop, status: int, location: str) -> Hop:
         return replace(hop, target=target)
     if hop.body is not None:
         raise FetchError("the redirect would send the body elsewhere", target.text, status, True)
-    return replace(hop, target=target, headers=_kept(hop.headers))
+    return replace(hop, target=target, headers=harmless(hop.headers))
 
 
 def _as_get(hop: Hop) -> Hop:
     headers = {name: value for name, value in hop.headers.items() if name.lower() not in _OF_BODY}
     method = "HEAD" if hop.method == "HEAD" else "GET"
     return replace(hop, method=method, body=None, headers=headers)
-
-
-def _kept(headers: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() in _CARRIED}
 
 
 def _joined(target: Target, location: str) -> str:

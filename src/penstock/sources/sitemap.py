@@ -8,18 +8,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from urllib.parse import urljoin
 
 from penstock.sources.encoding import BrokenCoding, Inflater
-from penstock.sources.failures import FetchError
+from penstock.sources.failures import FetchError, safe_url
 from penstock.sources.lastmod import LONGEST
 from penstock.sources.response import Response
 from penstock.sources.xml import BadXml, Row, local_name, read_rows
 
 Get = Callable[[str], Awaitable[Response]]
 Announce = Callable[[str, str], None]
+# Whether a page or a sitemap (its URL) may be listed by this one (its URL).
+IsOnSite = Callable[[str, str], bool]
 Entry = tuple[str, str, str]
 
 MAX_URLS = 5_000_000
 MAX_DEPTH = 3
 MAX_SITEMAPS = 50_000
+# So many of the other sites that entries lead to are named.
+MAX_NAMED = 3
 # The protocol's own limit for one sitemap, unpacked.
 MAX_UNPACKED = 52_428_800
 _ROOTS = frozenset({"urlset", "sitemapindex"})
@@ -35,6 +39,7 @@ async def sitemap_urls(
     max_urls: int = MAX_URLS,
     max_depth: int = MAX_DEPTH,
     announce: Announce | None = None,
+    strangers: Strangers | None = None,
 ) -> AsyncIterator[str]:
     """Every page of a sitemap and of the sitemaps it points to, as they are read.
 
@@ -43,25 +48,55 @@ async def sitemap_urls(
 
     A sitemap that can't be read for good does not hide the others: they are read first, then the
     failure is raised. So is running into a cap: what is left out is never left out silently.
+
+    Entries on other sites are left out, and `strangers` counts them. If there were no others, that is a
+    failure.
     """
-    walk = _Walk(get, max_urls, max_depth)
+    walk = _Walk(get, max_urls, max_depth, strangers or Strangers())
     async for page, changed in walk.pages(url):
         if announce is not None:
             announce(page, changed)
         yield page
     if walk.failure is not None:
         raise walk.failure
+    if walk.strangers.count and not walk.found:
+        raise FetchError(walk.strangers.words(), url, None, True, "data")
+
+
+class Strangers:
+    """The entries of sitemaps that lead to other sites: how many, and to which hosts."""
+
+    def __init__(self, is_on_site: IsOnSite = lambda _, __: True) -> None:
+        self._is_on_site = is_on_site
+        self.count = 0
+        self._hosts: dict[str, None] = {}
+
+    def leave_out(self, location: str, home: str) -> bool:
+        if self._is_on_site(location, home):
+            return False
+        self.count += 1
+        if len(self._hosts) < MAX_NAMED:
+            self._hosts[safe_url(location).partition("://")[2].partition("/")[0]] = None
+        return True
+
+    def words(self) -> str:
+        hosts = ", ".join(self._hosts)
+        entries = "entry" if self.count == 1 else "entries"
+        return (
+            f"{self.count:,} {entries} on other sites left out ({hosts}); fetch.hosts allows them"
+        )
 
 
 class _Walk:
     """One walk through a tree of sitemaps, each visited once."""
 
-    def __init__(self, get: Get, max_urls: int, max_depth: int) -> None:
+    def __init__(self, get: Get, max_urls: int, max_depth: int, strangers: Strangers) -> None:
+        self.strangers = strangers
         self.failure: FetchError | None = None
         self._get = get
         self._max_urls = max_urls
         self._max_depth = max_depth
-        self._found = 0
+        self.found = 0
 
     async def pages(self, url: str) -> AsyncIterator[tuple[str, str]]:
         waiting = deque([(url, 1)])
@@ -69,6 +104,8 @@ class _Walk:
         while waiting:
             here, depth = waiting.popleft()
             async for name, location, changed in self._entries(here):
+                if self.strangers.leave_out(location, url):
+                    continue
                 if name == "url":
                     yield self._counted(location, here), changed
                 elif location not in seen:
@@ -95,8 +132,8 @@ class _Walk:
         self.failure = self.failure or failure
 
     def _counted(self, location: str, sitemap: str) -> str:
-        self._found += 1
-        if self._found > self._max_urls:
+        self.found += 1
+        if self.found > self._max_urls:
             raise FetchError(f"more than {self._max_urls} urls", sitemap, None, True, "data")
         return location
 
