@@ -71,7 +71,7 @@ WALKERS = {
     # An undo, by a person: it pays for having no index that every save would have to keep.
     "undoable", "changed_since",
     # A person's look at quarantine, along the index that holds nothing else.
-    "count_entries", "find_entries",
+    "count_entries", "find_entries", "count_closed_entries", "find_closed_entries",
 }  # fmt: skip
 VALUES: dict[str, Any] = {
     "ids": "[1, 2]", "fences": "[[1, 1]]", "flushes": "[[1, 1]]", "touched": '[[1, "extract"]]',
@@ -86,7 +86,7 @@ VALUES: dict[str, Any] = {
     "admits": "all", "segments": '["a"]', "ward_is_free": True, "active_only": False,
     "undos": "[1]", "run_ids": "[1]", "stage": "extract", "snapshots": "[1, 2]", "after_collection": "",
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
-    "is_sole": False,
+    "is_sole": False, "is_apart": False, "is_committed": False,
 }  # fmt: skip
 TEXT_IDS = {
     "bury_jobs", "release_jobs", "jobs_of", "register", "beat_if_registered", "is_registered",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,10 +13,10 @@ from penstock.clock import SystemClock
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Settlement
-from penstock.jobs.run import RunState
+from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.store.entries import EntryFilter, EntryRow
 from penstock.store.store import Capacity, Keep, Kept
-from tests.contract.scenes import World, a_job, done
+from tests.contract.scenes import SITE, World, a_job, done, pages
 
 ALL = EntryFilter()
 NO_ROOM = Capacity(0)
@@ -208,7 +209,7 @@ def test_unknown_source_is_refused(world: World) -> None:
 
 def test_release_opens_the_run_and_discard_leaves_it_as_it_ended(world: World) -> None:
     first = in_quarantine(world, 2)
-    second = in_quarantine(world, 2, key="second")
+    second = in_quarantine(world, 2, "other.com", key="second")
     assert world.run(first).state is RunState.PARTIAL
 
     assert released(world, EntryFilter(run_id=first)) == 2
@@ -290,7 +291,7 @@ def test_release_and_discard_at_the_same_time_share_what_there_is(world: World) 
 def test_what_nobody_cared_for_is_discarded_and_the_journal_says_so(world: World) -> None:
     in_quarantine(world, 3)
     world.clock.advance(50.0)
-    in_quarantine(world, 2, key="second")
+    in_quarantine(world, 2, "other.com", key="second")
     world.clock.advance(60.0)
 
     assert world.store.expire_entries(100.0) == 3
@@ -326,3 +327,145 @@ def test_page_of_a_quarantined_candidate_is_kept_as_evidence(world: World) -> No
     discarded(world)
     world.store.prune(Keep(None, None, None, 500.0))
     assert world.store.last_snapshot(f"https://acme.com/{page.key}") is None
+
+
+# Closing.
+
+
+def page_run(world: World, kind: RunKind = RunKind.FULL) -> Claimed:
+    """The one page of a new run: the same page in each."""
+    options = RunOptions(is_staged=True) if kind is RunKind.REPLAY else NO_OPTIONS
+    run_id, _ = world.store.start_run(
+        world.source(), kind, SITE, "v1", key=uuid.uuid4().hex, actor="test", options=options
+    )
+    [root] = [job for job in world.claim() if job.run_id == run_id]
+    world.turn("w", done(root, children=pages(1)))
+    [page] = [job for job in world.claim() if job.run_id == run_id]
+    world.clock.advance(60.0)
+    return page
+
+
+def test_later_success_of_a_page_closes_its_entry_which_stays_findable(world: World) -> None:
+    first = page_run(world)
+    world.turn("w", failed(first, "selector .price"))
+    second = page_run(world)
+
+    world.turn("w", done(second))
+
+    assert entries(world) == []
+    assert world.store.overview().quarantined == 0
+    [closed] = entries(world, EntryFilter(is_closed=True))
+    assert (closed.id, closed.state, closed.closed_by_job_id) == (
+        first.id, JobState.CANCELLED, second.id,
+    )  # fmt: skip
+    assert closed == world.store.entry(first.id)
+    [told] = [e for e in world.store.events(limit=100) if e.kind == "quarantine.closed"]
+    assert (told.job_id, told.detail) == (
+        first.id, f"job {second.id} of run {second.run_id} succeeded",
+    )  # fmt: skip
+    assert world.store.count_entries(EntryFilter(is_closed=True)) == 1
+    assert world.store.check() == []
+
+
+def test_page_that_fails_in_run_after_run_is_one_entry_with_a_count(world: World) -> None:
+    first = page_run(world)
+    world.turn("w", failed(first))
+    [before] = entries(world)
+    world.store.note_entry(first.id, "ask the shop", "ana")
+    for _ in range(2):
+        world.turn("w", failed(page_run(world)))
+
+    [found] = entries(world)
+
+    assert (found.quarantines, found.first_at) == (3, before.first_at)
+    assert found.last_at > before.last_at
+    assert [note.text for note in found.notes] == ["ask the shop"]
+    assert world.store.check() == []
+
+
+def test_skipped_page_closes_its_entry_and_a_missing_one_is_counted(world: World) -> None:
+    world.turn("w", failed(page_run(world)))
+    again = page_run(world)
+
+    gone = Settlement(again.id, again.attempt, JobState.SKIPPED, skip="missing", reason="404")
+    world.turn("w", gone)
+
+    assert entries(world) == []
+    run = world.run(again.run_id)
+    assert (run.pages_missing, run.disallowed, run.skipped) == (1, 0, 1)
+    assert run.state is RunState.COMPLETED
+
+
+def test_candidate_is_closed_when_its_page_is_extracted_again(world: World) -> None:
+    page = page_run(world)
+    world.turn("w", done(page, children=[NewJob("persist", "wrong price", b"{}")]))
+    world.turn("w", failed(world.one()))
+    again = page_run(world)
+
+    world.turn("w", done(again, children=[NewJob("persist", "right price", b"{}")]))
+    world.turn("w", done(world.one()))
+
+    assert entries(world) == []
+    [closed] = entries(world, EntryFilter(is_closed=True))
+    assert closed.closed_why == f"job {again.id} of run {again.run_id} extracted its page again"
+
+
+def test_entries_of_other_pages_and_newer_ones_stay(world: World) -> None:
+    run_id = in_quarantine(world, 2)
+    world.turn("w", done(page_run(world)))
+
+    [left] = entries(world)
+    assert (left.run_id, left.key) == (run_id, "page-000001")
+
+
+def test_long_run_closes_entries_before_it_ends(world: World) -> None:
+    world.turn("w", failed(page_run(world)))
+    run_id, _ = world.store.start_run(
+        world.source(), RunKind.FULL, SITE, "v1", key="long", actor="test"
+    )
+    [root] = [job for job in world.claim() if job.run_id == run_id]
+    world.turn("w", done(root, children=pages(2)))
+    page, _ = sorted(world.claim(), key=lambda job: job.key)
+    world.clock.advance(60.0)
+    world.turn("w", done(page))
+    assert len(entries(world)) == 1
+
+    assert world.store.close_answered_entries() == 1
+    assert entries(world) == []
+
+
+def test_replay_fails_apart_escalates_nothing_and_answers_nothing_until_it_is_committed(
+    world: World,
+) -> None:
+    live = page_run(world)
+    world.turn("w", failed(live, "selector .price"))
+    for _ in range(3):
+        world.turn("w", failed(page_run(world, RunKind.REPLAY), "selector .price"))
+    good = page_run(world, RunKind.REPLAY)
+    world.turn("w", done(good))
+
+    assert [row.id for row in entries(world)] == [live.id]
+    assert len(entries(world, EntryFilter(is_apart=True))) == 3
+    assert world.store.overview().quarantined == 1
+    assert [(cause.failures, cause.escalated_at) for cause in world.store.causes()] == [(1, None)]
+
+    world.store.begin_commit(good.run_id, "ana", "")
+    world.store.end_commit(good.run_id, "ana", "")
+    assert entries(world) == []
+
+
+def test_dropped_replay_leaves_nothing_in_quarantine(world: World) -> None:
+    page = page_run(world, RunKind.REPLAY)
+    world.turn("w", failed(page))
+
+    world.store.drop_replay(page.run_id, "ana", "no use")
+
+    assert entries(world, EntryFilter(is_apart=True)) == []
+    assert world.store.check() == []
+
+
+def test_discarded_entries_can_be_found_as_closed(world: World) -> None:
+    in_quarantine(world, 1)
+    discarded(world)
+    [closed] = entries(world, EntryFilter(is_closed=True))
+    assert closed.closed_why == "discarded by ana: not wanted"

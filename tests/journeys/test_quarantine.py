@@ -134,9 +134,7 @@ def test_operator_finds_what_failed_mends_it_and_releases_it(command: Command) -
     assert len(events) == 4
 
 
-def test_replay_that_mends_quarantined_pages_says_that_they_are_still_there(
-    command: Command,
-) -> None:
+def test_committed_replay_closes_the_entries_of_the_pages_that_it_did(command: Command) -> None:
     (command.rig.folder / "mended").touch()
     assert command.rig.penstock("replay", "1", "--quarantined").returncode == 0
 
@@ -144,13 +142,12 @@ def test_replay_that_mends_quarantined_pages_says_that_they_are_still_there(
 
     assert "committed: 6 added" in done.stdout
     assert "penstock undo 2" in done.stdout
-    assert "penstock quarantine discard --run 1" in done.stdout
-    assert len(command.entries("--run", "1")) == 6
-    # Nothing came of a second one, so there is nothing to take back.
-    assert command.rig.penstock("replay", "1", "--quarantined").returncode == 0
-    done = command.rig.penstock("replay", "3", "--commit", "--yes")
-    assert "committed: 0 added, 0 changed, 0 removed" in done.stdout
-    assert "penstock undo" not in done.stdout
+    assert "quarantine" not in done.stdout
+    assert command.entries() == []
+    closed = command.entries("--closed", "--run", "1")
+    assert len(closed) == 6
+    assert "of run 2 succeeded" in closed[0]["closed_why"]
+    assert "of run 2 succeeded" in command.ok("show", str(closed[0]["job"]))
 
 
 def test_second_failure_keeps_one_entry_and_counts(command: Command) -> None:

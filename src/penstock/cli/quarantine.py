@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from penstock.store.entries import EntryFilter, EntryRow
 
 DESCRIPTION = """\
-Jobs that are not tried again by themselves: their tries are spent, or another try could not help. Each
-has one entry with its error, its traceback, its input, its page and its notes, however often it fails."""
+Jobs that are not tried again by themselves: their tries are spent, or another try could not help. A page
+has one entry with its error, its traceback, its input and its notes, however often it fails, in however many
+runs. When a later run does the page, its entry is closed."""
 EXAMPLES = """\
   penstock quarantine list --source acme.com --kind data
+  penstock quarantine list --closed
   penstock quarantine show 345
   penstock quarantine release --cause "selector .price" --reason "the parser is mended"
   penstock quarantine discard --run 12 --dry-run
@@ -38,7 +40,8 @@ EXAMPLES = """\
 """
 LIST = """\
 What is in quarantine, by run and job. Marked ! is what failed three times for one cause: nothing is tried
-again for that cause until the pipeline changes, or somebody releases what lies there."""
+again for that cause until the pipeline changes, or somebody releases what lies there. Failures of replays
+and probes are listed apart, with --replays; --closed lists what has left quarantine, from the newest."""
 SHOW = "One entry with everything that is known: error, traceback, input, page, attempts, notes."
 RELEASE = """\
 Queue these jobs again, with fresh tries. A run that had ended opens again; of a cancelled run nothing is
@@ -64,6 +67,7 @@ def register(commands: Commands) -> None:
         verbs, "list", "what is there", LIST, "  penstock quarantine list --kind data"
     )
     _add_filters(listing)
+    _add_closed(listing)
     add_limit(listing, SHOWN, "entries")
     add_json(listing)
     listing.set_defaults(run=list_entries)
@@ -95,6 +99,7 @@ def register(commands: Commands) -> None:
         "  penstock quarantine export > broken.jsonl",
     )
     _add_filters(exporting)
+    _add_closed(exporting)
     exporting.add_argument(
         "--format", choices=FORMATS, default="jsonl", metavar="FORMAT", help="jsonl (default), csv"
     )
@@ -126,6 +131,17 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
     )
+    parser.add_argument(
+        "--replays", action="store_true", help="only failures of replays and probes"
+    )
+
+
+def _add_closed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--closed",
+        action="store_true",
+        help="what a later run did, or somebody discarded, instead of what is there",
+    )
 
 
 def _wanted(project: Project, args: argparse.Namespace) -> EntryFilter:
@@ -150,6 +166,8 @@ def _wanted(project: Project, args: argparse.Namespace) -> EntryFilter:
         since=since or None,
         is_escalated=args.escalated,
         job_id=args.job_id,
+        is_apart=args.replays,
+        is_closed=getattr(args, "closed", False),
     )
 
 
@@ -200,6 +218,8 @@ def _nothing(project: Project, wanted: EntryFilter) -> str:
         return (
             f"nothing in quarantine has the cause {wanted.cause!r}; {nearest(wanted.cause, known)}"
         )
+    if wanted.is_closed:
+        return "no closed entries like that"
     return "nothing in quarantine" if wanted.is_all else "nothing like that in quarantine"
 
 
@@ -228,6 +248,8 @@ def show(args: argparse.Namespace) -> int:
     if events:
         out.line()
         out.table(EVENT_COLUMNS, [event_line(event) for event in events])
+    if row.closed_at is not None:
+        return 0
     out.line()
     out.line(f"send it back:   penstock quarantine release --job {row.id}")
     out.line(f"give it up:     penstock quarantine discard --job {row.id}")
@@ -251,11 +273,19 @@ def _fields(row: EntryRow) -> list[tuple[str, object]]:
         ("tries spent", row.tries),
         ("deaths", row.deaths or ""),
         ("here since", local_time(row.since)),
-        ("times here", f"{row.quarantines}, first {local_time(row.first_at)}"),
+        ("times here", _times(row)),
+        ("closed", f"{local_time(row.closed_at)}: {row.closed_why}" if row.closed_at else ""),
         ("page", f"{page.url} (snapshot {page.id}, status {page.status})" if page else ""),
         ("item", row.item),
         *(("note", f"{local_time(n.at)} {n.actor}: {n.text}") for n in row.notes),
     ]
+
+
+def _times(row: EntryRow) -> str:
+    if row.quarantines == 1:
+        return "1"
+    first, last = local_time(row.first_at), local_time(row.last_at)
+    return f"{row.quarantines}, first {first}, last {last}"
 
 
 def release(args: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ COLUMNS = (
         "item",
     ),
     *("snapshot", "url", "attempt", "tries", "deaths", "quarantines", "since", "first_at"),
-    *("escalated_at", "notes"),
+    *("last_at", "escalated_at", "closed_at", "closed_why", "closed_by_job", "notes"),
 )
 # What a list leaves out: one of these can be longer than all the rest.
 LONG = ("traceback", "item")
@@ -47,7 +47,11 @@ def entry_shape(row: EntryRow, is_short: bool = False) -> dict[str, Any]:
         **{name: getattr(row, name) for name in ("attempt", "tries", "deaths", "quarantines")},
         "since": iso(row.since),
         "first_at": iso(row.first_at),
+        "last_at": iso(row.last_at),
         "escalated_at": iso(row.escalated_at),
+        "closed_at": iso(row.closed_at),
+        "closed_why": row.closed_why,
+        "closed_by_job": row.closed_by_job_id,
         "notes": [{"at": iso(n.at), "actor": n.actor, "text": n.text} for n in row.notes],
     }
     return {name: value for name, value in shape.items() if not (is_short and name in LONG)}

@@ -298,6 +298,8 @@ def _commit(project: Project, row: RunRow, args: argparse.Namespace) -> None:
     if args.force and forced:
         what += f", {forced} overwritten that others know better"
     confirm(args, f"Commit replay {row.id} to the records of {row.source} ({what})?")
+    from penstock.store.entries import EntryFilter
+
     done = project.commit_replay(row.id, force=args.force, reason=args.reason)
     if args.json:
         out.json({"replay": row.id, "committed": _shape(done)})
@@ -310,10 +312,10 @@ def _commit(project: Project, row: RunRow, args: argparse.Namespace) -> None:
         out.line(f"forget them:    penstock replay {row.id} --drop")
     if done.added or done.changed or done.removed:
         out.line(f"take it back:   penstock undo {row.id}")
-    if row.options.is_quarantined_only:
-        out.line(
-            f"still in quarantine: what run {row.of_run_id} could not do; if this was all of it:"
-        )
+    if row.options.is_quarantined_only and project.store.count_entries(
+        EntryFilter(run_id=row.of_run_id)
+    ):
+        out.line(f"still failing:  penstock quarantine list --run {row.of_run_id}")
         out.line(f"give it up:     penstock quarantine discard --run {row.of_run_id}")
 
 

@@ -32,6 +32,7 @@ COUNTS = (
     "skipped",
     "pages_unchanged",
     "disallowed",
+    "pages_missing",
     "retried",
     "throttled",
     "quarantined",

@@ -64,6 +64,7 @@ def report(row: RunRow, now: float) -> RunReport:
         "skipped": row.skipped,
         "pages_unchanged": row.pages_unchanged,
         "disallowed": row.disallowed,
+        "pages_missing": row.pages_missing,
         "retried": row.retried,
         "throttled": row.throttled,
         "quarantined": row.quarantined,

@@ -55,6 +55,7 @@ class Upkeep:
                 return True
             self._renew_at = now + self._until_next_reset_s()
         if now >= self._prune_at:
+            self._store.close_answered_entries()
             if self._store.expire_entries(self._quarantine_s):
                 return True
             if self._store.drop_old_replay(self._staged_s):

@@ -12,7 +12,7 @@ from penstock.jobs.job import JobState, NewJob, Unit
 
 Merge = Literal["replace", "keep", "merge"]
 # Skips that are counted apart: the page is as it was, or we are not allowed to look at it.
-SkipWhy = Literal["", "unchanged", "disallowed"]
+SkipWhy = Literal["", "unchanged", "disallowed", "missing"]
 # What a rejection is filed under when nobody names a code, and when its score is too low.
 REJECTED = "rejected"
 BELOW_THRESHOLD = "below_threshold"

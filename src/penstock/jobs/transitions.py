@@ -27,7 +27,7 @@ JOB_MOVES: dict[tuple[J, J], str] = {
     (J.HELD, J.WAITING): "unheld",
     (J.HELD, J.CANCELLED): "cancelled",
     (J.QUARANTINED, J.QUEUED): "released or retried by an operator, or its budget begins anew",
-    (J.QUARANTINED, J.CANCELLED): "discarded, expired or cancelled",
+    (J.QUARANTINED, J.CANCELLED): "discarded, expired, cancelled, or done by a later run",
 }
 
 RUN_MOVES: dict[tuple[R, R], str] = {

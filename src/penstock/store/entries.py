@@ -21,6 +21,10 @@ class EntryFilter:
     since: float | None = None
     is_escalated: bool = False
     job_id: int | None = None
+    # Failures of replays and probes, which nobody waits for, instead of those of the work itself.
+    is_apart: bool = False
+    # What has left quarantine for good, instead of what is there.
+    is_closed: bool = False
 
     @property
     def is_all(self) -> bool:
@@ -43,7 +47,10 @@ class EntrySnapshot(msgspec.Struct, frozen=True):
 
 
 class EntryRow(msgspec.Struct, frozen=True):
-    """A quarantined job with all that is known of its failure. `quarantines`: how often it came here."""
+    """A quarantined job with all that is known of its failure.
+
+    `quarantines`: how often this page came here, `first_at` and `last_at` when. A closed one says why.
+    """
 
     id: int
     run_id: int
@@ -66,6 +73,10 @@ class EntryRow(msgspec.Struct, frozen=True):
     notes: list[EntryNote]
     item: str | None
     snapshot: EntrySnapshot | None
+    last_at: float
+    closed_at: float | None = None
+    closed_why: str = ""
+    closed_by_job_id: int | None = None
 
 
 class CauseRow(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from penstock.jobs.causes import CAUSE_BYTES, ENOUGH, PASSING, in_words
 from penstock.jobs.job import AGEING_S, JobState
 from penstock.jobs.outcome import Settlement
+from penstock.jobs.run import RunKind
 from penstock.store.database import Database, Owned, bounded_text, to_json
 from penstock.store.ledger import Ledger
 
@@ -98,7 +99,7 @@ def note_failures(db: Database, ledger: Ledger, ends: Ends, escalated: set[int])
             marks = (int(is_quarantined), int(is_quarantined and job.id in escalated))
             told = (end.reason, end.error, end.traceback, cause_of(end))
             failures.append((*about, *told, *marks))
-            if is_quarantined and end.cause:
+            if is_quarantined and end.cause and _counts(ledger, job):
                 quarantined.append((end, job))
         elif end.state is JobState.SKIPPED:
             failures.append((*about, end.skip or "skipped", end.reason, ""))
@@ -106,6 +107,11 @@ def note_failures(db: Database, ledger: Ledger, ends: Ends, escalated: set[int])
         db.do("note_failures", now=ledger.now, failures=to_json(failures))
     if quarantined:
         _note_causes(db, ledger, quarantined)
+
+
+def _counts(ledger: Ledger, job: Owned) -> bool:
+    """Whether a failure says something of the source: what a replay tries is tried on purpose."""
+    return ledger.stages(job.run_id)[job.stage].kind is not RunKind.REPLAY
 
 
 def _note_causes(db: Database, ledger: Ledger, quarantined: Ends) -> None:

@@ -33,6 +33,7 @@ COUNTS = (
     "money",
     "pages_added",
     "candidates_added",
+    "pages_missing",
 )
 
 _MEASURED = ("seconds", "money")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.errors import Refused, UsageError, nearest
 from penstock.jobs.job import JobState
 from penstock.store.advancing import advance_runs
+from penstock.store.closing import close_answered, write_closed
 from penstock.store.database import Database, storable_text, to_json
 from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
 from penstock.store.failing import forget_causes
@@ -22,7 +24,10 @@ class Quarantine:
     _db: Database
 
     def entries(self, wanted: EntryFilter, limit: int | None = None) -> Iterator[EntryRow]:
-        """Entries by run and job, read in pages: a long list needs no more memory than a page."""
+        """Entries by run and job, closed ones from the newest; read in pages, so that memory stays small."""
+        if wanted.is_closed:
+            yield from self._closed_entries(wanted, limit)
+            return
         where = self._where_entries(wanted)
         after, left = (0, 0), limit
         while left is None or left > 0:
@@ -33,12 +38,30 @@ class Quarantine:
             after, left = found[-1], None if left is None else left - len(found)
 
     def entry(self, job_id: int) -> EntryRow | None:
-        """A job's entry; None if it never was in quarantine. It may have left it since."""
-        found = [row for row in self._entry_rows([job_id]) if row.state is JobState.QUARANTINED]
+        """A job's entry, open or closed; None if it is not in quarantine and was not closed there."""
+        found = [row for row in self._entry_rows([job_id]) if _is_entry(row)]
         return found[0] if found else None
 
+    def _closed_entries(self, wanted: EntryFilter, limit: int | None) -> Iterator[EntryRow]:
+        where = self._where_entries(wanted)
+        before, left = (math.inf, 0), limit
+        while left is None or left > 0:
+            place = {"before_at": min(before[0], 1e300), "before_id": before[1]}
+            found = self._db.json(
+                "find_closed_entries", **where, **place, limit=min(BATCH, left or BATCH)
+            )
+            if not found:
+                return
+            yield from self._entry_rows([job_id for _, job_id in found])
+            before, left = tuple(found[-1]), None if left is None else left - len(found)
+
+    def close_answered_entries(self) -> int:
+        """Close what runs that still go on have answered; those that end see to it themselves."""
+        return close_answered(self._db, self._db.json("runs_with_older_entries"))
+
     def count_entries(self, wanted: EntryFilter) -> int:
-        return int(self._db.value("count_entries", **self._where_entries(wanted)))
+        query = "count_closed_entries" if wanted.is_closed else "count_entries"
+        return int(self._db.value(query, **self._where_entries(wanted)))
 
     def causes(self, source: str | None = None, limit: int = 50) -> list[CauseRow]:
         """What quarantined jobs have in common: the escalated first, then the most frequent."""
@@ -93,8 +116,12 @@ class Quarantine:
         with self._db.writing() as now:
             moved = self._db.rows("discard_entries_if_quarantined", ids=to_json(list(ids)), now=now)
             ledger = Ledger(self._db, now)
-            self._tell_moved(ledger, moved, kind, JobState.CANCELLED, actor, reason)
-            ledger.write_counts()
+            closings = [
+                (job_id, f"{kind.partition('.')[2]} by {actor}", None) for job_id, *_ in moved
+            ]
+            if reason:
+                closings = [(job_id, f"{why}: {reason}", None) for job_id, why, _ in closings]
+            write_closed(self._db, ledger, kind, actor, moved, closings, reason)
             advance_runs(self._db, ledger, now)
             ledger.write()
             return len(moved)
@@ -158,6 +185,7 @@ class Quarantine:
             "since": wanted.since,
             "is_escalated": wanted.is_escalated,
             "job_id": wanted.job_id,
+            "is_apart": wanted.is_apart,
         }
 
     def _source_of(self, key: str | None) -> int | None:
@@ -167,3 +195,8 @@ class Quarantine:
         if key not in known:
             raise UsageError(f"there is no source {key!r}", nearest(key, known))
         return known[key]
+
+
+def _is_entry(row: EntryRow) -> bool:
+    is_closed = row.state is JobState.CANCELLED and row.closed_at is not None
+    return row.state is JobState.QUARANTINED or is_closed

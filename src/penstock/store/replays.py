@@ -11,6 +11,7 @@ import msgspec
 from penstock.errors import Refused
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.run import RunState
+from penstock.store.closing import close_answered, close_of_replay
 from penstock.store.database import Database, Overtaken, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import Present, Where, read_present, write_records
@@ -375,6 +376,9 @@ class Replays:
         with self._db.writing() as now:
             state: ReplayState = "staged" if is_left else "committed"
             self._enter(now, run_id, state, "run.committed", actor, detail)
+        close_answered(self._db, [run_id], is_committed=True)
+        if not is_left:
+            close_of_replay(self._db, run_id, f"replay {run_id} was committed")
 
     def drop_replay(self, run_id: int, actor: str, reason: str) -> int:
         """Forget what a replay has staged, in batches; answers how much that was."""
@@ -384,6 +388,7 @@ class Replays:
         forget_pages(self._db, run_id)
         with self._db.writing() as now:
             self._enter(now, run_id, "dropped", "run.dropped", actor, reason)
+        close_of_replay(self._db, run_id, f"replay {run_id} was dropped")
         return dropped
 
     def drop_old_replay(self, keep_s: float, limit: int = DROP_PAGE) -> int:
@@ -396,6 +401,7 @@ class Replays:
                 reason = "nobody committed it in the time that retention.staged gives"
                 with self._db.writing() as now:
                     self._enter(now, run_id, "dropped", "run.dropped", "upkeep", reason, source_id)
+                close_of_replay(self._db, run_id, f"replay {run_id} was dropped")
             return dropped
         return 0
 

@@ -92,6 +92,7 @@ class RunRow(msgspec.Struct, frozen=True):
     is_accounted: bool = False
     pages_added: int = 0
     candidates_added: int = 0
+    pages_missing: int = 0
 
     @property
     def is_ended(self) -> bool:

@@ -15,6 +15,13 @@ from penstock.store.failing import judge, note_failures
 from penstock.store.hours import note_host_waits
 from penstock.store.ledger import Ledger
 
+# What a run counts of the pages that were skipped, by why they were.
+_SKIPPED = {
+    "unchanged": "pages_unchanged",
+    "disallowed": "disallowed",
+    "missing": "pages_missing",
+}
+
 
 class Accepted(msgspec.Struct):
     """What of a worker's ends is written: each with its job, and the ids that are or came too late."""
@@ -150,8 +157,7 @@ def _settle_others(
         if end.state is JobState.WAITING and (end.is_throttle or end.spends_try):
             ledger.count(job.run_id, "throttled" if end.is_throttle else "retried", 1)
         if end.skip:
-            count = "pages_unchanged" if end.skip == "unchanged" else "disallowed"
-            ledger.count(job.run_id, count, 1)
+            ledger.count(job.run_id, _SKIPPED[end.skip], 1)
 
 
 def _kind(end: Settlement) -> str:

@@ -70,7 +70,8 @@ TABLES = (
         finished_at:real swept_at:real first_event_id inserted updated unchanged rejected retried
         throttled options of_run_id end_reason candidates_accepted candidates_rejected
         candidates_duplicate candidates_passed candidates_dropped pages_unchanged disallowed requests
-        bytes seconds:real money:real is_accounted:flag pages_added candidates_added queued_at:real""",
+        bytes seconds:real money:real is_accounted:flag pages_added candidates_added queued_at:real
+        pages_missing""",
     ),
     _table(
         "run_stage",
@@ -90,7 +91,7 @@ TABLES = (
         "job_failure",
         "job_id",
         """attempt kind error traceback at:real cause quarantines first_at:real escalated_at:real
-        notes""",
+        notes closed_at:real closed_why closed_by_job_id""",
     ),
     _table(
         "cause",

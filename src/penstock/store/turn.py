@@ -17,6 +17,7 @@ from penstock.jobs.job import Claimed, JobState
 from penstock.store.advancing import advance_runs
 from penstock.store.breakers import weigh, write_levels
 from penstock.store.claim import claim, opening, ready_lanes, soonest
+from penstock.store.closing import close_after_turn
 from penstock.store.database import Database, to_json
 from penstock.store.effects import End
 from penstock.store.floors import Floors
@@ -63,6 +64,8 @@ def take_turn(
             next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
             closed_hosts = db.json("closed_hosts", now=now) if claimed else {}
         ledger.write()
+    # Apart from the turn: it locks jobs of other runs, which come before runs.
+    close_after_turn(db, ended_runs)
     return Turn(
         accepted.settled,
         accepted.lost,

@@ -26,13 +26,13 @@ WITH place AS MATERIALIZED (
   RETURNING run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
     inserted, updated, unchanged, rejected, retried, throttled,
     candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
-    pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added
+    pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added, pages_missing
 )
 INSERT INTO penstock.tally (
   run_id, stage, floor, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
   inserted, updated, unchanged, rejected, retried, throttled,
   candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
-  pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added
+  pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added, pages_missing
 )
 SELECT g.run_id, g.stage, p.next_floor,
   sum(g.queued), sum(g.running), sum(g.waiting), sum(g.held),
@@ -41,7 +41,7 @@ SELECT g.run_id, g.stage, p.next_floor,
   sum(g.candidates_accepted), sum(g.candidates_rejected), sum(g.candidates_duplicate),
   sum(g.candidates_passed), sum(g.candidates_dropped), sum(g.pages_unchanged), sum(g.disallowed),
   sum(g.requests), sum(g.bytes), sum(g.seconds), sum(g.money),
-  sum(g.pages_added), sum(g.candidates_added)
+  sum(g.pages_added), sum(g.candidates_added), sum(g.pages_missing)
 FROM gone AS g JOIN place AS p ON p.run_id = g.run_id
 GROUP BY g.run_id, g.stage, p.next_floor;
 
@@ -62,7 +62,7 @@ WITH gone AS (
   RETURNING run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
     inserted, updated, unchanged, rejected, retried, throttled,
     candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
-    pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added
+    pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added, pages_missing
 ), stages AS (
   UPDATE penstock.run_stage AS g
   SET queued = g.queued + t.queued, running = g.running + t.running, waiting = g.waiting + t.waiting,
@@ -90,7 +90,8 @@ SET inserted = r.inserted + t.inserted, updated = r.updated + t.updated, unchang
   seconds = r.seconds + t.seconds,
   money = r.money + t.money,
   pages_added = r.pages_added + t.pages_added,
-  candidates_added = r.candidates_added + t.candidates_added
+  candidates_added = r.candidates_added + t.candidates_added,
+  pages_missing = r.pages_missing + t.pages_missing
 FROM (
   SELECT run_id, sum(inserted) AS inserted, sum(updated) AS updated, sum(unchanged) AS unchanged,
     sum(rejected) AS rejected, sum(retried) AS retried, sum(throttled) AS throttled,
@@ -106,7 +107,8 @@ FROM (
     sum(seconds) AS seconds,
     sum(money) AS money,
     sum(pages_added) AS pages_added,
-    sum(candidates_added) AS candidates_added
+    sum(candidates_added) AS candidates_added,
+    sum(pages_missing) AS pages_missing
   FROM gone GROUP BY run_id
 ) AS t
 WHERE r.id = t.run_id;

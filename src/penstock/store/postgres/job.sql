@@ -262,7 +262,8 @@ ORDER BY (f.v ->> 0)::bigint, f.n DESC
 ON CONFLICT (job_id) DO UPDATE
 SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at,
   cause = excluded.cause, quarantines = job_failure.quarantines + excluded.quarantines,
-  first_at = coalesce(job_failure.first_at, excluded.first_at), escalated_at = excluded.escalated_at;
+  first_at = coalesce(job_failure.first_at, excluded.first_at), escalated_at = excluded.escalated_at,
+  closed_at = CASE WHEN excluded.quarantines = 0 THEN job_failure.closed_at END;
 
 -- name: cancel_job_if_open
 UPDATE penstock.job SET state = 'cancelled', worker = NULL, due_at = NULL, at = %(now)s

@@ -96,6 +96,7 @@ SELECT coalesce(json_agg(json_build_array(f.run_id, f.id) ORDER BY f.run_id, f.i
     AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
     AND (%(since)s::double precision IS NULL OR e.at >= %(since)s)
     AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
+    AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
   ORDER BY j.run_id, j.id LIMIT %(limit)s
 ) AS f;
 
@@ -112,7 +113,8 @@ WHERE j.state = 'quarantined'
   AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
   AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
   AND (%(since)s::double precision IS NULL OR e.at >= %(since)s)
-  AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL);
+  AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
+    AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));
 
 -- name: entries
 SELECT coalesce(json_agg(json_build_object(
@@ -120,6 +122,7 @@ SELECT coalesce(json_agg(json_build_object(
   'attempt', j.attempt, 'tries', j.tries, 'deaths', j.deaths, 'since', j.at, 'kind', coalesce(e.kind, 'unknown'),
   'error', coalesce(e.error, ''), 'cause', coalesce(e.cause, ''), 'traceback', coalesce(e.traceback, ''),
   'quarantines', coalesce(e.quarantines, 1), 'first_at', coalesce(e.first_at, j.at), 'escalated_at', e.escalated_at,
+  'last_at', coalesce(e.at, j.at), 'closed_at', e.closed_at, 'closed_why', coalesce(e.closed_why, ''), 'closed_by_job_id', e.closed_by_job_id,
   'notes', coalesce(e.notes, '[]')::json, 'item', i.item,
   'snapshot', (
     SELECT json_build_object('id', p.id, 'url', p.url, 'status', p.status, 'fetched_at', p.fetched_at)
@@ -134,7 +137,8 @@ CROSS JOIN LATERAL (
 JOIN penstock.source AS s ON s.id = j.source_id
 LEFT JOIN LATERAL (SELECT item, snapshot_id FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i ON true
 LEFT JOIN LATERAL (
-  SELECT kind, error, cause, traceback, quarantines, first_at, escalated_at, notes
+  SELECT kind, error, cause, traceback, quarantines, first_at, escalated_at, notes, at,
+    closed_at, closed_why, closed_by_job_id
   FROM penstock.job_failure WHERE job_id = j.id OFFSET 0
 ) AS e ON true;
 
@@ -179,3 +183,108 @@ FROM (
   WHERE (%(source_id)s::bigint IS NULL OR cause.source_id = %(source_id)s)
   ORDER BY escalated_at IS NULL, failures DESC, s.key, cause.cause LIMIT %(limit)s
 ) AS c;
+
+-- name: answered_entries
+-- The entries of a run's source for which this run has a later job of the same stage and key; or, of a candidate, has
+-- extracted its page again. What a backfill does as a whole answers for its own range only.
+SELECT coalesce(json_agg(json_build_array(a.id, a.by_id, a.by_state, a.is_same) ORDER BY a.id), '[]')::text FROM (
+  SELECT e.id, coalesce(n.id, m.id) AS by_id, coalesce(n.state, m.state) AS by_state, n.id IS NOT NULL AS is_same
+  FROM penstock.run AS r
+  CROSS JOIN LATERAL (
+    SELECT id, kind FROM penstock.run WHERE source_id = r.source_id AND id <> r.id AND state <> 'completed' OFFSET 0
+  ) AS o
+  CROSS JOIN LATERAL (
+    SELECT id, stage, key, unit, at FROM penstock.job
+    WHERE run_id = o.id AND state = 'quarantined' AND id + 0 > %(after_id)s OFFSET 0
+  ) AS e
+  LEFT JOIN LATERAL (
+    SELECT j.id, j.state FROM penstock.job_key AS k
+    CROSS JOIN LATERAL (SELECT id, state, at FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
+    WHERE k.run_id = r.id AND k.stage = e.stage AND k.key = e.key
+      AND j.state IN ('succeeded', 'skipped', 'quarantined') AND (j.at, j.id) > (e.at, e.id)
+  ) AS n ON true
+  LEFT JOIN LATERAL (
+    SELECT j.id, j.state
+    FROM (SELECT parent_id FROM penstock.job_item WHERE job_id = e.id AND e.unit = 'candidate' OFFSET 0) AS i
+    CROSS JOIN LATERAL (SELECT stage, key FROM penstock.job WHERE id = i.parent_id AND unit = 'page' OFFSET 0) AS p
+    CROSS JOIN LATERAL (
+      SELECT job_id FROM penstock.job_key WHERE run_id = r.id AND stage = p.stage AND key = p.key OFFSET 0
+    ) AS k
+    CROSS JOIN LATERAL (SELECT id, state, at FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
+    WHERE j.state = 'succeeded' AND (j.at, j.id) > (e.at, e.id)
+  ) AS m ON true
+  WHERE r.id = %(run_id)s
+    AND o.kind NOT IN ('replay', 'probe') AND r.kind <> 'probe'
+    AND (r.kind <> 'replay' OR (%(is_committed)s AND coalesce(n.state, m.state) <> 'quarantined'))
+    AND (e.unit <> 'run' OR (o.kind <> 'backfill' AND r.kind <> 'backfill'))
+    AND coalesce(n.id, m.id) IS NOT NULL
+  ORDER BY e.id LIMIT %(limit)s
+) AS a;
+
+-- name: merge_entries
+-- What the older entry knows goes into the newer one.
+UPDATE penstock.job_failure AS f
+SET quarantines = f.quarantines + d.quarantines, first_at = least(coalesce(f.first_at, f.at), d.first_at),
+  notes = (d.notes::jsonb || f.notes::jsonb)::text
+FROM (
+  SELECT (w ->> 1)::bigint AS by_id, o.quarantines, coalesce(o.first_at, o.at) AS first_at, o.notes
+  FROM jsonb_array_elements(%(merges)s::jsonb) AS w
+  CROSS JOIN LATERAL (
+    SELECT quarantines, first_at, at, notes FROM penstock.job_failure WHERE job_id = (w ->> 0)::bigint OFFSET 0
+  ) AS o
+) AS d
+WHERE f.job_id = d.by_id
+  AND f.job_id = ANY (ARRAY(SELECT (c ->> 1)::bigint FROM jsonb_array_elements(%(merges)s::jsonb) AS c));
+
+-- name: note_closed
+UPDATE penstock.job_failure AS f
+SET closed_at = %(now)s, closed_why = w ->> 1, closed_by_job_id = (w ->> 2)::bigint
+FROM jsonb_array_elements(%(closings)s::jsonb) AS w
+WHERE f.job_id = (w ->> 0)::bigint
+  AND f.job_id = ANY (ARRAY(SELECT (c ->> 0)::bigint FROM jsonb_array_elements(%(closings)s::jsonb) AS c));
+
+-- name: entries_of_run
+SELECT coalesce(json_agg(f.id), '[]')::text FROM (
+  SELECT id FROM penstock.job WHERE state = 'quarantined' AND run_id = %(run_id)s LIMIT %(limit)s
+) AS f;
+
+-- name: runs_with_older_entries
+-- Runs that go on, of sources with entries of other runs.
+SELECT coalesce(json_agg(r.id), '[]')::text FROM penstock.run AS r
+WHERE r.state IN ('queued', 'running', 'paused') AND EXISTS (
+  SELECT 1 FROM penstock.run AS o
+  CROSS JOIN LATERAL (SELECT 1 FROM penstock.job WHERE run_id = o.id AND state = 'quarantined' LIMIT 1) AS e
+  WHERE o.source_id = r.source_id AND o.id <> r.id AND o.state <> 'completed'
+);
+
+-- name: find_closed_entries
+-- From the newest, along the index that holds the closed ones only.
+SELECT coalesce(json_agg(json_build_array(f.closed_at, f.id) ORDER BY f.closed_at DESC, f.id DESC), '[]')::text FROM (
+  SELECT e.closed_at, j.id FROM penstock.job_failure AS e
+  CROSS JOIN LATERAL (SELECT id, run_id, source_id, stage, state FROM penstock.job WHERE id = e.job_id OFFSET 0) AS j
+  WHERE e.closed_at IS NOT NULL AND (e.closed_at, e.job_id) < (%(before_at)s, %(before_id)s) AND j.state = 'cancelled'
+    AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
+    AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
+    AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
+    AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
+    AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
+    AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
+    AND (%(since)s::double precision IS NULL OR e.closed_at >= %(since)s)
+    AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
+    AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+  ORDER BY e.closed_at DESC, e.job_id DESC LIMIT %(limit)s
+) AS f;
+
+-- name: count_closed_entries
+SELECT count(*) FROM penstock.job_failure AS e
+CROSS JOIN LATERAL (SELECT id, run_id, source_id, stage, state FROM penstock.job WHERE id = e.job_id OFFSET 0) AS j
+WHERE e.closed_at IS NOT NULL AND j.state = 'cancelled'
+  AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
+  AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
+  AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
+  AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
+  AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
+  AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
+  AND (%(since)s::double precision IS NULL OR e.closed_at >= %(since)s)
+  AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
+  AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));

@@ -28,7 +28,7 @@ FROM (
     AND (%(is_first)s OR k.key <> %(after_key)s)
     AND (o.state = 'quarantined' OR (o.state IN ('succeeded', 'skipped') AND NOT %(quarantined_only)s))
     AND NOT (o.state = 'skipped' AND EXISTS (
-      SELECT 1 FROM penstock.job_failure AS f WHERE f.job_id = k.job_id AND f.kind = 'disallowed' OFFSET 0))
+      SELECT 1 FROM penstock.job_failure AS f WHERE f.job_id = k.job_id AND f.kind IN ('disallowed', 'missing') OFFSET 0))
   ORDER BY k.key LIMIT %(limit)s
 ) AS j
 CROSS JOIN LATERAL (SELECT item FROM penstock.job_item WHERE job_id = j.id OFFSET 0) AS i;

@@ -34,13 +34,13 @@ INSERT INTO penstock.tally (
   run_id,
   inserted, updated, unchanged, rejected, retried, throttled,
   candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped, pages_unchanged,
-  disallowed, requests, bytes, seconds, money, pages_added, candidates_added
+  disallowed, requests, bytes, seconds, money, pages_added, candidates_added, pages_missing
 )
 SELECT (d ->> 0)::bigint,
   (d ->> 1)::bigint, (d ->> 2)::bigint, (d ->> 3)::bigint, (d ->> 4)::bigint, (d ->> 5)::bigint,
   (d ->> 6)::bigint, (d ->> 7)::bigint, (d ->> 8)::bigint, (d ->> 9)::bigint, (d ->> 10)::bigint,
   (d ->> 11)::bigint, (d ->> 12)::bigint, (d ->> 13)::bigint, (d ->> 14)::bigint, (d ->> 15)::bigint,
-  (d ->> 16)::double precision, (d ->> 17)::double precision, (d ->> 18)::bigint, (d ->> 19)::bigint
+  (d ->> 16)::double precision, (d ->> 17)::double precision, (d ->> 18)::bigint, (d ->> 19)::bigint, (d ->> 20)::bigint
 FROM jsonb_array_elements(%(deltas)s::jsonb) AS d;
 
 -- name: runs_with_a_closed_stage
@@ -118,6 +118,7 @@ SELECT coalesce(json_agg(json_build_object(
   'bytes', r.bytes + t.bytes, 'seconds', r.seconds + t.seconds,
   'money', r.money + t.money, 'is_accounted', r.is_accounted,
   'pages_added', r.pages_added + t.pages_added, 'candidates_added', r.candidates_added + t.candidates_added,
+  'pages_missing', r.pages_missing + t.pages_missing,
   'pages', g.pages, 'pages_done', g.pages_done, 'candidates', g.candidates,
   'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
   'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
@@ -126,7 +127,8 @@ FROM (
   SELECT id, source_id, kind, state, actor, reason, pipeline_version, created_at, started_at, finished_at,
     inserted, updated, unchanged, rejected, retried, throttled, options, of_run_id, end_reason,
     candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
-    pages_unchanged, disallowed, requests, bytes, seconds, money, is_accounted, pages_added, candidates_added
+    pages_unchanged, disallowed, requests, bytes, seconds, money, is_accounted, pages_added, candidates_added,
+    pages_missing
   FROM penstock.run
   WHERE (%(id)s::bigint IS NULL OR id = %(id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
@@ -150,7 +152,8 @@ CROSS JOIN LATERAL (
     coalesce(sum(seconds), 0)::double precision AS seconds,
     coalesce(sum(money), 0)::double precision AS money,
     coalesce(sum(pages_added), 0)::bigint AS pages_added,
-    coalesce(sum(candidates_added), 0)::bigint AS candidates_added
+    coalesce(sum(candidates_added), 0)::bigint AS candidates_added,
+    coalesce(sum(pages_missing), 0)::bigint AS pages_missing
   FROM penstock.tally AS l
   WHERE l.run_id = r.id AND l.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
 ) AS t

@@ -38,7 +38,7 @@ FROM penstock.source AS s
 LEFT JOIN penstock.run AS l ON l.id = (SELECT max(r.id) FROM penstock.run AS r WHERE r.source_id = s.id)
 LEFT JOIN (
   SELECT r.source_id, sum(g.queued)::bigint AS queued, sum(g.running)::bigint AS running,
-    sum(g.waiting)::bigint AS waiting, sum(g.quarantined)::bigint AS quarantined
+    sum(g.waiting)::bigint AS waiting, sum(CASE WHEN r.kind IN ('replay', 'probe') THEN 0 ELSE g.quarantined END)::bigint AS quarantined
   FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
   WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
   GROUP BY r.source_id

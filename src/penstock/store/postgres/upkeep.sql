@@ -1,12 +1,14 @@
 -- name: old_jobs
 -- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
+-- What was cancelled later than its run ended, as closed entries of quarantine are, is as young as that.
 SELECT coalesce(json_agg(o.id), '[]')::text FROM (
   SELECT j.id FROM penstock.run AS r
   CROSS JOIN LATERAL (
     SELECT o.id FROM (SELECT job_id FROM penstock.job_key WHERE run_id = r.id OFFSET 0) AS k
     CROSS JOIN LATERAL (
       SELECT id FROM penstock.job
-      WHERE id = k.job_id AND state || '' IN ('succeeded', 'skipped', 'cancelled') FOR UPDATE SKIP LOCKED
+      WHERE id = k.job_id AND state || '' IN ('succeeded', 'skipped', 'cancelled')
+        AND (state || '' <> 'cancelled' OR at < %(before)s) FOR UPDATE SKIP LOCKED
     ) AS o
     LIMIT %(limit)s
   ) AS j
@@ -130,7 +132,7 @@ GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) = 0;
 -- name: overview
 SELECT json_build_object(
   'queued', coalesce(sum(g.queued), 0)::bigint, 'running', coalesce(sum(g.running), 0)::bigint,
-  'waiting', coalesce(sum(g.waiting), 0)::bigint, 'quarantined', coalesce(sum(g.quarantined), 0)::bigint,
+  'waiting', coalesce(sum(g.waiting), 0)::bigint, 'quarantined', coalesce(sum(CASE WHEN r.kind IN ('replay', 'probe') THEN 0 ELSE g.quarantined END), 0)::bigint,
   'active_runs', (SELECT count(*) FROM penstock.run WHERE state IN ('queued', 'running', 'paused')),
   'paused_sources', (SELECT count(*) FROM penstock.source WHERE paused_at IS NOT NULL),
   'workers', (SELECT count(*) FROM penstock.worker WHERE lease_expires_at > %(now)s),

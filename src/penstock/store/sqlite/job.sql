@@ -173,7 +173,8 @@ FROM jsonb_each(:failures) WHERE true
 ON CONFLICT (job_id) DO UPDATE
 SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, traceback = excluded.traceback, at = excluded.at,
   cause = excluded.cause, quarantines = quarantines + excluded.quarantines,
-  first_at = coalesce(first_at, excluded.first_at), escalated_at = excluded.escalated_at;
+  first_at = coalesce(first_at, excluded.first_at), escalated_at = excluded.escalated_at,
+  closed_at = CASE WHEN excluded.quarantines = 0 THEN closed_at END;
 
 -- name: cancel_job_if_open
 UPDATE job SET state = 'cancelled', worker = NULL, due_at = NULL, at = :now

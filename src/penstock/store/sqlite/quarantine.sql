@@ -74,6 +74,7 @@ SELECT json_group_array(json_array(f.run_id, f.id)) FROM (
     AND (:cause IS NULL OR e.cause = :cause)
     AND (:since IS NULL OR e.at >= :since)
     AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
+    AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
   ORDER BY j.run_id, j.id LIMIT :limit
 ) AS f;
 
@@ -88,7 +89,8 @@ WHERE j.state = 'quarantined'
   AND (:kind IS NULL OR e.kind = :kind)
   AND (:cause IS NULL OR e.cause = :cause)
   AND (:since IS NULL OR e.at >= :since)
-  AND (NOT :is_escalated OR e.escalated_at IS NOT NULL);
+  AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
+    AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));
 
 -- name: entries
 SELECT json_group_array(json_object(
@@ -96,6 +98,7 @@ SELECT json_group_array(json_object(
   'attempt', j.attempt, 'tries', j.tries, 'deaths', j.deaths, 'since', j.at, 'kind', coalesce(e.kind, 'unknown'),
   'error', coalesce(e.error, ''), 'cause', coalesce(e.cause, ''), 'traceback', coalesce(e.traceback, ''),
   'quarantines', coalesce(e.quarantines, 1), 'first_at', coalesce(e.first_at, j.at), 'escalated_at', e.escalated_at,
+  'last_at', coalesce(e.at, j.at), 'closed_at', e.closed_at, 'closed_why', coalesce(e.closed_why, ''), 'closed_by_job_id', e.closed_by_job_id,
   'notes', json(coalesce(e.notes, '[]')), 'item', i.item,
   'snapshot', json((
     SELECT json_object('id', p.id, 'url', p.url, 'status', p.status, 'fetched_at', p.fetched_at) FROM snapshot AS p
@@ -138,3 +141,86 @@ FROM (
   WHERE (:source_id IS NULL OR cause.source_id = :source_id)
   ORDER BY escalated_at IS NULL, failures DESC, s.key, cause.cause LIMIT :limit
 ) AS c;
+
+-- name: answered_entries
+-- The entries of a run's source for which this run has a later job of the same stage and key; or, of a candidate, has
+-- extracted its page again. What a backfill does as a whole answers for its own range only.
+SELECT json_group_array(json_array(a.id, a.by_id, a.by_state, a.is_same)) FROM (
+  SELECT e.id, coalesce(n.id, m.id) AS by_id, coalesce(n.state, m.state) AS by_state, n.id IS NOT NULL AS is_same
+  FROM run AS r
+  CROSS JOIN run AS o ON o.source_id = r.source_id AND o.id <> r.id AND o.state <> 'completed'
+  CROSS JOIN job AS e INDEXED BY job_quarantined ON e.run_id = o.id AND e.state = 'quarantined'
+  LEFT JOIN job AS n INDEXED BY sqlite_autoindex_job_1 ON n.run_id = r.id AND n.stage = e.stage AND n.key = e.key
+    AND n.state IN ('succeeded', 'skipped', 'quarantined') AND (n.at, n.id) > (e.at, e.id)
+  LEFT JOIN job_item AS i ON i.job_id = e.id AND e.unit = 'candidate'
+  LEFT JOIN job AS p NOT INDEXED ON p.id = i.parent_id
+  LEFT JOIN job AS m INDEXED BY sqlite_autoindex_job_1 ON m.run_id = r.id AND m.stage = p.stage AND m.key = p.key
+    AND p.unit = 'page' AND m.state = 'succeeded' AND (m.at, m.id) > (e.at, e.id)
+  WHERE r.id = :run_id AND e.id > :after_id
+    AND o.kind NOT IN ('replay', 'probe') AND r.kind <> 'probe'
+    AND (r.kind <> 'replay' OR (:is_committed AND coalesce(n.state, m.state) <> 'quarantined'))
+    AND (e.unit <> 'run' OR (o.kind <> 'backfill' AND r.kind <> 'backfill'))
+    AND coalesce(n.id, m.id) IS NOT NULL
+  ORDER BY e.id LIMIT :limit
+) AS a;
+
+-- name: merge_entries
+-- What the older entry knows goes into the newer one.
+UPDATE job_failure AS f
+SET quarantines = f.quarantines + d.quarantines, first_at = min(coalesce(f.first_at, f.at), d.first_at),
+  notes = (SELECT json_group_array(json(v.value)) FROM (
+    SELECT value FROM json_each(d.notes) UNION ALL SELECT value FROM json_each(f.notes)) AS v)
+FROM (
+  SELECT w.value ->> 1 AS by_id, o.quarantines, coalesce(o.first_at, o.at) AS first_at, o.notes
+  FROM jsonb_each(:merges) AS w CROSS JOIN job_failure AS o ON o.job_id = w.value ->> 0
+) AS d
+WHERE f.job_id = d.by_id;
+
+-- name: note_closed
+UPDATE job_failure SET closed_at = :now, closed_why = w.value ->> 1, closed_by_job_id = w.value ->> 2
+FROM jsonb_each(:closings) AS w WHERE job_failure.job_id = w.value ->> 0;
+
+-- name: entries_of_run
+SELECT json_group_array(id) FROM (
+  SELECT id FROM job INDEXED BY job_quarantined WHERE state = 'quarantined' AND run_id = :run_id LIMIT :limit
+);
+
+-- name: runs_with_older_entries
+-- Runs that go on, of sources with entries of other runs.
+SELECT json_group_array(r.id) FROM run AS r INDEXED BY run_active
+WHERE r.state IN ('queued', 'running', 'paused') AND EXISTS (
+  SELECT 1 FROM run AS o CROSS JOIN job AS e INDEXED BY job_quarantined ON e.run_id = o.id AND e.state = 'quarantined'
+  WHERE o.source_id = r.source_id AND o.id <> r.id AND o.state <> 'completed'
+);
+
+-- name: find_closed_entries
+-- From the newest, along the index that holds the closed ones only.
+SELECT json_group_array(json_array(f.closed_at, f.id)) FROM (
+  SELECT e.closed_at, j.id FROM job_failure AS e INDEXED BY job_failure_closed
+  CROSS JOIN job AS j NOT INDEXED ON j.id = e.job_id
+  WHERE e.closed_at IS NOT NULL AND (e.closed_at, e.job_id) < (:before_at, :before_id) AND j.state = 'cancelled'
+    AND (:job_id IS NULL OR j.id = :job_id)
+    AND (:run_id IS NULL OR j.run_id = :run_id)
+    AND (:source_id IS NULL OR j.source_id = :source_id)
+    AND (:stage IS NULL OR j.stage = :stage)
+    AND (:kind IS NULL OR e.kind = :kind)
+    AND (:cause IS NULL OR e.cause = :cause)
+    AND (:since IS NULL OR e.closed_at >= :since)
+    AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
+    AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+  ORDER BY e.closed_at DESC, e.job_id DESC LIMIT :limit
+) AS f;
+
+-- name: count_closed_entries
+SELECT count(*) FROM job_failure AS e INDEXED BY job_failure_closed
+CROSS JOIN job AS j NOT INDEXED ON j.id = e.job_id
+WHERE e.closed_at IS NOT NULL AND j.state = 'cancelled'
+  AND (:job_id IS NULL OR j.id = :job_id)
+  AND (:run_id IS NULL OR j.run_id = :run_id)
+  AND (:source_id IS NULL OR j.source_id = :source_id)
+  AND (:stage IS NULL OR j.stage = :stage)
+  AND (:kind IS NULL OR e.kind = :kind)
+  AND (:cause IS NULL OR e.cause = :cause)
+  AND (:since IS NULL OR e.closed_at >= :since)
+  AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
+  AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));

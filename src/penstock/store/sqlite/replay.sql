@@ -23,7 +23,7 @@ FROM (
   SELECT id, key FROM job INDEXED BY sqlite_autoindex_job_1
   WHERE run_id = :run_id AND stage = :stage AND key >= :after_key AND (:is_first OR key <> :after_key)
     AND (state = 'quarantined' OR (state IN ('succeeded', 'skipped') AND NOT :quarantined_only))
-    AND NOT (state = 'skipped' AND EXISTS (SELECT 1 FROM job_failure AS f WHERE f.job_id = job.id AND f.kind = 'disallowed'))
+    AND NOT (state = 'skipped' AND EXISTS (SELECT 1 FROM job_failure AS f WHERE f.job_id = job.id AND f.kind IN ('disallowed', 'missing')))
   ORDER BY key LIMIT :limit
 ) AS j
 CROSS JOIN job_item AS i ON i.job_id = j.id;

@@ -42,7 +42,8 @@ SET inserted = inserted + (d.value ->> 1), updated = updated + (d.value ->> 2),
   disallowed = disallowed + (d.value ->> 13), requests = requests + (d.value ->> 14),
   bytes = bytes + (d.value ->> 15), seconds = seconds + (d.value ->> 16),
   money = money + (d.value ->> 17), pages_added = pages_added + (d.value ->> 18),
-  candidates_added = candidates_added + (d.value ->> 19)
+  candidates_added = candidates_added + (d.value ->> 19),
+  pages_missing = pages_missing + (d.value ->> 20)
 FROM jsonb_each(:deltas) AS d
 WHERE run.id = d.value ->> 0;
 
@@ -116,6 +117,7 @@ SELECT json_group_array(json_object(
   'candidates_dropped', r.candidates_dropped, 'pages_unchanged', r.pages_unchanged, 'disallowed', r.disallowed,
   'requests', r.requests, 'bytes', r.bytes, 'seconds', r.seconds, 'money', r.money,
   'is_accounted', json(iif(r.is_accounted, 'true', 'false')), 'pages_added', r.pages_added, 'candidates_added', r.candidates_added,
+  'pages_missing', r.pages_missing,
   'pages', r.pages, 'pages_done', r.pages_done, 'candidates', r.candidates,
   'queued', r.queued, 'running', r.running, 'waiting', r.waiting, 'held', r.held,
   'succeeded', r.succeeded, 'skipped', r.skipped, 'quarantined', r.quarantined, 'cancelled', r.cancelled

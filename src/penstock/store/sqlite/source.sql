@@ -38,7 +38,7 @@ FROM (SELECT * FROM source ORDER BY key) s
 LEFT JOIN run l ON l.id = (SELECT max(r.id) FROM run r WHERE r.source_id = s.id)
 LEFT JOIN (
   SELECT r.source_id, sum(g.queued) AS queued, sum(g.running) AS running,
-    sum(g.waiting) AS waiting, sum(g.quarantined) AS quarantined
+    sum(g.waiting) AS waiting, sum(CASE WHEN r.kind IN ('replay', 'probe') THEN 0 ELSE g.quarantined END) AS quarantined
   FROM run r JOIN run_stage g ON g.run_id = r.id
   WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
   GROUP BY r.source_id

@@ -1,9 +1,11 @@
 -- name: old_jobs
 -- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
+-- What was cancelled later than its run ended, as closed entries of quarantine are, is as young as that.
 -- From the runs to their jobs: the other way round, every batch would pass over all jobs that are not old.
 SELECT json_group_array(id) FROM (
   SELECT job.id FROM run CROSS JOIN job INDEXED BY sqlite_autoindex_job_1 ON job.run_id = run.id
   WHERE run.finished_at < :before AND job.state IN ('succeeded', 'skipped', 'cancelled')
+    AND (job.state <> 'cancelled' OR job.at < :before)
   LIMIT :limit
 );
 
@@ -112,7 +114,7 @@ GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) = 0;
 -- name: overview
 SELECT json_object(
   'queued', coalesce(sum(g.queued), 0), 'running', coalesce(sum(g.running), 0),
-  'waiting', coalesce(sum(g.waiting), 0), 'quarantined', coalesce(sum(g.quarantined), 0),
+  'waiting', coalesce(sum(g.waiting), 0), 'quarantined', coalesce(sum(CASE WHEN run.kind IN ('replay', 'probe') THEN 0 ELSE g.quarantined END), 0),
   'active_runs', (SELECT count(*) FROM run WHERE state IN ('queued', 'running', 'paused')),
   'paused_sources', (SELECT count(*) FROM source WHERE paused_at IS NOT NULL),
   'workers', (SELECT count(*) FROM worker WHERE lease_expires_at > :now),
