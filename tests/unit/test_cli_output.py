@@ -8,10 +8,12 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from penstock.cli import exits, main
 from penstock.cli.csv_export import write_csv
@@ -212,6 +214,82 @@ def test_a_table_on_a_terminal_fits_it(monkeypatch: pytest.MonkeyPatch) -> None:
     out.table(("key",), [("x" * 400,)])
     lines = re.sub("\x1b\\[[0-9;]*m", "", stream.getvalue()).splitlines()
     assert max(len(line) for line in lines) <= 40
+
+
+def on_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Output, io.StringIO]:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    return printed(is_terminal=True)
+
+
+def test_a_narrow_table_drops_whole_columns_and_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, stream = on_a_terminal(60, monkeypatch)
+    url = "https://acme.com/catalogue/" + "x" * 50 + "/pan-17.html"
+    out.table(
+        ("job", "state", "key", "tries", "error"), [("4711", "quarantined", url, 3, "no" * 40)]
+    )
+    head, row = stream.getvalue().splitlines()
+    assert head.split() == ["job", "state", "key", "error"]
+    assert row.split()[:2] == ["4711", "quarantined"]
+    assert row.split()[2].startswith("https://")
+    assert row.split()[2].endswith("17.html")
+    assert isinstance(out.stderr, io.StringIO)
+    assert out.stderr.getvalue().startswith("not shown: tries; --json or a terminal of ")
+
+
+def test_a_terminal_of_the_width_that_is_named_shows_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = ("4711", "quarantined", "k" * 30, 3, local_time(1_700_000_000), "e" * 30)
+    columns = ("job", "state", "key", "tries", "since", "error")
+    out, _ = on_a_terminal(60, monkeypatch)
+    out.table(columns, [row])
+    assert isinstance(out.stderr, io.StringIO)
+    [width] = re.findall("terminal of ([0-9]+)", out.stderr.getvalue())
+    out, stream = on_a_terminal(int(width), monkeypatch)
+    out.table(columns, [row])
+    assert isinstance(out.stderr, io.StringIO)
+    assert out.stderr.getvalue() == ""
+    assert stream.getvalue().splitlines()[0].split() == list(columns)
+
+
+def test_ids_and_states_are_whole_even_on_a_terminal_that_is_too_narrow_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out, stream = on_a_terminal(20, monkeypatch)
+    out.table(("job", "state", "key"), [("1234567", "quarantined", "a-key-that-is-long")])
+    assert stream.getvalue().splitlines()[1].split()[:2] == ["1234567", "quarantined"]
+
+
+def test_times_are_short_before_anything_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, stream = on_a_terminal(40, monkeypatch)
+    out.table(("job", "since", "due"), [("1", local_time(1_700_000_000), until(112.0, 100.0))])
+    assert stream.getvalue().splitlines()[1].split() == ["1", "2023-11-14", "in", "12", "s"]
+
+
+def test_a_wide_character_takes_the_two_places_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out, stream = on_a_terminal(30, monkeypatch)
+    out.table(("key", "state"), [("商品" * 20, "failed"), ("plain", "failed")])
+    wide, plain = stream.getvalue().splitlines()[1:]
+    assert cell_len(wide) <= 30
+    assert cell_len(wide) == cell_len(plain)
+
+
+def test_a_long_table_is_written_as_its_rows_come() -> None:
+    out, stream = printed()
+    furthest = 0
+
+    def rows() -> Iterator[tuple[str, int]]:
+        nonlocal furthest
+        for number in range(10_000):
+            furthest = max(furthest, number - stream.getvalue().count("\n"))
+            yield f"key {number}", number
+
+    out.table(("key", "n"), rows())
+    assert stream.getvalue().count("\n") == 10_001
+    assert furthest <= 1_000
 
 
 # Shapes.

@@ -214,3 +214,23 @@ def test_explain_names_a_job_that_is_due_as_the_next_turn_finds_it(
     assert main(["explain", "prices"]) == exits.DONE
 
     assert "job 1 (begin root, queued)" in capsys.readouterr().out
+
+
+def test_a_gate_passes_or_blocks_whatever_open_means_to_it(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "prices", "--detach"]) == exits.DONE
+    assert main(["breaker", "open", "prices", "--for", "1h", "--yes"]) == exits.DONE
+    capsys.readouterr()
+
+    assert main(["explain", "prices"]) == exits.DONE
+
+    gates = {
+        line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()[3:15]
+    }
+    assert gates["breaker"] == "blocks"
+    assert gates["held"] == "passes"
+    assert set(gates.values()) == {"now", "passes", "blocks"}
+    assert main(["explain", "prices", "--json"]) == exits.DONE
+    told = {each["gate"]: each for each in json.loads(capsys.readouterr().out)["gates"]}
+    assert (told["breaker"]["passes"], told["breaker"]["is_open"]) == (False, False)

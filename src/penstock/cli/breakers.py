@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import duration, iso, local_time, shortened, until
 from penstock.errors import ConfigError, UsageError
 
@@ -31,7 +32,10 @@ Ask nothing of a source or host for a while; then it is tried with care. What is
 end, jobs wait in their queue and lose no try. `penstock pause` is for as long as you like."""
 OPEN_EXAMPLES = """\
   penstock breaker open acme.com --for 2h --reason "they are moving" """
-COLUMNS = ("what", "name", "state", "since", "tried", "trips", "well", "failed", "why")
+COLUMNS = (
+    *("what", key_column("name", least=16), "state", "since", whole("tried", 4), whole("trips", 6)),
+    *(whole("well", 6), whole("failed", 6), "why"),
+)
 REASON = 80
 
 
@@ -68,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list(shape(row) for row in rows)
     elif rows:
-        args.out.table(COLUMNS, [_row(row, now) for row in rows])
+        args.out.table(COLUMNS, (_row(row, now) for row in rows))
     else:
         args.out.line("nothing has failed so far: there are no breakers")
     return 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.tables import key_column, text, whole
 from penstock.cli.wording import duration, iso, local_time, until
 
 if TYPE_CHECKING:
@@ -25,7 +26,16 @@ EXAMPLES = """\
   penstock budget
   penstock budget --source acme.com
   penstock budget --run 12 --json"""
-COLUMNS = ("of", "budget", "used", "left", "%", "begins anew", "used up", "per record")
+COLUMNS = (
+    *(
+        key_column("of", least=12),
+        text("budget", 0, 14),
+        whole("used", 1),
+        whole("left"),
+        whole("%", 2),
+    ),
+    *(whole("begins anew", 3), whole("used up", 3), whole("per record", 5)),
+)
 RUNS = 1000
 NONE = "no budgets; `budget:` in penstock.yaml sets them"
 OF_RUNS = "only budgets of single runs, and none is going on: penstock budget --run RUN"
@@ -63,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list(_shape(each, now) for each in found)
     elif found:
-        args.out.table(COLUMNS, [_line(each, now) for each in found])
+        args.out.table(COLUMNS, (_line(each, now) for each in found))
     else:
         args.out.line(_why_none(has_of_runs, run_id))
     return 0

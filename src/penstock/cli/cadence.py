@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import add_command, add_json, add_reason
+from penstock.cli.tables import whole
 from penstock.cli.wording import iso, local_time
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ EXAMPLES = """\
   penstock schedules cadence acme.com --undo"""
 CLASSES = ("low", "medium", "high")
 NONE = "no source has a class yet; `schedule: {cadence: auto}` gives it one when `penstock up` runs"
-COLUMNS = ("source", "class", "since", "before", "proposed", "why")
+COLUMNS = ("source", whole("class"), "since", whole("before", 4), whole("proposed", 1), "why")
 
 
 def add_cadence(verbs: Any) -> None:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         args.out.json_list([_shape(row) for row in rows])
         return 0
     if rows:
-        args.out.table(COLUMNS, [_line(row) for row in rows])
+        args.out.table(COLUMNS, (_line(row) for row in rows))
     else:
         args.out.line(NONE)
     return 0

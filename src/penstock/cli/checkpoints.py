@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import Shortened, iso, local_time, shortened
 
 if TYPE_CHECKING:
@@ -20,8 +21,14 @@ EXAMPLES = """\
   penstock checkpoints prices
   penstock checkpoints prices --history AAPL --limit 20
   penstock checkpoints prices --json"""
-COLUMNS = ("partition", "cursor", "offset", "run", "at", "moves")
-HISTORY = ("number", "act", "cursor", "offset", "run", "at", "by", "reason")
+COLUMNS = (
+    *(key_column("partition"), key_column("cursor"), text("offset", 4), column("run", 1), "at"),
+    whole("moves", 6),
+)
+HISTORY = (
+    *(whole("number"), whole("act"), key_column("cursor"), text("offset", 4), column("run", 1)),
+    *("at", text("by", 6), "reason"),
+)
 LONGEST_CURSOR = 60
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import count
 from penstock.errors import ConfigError, Refused, StoreError, UsageError
 
@@ -124,7 +125,7 @@ def _tell(origin: str, target: str, copied: Copied, args: argparse.Namespace) ->
         out.json({"from": origin, "to": target, **about, "tables": tables})
         return
     out.table(
-        ("table", "rows", "sha256, equal on both sides"),
+        (whole("table"), whole("rows"), key_column("sha256, equal on both sides", 1)),
         [(each.table, each.rows, each.sha256) for each in copied.tables],
     )
     out.line(f"{target} holds {count(copied.rows, 'row')}, the same as {origin}")

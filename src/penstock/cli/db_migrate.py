@@ -10,6 +10,7 @@ from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.tables import key_column, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ EXAMPLES = """\
   penstock db migrate
   penstock db migrate --yes --reason "all hosts have 0.2"
 """
-COLUMNS = ("migration", "effect", "locks", "in the way")
+COLUMNS = (key_column("migration"), whole("effect"), text("locks", 3), text("in the way", 1))
 
 
 def register(verbs: Commands) -> None:
@@ -63,7 +64,7 @@ def _show(name: str, plan: Plan, known: int, args: argparse.Namespace) -> None:
     has = f"schema {plan.state.number}" if plan.state.number else "no schema yet"
     out.line(f"{name} has {has}; this Penstock knows {known}")
     if plan.pending:
-        out.table(COLUMNS, [_line(each, plan.in_the_way(each)) for each in plan.pending])
+        out.table(COLUMNS, (_line(each, plan.in_the_way(each)) for each in plan.pending))
     for index in plan.leftovers:
         out.line(f"index {index} was left half made, and will be dropped")
     if not plan.pending and not plan.leftovers:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.wording import count, cut, shortened
+from penstock.cli.tables import column, key_column, text, whole
+from penstock.cli.wording import count, cut, shortened_inside
 from penstock.jobs.diff import NOTHING, FieldChange, shown_path
 
 if TYPE_CHECKING:
@@ -13,7 +14,15 @@ if TYPE_CHECKING:
     from penstock.store.diffs import RecordChange, Totals
     from penstock.store.replays import Rejects
 
-COLUMNS = ("what", "collection", "key", "field", "before", "after")
+COLUMNS = (
+    *(
+        text("what", 0, 8),
+        key_column("collection", 3, 8),
+        key_column("key", least=12),
+        key_column("field", least=8),
+    ),
+    *(text("before", 1, 14), text("after", 0, 14)),
+)
 LONGEST_KEY, LONGEST_VALUE = 60, 80
 MOST_FIELDS = 8
 OBSTACLES = {
@@ -38,7 +47,7 @@ def tell_totals(out: Output, totals: Totals) -> None:
     if totals.fields:
         out.line()
         fields = totals.common_fields
-        out.table(("field", "records"), fields[:MOST_FIELDS])
+        out.table((key_column("field"), whole("records")), fields[:MOST_FIELDS])
         if len(fields) > MOST_FIELDS:
             out.line(f"and {count(len(fields) - MOST_FIELDS, 'more field')}")
 
@@ -59,12 +68,12 @@ def tell_rejects(out: Output, now: Rejects, before: Rejects, limit: int) -> None
         f"{now.only} only now, {before.only} only before"
     )
     rows = [
-        (when, each["stage"], shortened(each["key"], LONGEST_KEY), each.get("reason") or "")
+        (when, each["stage"], shortened_inside(each["key"], LONGEST_KEY), each.get("reason") or "")
         for when, found in (("now", now), ("before", before))
         for each in found.first[:limit]
     ]
     if rows:
-        out.table(("only", "stage", "key", "reason"), rows)
+        out.table((whole("only"), column("stage", 1), "key", "reason"), rows)
 
 
 def score_words(totals: Totals) -> str:
@@ -86,7 +95,7 @@ def _rows(change: RecordChange, as_json: Callable[[Any], str]) -> Iterator[tuple
     about: tuple[object, ...] = (
         change_words(change),
         change.collection,
-        shortened(change.key, LONGEST_KEY),
+        shortened_inside(change.key, LONGEST_KEY),
     )
     if change.kind != "changed":
         yield (*about, "", *(_whole(change, side, as_json) for side in ("before", "after")))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.tables import column, text, whole
 from penstock.cli.wording import local_time, shortened
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ EXAMPLES = """\
   penstock events --kind breaker --source acme.com
   penstock events --source acme.com --follow
   penstock events --limit 1000 --json"""
-COLUMNS = ("event", "at", "what", "source", "run", "job", "attempt", "who", "detail")
+COLUMNS = (
+    *("event", column("at", 1), "what", column("source", 3), column("run", 1), "job"),
+    *(whole("attempt", 6), text("who", 5), text("detail", 1, 20)),
+)
 FOLLOW_S = 0.2
 PAGE = 500
 LONGEST_DETAIL = 300
@@ -63,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list(event_shape(row) for row in rows)
     elif rows:
-        args.out.table(COLUMNS, [event_line(row) for row in rows])
+        args.out.table(COLUMNS, (event_line(row) for row in rows))
     else:
         args.out.line("no events")
     return 0

@@ -10,6 +10,7 @@ from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
 from penstock.cli.run_words import kind_of
 from penstock.cli.schedules import outside, outside_words
+from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import count, duration, iso, local_time, shortened, until
 from penstock.errors import UsageError
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Why a source, a run or a job does not start: every gate before it, in the order in which they are asked,
-open or closed, by what, since when, until when, and the command that opens it. What is said is what the
-workers do: the next turn is taken, and undone. Of a job, also what became of it so far."""
+whether it passes or blocks, by what, since when, until when, and the command that helps. `explain` runs the
+next real turn and rolls it back, so its answer matches what workers will do. Of a job, also what became of
+it so far."""
 EXAMPLES = """\
   penstock explain acme.com
   penstock explain --run 12
@@ -41,7 +43,10 @@ OPENS = {
     "cooldown": "when it may be asked again",
     "rate": "when the rate has room",
 }
-COLUMNS = ("gate", "", "by", "since", "opens", "what opens it")
+COLUMNS = (
+    *(whole("gate"), whole("now"), text("by", 0, 10), whole("since", 5), whole("passes", 2)),
+    whole("what to do"),
+)
 LONGEST_KEY, LONGEST_ERROR = 80, 200
 
 
@@ -172,11 +177,11 @@ class Told:
         out.line(self._title(out))
         out.line(verdict(outlook))
         out.line()
-        out.table(COLUMNS, [_gate_line(gate, outlook.now) for gate in outlook.gates])
+        out.table(COLUMNS, (_gate_line(gate, outlook.now) for gate in outlook.gates))
         if self.at_the_request:
             out.line()
             out.line("When it asks")
-            out.table(COLUMNS, [_gate_line(gate, outlook.now) for gate in self.at_the_request])
+            out.table(COLUMNS, (_gate_line(gate, outlook.now) for gate in self.at_the_request))
         if self.about:
             out.line()
             out.line("About it")
@@ -238,6 +243,7 @@ def _gate_shape(gate: GateSeen) -> dict[str, Any]:
     return {
         "gate": gate.name,
         "is_open": gate.is_open,
+        "passes": gate.is_open,
         "by": gate.by,
         "since": iso(gate.since),
         "opens_at": iso(gate.opens_at),
@@ -248,7 +254,7 @@ def _gate_shape(gate: GateSeen) -> dict[str, Any]:
 def _gate_line(gate: GateSeen, now: float) -> tuple[object, ...]:
     return (
         gate.name,
-        "open" if gate.is_open else "closed",
+        "passes" if gate.is_open else "blocks",
         shortened(gate.by, LONGEST_ERROR),
         local_time(gate.since),
         until(gate.opens_at, now) if gate.opens_at is not None else "",
@@ -326,7 +332,14 @@ def _tell_story(story: Story, job: JobRow | None, out: Output) -> None:
     if story.attempts:
         out.line()
         out.table(
-            ("attempt", "worker", "began", "took", "outcome", "why"),
+            (
+                "attempt",
+                key_column("worker", 4, 12),
+                "began",
+                column("took", 3),
+                "outcome",
+                text("why", 1),
+            ),
             [
                 (
                     *(str(each.attempt), each.worker, local_time(each.started_at)),

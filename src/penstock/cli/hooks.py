@@ -13,6 +13,7 @@ from penstock.cli.parser import (
     add_reason,
     whole_number,
 )
+from penstock.cli.tables import column, key_column, whole
 from penstock.cli.wording import duration, iso, local_time, shortened
 
 if TYPE_CHECKING:
@@ -28,16 +29,15 @@ EXAMPLES = """\
   penstock hooks retry 12 --reason "the receiver is mended\""""
 RETRY = "Send one that has failed or was given up again now, with fresh attempts."
 COLUMNS = (
-    "delivery",
-    "hook",
-    "run",
-    "source",
-    "ended",
-    "state",
-    "attempts",
-    "since",
-    "next",
-    "error",
+    *(
+        "delivery",
+        key_column("hook", least=10),
+        "run",
+        column("source", 1),
+        whole("ended", 3),
+        "state",
+    ),
+    *(whole("attempts", 4), "since", whole("next", 3), "error"),
 )
 SHOWN = 50
 LONGEST_ERROR = 100
@@ -66,7 +66,7 @@ def show(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list(_shape(row) for row in rows)
     elif rows:
-        args.out.table(COLUMNS, [_line(row, now) for row in rows])
+        args.out.table(COLUMNS, (_line(row, now) for row in rows))
     else:
         args.out.line("nothing was to be told; `hooks:` in penstock.yaml says who is told of what")
     return 0

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, one_of, whole_number
-from penstock.cli.wording import local_time, shortened, until
+from penstock.cli.tables import column, whole
+from penstock.cli.wording import local_time, shortened, shortened_inside, until
 
 if TYPE_CHECKING:
     from penstock.project import Project
@@ -20,8 +21,11 @@ EXAMPLES = """\
   penstock jobs --run 12 --state waiting --state queued
   penstock jobs --source acme.com --limit 1000 --json
   penstock jobs 345"""
-COLUMNS = ("job", "run", "source", "stage", "state", "tries", "since", "due", "key", "error")
-LONGEST_KEY, LONGEST_ERROR = 80, 200
+COLUMNS = (
+    *("job", column("run", 2), "source", "stage", "state"),
+    *(whole("tries", 4), "since", "due", "key", "error"),
+)
+LONGEST_KEY, LONGEST_ERROR = 200, 200
 LATEST = 50
 
 
@@ -58,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list(job_shape(row) for row in rows)
     elif rows:
-        args.out.table(COLUMNS, [_line(row, now) for row in rows])
+        args.out.table(COLUMNS, (_line(row, now) for row in rows))
         if len(rows) == args.limit:
             args.out.note(f"the first {args.limit}; there may be more: --limit")
     else:
@@ -87,7 +91,7 @@ def _line(row: JobRow, now: float) -> tuple[object, ...]:
         *(str(row.id), str(row.run_id), row.source, row.stage, row.state, row.tries),
         local_time(row.at),
         until(row.due_at, now) if row.due_at is not None else "",
-        shortened(row.key, LONGEST_KEY),
+        shortened_inside(row.key, LONGEST_KEY),
         shortened(row.error or "", LONGEST_ERROR),
     )
 
@@ -110,7 +114,7 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
         out.line(f"  {line}")
     if events:
         out.line()
-        out.table(EVENT_COLUMNS, [event_line(event) for event in events])
+        out.table(EVENT_COLUMNS, (event_line(event) for event in events))
     if row.state == "held":
         out.line()
         out.line(f"let it go:      penstock unhold --job {row.id}")

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.tables import text, whole
 from penstock.cli.wording import count, duration, local_time
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ EXAMPLES = """\
   penstock kpis --json"""
 DAY_S = 86400.0
 LONGEST_DAYS = 36_500
-COLUMNS = ("number", "value", "counted over")
+COLUMNS = (text("number", 0, 24), whole("value"), text("counted over", 1))
 
 
 def register(commands: Commands) -> None:
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
         return 0
-    args.out.table(COLUMNS, [_line(each) for each in report.kpis])
+    args.out.table(COLUMNS, (_line(each) for each in report.kpis))
     if report.journal_since is not None:
         args.out.note(f"the journal was read from {local_time(report.journal_since)} on")
     return 0

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
-from penstock.cli.wording import Shortened, cut, harmless
+from penstock.cli.tables import (
+    GAP,
+    Cell,
+    Column,
+    Layout,
+    column,
+    fitted,
+    lay_out,
+    pages,
+    shown_width,
+    widened,
+)
+from penstock.cli.wording import Brief, Shortened, cut, cut_inside, harmless
 
-# What a table is drawn in when nobody's terminal limits it.
-WIDE = 1000
+# A terminal that says nothing of its width, and one that nobody has.
+USUAL_WIDTH, WIDEST = 80, 300
 STYLES = {
     "completed": "green",
     "succeeded": "green",
@@ -22,6 +35,7 @@ STYLES = {
     "quarantined": "red",
     "cancelled": "dim",
 }
+CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 # JSON leaves these as they are, and some terminals obey them.
 _C1 = re.compile("[\x7f-\x9f]")
 
@@ -69,20 +83,70 @@ class Output:
         for name, value in told:
             self.line(f"{name:<{width}}  {value}")
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Rows under their names; fitted to the terminal, or as wide as they are when piped."""
-        tidied = [[self._cell(value) for value in row] for row in rows]
-        numeric = [
-            all(isinstance(row[index], int) for row in rows) for index in range(len(columns))
-        ]
-        self.stdout.write(_drawn(columns, tidied, numeric, self.stdout.isatty()))
+    def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[object]]) -> None:
+        """Rows under their names; fitted to the terminal, or as wide as they are when piped.
+
+        Rows are written as they come, so a generator of a million needs no more memory than a page of
+        them. What a narrow terminal has no room for is named below the table.
+        """
+        width = self._width()
+        known = [column(each) for each in columns]
+        cells = ([self._cell(value) for value in row] for row in rows)
+        layout: Layout | None = None
+        for page in pages(cells):
+            if layout is None:
+                layout = lay_out(known, page, width)
+                self._row([(each.name, "bold") for each in known], layout)
+            elif width is None:
+                layout = widened(layout, page)
+            for row in page:
+                shown = ((each.brief if layout.is_brief else each.full) for each in row)
+                self._row([(text, STYLES.get(text, "")) for text in shown], layout)
+        if layout is not None and layout.hidden:
+            self._note_hidden(layout)
+
+    def _row(self, cells: Sequence[tuple[str, str]], layout: Layout) -> None:
+        shown = []
+        for at, width in layout.widths.items():
+            text, style = cells[at]
+            cut = fitted(text, width, layout.columns[at].is_cut_in_the_middle)
+            space = " " * (width - shown_width(cut))
+            painted = self._painted(cut, style)
+            shown.append(space + painted if layout.numeric[at] else painted + space)
+        self.stdout.write((" " * GAP).join(shown).rstrip() + "\n")
+
+    def _note_hidden(self, layout: Layout) -> None:
+        names = ", ".join(layout.hidden)
+        wider = "" if layout.wanted > WIDEST else f" or a terminal of {layout.wanted} columns"
+        self.note(f"not shown: {names}; --json{wider} shows everything")
+
+    def _painted(self, text: str, style: str) -> str:
+        return f"\x1b[{CODES[style]}m{text}\x1b[0m" if style and text and self._has_colour else text
+
+    @property
+    def _has_colour(self) -> bool:
+        is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "", "dumb")
+        return self.stdout.isatty() and not is_plain
+
+    def _width(self) -> int | None:
+        """How wide the terminal is; None where there is none."""
+        if not self.stdout.isatty():
+            return None
+        said = os.environ.get("COLUMNS", "")
+        if said.isdecimal() and int(said) > 0:
+            return int(said)
+        try:
+            return os.get_terminal_size(self.stdout.fileno()).columns or USUAL_WIDTH
+        except (OSError, ValueError):
+            return USUAL_WIDTH
 
     def tidy(self, text: str) -> str:
         return harmless(self.masked(text))
 
-    def short(self, text: str, longest: int) -> str:
-        """The beginning of the text; cut after secrets are masked in it, because half of one is not found."""
-        return cut(self.tidy(text), longest)
+    def short(self, text: str, longest: int, is_inside: bool = False) -> str:
+        """The beginning of the text, or both its ends; cut after secrets are masked in it, because half of
+        one is not found."""
+        return (cut_inside if is_inside else cut)(self.tidy(text), longest)
 
     def masked(self, text: str) -> str:
         if not self.secrets:
@@ -94,15 +158,18 @@ class Output:
     def as_json(self, value: Any) -> str:
         import msgspec
 
-        text = msgspec.json.encode(self._masked_within(value)).decode()
+        text = msgspec.json.encode(self._masked_within(value), enc_hook=_plain_text).decode()
         return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
-    def _cell(self, value: object) -> str:
+    def _cell(self, value: object) -> Cell:
         if isinstance(value, int):
-            return f"{value:,}" if value >= 10_000 else str(value)
+            number = f"{value:,}" if value >= 10_000 else str(value)
+            return Cell(number, number, is_number=True)
         if isinstance(value, Shortened):
-            return self.short(value.text, value.longest)
-        return "" if value is None else self.tidy(str(value))
+            short = self.short(value.text, value.longest, value.is_inside)
+            return Cell(short, short)
+        full = "" if value is None else self.tidy(str(value))
+        return Cell(full, self.tidy(value.brief) if isinstance(value, Brief) else full)
 
     def _masked_within(self, value: Any) -> Any:
         # Before it is encoded: an escaped character would hide a secret from the search for it.
@@ -117,25 +184,7 @@ class Output:
         return value
 
 
-def _drawn(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numeric: Sequence[bool],
-    is_terminal: bool,
-) -> str:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    # Drawn into memory and written by us, because rich ends the process when a pipe is closed.
-    console = Console(force_terminal=is_terminal, width=None if is_terminal else WIDE)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name, is_number in zip(columns, numeric, strict=True):
-        table.add_column(
-            name, justify="right" if is_number else "left", no_wrap=True, overflow="ellipsis"
-        )
-    for row in rows:
-        table.add_row(*(Text(cell, STYLES.get(cell, "")) for cell in row))
-    with console.capture() as captured:
-        console.print(table)
-    return "".join(line.rstrip() + "\n" for line in captured.get().splitlines())
+def _plain_text(value: object) -> str:
+    if isinstance(value, Brief):
+        return str.__str__(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")

@@ -18,7 +18,8 @@ from penstock.cli.parser import (
     one_of,
     whole_number,
 )
-from penstock.cli.wording import count, local_time, shortened
+from penstock.cli.tables import column, whole
+from penstock.cli.wording import count, local_time, shortened, shortened_inside
 from penstock.errors import Refused, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ EXPORT = """\
 Everything that is known of these entries, as lines of JSON or as CSV, in which text that a spreadsheet
 would take for a formula begins with an apostrophe. Secrets are masked."""
 NOTE = "Write something about an entry, for whoever looks at it next."
-COLUMNS = ("job", "run", "source", "stage", "kind", "times", "since", "key", "cause", "error")
-LONGEST_KEY, LONGEST_CAUSE, LONGEST_ERROR = 60, 80, 200
+COLUMNS = (
+    *("job", column("run", 3), "source", column("stage", 0), "kind"),
+    *(whole("times", 4), "since", "key", "cause", "error"),
+)
+LONGEST_KEY, LONGEST_CAUSE, LONGEST_ERROR = 200, 80, 200
 SHOWN = 50
 FORMATS = ("jsonl", "csv")
 
@@ -183,7 +187,7 @@ def list_entries(args: argparse.Namespace) -> int:
         if args.json:
             out.json_list(entry_shape(row, is_short=True) for row in rows)
         elif rows:
-            out.table(COLUMNS, [_line(row) for row in rows])
+            out.table(COLUMNS, (_line(row) for row in rows))
             if total > len(rows):
                 out.note(f"{len(rows)} of {total:,}; --limit N shows more, export all")
             _tell_causes(project, wanted, out)
@@ -197,7 +201,7 @@ def _line(row: EntryRow) -> tuple[object, ...]:
     return (
         *(str(row.id), str(row.run_id), row.source, row.stage, row.kind, row.quarantines),
         local_time(row.since),
-        shortened(row.key, LONGEST_KEY),
+        shortened_inside(row.key, LONGEST_KEY),
         shortened(mark + row.cause, LONGEST_CAUSE),
         shortened(row.error, LONGEST_ERROR),
     )
@@ -247,7 +251,7 @@ def show(args: argparse.Namespace) -> int:
         out.line(f"  {line}")
     if events:
         out.line()
-        out.table(EVENT_COLUMNS, [event_line(event) for event in events])
+        out.table(EVENT_COLUMNS, (event_line(event) for event in events))
     if row.closed_at is not None:
         return 0
     out.line()

@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import Output
+from penstock.cli.tables import key_column, text
 from penstock.cli.wording import count, duration, iso, local_time
 
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.store.delivering import StandingRow
 
-COLUMNS = ("signal", "name", "of", "schedule", "since", "waits for")
+COLUMNS = (
+    *(
+        "signal",
+        key_column("name", least=14),
+        key_column("of", 3, 10),
+        key_column("schedule", 2, 8),
+        "since",
+    ),
+    text("waits for", 0, 20),
+)
 SHOWN = 20
 
 

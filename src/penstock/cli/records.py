@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit
-from penstock.cli.wording import cut, local_time, shortened
+from penstock.cli.tables import column, key_column, text, whole
+from penstock.cli.wording import cut, local_time, shortened_inside
 from penstock.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -26,11 +27,14 @@ EXAMPLES = """\
   penstock records product --format jsonl > products.jsonl
   penstock records product --format csv > products.csv
   penstock records product --key A-17 --versions"""
-COLUMNS = ("key", "score", "source", "run", "version", "updated", "data")
+COLUMNS = (
+    *("key", whole("score", 3), column("source", 4), column("run", 3)),
+    *(whole("version", 4), "updated", text("data", 1)),
+)
 FORMATS = ("table", "jsonl", "csv")
 TABLE_ROWS = 20
 PAGE = 500
-LONGEST_KEY, LONGEST_DATA = 80, 200
+LONGEST_KEY, LONGEST_DATA = 200, 200
 
 
 def register(commands: Commands) -> None:
@@ -82,7 +86,7 @@ def _tell_collections(project: Project, args: argparse.Namespace) -> None:
     if args.json:
         args.out.json_list({"collection": name, "records": number} for name, number in held)
     elif held:
-        args.out.table(("collection", "records"), held)
+        args.out.table((key_column("collection"), whole("records")), held)
     else:
         args.out.line("no records yet; `penstock run SOURCE` brings some")
 
@@ -105,17 +109,17 @@ def _tell_records(project: Project, args: argparse.Namespace) -> None:
 
 def _tell_table(project: Project, args: argparse.Namespace) -> None:
     limit = args.limit or TABLE_ROWS
-    rows = list(itertools.islice(_chosen(project, args), limit))
-    args.out.table(COLUMNS, [_line(row, args.out) for row in rows])
+    rows = itertools.islice(_chosen(project, args), limit)
+    args.out.table(COLUMNS, (_line(row, args.out) for row in rows))
     held = dict(project.store.collections())[args.collection]
-    if args.key is None and held > len(rows):
-        args.out.note(f"{len(rows)} of {held:,}; --limit N shows more, --format jsonl or csv all")
+    if args.key is None and held > limit:
+        args.out.note(f"{limit:,} of {held:,}; --limit N shows more, --format jsonl or csv all")
 
 
 def _line(row: RecordRow, out: Output) -> tuple[object, ...]:
     data = "(removed)" if row.is_removed else cut(out.as_json(row.data), LONGEST_DATA)
     return (
-        *(shortened(row.key, LONGEST_KEY), row.score, row.source, str(row.run), row.version),
+        *(shortened_inside(row.key, LONGEST_KEY), row.score, row.source, str(row.run), row.version),
         *(local_time(row.updated_at), data),
     )
 

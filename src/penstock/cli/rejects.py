@@ -15,7 +15,8 @@ from penstock.cli.parser import (
     add_reason,
     whole_number,
 )
-from penstock.cli.wording import count, local_time, shortened
+from penstock.cli.tables import column, text, whole
+from penstock.cli.wording import count, local_time, shortened, shortened_inside
 from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -35,8 +36,11 @@ REDRIVE = """\
 Start a run whose jobs are the rejected items, at the stages that rejected them, with today's pipeline and
 threshold and without the network. What is accepted now becomes a record; what is not is rejected again.
 An item that was rejected several times is judged once, as it was last."""
-COLUMNS = ("reject", "source", "run", "stage", "code", "score", "at", "redriven", "key", "reason")
-LONGEST_KEY, LONGEST_REASON = 60, 120
+COLUMNS = (
+    *("reject", "source", column("run", 3), column("stage", 4), "code", whole("score", 4)),
+    *("at", whole("redriven", 2), "key", text("reason", 1)),
+)
+LONGEST_KEY, LONGEST_REASON = 200, 120
 
 
 def register(commands: Commands) -> None:
@@ -96,7 +100,7 @@ def tell(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list(_shape(row) for row in rows)
     elif rows:
-        args.out.table(COLUMNS, [_line(row) for row in rows])
+        args.out.table(COLUMNS, (_line(row) for row in rows))
         if len(rows) == args.limit:
             args.out.note(f"the newest {args.limit}; there may be more: --limit")
     else:
@@ -209,7 +213,7 @@ def _line(row: RejectRow) -> tuple[object, ...]:
         "" if row.score is None else f"{row.score:g}",
         local_time(row.at),
         "" if row.redriven_run_id is None else f"run {row.redriven_run_id}",
-        shortened(row.key, LONGEST_KEY),
+        shortened_inside(row.key, LONGEST_KEY),
         shortened(row.reason, LONGEST_REASON),
     )
 

@@ -189,11 +189,11 @@ def _tell(reports: list[RunReport], args: argparse.Namespace) -> None:
         for report in reports:
             out.json(dataclasses.asdict(report))
         return
-    from penstock.cli.runs import COUNTED
+    from penstock.cli.runs import COUNTED, COUNTED_COLUMNS
     from penstock.cli.wording import duration
 
     out.table(
-        ("run", "source", "state", *COUNTED, "took"),
+        ("run", "source", "state", *COUNTED_COLUMNS, "took"),
         [
             (
                 *(str(report.run), report.source, report.state),

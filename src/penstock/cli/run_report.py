@@ -175,7 +175,7 @@ def _tell_events(project: Project, row: RunRow, out: Output) -> None:
     events = project.store.events(run_id=row.id, limit=LATEST)
     if events:
         out.line()
-        out.table(COLUMNS, [event_line(event) for event in events])
+        out.table(COLUMNS, (event_line(event) for event in events))
 
 
 def _tell_next(

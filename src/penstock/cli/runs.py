@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.run_words import kind_of
+from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import duration, local_time
 from penstock.errors import UsageError
 
@@ -22,17 +23,21 @@ EXAMPLES = """\
   penstock runs --source acme.com --limit 5
   penstock runs --active --json
   penstock runs show 12"""
-ABOUT = ("run", "source", "kind", "state", "began", "took")
-COUNTED = (
-    "pages",
-    "candidates",
-    "accepted",
-    "rejected",
-    "dropped",
-    "skipped",
-    "retried",
-    "quarantined",
-)
+ABOUT = ("run", "source", key_column("kind", least=11), "state", "began", "took")
+# What a run came to, each with the rank of its column.
+COUNTED = {
+    "pages": 3,
+    "candidates": 5,
+    "inserted": 2,
+    "updated": 2,
+    "unchanged": 2,
+    "rejected": 4,
+    "dropped": 6,
+    "skipped": 5,
+    "retried": 6,
+    "quarantined": 1,
+}
+COUNTED_COLUMNS = tuple(whole(name, rank) for name, rank in COUNTED.items())
 
 
 def register(commands: Commands) -> None:
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json_list(run_shape(row, now) for row in rows)
     elif rows:
-        args.out.table((*ABOUT, *COUNTED), [run_line(row, now) for row in rows])
+        args.out.table((*ABOUT, *COUNTED_COLUMNS), (run_line(row, now) for row in rows))
     else:
         args.out.line("no runs; `penstock run SOURCE` starts one")
     return 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.cadence import add_cadence, words_now
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import duration, iso, local_time, until
 
 if TYPE_CHECKING:
@@ -52,10 +53,20 @@ skipped and was denied, as far as ticks are kept (`retention.events`)."""
 HISTORY_EXAMPLES = """\
   penstock schedules history acme.com
   penstock schedules history acme.com --json"""
-COLUMNS = ("source", "schedule", "policy", "next", "last", "run", "late", "outcome")
+COLUMNS = (
+    *(
+        "source",
+        key_column("schedule", 1, 8),
+        text("policy", 1),
+        text("next", 0, 12),
+        whole("last", 4),
+    ),
+    *(column("run", 3), whole("late", 5), column("outcome", 2)),
+)
 HISTORY_COLUMNS = (
-    *("schedule", "version", "since", "policy", "by"),
-    *("fired", "joined", "missed", "skipped", "denied"),
+    *(key_column("schedule", least=8), whole("version"), "since", text("policy", 1), text("by", 6)),
+    *(whole("fired", 1), whole("joined", 4), whole("missed", 2), whole("skipped", 3)),
+    whole("denied", 3),
 )
 OUTCOMES = ("fired", "joined", "missed", "skipped", "denied")
 NONE = "no schedules; `schedule:` in penstock.yaml sets them"
@@ -120,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
                 for row in rows
             )
         elif rows:
-            args.out.table(COLUMNS, [_row(row, now) for row in rows])
+            args.out.table(COLUMNS, (_row(row, now) for row in rows))
         else:
             args.out.line(NONE)
     return 0

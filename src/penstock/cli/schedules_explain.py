@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.queues import Queue
 from penstock.cli.schedules import next_words, shapes
+from penstock.cli.tables import column, whole
 from penstock.cli.wording import count, duration, iso, local_time, until
 
 if TYPE_CHECKING:
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
 
 AHEAD = 5
 AHEAD_S = 366 * 86_400.0
-COLUMNS = ("due", "outcome", "run", "state", "late", "version", "why")
+COLUMNS = (
+    column("due", 0),
+    "outcome",
+    "run",
+    "state",
+    whole("late", 3),
+    whole("version", 4),
+    "why",
+)
 
 
 def tell_explained(args: argparse.Namespace) -> int:
@@ -81,7 +90,7 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
     if missed:
         args.out.line(missed)
     if ticks:
-        args.out.table(COLUMNS, [_tick(each) for each in ticks])
+        args.out.table(COLUMNS, (_tick(each) for each in ticks))
     Queue(project, row.source_id, row.name).tell(args.out, now)
     args.out.line()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.schedules import NONE, configured
+from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import count, iso
 from penstock.errors import UsageError
 
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from penstock.settings import ScheduleSettings
 
 DAY_S = 86_400.0
-COLUMNS = ("day", "at", "source", "schedule", "kind", "")
+COLUMNS = (
+    whole("day"),
+    column("at", 0),
+    "source",
+    key_column("schedule", least=8),
+    "kind",
+    text("starts"),
+)
 # A schedule that starts more often than this in a day is told in one line.
 LINES = 3
 CELL, LEFT, TOP, SHADES = (

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import iso, local_time, shortened
 from penstock.errors import UsageError
 
@@ -29,7 +30,10 @@ LIST_EXAMPLES = """\
   penstock signals
   penstock signals --name run.failed --limit 10
   penstock signals --json"""
-COLUMNS = ("signal", "name", "source", "run", "raised", "by", "data", "delivered to")
+COLUMNS = (
+    *("signal", key_column("name", least=14), column("source", 2), column("run", 3)),
+    *(whole("raised", 4), text("by", 6), "data", text("delivered to", 1, 20)),
+)
 SHOWN = 50
 LONGEST_DATA = 60
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.tables import text
 from penstock.cli.wording import count, local_time
 from penstock.errors import UsageError
 
@@ -227,7 +228,7 @@ def _table(args: argparse.Namespace, sides: dict[str, Figures]) -> None:
         _budgets(sides), key=lambda name: not any("used up" in c.get(name, "") for c in columns)
     )
     rows = [(name, *(c.get(name, "") for c in columns)) for name in (*plain, *tight[:SHOWN])]
-    args.out.table(("figure", *sides), rows)
+    args.out.table((text("figure", 0, 24), *(text(side, 0, 16) for side in sides)), rows)
     if len(tight) > SHOWN:
         args.out.note(f"{len(tight) - SHOWN} more budgets: --json has all of them")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.tables import text, whole
 from penstock.cli.wording import duration, local_time, until
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ EXAMPLES = """\
   penstock sources
   penstock sources --json"""
 COLUMNS = (
-    *("source", "pipeline", "schedule", "next run", "last run", "state"),
-    *("queued", "running", "waiting", "quarantined", "why not now"),
+    *("source", text("pipeline", 6), text("schedule", 4), whole("next run", 3)),
+    *(whole("last run", 5), "state", whole("queued", 5), whole("running", 5)),
+    *(whole("waiting", 5), whole("quarantined", 1), text("why not now", 1, 20)),
 )
 
 
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             breaches = project.store.breaches(open_only=True, limit=100 * len(rows))
             args.out.json_list(_shape(row, project, holds, broken, breaches) for row in rows)
         elif rows:
-            args.out.table(COLUMNS, [_row(row, project, holds, broken, spent) for row in rows])
+            args.out.table(COLUMNS, (_row(row, project, holds, broken, spent) for row in rows))
         else:
             args.out.line(f"{project.settings.file} has no sources yet")
     return 0

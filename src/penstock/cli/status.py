@@ -14,6 +14,7 @@ from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.run_words import kind_of
 from penstock.cli.schedules import outside, outside_words
+from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import count, duration, iso, local_time, until
 from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
@@ -314,16 +315,15 @@ def _tell_runs(seen: Seen, out: Output) -> None:
     from penstock.cli.shapes import seconds_of
 
     columns = (
-        "run",
-        "source",
-        "kind",
-        "state",
-        "pages",
-        "queued",
-        "running",
-        "waiting",
-        "bad",
-        "for",
+        *(
+            "run",
+            "source",
+            key_column("kind", 2, 11),
+            "state",
+            whole("pages", 1),
+            whole("queued", 4),
+        ),
+        *(whole("running", 4), whole("waiting", 4), whole("bad", 2), whole("for", 3)),
     )
     out.line()
     out.line("Active runs")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason, whole_number
+from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import count
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _tell(report: UndoReport, out: Output) -> None:
     if report.later.first:
         out.line()
         rows = [(collection, key, str(run)) for collection, key, run in report.later.first]
-        out.table(("changed later", "key", "by run"), rows)
+        out.table((key_column("changed later", least=10), "key", whole("by run")), rows)
     if report.is_cut_short:
         out.line("an undo of it was interrupted; this goes on with it")
     elif not totals.differences:

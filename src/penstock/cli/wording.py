@@ -15,6 +15,18 @@ _END_OF_CALENDAR = datetime(9999, 12, 30, tzinfo=UTC).timestamp()
 _STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
+class Brief(str):
+    """Text that also has a shorter form, which a table uses when it is too wide."""
+
+    __slots__ = ("brief",)
+    brief: str
+
+    def __new__(cls, full: str, brief: str) -> Brief:
+        made = super().__new__(cls, full)
+        made.brief = brief
+        return made
+
+
 def harmless(text: str) -> str:
     """The text on one line, without anything that a terminal would obey."""
     return _HARMFUL.sub(" ", text)
@@ -27,18 +39,31 @@ def harmless_lines(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """Text of which the beginning is shown; `Output` masks secrets in the whole of it before it cuts."""
+    """Text of which a part is shown; `Output` masks secrets in the whole of it before it cuts."""
 
     text: str
     longest: int
+    is_inside: bool = False
 
 
 def shortened(text: str, longest: int) -> Shortened:
     return Shortened(text, longest)
 
 
+def shortened_inside(text: str, longest: int) -> Shortened:
+    """A key or URL: its end tells it from its neighbours, so its middle is left out."""
+    return Shortened(text, longest, is_inside=True)
+
+
 def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def cut_inside(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    head = (longest - 1) // 2
+    return text[:head] + "…" + text[len(text) - (longest - 1 - head) :]
 
 
 def duration(seconds: float) -> str:
@@ -56,13 +81,23 @@ def duration(seconds: float) -> str:
 
 
 def local_time(at: float | None) -> str:
-    """A moment on the operator's own clock; empty when there is none."""
-    return _moment(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+    """A moment on the operator's own clock; empty when there is none. Short: `11-16 09:42`, `2025-03-04`."""
+    if not at:
+        return ""
+    moment = _moment(at).astimezone()
+    is_this_year = moment.year == datetime.now(moment.tzinfo).year
+    return Brief(
+        f"{moment:%Y-%m-%d %H:%M:%S}",
+        f"{moment:%m-%d %H:%M}" if is_this_year else f"{moment:%Y-%m-%d}",
+    )
 
 
 def until(at: float, now: float) -> str:
-    """`in 12 s (2025-03-04 15:04:05)`, or `now` when the moment has come."""
-    return f"in {duration(at - now)} ({local_time(at)})" if at > now else "now"
+    """`in 12 s (2025-03-04 15:04:05)`, or `now` when the moment has come. Short: `in 12 s`."""
+    if at <= now:
+        return "now"
+    soon = f"in {duration(at - now)}"
+    return Brief(f"{soon} ({local_time(at)})", soon)
 
 
 def iso(at: float | None) -> str | None:

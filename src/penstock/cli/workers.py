@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.tables import key_column, text, whole
 from penstock.cli.wording import duration, local_time
 from penstock.version import __version__
 
@@ -21,7 +22,15 @@ only suspects runs, one at a time, the jobs under which two workers have died.""
 EXAMPLES = """\
   penstock workers
   penstock workers --json"""
-COLUMNS = ("host", "worker", "pid", "version", "load", "lease", "started", "admits")
+COLUMNS = (
+    *(
+        key_column("host", least=10),
+        key_column("worker", least=12),
+        whole("pid"),
+        whole("version", 4),
+    ),
+    *(whole("load", 1), whole("lease", 2), whole("started", 5), text("admits", 3)),
+)
 SCHEDULER = "scheduler"
 NOBODY = "nobody; `penstock up` or `penstock scheduler` does"
 
@@ -44,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         args.out.json_list(worker_shape(row, now) for row in rows)
         return 0
     if rows:
-        args.out.table(COLUMNS, [_line(row, now) for row in rows])
+        args.out.table(COLUMNS, (_line(row, now) for row in rows))
     else:
         args.out.line("no worker; `penstock up` starts one")
     if any(row.version != __version__ for row in rows):

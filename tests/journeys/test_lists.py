@@ -1,0 +1,305 @@
+"""Every table shows what the next command needs, on every terminal from 80 columns up."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock.cli
+from penstock.cli import main
+from penstock.cli.output import Output
+from penstock.cli.tables import column
+from penstock.cli.wording import Shortened
+from tests.journeys.rig import Rig, kill, until
+
+WIDTHS = (80, 100, 120, 160)
+# What each table must show whatever the terminal, by the function that draws it. Ids, numbers and states are
+# shown whole; a key that is too long keeps its beginning and its end.
+NEEDED = {
+    "breakers.run": ("what", "name", "state"),
+    "budget.run": ("of", "budget", "left"),
+    "cadence.run": ("source", "class"),
+    "checkpoints._tell_history": ("number", "act", "cursor"),
+    "checkpoints.run": ("partition", "cursor"),
+    "db_copy._tell": ("table", "rows"),
+    "db_migrate._show": ("migration", "effect"),
+    "diffs.tell_changes": ("what", "key", "field"),
+    "diffs.tell_rejects": ("only", "key"),
+    "diffs.tell_totals": ("field", "records"),
+    "events.run": ("event", "what", "job"),
+    "explain._tell_story": ("attempt", "outcome"),
+    "explain.tell": ("gate", "now", "by"),
+    "hooks.show": ("delivery", "hook", "run", "state"),
+    "jobs._tell_one": ("event", "what", "job"),
+    "jobs.run": ("job", "source", "stage", "state", "key"),
+    "kpis.run": ("number", "value"),
+    "quarantine.list_entries": ("job", "source", "stage", "kind", "key"),
+    "quarantine.show": ("event", "what", "job"),
+    "queues.tell": ("signal", "name"),
+    "records._tell_collections": ("collection", "records"),
+    "records._tell_table": ("key",),
+    "rejects.tell": ("reject", "source", "code", "key"),
+    "run._tell": ("run", "source", "state", "inserted", "updated", "unchanged", "quarantined"),
+    "run_report._tell_events": ("event", "what", "job"),
+    "runs.run": ("run", "source", "kind", "state"),
+    "schedules.run": ("source", "schedule", "next"),
+    "schedules.run_history": ("schedule", "version"),
+    "schedules_explain._tell": ("due", "outcome", "run", "state"),
+    "schedules_next._tell": ("day", "at", "source", "schedule", "kind"),
+    "signals.show": ("signal", "name"),
+    "simulate._table": ("figure", "now"),
+    "sources.run": ("source", "state"),
+    "status._tell_runs": ("run", "source", "state"),
+    "undo._tell": ("changed later", "key", "by run"),
+    "workers.run": ("host", "worker", "pid"),
+}
+SHOP, NEWS = "shop.example-company.com", "news.example.org"
+PIPELINE = """
+from penstock import Pipeline, Reject
+
+shop = Pipeline("shop")
+VERSION = 1
+
+
+@shop.step(unit="run")
+async def discover(ctx):
+    ctx.checkpoint({"day": "2026-11-15", "page": 17}, partition="prices-of-the-european-shop")
+    ctx.signal("catalogue.was.discovered", pages=6)
+    for number in range(6):
+        yield {
+            "url": "https://shop.example-company.com/catalogue/household/kitchen/"
+            f"pots-and-pans/a-cast-iron-pan-of-28-centimetres-{number:04}.html"
+        }
+
+
+@shop.step(after="discover", unit="page", key="url")
+def extract_product(page, ctx):
+    number = int(page["url"][-9:-5])
+    if number == 0:
+        raise ValueError("the selector .price > span.amount was not found in the page of this product")
+    if number == 1 + VERSION:
+        raise Reject("it has no price although it is in stock", code="no_price")
+    price = number + (10 * VERSION if number == 5 else 0)
+    ctx.save("product", key=page["url"], data={"price": price, "name": "A pan"}, score=0.5)
+
+
+news = Pipeline("news")
+
+
+@news.step(unit="run")
+async def look(ctx):
+    pass
+"""
+CONFIG: dict[str, Any] = {
+    "budget": {"requests": "5000/d"},
+    "hooks": [{"on": ["partial"], "url": "http://127.0.0.1:9/penstock", "allow_private": True}],
+    "sources": {
+        SHOP: {
+            "pipeline": "steps:shop",
+            "schedule": {"every": "30d"},
+            "budget": {"requests": "100/d"},
+        },
+        NEWS: {"pipeline": "steps:news", "schedule": {"cadence": "auto"}},
+        "ticking": {"pipeline": "steps:news", "schedule": {"every": "30d"}},
+        "joined": {"pipeline": "steps:news", "schedule": {"after": [NEWS, SHOP]}},
+    },
+}
+
+
+@dataclass
+class Drawn:
+    """One call of Output.table, and what it printed."""
+
+    site: str
+    columns: Sequence[Any]
+    rows: list[Sequence[object]]
+    text: str = ""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A project in which everything that can be listed is there at least once."""
+    folder = tmp_path_factory.mktemp("lists")
+    with Rig(folder, {}, PIPELINE) as rig:
+        (folder / "penstock.yaml").write_text(json.dumps(CONFIG))
+        assert rig.penstock("run", SHOP).returncode == 3
+        assert rig.penstock("run", NEWS).returncode == 0
+        _tick(rig)
+        (folder / "steps.py").write_text(PIPELINE.replace("VERSION = 1", "VERSION = 2"))
+        assert rig.penstock("run", SHOP).returncode == 3
+        (folder / "steps.py").write_text(PIPELINE.replace("VERSION = 1", "VERSION = 3"))
+        assert rig.penstock("replay", "1", "--json").returncode in (0, 3)
+        done = rig.penstock("breaker", "open", SHOP, "--for", "1h", "--yes")
+        assert done.returncode == 0, done.stderr
+        rig.penstock("run", SHOP, "--detach")
+        rig.store.register("a-worker", "mill-1.example-company.com", 1, "0.1")
+        yield rig
+    sys.modules.pop("steps", None)
+
+
+def _tick(rig: Rig) -> None:
+    """Put the schedules to work until one of them has fired; and then let them fire no more."""
+    file = rig.folder / "penstock.yaml"
+    usual = file.read_text()
+    often = {
+        **CONFIG["sources"],
+        "ticking": {**CONFIG["sources"]["ticking"], "schedule": {"every": "1s"}},
+    }
+    file.write_text(json.dumps({**CONFIG, "sources": often}))
+    up = rig.start("up")
+    until(
+        lambda: any(row.last_run_id for row in rig.store.schedules()),
+        "a schedule has fired",
+        process=up,
+    )
+    kill(up.pid, signal.SIGTERM)
+    assert up.wait(timeout=60) == 0
+    file.write_text(usual)
+
+
+def commands(rig: Rig) -> list[list[str]]:
+    job = str(_quarantined(rig))
+    replay = next(str(row.id) for row in rig.store.runs() if row.kind == "replay")
+    return [
+        ["status"], ["sources"], ["runs"], ["runs", "show", "1"], ["jobs"], ["jobs", job],
+        ["records"], ["records", "product"], ["events"], ["workers"], ["signals"], ["hooks"],
+        ["checkpoints", SHOP], ["checkpoints", SHOP, "--history", "prices-of-the-european-shop"],
+        ["rejects", "list"], ["quarantine", "list"], ["quarantine", "show", job], ["breakers"],
+        ["budget"], ["kpis"], ["explain", SHOP], ["explain", "joined"], ["explain", "--job", job],
+        ["schedules"], ["schedules", "next", "--days", "3"], ["schedules", "history", SHOP],
+        ["schedules", "explain", "ticking"], ["schedules", "cadence"], ["simulate", "--days", "1"],
+        ["replay", replay, "--diff"], ["undo", "1", "--dry-run"],
+    ]  # fmt: skip
+
+
+def _quarantined(rig: Rig) -> int:
+    from penstock.jobs.job import JobState
+
+    return rig.jobs(JobState.QUARANTINED)[0].id
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Drawn]:
+    """Every table that is drawn from now on, with the function that draws it."""
+    found: list[Drawn] = []
+    original = Output.table
+
+    def table(self: Output, columns: Any, rows: Any) -> None:
+        caller = sys._getframe(1)
+        site = f"{Path(caller.f_code.co_filename).stem}.{caller.f_code.co_name}"
+        kept = list(rows)
+        before = self.stdout.tell()
+        original(self, columns, kept)
+        assert isinstance(self.stdout, io.StringIO)
+        found.append(Drawn(site, columns, kept, self.stdout.getvalue()[before:]))
+
+    monkeypatch.setattr(Output, "table", table)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return found
+
+
+def look(words: list[str]) -> None:
+    with redirect_stdout(Terminal()), redirect_stderr(io.StringIO()) as told:
+        assert main(words) in (0, 3), (words, told.getvalue())
+
+
+def look_at_rare_tables(rig: Rig) -> None:
+    """Those that another database, or a run in the foreground, would show."""
+    from penstock.cli import db_copy, db_migrate, run
+    from penstock.engine.foreground import report
+    from penstock.store.copying import Copied, Digest
+    from penstock.store.schema import Migration, Plan, State
+
+    out = Output(Terminal(), io.StringIO())
+    args = argparse.Namespace(out=out, json=False)
+    digest = Digest("schedule_version", 123456, "0123456789abcdef" * 4)
+    db_copy._tell("sqlite:a.db", "postgresql://b", Copied([digest], False, 0), args)
+    pending = Migration(12, "0012_a_name_that_is_long_enough.sql", "", 3, "job, run, record", False)
+    db_migrate._show("sqlite:a.db", Plan(State(11), [pending]), 12, args)
+    reports = [report(row, rig.store.now()) for row in rig.store.runs()]
+    run._tell(reports, args)
+
+
+def sites() -> set[str]:
+    """Every function of the command line that draws a table."""
+    found = set()
+    for file in Path(penstock.cli.__file__).parent.glob("*.py"):
+        for function in ast.walk(ast.parse(file.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+                if any(isinstance(call, ast.Attribute) and call.attr == "table" for call in calls):
+                    found.add(f"{file.stem}.{function.name}")
+    return found
+
+
+def test_no_table_is_missing_from_this_test() -> None:
+    assert sites() == set(NEEDED)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_list_shows_its_ids_keys_and_states(
+    project: Rig, drawn: list[Drawn], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.folder)
+    monkeypatch.setenv("COLUMNS", str(width))
+    for words in commands(project):
+        look(words)
+    look_at_rare_tables(project)
+
+    assert {each.site for each in drawn} == set(NEEDED)
+    for each in drawn:
+        assert_useful(each, width)
+
+
+def assert_useful(table: Drawn, width: int) -> None:
+    head, *lines = table.text.splitlines()
+    names = [column(each).name for each in table.columns]
+    assert len(lines) == len(table.rows), table.text
+    assert max(map(len, (head, *lines))) <= width, (table.site, table.text)
+    for name in NEEDED[table.site]:
+        assert name in head, (table.site, name, table.text)
+        for row, line in zip(table.rows, lines, strict=True):
+            assert_shown(row[names.index(name)], column(table.columns[names.index(name)]), line)
+
+
+def assert_shown(value: object, of: Any, line: str) -> None:
+    value = value.text if isinstance(value, Shortened) else value
+    number = f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+    shown = {"" if value is None else number, getattr(value, "brief", number)}
+    if of.least is None:
+        assert any(text in line for text in shown), (of.name, value, line)
+    else:
+        ends = [(text[:3], text[-3:]) for text in shown]
+        head, tail = ends[0]
+        assert head in line, (of.name, value, line)
+        assert not of.is_cut_in_the_middle or tail in line, (of.name, value, line)
+
+
+def test_what_is_left_out_is_named(
+    project: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project.folder)
+    monkeypatch.setenv("COLUMNS", "80")
+    with redirect_stdout(Terminal()):
+        assert main(["jobs"]) == 0
+
+    told = capsys.readouterr().err
+    assert told.startswith("not shown: ")
+    assert "tries" in told
+    assert "--json" in told
