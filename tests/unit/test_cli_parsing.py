@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from penstock.cli import exits, main
 from penstock.cli.entry import MODULES, parser_for
-from penstock.cli.parser import Parser
+from penstock.cli.parser import STOPPING, Parser
 from penstock.errors import UsageError
 
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -52,6 +55,90 @@ def test_every_command_has_help_with_an_example(
     text = help_of(command, capsys)
     examples = text.partition("examples:\n")[2]
     assert f"  penstock {command}" in examples
+
+
+def test_help_shows_the_commands_in_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of("", capsys)
+    titles = re.findall(r"^(\w+) - .*:$", text, re.MULTILINE)
+    assert titles == ["run", "look", "mend", "plan", "operate"]
+
+
+@pytest.mark.parametrize("words", ["", "run", "quarantine list"])
+def test_help_is_a_command_too(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", *words.split()]) == exits.DONE
+    assert capsys.readouterr().out == help_of(words, capsys)
+
+
+@pytest.mark.parametrize(
+    "line", ["hold", "pause", "cancel", "undo", "quarantine discard", "db restore", "breaker open"]
+)
+def test_a_mistyped_command_is_never_taken_for_one_that_stops_or_removes_something(
+    line: str,
+) -> None:
+    *before, word = line.split()
+    for mistyped in (word[:-1], word + "e", word[1:], word[1] + word[0] + word[2:]):
+        message, hint = refused(" ".join([*before, mistyped]))
+        assert message == f"there is no command {mistyped!r}"
+        assert not re.search(rf"did you mean '({'|'.join(STOPPING)})'", hint)
+
+
+# What the shell completes.
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose code can't be imported, and whose variables are not set."""
+    (tmp_path / "penstock.yaml").write_text(
+        "sources:\n  acme.com: {pipeline: 'broken:p', params: {key: '${NOT_SET_ANYWHERE}'}}\n"
+        "  archive.org: {pipeline: 'broken:p'}\n  news: {pipeline: 'broken:p'}\n"
+    )
+    (tmp_path / "broken.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("exp", ["explain", "export"]),
+        ("run a", ["acme.com", "archive.org"]),
+        ("explain ne", ["news"]),
+        ("jobs --so", ["--source"]),
+        ("jobs --source n", ["news"]),
+        ("quarantine re", ["release"]),
+        ("quarantine list --so", ["--source"]),
+        ("run --kind st", ["stream"]),
+        ("--project nowhere run a", []),
+        ("jobs 3 ", []),
+    ],
+)
+def test_tab_completes_commands_options_and_sources(
+    shop: Path, capsys: pytest.CaptureFixture[str], line: str, found: list[str]
+) -> None:
+    assert main(["completion", "bash", "--", *line.split(" ")]) == exits.DONE
+    assert capsys.readouterr().out.split() == found
+
+
+def test_bash_completes_with_the_script_that_is_printed(shop: Path) -> None:
+    bin_folder = Path(sys.executable).parent
+    script = (
+        "source <(penstock completion bash); COMP_WORDS=(penstock run ac); COMP_CWORD=2; "
+        'complete -p penstock >/dev/null && _penstock && echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+        cwd=shop,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("acme.com\n", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_script_asks_for_its_words(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == exits.DONE
+    assert f"penstock completion {shell} -- " in capsys.readouterr().out
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,49 +17,62 @@ from penstock.cli.parser import Parser
 from penstock.errors import PenstockError, UsageError
 from penstock.version import __version__
 
-# Each command and the module that registers it, in the order in which `--help` shows them.
-MODULES = {
-    "init": "init",
-    "demo": "demo",
-    "run": "run",
-    "backfill": "backfill",
-    "up": "up",
-    "worker": "worker",
-    "scheduler": "scheduler",
-    "status": "status",
-    "explain": "explain",
-    "sources": "sources",
-    "schedules": "schedules",
-    "simulate": "simulate",
-    "runs": "runs",
-    "jobs": "jobs",
-    "records": "records",
-    "checkpoints": "checkpoints",
-    "checkpoint": "checkpoint",
-    "rejects": "rejects",
-    "breakers": "breakers",
-    "breaker": "breakers",
-    "events": "events",
-    "workers": "workers",
-    "signal": "signals",
-    "signals": "signals",
-    "hooks": "hooks",
-    "trigger": "trigger",
-    "budget": "budget",
-    "kpis": "kpis",
-    "start": "start",
-    "pause": "pause",
-    "resume": "pause",
-    "hold": "hold",
-    "unhold": "hold",
-    "cancel": "cancel",
-    "retry": "retry",
-    "replay": "replay",
-    "undo": "undo",
-    "quarantine": "quarantine",
-    "export": "export",
-    "db": "db",
+# Each command and the module that registers it, in the groups and the order in which help shows them.
+GROUPS = {
+    "run - bring data in": {
+        "init": "init",
+        "demo": "demo",
+        "run": "run",
+        "backfill": "backfill",
+        "start": "start",
+        "up": "up",
+        "worker": "worker",
+        "scheduler": "scheduler",
+        "signal": "signals",
+        "trigger": "trigger",
+    },
+    "look - what is there, what happens and why": {
+        "status": "status",
+        "explain": "explain",
+        "sources": "sources",
+        "runs": "runs",
+        "jobs": "jobs",
+        "records": "records",
+        "rejects": "rejects",
+        "checkpoints": "checkpoints",
+        "events": "events",
+        "workers": "workers",
+        "signals": "signals",
+        "hooks": "hooks",
+        "breakers": "breakers",
+        "budget": "budget",
+        "kpis": "kpis",
+    },
+    "mend - repair and repeat": {
+        "retry": "retry",
+        "quarantine": "quarantine",
+        "replay": "replay",
+        "undo": "undo",
+        "checkpoint": "checkpoint",
+        "breaker": "breakers",
+    },
+    "plan - when things run, and what would happen": {
+        "schedules": "schedules",
+        "simulate": "simulate",
+        "export": "export",
+    },
+    "operate - stop, continue, keep the database": {
+        "pause": "pause",
+        "resume": "pause",
+        "hold": "hold",
+        "unhold": "hold",
+        "cancel": "cancel",
+        "db": "db",
+        "completion": "completion",
+        "help": "help",
+    },
 }
+MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 WITHOUT_PROJECT = ("init", "demo")
 EXAMPLES = """\
 examples:
@@ -67,6 +80,7 @@ examples:
   penstock init shop-watch   begin a project of your own
   penstock run acme.com      run a source in the foreground
   penstock status            what is going on
+  penstock help run          everything about one command
 
 Exit codes: 0 done, 2 usage, 3 partial, 4 failed, 5 database, 6 already running, 7 refused,
 130 interrupted. PENSTOCK_DEBUG=1 shows tracebacks.
@@ -95,10 +109,11 @@ def parser_for(argv: Sequence[str]) -> Parser:
     """The parser, with the commands that occur in these words; with all of them if none does."""
     parser = Parser(
         prog="penstock",
-        description="Lead data from many sources into one set of clean records.",
+        description="Ingest data from many sources into clean, versioned records.",
         epilog=EXAMPLES,
     )
     parser.known = tuple(MODULES)
+    parser.groups = GROUPS
     parser.add_argument("--version", action="version", version=f"penstock {__version__}")
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", parser_class=Parser

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from penstock.errors import UsageError, nearest
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 LARGEST_ID = 2**63 - 1
+# Commands and verbs that stop work, or take something away. Whoever mistypes a word is never led to one.
+STOPPING = frozenset(
+    "breaker cancel checkpoint discard hold open pause restore rewind undo".split()
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,6 +23,8 @@ class Parser(argparse.ArgumentParser):
     """
 
     known: Iterable[str] = ()
+    # Where help shows commands in groups: their titles, and the commands of each.
+    groups: Mapping[str, Iterable[str]] = {}
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -50,6 +56,28 @@ class Parser(argparse.ArgumentParser):
             raise self._unknown(rest[0])
         return found, rest
 
+    def format_help(self) -> str:
+        commands = next(
+            (each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None
+        )
+        if commands is None or not self.groups:
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        summaries = {each.dest: each for each in commands._choices_actions}
+        sections = [
+            (title, [summaries[name] for name in names if name in summaries])
+            for title, names in self.groups.items()
+        ]
+        options = [(each.title, each._group_actions) for each in self._action_groups]
+        for title, actions in (*sections, *options):
+            formatter.start_section(title)
+            formatter.add_arguments(each for each in actions if each is not commands)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
     def error(self, message: str) -> NoReturn:
         missing = message.removeprefix("the following arguments are required: ")
         if missing != message:
@@ -61,7 +89,8 @@ class Parser(argparse.ArgumentParser):
             return
         if isinstance(action, argparse._SubParsersAction):
             known = self.known or action.choices
-            raise UsageError(f"there is no command {value!r}", nearest(str(value), known))
+            hint = _safe_suggestion(str(value), known, self.prog)
+            raise UsageError(f"there is no command {value!r}", hint)
         name = "/".join(action.option_strings) or action.metavar
         raise UsageError(
             f"{name} can't be {value!r}", nearest(str(value), map(str, action.choices))
@@ -77,6 +106,14 @@ class Parser(argparse.ArgumentParser):
         return UsageError(
             f"`{self.prog}` has no option {option!r}", nearest(option, self._option_string_actions)
         )
+
+
+def _safe_suggestion(word: str, known: Iterable[str], prog: str) -> str:
+    """The command that was probably meant, unless that would stop or remove something."""
+    hint = nearest(word, known)
+    if any(hint == f"did you mean {each!r}?" for each in STOPPING):
+        return f"{prog} --help lists the commands"
+    return hint
 
 
 def add_command(

@@ -28,9 +28,13 @@ RESUME_EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    pausing = add_command(commands, "pause", "hold a source or a run", PAUSE, PAUSE_EXAMPLES)
+    pausing = add_command(
+        commands, "pause", "stop a source or a run for now", PAUSE, PAUSE_EXAMPLES
+    )
     pausing.set_defaults(run=pause)
-    resuming = add_command(commands, "resume", "let it go on", RESUME, RESUME_EXAMPLES)
+    resuming = add_command(
+        commands, "resume", "let a paused source or run go on", RESUME, RESUME_EXAMPLES
+    )
     resuming.set_defaults(run=resume)
     for parser in (pausing, resuming):
         parser.add_argument("target", metavar="SOURCE|RUN", help="a source, or a run's number")
