@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from penstock.clock import Clock
 from penstock.errors import PenstockError, Refused, StoreError, StoreUnreachable
+from penstock.jobs.outcome import Effects
 from penstock.store import copying
 from penstock.store.copying import Copied, Digest, End, Step, copy_project, digests
 from penstock.store.postgres.copying import PostgresEnd
@@ -641,6 +642,26 @@ def test_copy_that_is_not_what_was_copied_is_an_error(
 
     with pytest.raises(StoreError, match="is not what was copied: record, checkpoint"):
         copied(origin, target, meddle)
+
+
+def test_fractions_of_money_and_seconds_arrive_to_the_last_bit(
+    origin: World, target: Place, way: tuple[StoreKind, StoreKind]
+) -> None:
+    run_id = origin.start_with_pages(3)
+    for job, money in zip(origin.claim(slots=3), (0.1, 0.2, 945.25), strict=True):
+        origin.turn("w", done(job, effects=Effects(spent={"money": money, "seconds": money / 3})))
+    before = origin.store.run(run_id)
+    stop(origin)
+
+    copied(origin, target)
+
+    copy = arrived(origin, way[1], target)
+    after = copy.store.run(run_id)
+    copy.close()
+    assert before is not None
+    assert after is not None
+    assert (after.money, after.seconds) == (before.money, before.seconds)
+    assert after.money == pytest.approx(945.55)
 
 
 # The list of tables.

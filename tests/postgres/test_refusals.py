@@ -15,13 +15,19 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.errors import StoreError, StoreUnreachable
+from penstock.settings.address import SCHEMA
 from penstock.store.postgres import connection
 from penstock.store.postgres import database as database_module
 from penstock.store.postgres.connection import OLDEST, Connection
+from penstock.store.postgres.grants import GRANTS, grants
 from penstock.store.postgres.store import PostgresStore
+from penstock.store.store import Keep
+from tests.contract.scenes import POSTGRES, World
+from tests.contract.test_copying import live_a_little
 from tests.journeys import rig as rigs
 from tests.journeys.rig import Rig, counting_site, source_of
 from tests.postgres.crowd import ask
+from tests.postgres.fixtures import a_name
 from tests.postgres.ports import free_port
 from tests.postgres.server import PASSWORD, Server
 from tests.postgres.workspace import until
@@ -63,6 +69,93 @@ def test_server_that_confirms_what_it_may_still_lose_is_refused(
 
     with pytest.raises(StoreError, match="synchronous_commit off"):
         PostgresStore(database, CLOCK)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_database_that_can_not_hold_every_text_is_refused(postgres: Server, encoding: str) -> None:
+    name = a_name()
+    ask(
+        postgres.admin_url(),
+        f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE_PROVIDER libc LOCALE 'C'"
+        " OWNER penstock",
+    )
+    try:
+        with pytest.raises(StoreError, match=f"has the encoding {encoding}") as refused:
+            PostgresStore(postgres.url(name), CLOCK)
+        assert "ENCODING 'UTF8' TEMPLATE template0" in refused.value.hint
+    finally:
+        postgres.drop_database(name)
+
+
+# Roles that may do little.
+
+
+@pytest.fixture
+def worker_role(postgres: Server, database: str) -> Iterator[str]:
+    """A role that owns nothing, and may only come in."""
+    name = f"{a_name()}_worker"
+    ask(postgres.admin_url(), f"CREATE ROLE {name} LOGIN")
+    ask(postgres.admin_url(), f"GRANT {name} TO penstock")
+    yield name
+    ask(postgres.admin_url(database.rpartition("/")[2]), f"DROP OWNED BY {name}")
+    ask(postgres.admin_url(), f"DROP ROLE {name}")
+
+
+def as_role(url: str, role: str) -> str:
+    """The session takes the role's rights, whoever has logged in."""
+    return f"{url}?options=-c%20role%3D{role}"
+
+
+def test_role_with_the_printed_grants_can_do_all_of_a_workers_work(
+    database: str, worker_role: str
+) -> None:
+    PostgresStore(database, CLOCK).close()
+    for statement in grants(SCHEMA, worker_role):
+        ask(database, statement)
+
+    world = World(POSTGRES, as_role(database, worker_role))
+    live_a_little(world)
+    world.store.prune(Keep(1.0, 1.0, 1.0, 1.0))
+    assert world.store.check() == []
+    world.close()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ask(as_role(database, worker_role), "DROP TABLE penstock.record")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "lacks"),
+    [("SEQUENCES", "the sequence"), ("TABLES", "the table"), ("SCHEMA", "the schema")],
+)
+def test_role_that_lacks_a_right_is_refused_at_the_door_and_told_the_grant(
+    database: str, worker_role: str, left_out: str, lacks: str
+) -> None:
+    PostgresStore(database, CLOCK).close()
+    for kind, text in GRANTS.items():
+        if kind != left_out:
+            ask(database, text.format(schema=SCHEMA, role=worker_role))
+
+    with pytest.raises(StoreError) as refused:
+        PostgresStore(as_role(database, worker_role), CLOCK)
+
+    assert lacks in refused.value.message
+    assert (
+        GRANTS[left_out].format(schema='"penstock"', role=f'"{worker_role}"') in refused.value.hint
+    )
+
+
+def test_role_that_only_works_is_told_who_migrates(database: str, worker_role: str) -> None:
+    PostgresStore(database, CLOCK).close()
+    for statement in grants(SCHEMA, worker_role):
+        ask(database, statement)
+    ask(
+        database,
+        "DELETE FROM penstock.migration WHERE number = (SELECT max(number) FROM penstock.migration)",
+    )
+
+    with pytest.raises(StoreError, match="does not own its tables") as refused:
+        PostgresStore(as_role(database, worker_role), CLOCK)
+
+    assert "penstock db migrate" in refused.value.hint
 
 
 def test_server_that_is_too_old_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.settings import Settings, load_settings, redact
+from penstock.settings.address import without_schema
 
 SOURCES = "sources:\n  acme.com:\n    pipeline: products:catalogue\n"
 PASSWORD = "horse/battery@staple"
@@ -29,6 +30,8 @@ def load(tmp_path: Path, store: str, **environ: str) -> Settings:
         ("postgresql://kim@one:1,two:2/shop", "postgresql://one:1,two:2/shop"),
         ("postgresql:///shop?host=/run/postgresql", "postgresql:///run/postgresql/shop"),
         ("postgresql://kim@[::1]:5432/shop", "postgresql://[::1]:5432/shop"),
+        ("postgresql://db/all?schema=shop&sslmode=require", "postgresql://db/all?schema=shop"),
+        ("postgresql:///all?sslmode=require&schema=penstock", "postgresql://localhost/all"),
     ],
 )
 def test_database_on_a_server_is_named_without_its_password(
@@ -93,3 +96,24 @@ def test_what_is_no_address_is_refused_without_repeating_it(
 def test_number_of_workers_is_read(tmp_path: Path) -> None:
     (tmp_path / "penstock.yaml").write_text(f"worker: {{count: 4}}\n{SOURCES}")
     assert load_settings(tmp_path, None, {}).worker.count == 4
+
+
+@pytest.mark.parametrize(
+    "schema", ["", "Shop", "a-b", "1st", "x" * 49, "pg_shop", "information_schema", "a&schema=b"]
+)
+def test_schema_that_can_not_be_one_is_refused(tmp_path: Path, schema: str) -> None:
+    with pytest.raises(ConfigError, match="schema"):
+        load(tmp_path, f"postgresql://db/shop?schema={schema}")
+
+
+@pytest.mark.parametrize(
+    ("store", "plain"),
+    [
+        ("postgresql://db/all?schema=shop", "postgresql://db/all"),
+        ("postgresql:///all?schema=shop&host=/run", "postgresql:///all?host=/run"),
+        ("postgresql://db/all?sslmode=require&schema=shop", "postgresql://db/all?sslmode=require"),
+        ("postgresql://db/all", "postgresql://db/all"),
+    ],
+)
+def test_server_is_never_told_of_our_own_option(store: str, plain: str) -> None:
+    assert without_schema(store) == plain

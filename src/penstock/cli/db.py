@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli import db_copy, db_migrate, exits
+from penstock.cli import db_copy, db_grants, db_migrate, db_rename, exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
@@ -38,7 +38,11 @@ STEP = 0.1
 
 def register(commands: Commands) -> None:
     parser = add_command(
-        commands, "db", "check, backup, restore, migrate, copy", DESCRIPTION, EXAMPLES
+        commands,
+        "db",
+        "check, backup, restore, migrate, copy, rename, grants",
+        DESCRIPTION,
+        EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     checking = add_command(verbs, "check", "is it sound?", CHECK, "  penstock db check")
@@ -57,6 +61,8 @@ def register(commands: Commands) -> None:
         add_yes(each)
     db_migrate.register(verbs)
     db_copy.register(verbs)
+    db_rename.register(verbs)
+    db_grants.register(verbs)
 
 
 def check(args: argparse.Namespace) -> int:
@@ -162,5 +168,6 @@ def _put_back(project: Project, backup: Path) -> None:
 
     # Closed, so that what its log holds is in the file that is kept.
     project.close()
-    put_back(backup, project.settings.store_file, project.clock)
+    settings = project.settings
+    put_back(backup, settings.store_file, project.clock, settings.project)
     project.store.note_restored(default_actor(), backup.name)

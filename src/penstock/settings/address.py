@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from penstock.errors import ConfigError
@@ -9,6 +10,10 @@ from penstock.errors import ConfigError
 SQLITE = "sqlite:"
 POSTGRES = ("postgresql://", "postgres://")
 _SECRET_OPTIONS = ("password", "sslpassword")
+# The schema of a server's database that holds the project, where the address names none.
+SCHEMA = "penstock"
+# Short enough to be part of other names, and nothing that would have to be quoted or escaped anywhere.
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 
 
 def parse_store(text: str) -> str:
@@ -30,6 +35,36 @@ def _refuse_broken(text: str) -> None:
         raise ConfigError("is not an address: its host can't be read") from None
     if "@" in url.path or "@" in url.query or url.fragment:
         raise ConfigError("is not an address: in a password, write @ as %40, / as %2F, # as %23")
+    _refuse_schema(_schemas(url.query))
+
+
+def _refuse_schema(named: list[str]) -> None:
+    if len(named) > 1:
+        raise ConfigError("names more than one schema")
+    if named and not _SCHEMA.fullmatch(named[0]):
+        raise ConfigError(
+            "schema must be 1 to 48 lower-case letters, digits and underscores, and begin with no digit"
+        )
+    if named and (named[0].startswith("pg_") or named[0] == "information_schema"):
+        raise ConfigError(f"schema can't be {named[0]}: that name belongs to Postgres")
+
+
+def _schemas(query: str) -> list[str]:
+    return parse_qs(query, keep_blank_values=True).get("schema", [])
+
+
+def schema_of(store: str) -> str:
+    """The schema that holds the project, in the database that this address names."""
+    return next(iter(_schemas(urlsplit(store).query)), SCHEMA)
+
+
+def without_schema(store: str) -> str:
+    """The address as Postgres's own programs understand it."""
+    url = urlsplit(store)
+    options = [each for each in url.query.split("&") if each.partition("=")[0] != "schema"]
+    # The empty host of postgresql:///name has to keep its slashes.
+    rest, _, _ = store.partition("?")
+    return f"{rest}?{'&'.join(options)}" if any(options) else rest
 
 
 def secrets_in(store: str) -> set[str]:
@@ -45,6 +80,15 @@ def secrets_in(store: str) -> set[str]:
     return (written | {unquote(each) for each in written}) - {""}
 
 
+def another_place(store: str, project: str) -> str:
+    """Where a project of this name could be beside the one at this address, with nothing secret in it."""
+    name = re.sub(r"[^a-z0-9]+", "_", project.lower()).strip("_") or "another"
+    if not store.startswith(POSTGRES):
+        return f"{SQLITE}{name}.db"
+    own = f"_{name}" if name[0].isdigit() else name
+    return f"postgresql://…/…?schema={own[:48]}"
+
+
 def name_of(store: str) -> str:
     """The address for people: which file, or which server and database, and nothing secret."""
     if not store.startswith(POSTGRES):
@@ -53,4 +97,5 @@ def name_of(store: str) -> str:
     options = parse_qs(url.query)
     servers = url.netloc.rpartition("@")[2] or ",".join(options.get("host", ["localhost"]))
     database = url.path.lstrip("/") or "".join(options.get("dbname", []))
-    return f"postgresql://{servers}/{database}"
+    schema = schema_of(store)
+    return f"postgresql://{servers}/{database}{'' if schema == SCHEMA else f'?schema={schema}'}"

@@ -18,6 +18,7 @@ import msgspec
 from penstock.errors import Refused, StoreError
 from penstock.store.database import Database, Overtaken
 from penstock.store.ledger import Ledger
+from penstock.store.project_name import name_in
 from penstock.store.tables import TABLES, Table
 from penstock.store.workers import Workers
 
@@ -187,10 +188,10 @@ def _refuse_at_once(origin: End, target: End) -> None:
                 "some of it behind",
                 "upgrade Penstock first",
             )
-        _refuse_working(end)
+        refuse_working(end)
 
 
-def _refuse_working(end: End) -> None:
+def refuse_working(end: End) -> None:
     leases = end.db.decoded("leases", list[Lease], now=end.db.now())
     if leases:
         first = leases[0]
@@ -231,11 +232,22 @@ def _begin(origin: End, target: End, wanted: Sequence[Digest], restart: bool) ->
         raise Refused(
             f"{target.name} holds a project already", "copy into a database that holds none"
         )
+    _refuse_another(origin, target)
     mark = Mark(origin.name, digest)
     with target.db.writing() as now:
         target.clear()
         target.db.do("begin_copy", now=now, **msgspec.to_builtins(mark))
     return mark
+
+
+def _refuse_another(origin: End, target: End) -> None:
+    """A project that has not run yet has its schedules and its place all the same."""
+    mine, theirs = name_in(origin.db), name_in(target.db)
+    if mine is not None and theirs is not None and mine != theirs:
+        raise Refused(
+            f"{target.name} holds the project {theirs!r}, and this is {mine!r}",
+            "copy into a database or a schema that holds none",
+        )
 
 
 def _mark_in(target: End) -> Mark | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.clock import Clock
 from penstock.errors import StoreError
 from penstock.settings import Settings
-from penstock.settings.address import SQLITE
+from penstock.settings.address import SQLITE, another_place
 from penstock.store.schema import Schema
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.store import SqliteStore
@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
-    """A connection of its own, for a thread of its own."""
+    """A connection of its own, for a thread of its own. Refused where another project is."""
+    store = _open(settings, clock)
+    try:
+        another = another_place(settings.store, settings.project)
+        store.claim_for(settings.project, settings.store_name, another)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _open(settings: Settings, clock: Clock) -> Store:
     if not settings.is_on_postgres:
         return SqliteStore(settings.store_file, clock)
     with _driver_wanted():
@@ -49,6 +60,13 @@ def open_end(address: str, folder: Path, clock: Clock) -> End:
         from penstock.store.postgres.copying import PostgresEnd
         from penstock.store.postgres.database import PostgresDatabase
     return PostgresEnd(PostgresDatabase(address, clock, purpose="copy"))
+
+
+def grants_for(schema: str, role: str) -> list[str]:
+    """The statements that let a role of the server work in this schema, and nothing more."""
+    with _driver_wanted():
+        from penstock.store.postgres.grants import grants
+    return grants(schema, role)
 
 
 @contextmanager

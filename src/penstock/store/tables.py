@@ -54,6 +54,7 @@ def _column(text: str) -> Column:
 
 
 TABLES = (
+    _table("project", "id", "name at:real"),
     _table(
         "source",
         "id",

@@ -20,6 +20,7 @@ from penstock.store.lifecycle import Lifecycle
 from penstock.store.outbox import Outbox
 from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
+from penstock.store.project_name import ProjectName
 from penstock.store.promises import Promises
 from penstock.store.quarantine import Quarantine
 from penstock.store.reading import Reading
@@ -69,5 +70,6 @@ class Verbs(
     Coverage,
     Replays,
     Undoing,
+    ProjectName,
 ):
     """All of them in one. What a store adds is its database, its turn and its upkeep."""

@@ -18,6 +18,7 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from penstock.errors import ConfigError, StoreError
+from penstock.settings.address import SCHEMA, schema_of, without_schema
 
 Answer = TypeVar("Answer")
 # What the driver notes beside an error, the error says: nobody is to meet it on a terminal.
@@ -67,34 +68,37 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 def conninfo(url: str) -> str:
     """The address with our defaults where it says nothing."""
     try:
-        given = conninfo_to_dict(url)
-    except psycopg.Error:
+        given = conninfo_to_dict(without_schema(url))
+    except (psycopg.Error, ValueError):
         # Its message would repeat the address, password and all.
         raise ConfigError(
             "the store's address can't be read",
             "it looks like postgresql://user:password@host:5432/name",
         ) from None
-    return make_conninfo("", **{**DEFAULTS, **{k: v for k, v in given.items() if v is not None}})
+    named = {key: value for key, value in given.items() if value is not None}
+    return make_conninfo("", **{**DEFAULTS, **named, "client_encoding": "UTF8"})
 
 
 def place_of(url: str) -> str:
-    """Where the database is, without anything secret: host:port/name."""
+    """Where the project is, without anything secret: host:port/name, and its schema if it has its own."""
     try:
-        given = conninfo_to_dict(url)
-    except psycopg.Error:
+        given = conninfo_to_dict(without_schema(url))
+        schema = schema_of(url)
+    except (psycopg.Error, ValueError):
         return "postgresql"
     host = given.get("host") or given.get("hostaddr") or "localhost"
     port = f":{given['port']}" if given.get("port") else ""
-    return f"{host}{port}/{given.get('dbname') or given.get('user') or ''}"
+    own = "" if schema == SCHEMA else f"?schema={schema}"
+    return f"{host}{port}/{given.get('dbname') or given.get('user') or ''}{own}"
 
 
 def connect(info: str, place: str) -> tuple[Connection, bool]:
     """A connection that is fit for use, and whether a pooler stands between us and the server."""
     connection = Connection.connect(info, autocommit=True, prepare_threshold=None)
     try:
-        [(is_standby, version, pid, durability)] = connection.execute(
+        [(is_standby, version, pid, durability, encoding)] = connection.execute(
             "SELECT pg_is_in_recovery(), current_setting('server_version_num')::integer,"
-            " pg_backend_pid(), current_setting('synchronous_commit')"
+            " pg_backend_pid(), current_setting('synchronous_commit'), getdatabaseencoding()::text"
         ).fetchall()
         if is_standby:
             raise StoreError(
@@ -110,6 +114,11 @@ def connect(info: str, place: str) -> tuple[Connection, bool]:
             raise StoreError(
                 f"{place} has synchronous_commit off: what it has confirmed could still be lost",
                 "set it to on for this role or database",
+            )
+        if encoding != "UTF8":
+            raise StoreError(
+                f"{place} has the encoding {encoding}, which can't hold every text",
+                "make another database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
             )
     except BaseException:
         connection.close()

@@ -34,4 +34,4 @@ SELECT setval(pg_get_serial_sequence(%(table)s, 'id')::regclass, greatest(%(id)s
 
 -- name: identity
 -- Only here: a file is known by its place on the disk.
-SELECT pg_postmaster_start_time()::text || ' ' || current_database();
+SELECT pg_postmaster_start_time()::text || ' ' || current_database() || ' ' || 'penstock.'::text;

@@ -83,15 +83,20 @@ class PostgresEnd:
                     f"SELECT coalesce(max(id), 0) FROM penstock.{table.name}"  # noqa: S608
                 )
                 wanted = max(largest, last_ids.get(table.name, 0))
-                self.db.rows("raise_last_id", table=f"penstock.{table.name}", id=wanted)
+                self.db.rows(
+                    "raise_last_id", table=f'"{self.db.namespace}".{table.name}', id=wanted
+                )
 
 
 def _expression(table: Table, column: Column) -> str:
     """The column as SQLite would show it: it knows neither yes and no nor a zero below zero."""
     name = f"{table.name}.{_quoted(column.name)}" if table.name == "run" else _quoted(column.name)
     if table.name == "run" and column.name in TALLIED:
-        tallied = f"SELECT sum(t.{column.name}) FROM penstock.tally AS t WHERE t.run_id = run.id"  # noqa: S608
-        return f"{name} + coalesce(({tallied}), 0)::bigint"
+        # In one order: sums of fractions that were added in another one differ in their last bit.
+        summed = f"sum(t.{column.name} ORDER BY t.id)"
+        tallied = f"SELECT {summed} FROM penstock.tally AS t WHERE t.run_id = run.id"  # noqa: S608
+        whole = "" if column.kind == "real" else "::bigint"
+        return f"{name} + coalesce(({tallied}), 0){whole}"
     if column.kind == "real":
         return f"{name} + 0.0::double precision"
     return f"{name}::integer" if column.kind == "flag" else name

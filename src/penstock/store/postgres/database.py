@@ -20,6 +20,7 @@ from psycopg import errors as e
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreUnreachable
 from penstock.jobs.job import Claimed
+from penstock.settings.address import schema_of
 from penstock.store.database import (
     Decoded,
     Fences,
@@ -38,9 +39,10 @@ from penstock.store.postgres.connection import (
     conninfo,
     place_of,
 )
+from penstock.store.postgres.grants import refuse_lacking
 from penstock.store.postgres.hints import Hints
 from penstock.store.postgres.migrate import PACKAGE, Migrating, newest
-from penstock.store.queries import queries
+from penstock.store.postgres.naming import channel_of, in_schema, queries_in
 from penstock.store.schema import Applied, Plan, Purpose, refuse_unfinished
 
 # A run's tallies are summed up when there are so many.
@@ -84,12 +86,13 @@ class PostgresDatabase:
         self, url: str, clock: Clock, *, time: Clock | None = None, purpose: Purpose = "work"
     ) -> None:
         self.place = place_of(url)
+        self.namespace = schema_of(url)
         self.schema = newest()
         self._info = conninfo(url)
         self._clock = clock
         self._time = time
         self._pid = os.getpid()
-        self._queries = queries(PACKAGE)
+        self._queries = queries_in(PACKAGE, self.namespace)
         self._connection: Connection | None = None
         self._is_pooled = False
         self._locked_runs: set[int] = set()
@@ -103,7 +106,8 @@ class PostgresDatabase:
         self._round_trips_s: deque[float] = deque(maxlen=ROUND_TRIPS)
         self._patience_s: float | None = PATIENCE_S
         self._is_given_up = False
-        self.hints = Hints(self._info, uuid.uuid4().hex[:12], clock)
+        name = uuid.uuid4().hex[:12]
+        self.hints = Hints(self._info, name, clock, channel_of(self.namespace))
         try:
             self._make_sure(purpose)
         except BaseException:
@@ -117,6 +121,7 @@ class PostgresDatabase:
             if purpose == "schema":
                 self._open()
                 return
+            refuse_lacking(self._open(), self.place, self.namespace)
             self._migrating().ensure()
         if purpose == "work":
             refuse_unfinished(self.place, self.value("unfinished_copy"))
@@ -125,7 +130,8 @@ class PostgresDatabase:
         def another() -> Connection:
             return connect(self._info, self.place)[0]
 
-        return Migrating(self._open(), another, self.now, self.place, self._is_pooled)
+        about = (self.place, self._is_pooled, self.namespace)
+        return Migrating(self._open(), another, self.now, *about)
 
     def plan(self) -> Plan:
         with self._translated():
@@ -455,18 +461,22 @@ class PostgresDatabase:
 
     def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         with self._translated():
-            yield from self._open().cursor().stream(text.encode(), values, size=STREAM_ROWS)
+            query = self._ours(text)
+            yield from self._open().cursor().stream(query, values, size=STREAM_ROWS)
 
     def put(self, text: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        with self._translated(), self._open().cursor().copy(text.encode()) as into:
+        with self._translated(), self._open().cursor().copy(self._ours(text)) as into:
             for row in rows:
                 into.write_row(row)
 
     def run_sql(self, text: str) -> list[Any]:
         """For this package's own upkeep, never for a verb."""
         with self._translated():
-            cursor = self._open().execute(text.encode())
+            cursor = self._open().execute(self._ours(text))
             return cursor.fetchall() if cursor.description else []
+
+    def _ours(self, text: str) -> bytes:
+        return in_schema(text, self.namespace).encode()
 
     def problems(self) -> list[str]:
         """The server looks after its own files; what it does not clear away is said."""

@@ -17,7 +17,6 @@ import psycopg
 from penstock.clock import Clock
 from penstock.store.postgres.connection import Connection
 
-CHANNEL = "penstock"
 GIVE_EVERY_S = 0.05
 LISTEN_AGAIN_S = 1.0
 # What is worth so little is not waited for as long as an answer would be.
@@ -27,10 +26,11 @@ PATIENCE_S = 1.0
 class Hints:
     """One process's end of the channel."""
 
-    def __init__(self, info: str, name: str, clock: Clock) -> None:
+    def __init__(self, info: str, name: str, clock: Clock, channel: str) -> None:
         self._info = info
         self._name = name
         self._clock = clock
+        self._channel = channel
         self._given_at = float("-inf")
         self._listener: Connection | None = None
         self._joining: _Joining | None = None
@@ -48,8 +48,8 @@ class Hints:
         usual_s, connection.patience_s = connection.patience_s, PATIENCE_S
         with suppress(psycopg.Error):
             connection.execute(
-                "BEGIN; SET LOCAL synchronous_commit = off;"
-                f" NOTIFY {CHANNEL}, '{self._name}'; COMMIT"
+                f"BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {self._channel}, '{self._name}';"
+                " COMMIT"
             )
         connection.patience_s = usual_s
 
@@ -95,7 +95,7 @@ class Hints:
         now = self._clock.monotonic()
         if self._joining is None and now >= self._listen_at:
             self._listen_at = now + LISTEN_AGAIN_S
-            self._joining = _Joining(self._info)
+            self._joining = _Joining(self._info, self._channel)
             self._joining.start()
         if self._joining is None or self._joining.is_alive():
             return False
@@ -122,9 +122,10 @@ def _is_readable(descriptor: int) -> bool:
 class _Joining(threading.Thread):
     """Connects and listens; `listener` is there when it has ended well."""
 
-    def __init__(self, info: str) -> None:
+    def __init__(self, info: str, channel: str) -> None:
         super().__init__(name="listening", daemon=True)
         self._info = info
+        self._channel = channel
         self._handing_over = threading.Lock()
         self._is_abandoned = False
         self.listener: Connection | None = None
@@ -134,7 +135,7 @@ class _Joining(threading.Thread):
             listener = Connection.connect(self._info, autocommit=True)
             listener.patience_s = PATIENCE_S
             try:
-                listener.execute(f"LISTEN {CHANNEL}")
+                listener.execute(f"LISTEN {self._channel}")
             except psycopg.Error:
                 listener.close()
                 return

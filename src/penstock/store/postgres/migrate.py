@@ -19,7 +19,9 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from penstock.errors import StoreError
+from penstock.settings.address import SCHEMA
 from penstock.store.postgres.connection import PATIENCE_S, STATEMENT_S, Connection
+from penstock.store.postgres.naming import in_schema, lock_of
 from penstock.store.schema import (
     Applied,
     Migration,
@@ -35,8 +37,8 @@ from penstock.store.schema import (
 from penstock.version import __version__
 
 PACKAGE = "penstock.store.postgres"
-# "PSTK": whoever migrates holds this.
-LOCK = 0x5053544B
+# Whoever migrates holds this.
+LOCK = lock_of(SCHEMA)
 # While somebody works: how long to wait for a lock, and how long waiting and holding may last together.
 WAIT_MS = 100
 HOLD_MS = 150
@@ -73,9 +75,13 @@ WHERE lease_expires_at > %s AND schema < %s ORDER BY id
 # What is being built at this moment is not left over.
 LEFTOVERS = """
 SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
-WHERE NOT i.indisvalid AND c.relnamespace = to_regnamespace('penstock')
+WHERE NOT i.indisvalid AND c.relnamespace = to_regnamespace(%s)
   AND c.oid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)
 ORDER BY c.relname
+"""
+OWNS = """
+SELECT coalesce(bool_and(pg_has_role(relowner, 'USAGE')), true) FROM pg_class
+WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'
 """
 EVERYBODY = 2**31 - 1
 INTRANS, INERROR = TransactionStatus.INTRANS, TransactionStatus.INERROR
@@ -103,12 +109,15 @@ class Migrating:
         now: Callable[[], float],
         place: str,
         is_pooled: bool,
+        schema: str = SCHEMA,
     ) -> None:
         self._connection = connection
         self._connect = connect
         self._now = now
         self._place = place
         self._is_pooled = is_pooled
+        self._schema = schema
+        self._lock = lock_of(schema)
 
     def ensure(self) -> None:
         """Make a schema where there is none, and expand an old one; anything else is refused."""
@@ -117,7 +126,17 @@ class Migrating:
         missing = pending(migrations(PACKAGE), state)
         refuse_unasked(self._place, missing, state)
         if missing:
+            self._refuse_stranger(missing, state)
             list(self.migrate(f"penstock {__version__}", ""))
+
+    def _refuse_stranger(self, missing: Sequence[Migration], state: State) -> None:
+        """A role that only works may not change tables: who owns them has to."""
+        if state.number and not self._value(OWNS, self._schema):
+            raise StoreError(
+                f"{self._place} has schema {state.number}, this Penstock needs {missing[-1].number}, and the "
+                "user in `store:` does not own its tables",
+                "run `penstock db migrate` once as their owner",
+            )
 
     def plan(self) -> Plan:
         state = self.state()
@@ -139,16 +158,18 @@ class Migrating:
         return found
 
     def state(self) -> State:
-        if not self._value("SELECT to_regclass('penstock.migration') IS NOT NULL"):
+        if not self._value(self._ours("SELECT to_regclass('penstock.migration') IS NOT NULL")):
             return State()
         [(number, contract)] = self._connection.execute(
-            "SELECT coalesce(max(number), 0), coalesce(max(contracts), 0) FROM penstock.migration"
+            self._ours(
+                "SELECT coalesce(max(number), 0), coalesce(max(contracts), 0) FROM penstock.migration"
+            ).encode()
         ).fetchall()
         return State(number, contract)
 
     def leftovers(self) -> list[str]:
         """Indexes whose making was cut short: they are kept up to date, and never used."""
-        return [name for (name,) in self._connection.execute(LEFTOVERS)]
+        return [name for (name,) in self._connection.execute(LEFTOVERS, (self._schema,))]
 
     # Each of these does nothing where somebody else was faster.
 
@@ -157,9 +178,10 @@ class Migrating:
         with self._locked(self._connection), self._endless_patience():
             if self.state().number:
                 return []
-            if not self._value("SELECT to_regnamespace('penstock') IS NOT NULL"):
-                self._connection.execute("CREATE SCHEMA penstock")
-            self._connection.execute(MIGRATION)
+            if not self._value("SELECT to_regnamespace(%s) IS NOT NULL", self._schema):
+                name = sql.Identifier(self._schema)
+                self._connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
+            self._connection.execute(self._ours(MIGRATION).encode())
             known = migrations(PACKAGE)
             # There is nobody yet to hold up.
             statements = [
@@ -191,7 +213,7 @@ class Migrating:
             return []
         self._drop_leftovers()
         for statement in migration.statements():
-            self._connection.execute(statement.encode())
+            self._connection.execute(self._ours(statement).encode())
         self._connection.execute(BEGIN)
         return [Applied(migration, self._at_once([], [migration], [line]))]
 
@@ -205,7 +227,9 @@ class Migrating:
 
         Answers how long it took the server. One limit holds for all statements together.
         """
-        body = sql.SQL(" ").join(sql.SQL("EXECUTE {};").format(text) for text in statements)
+        body = sql.SQL(" ").join(
+            sql.SQL("EXECUTE {};").format(self._ours(text)) for text in statements
+        )
         block = sql.SQL("BEGIN {} END").format(body).as_string(self._connection)
         written = [(each.number, each.name, each.contracts) for each in applied]
         told = [(self._now(), *line) for line in lines]
@@ -213,8 +237,8 @@ class Migrating:
             sql.SQL("; ").join(
                 [
                     sql.SQL("DO {}").format(block),
-                    *(sql.SQL(JOURNAL).format(*map(sql.Literal, line)) for line in told),
-                    *(sql.SQL(WRITE_DOWN).format(*map(sql.Literal, row)) for row in written),
+                    *(self._composed(JOURNAL).format(*map(sql.Literal, line)) for line in told),
+                    *(self._composed(WRITE_DOWN).format(*map(sql.Literal, row)) for row in written),
                     sql.SQL(TOOK),
                     sql.SQL("COMMIT"),
                 ]
@@ -228,7 +252,7 @@ class Migrating:
 
     def _drop_leftovers(self) -> list[Applied]:
         for name in self.leftovers():
-            index = sql.Identifier("penstock", name)
+            index = sql.Identifier(self._schema, name)
             self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(index))
         return []
 
@@ -239,12 +263,15 @@ class Migrating:
         if not state.number:
             return []
         about = (self._now(), knowing)
-        return [OldWorker(*row) for row in self._connection.execute(WORKERS, about)]
+        return [
+            OldWorker(*row) for row in self._connection.execute(self._ours(WORKERS).encode(), about)
+        ]
 
     def _refuse_old_workers(self, migration: Migration, state: State) -> None:
         if migration.contracts:
             # Nobody registers between the look and the deed.
-            self._connection.execute("LOCK TABLE penstock.worker IN SHARE ROW EXCLUSIVE MODE")
+            lock = self._ours("LOCK TABLE penstock.worker IN SHARE ROW EXCLUSIVE MODE")
+            self._connection.execute(lock.encode())
             refuse_in_the_way(migration, self._workers(state, migration.contracts))
 
     @contextmanager
@@ -281,7 +308,9 @@ class Migrating:
         connection.execute(BEGIN)
         try:
             # Never waited for by the server: an index that is being built would wait for the waiter.
-            row = connection.execute(f"SELECT pg_try_advisory_xact_lock({LOCK})").fetchone()
+            row = connection.execute(
+                "SELECT pg_try_advisory_xact_lock(%s)", (self._lock,)
+            ).fetchone()
             if not row or not row[0]:
                 raise _Busy
             yield
@@ -334,6 +363,12 @@ class Migrating:
             yield
         finally:
             self._connection.patience_s = PATIENCE_S
+
+    def _ours(self, text: str) -> str:
+        return in_schema(text, self._schema)
+
+    def _composed(self, text: str) -> sql.SQL:
+        return sql.SQL(self._ours(text))  # both parts of it are our own
 
     def _set(self, name: str, milliseconds: int) -> None:
         self._connection.execute(f"SET LOCAL {name} = {milliseconds}".encode())

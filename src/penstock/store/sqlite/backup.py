@@ -11,6 +11,7 @@ import apsw
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
+from penstock.store.project_name import name_in
 from penstock.store.sqlite.database import SqliteDatabase, translated
 from penstock.store.sqlite.migrate import APPLICATION_ID
 from penstock.store.workers import Workers
@@ -61,10 +62,13 @@ class FileUpkeep:
         os.replace(part, target)
 
 
-def restore(backup: Path, target: Path, clock: Clock | None = None) -> None:
+def restore(
+    backup: Path, target: Path, clock: Clock | None = None, project: str | None = None
+) -> None:
     """Put a backup in a database's place, after checking it; the old one is kept beside it.
 
     Leases in a backup are void: what its workers had claimed is released, and no attempt is spent.
+    A backup of another project than the one named is refused.
     """
     if not backup.is_file():
         raise StoreError(f"there is no backup at {backup}")
@@ -72,7 +76,7 @@ def restore(backup: Path, target: Path, clock: Clock | None = None) -> None:
     shutil.copyfile(backup, part)
     try:
         _verify(part)
-        _void_leases(part, clock or SystemClock())
+        _make_ready(part, clock or SystemClock(), project)
     except PenstockError:
         for tail in TAILS:
             part.with_name(part.name + tail).unlink(missing_ok=True)
@@ -105,13 +109,23 @@ class _Restored(Workers):
         self._db = SqliteDatabase(path, clock)
 
 
-def _void_leases(path: Path, clock: Clock) -> None:
+def _make_ready(path: Path, clock: Clock, project: str | None) -> None:
     restored = _Restored(path, clock)
     try:
+        _refuse_another(name_in(restored._db), project)
         for worker in restored.workers():
             restored.sign_off(worker.id)
     finally:
         restored._db.close()
+
+
+def _refuse_another(found: str | None, project: str | None) -> None:
+    if None not in (found, project) and found != project:
+        raise Refused(
+            f"the backup holds the project {found!r}, and this is {project!r}",
+            f"for the same project under a new name: write `project: {found}` into penstock.yaml, restore, "
+            "change the name, and penstock db rename",
+        )
 
 
 def _set_aside(target: Path) -> None:

@@ -1,0 +1,51 @@
+"""Whose database it is: a database, or a schema of one, holds one project and never two.
+
+Two projects in one place would replace each other's schedules and take each other's jobs.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import Refused
+from penstock.store.database import Database, storable_text
+from penstock.store.ledger import Ledger
+
+
+class ProjectName:
+    """The name that stands in the database."""
+
+    _db: Database
+
+    def claim_for(self, project: str, place: str, another: str) -> None:
+        """Name an unnamed database after the project; refuse one that holds another project.
+
+        `another` is an address where the project could have a place of its own.
+        """
+        found = self._db.value("project_name") or self._name(storable_text(project))
+        if found != storable_text(project):
+            raise Refused(
+                f"{place} holds the project {found!r}, and this is {project!r}",
+                f"give it its own place, such as `store: {another}`; for the same project under a new "
+                f"name: penstock db rename; under its old name: `project: {found}` in penstock.yaml",
+            )
+
+    def _name(self, project: str) -> str:
+        with self._db.writing() as now:
+            self._db.do("name_project_if_unnamed", project=project, now=now)
+        return str(self._db.value("project_name"))
+
+
+def name_in(db: Database) -> str | None:
+    """The name of the project that a database holds; None if nobody has worked on it yet."""
+    found = db.value("project_name")
+    return None if found is None else str(found)
+
+
+def rename(db: Database, name: str, actor: str) -> str | None:
+    """Let the database hold the project of this name from now on; answers with the name it had."""
+    with db.writing() as now:
+        before = name_in(db)
+        db.do("rename_project", project=storable_text(name), now=now)
+        ledger = Ledger(db, now)
+        ledger.journal("db.renamed", actor=actor, detail=f"from {before} to {name}")
+        ledger.write()
+    return before
