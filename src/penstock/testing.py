@@ -195,7 +195,7 @@ class Simulation:
             performer=self._performer,
             assignments={
                 project.source_ids[key]: Assignment(source, project.graph(source), project.retries)
-                for key, source in project.settings.sources.items()
+                for key, source in project.ready_sources().items()
             },
             limits=project.limits(),
             settings=project.settings.worker,

@@ -460,8 +460,9 @@ def test_variables_are_substituted_in_any_string(tmp_path: Path) -> None:
 
 
 def test_a_missing_variable_is_named_with_its_key(tmp_path: Path) -> None:
-    message = source_problem(tmp_path, "params: {a: [x, '${TOKEN}']}", TOKENS="canary-1")
-    assert message == (
+    settings = load(tmp_path, MINIMAL + "    params: {a: [x, '${TOKEN}']}\n", TOKENS="canary-1")
+    [unset] = settings.sources["acme.com"].unset
+    assert unset.words.endswith(
         "params.a[1]: the environment variable TOKEN is not set; did you mean 'TOKENS'?"
     )
 

@@ -58,7 +58,7 @@ def _file_name(template_name: str) -> str:
 
 
 def _report(folder: Path, written: list[str], keeps_gitignore: bool) -> list[str]:
-    kept = "Your .gitignore was kept; let it ignore penstock.db* and snapshots/."
+    kept = "Your .gitignore was kept; let it ignore penstock.db*, snapshots/ and .env."
     return [
         f"Wrote {', '.join(str(folder / name) for name in written)}.",
         *([kept] if keeps_gitignore else []),

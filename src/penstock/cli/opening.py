@@ -22,9 +22,10 @@ def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Pro
     place = args.project if args.project is not None else find_project(Path.cwd())
     project = Project.open(place, args.env)
     args.out.secrets = project.settings.secrets
+    for warning in project.settings.warnings:
+        args.out.note(f"penstock: {warning}")
     if is_validated:
-        for source in project.settings.sources.values():
-            project.graph(source)
+        project.validate()
     with project, _explained(project):
         yield project
 

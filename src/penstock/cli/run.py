@@ -94,6 +94,9 @@ def _well(project: Project, keys: list[str], args: argparse.Namespace) -> list[s
         return keys
     well = []
     for key in keys:
+        if project.source(key).unset:
+            args.out.note(f"left out: {key}: {project.source(key).unset[0].name} is not set")
+            continue
         project.graph(project.source(key))
         try:
             project.refuse_run(key, args.kind)

@@ -40,7 +40,7 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
-    with opened(args, is_validated=True) as project:
+    with opened(args) as project:
         _ = project.source_ids
         rows, holds = project.store.sources(), project.store.holds()
         broken = {each.key: each for each in project.store.breakers() if each.state != "closed"}
@@ -114,8 +114,11 @@ def _why_not_now(
     from penstock.cli.status import degraded_words, held_words, paused_words
 
     now = project.store.now()
-    if row.key not in project.settings.sources:
+    configured = project.settings.sources.get(row.key)
+    if configured is None:
         return f"not in {project.settings.file.name} any more"
+    if configured.unset:
+        return f"the environment variable {configured.unset[0].name} is not set"
     held = next((each for each in holds if each.scope in ("", row.key)), None)
     if held is not None:
         return held_words(held)

@@ -181,7 +181,7 @@ class _Look:
                 due.passed,
                 fires=due.fires,
                 start=self._start(row, source, settings) if due.fires is not None else None,
-                denied=self._denied(settings) if due.fires is not None else "",
+                denied=self._denied(source, settings) if due.fires is not None else "",
                 overlap=settings.overlap,
                 patient=is_patient,
                 again_s=AGAIN_S,
@@ -204,12 +204,16 @@ class _Look:
             "joined",
             fires=ticks[0],
             start=self._start(row, source, settings),
-            denied=self._denied(settings),
+            denied=self._denied(source, settings),
             overlap="queue",
             again_s=AGAIN_S,
         )
 
-    def _start(self, row: DueRow, source: SourceSettings, settings: ScheduleSettings) -> Start:
+    def _start(
+        self, row: DueRow, source: SourceSettings, settings: ScheduleSettings
+    ) -> Start | None:
+        if source.unset:
+            return None
         graph = self._project.graph(source)
         kind = RunKind(settings.run_kind)
         if self._store.health(row.source_id).degraded_at is not None:
@@ -217,7 +221,9 @@ class _Look:
         plan, version = graph.plan(source.priority, kind), version_of(graph, source)
         return Start(kind, plan, version, run_options(source))
 
-    def _denied(self, settings: ScheduleSettings) -> str:
+    def _denied(self, source: SourceSettings, settings: ScheduleSettings) -> str:
+        if source.unset:
+            return f"the environment variable {source.unset[0].name} is not set"
         opens_at = slot_opens_at(settings, self._now)
         if opens_at is None:
             return ""

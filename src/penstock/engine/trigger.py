@@ -21,6 +21,7 @@ from aiohttp import web
 from penstock.engine.calls import Calls, InOneThread
 from penstock.errors import ConfigError, PenstockError, Refused, StoreError, UsageError
 from penstock.project import Project
+from penstock.settings.unset import NEEDED_BY_TRIGGER, refuse_unset
 
 BODY_S = 10.0
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -35,7 +36,8 @@ def run_trigger(project: Project, host: str, port: int, tell: Callable[[str], No
 
 
 def refuse_open_door(project: Project, host: str) -> None:
-    """Without a token, nobody but this machine may knock."""
+    """Without a token, nobody but this machine may knock; a token that can't be known is not none."""
+    refuse_unset([each for each in project.settings.unset if each.section in NEEDED_BY_TRIGGER])
     if project.settings.trigger.token is None and not is_loopback(host):
         raise Refused(
             f"without a token it listens on loopback only, not on {host}",

@@ -125,7 +125,7 @@ def build_worker(
 
     assignments = {
         project.source_ids[key]: Assignment(source, project.graph(source), project.retries)
-        for key, source in settings.sources.items()
+        for key, source in project.ready_sources().items()
     }
     worker = Worker(
         name,

@@ -18,6 +18,7 @@ from penstock.pipeline.graph import Graph
 from penstock.pipeline.loading import load_graph, refuse_unknown_retries, refuse_what_never_fits
 from penstock.pipeline.version import version_of
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
+from penstock.settings.unset import refuse_unset
 from penstock.store.opening import open_schema, open_store
 from penstock.store.rejected import RejectFilter, RejectRow
 from penstock.store.rows import JobRow, RunRow
@@ -37,14 +38,24 @@ class Opened:
     def load(cls, directory: str | Path = ".", environment: str | None = None) -> Self:
         """Read the project in a folder and validate every pipeline that its sources name."""
         project = cls.open(directory, environment)
-        for source in project.settings.sources.values():
-            project.graph(source)
+        project.validate()
         return project
 
     @classmethod
     def open(cls, directory: str | Path = ".", environment: str | None = None) -> Self:
         """Read the project's settings only: enough to look, quick, and runs none of its code."""
         return cls(load_settings(Path(directory), environment))
+
+    def validate(self) -> None:
+        """Import and check the pipelines of all sources that can run here."""
+        self.settings.refuse_unset()
+        for source in self.ready_sources().values():
+            self.graph(source)
+
+    def ready_sources(self) -> dict[str, SourceSettings]:
+        """The sources that lack no variable: the others can be looked at, and can't run."""
+        sources = self.settings.sources
+        return {key: source for key, source in sources.items() if not source.unset}
 
     def __enter__(self) -> Self:
         return self
@@ -102,6 +113,8 @@ class Opened:
 
     def graph(self, source: SourceSettings) -> Graph:
         """The source's pipeline, imported from beside penstock.yaml and validated."""
+        self.settings.refuse_unset()
+        refuse_unset(source.unset)
         if source.pipeline not in self._graphs:
             where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
             graph = load_graph(source.pipeline, self.settings.root, where)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
-from penstock.settings.document import join
-from penstock.settings.section import Section, describe, text_of
+from penstock.errors import ConfigError
+from penstock.settings.document import Entry, join
+from penstock.settings.section import Section, describe, parsed, text_of
 from penstock.settings.units import parse_duration, parse_timezone
 from penstock.settings.values import BackfillSettings
 
@@ -39,22 +40,29 @@ def read_backfill(source: Section) -> BackfillSettings | None:
 
 
 def _holidays(section: Section) -> tuple[str, ...]:
-    days = _texts(section, "holidays")
-    for day in days:
-        try:
-            date.fromisoformat(day)
-        except ValueError:
-            raise section.error("holidays", f"has {day!r}: write days as 2026-12-25") from None
-    return tuple(date.fromisoformat(day).isoformat() for day in days)
+    _texts(section, "holidays")
+    path = join(section.path, "holidays")
+    return tuple(parsed(each, path, _day, "2026-12-25") for each in _listed(section, "holidays"))
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ConfigError(f"has {text!r}: write days as 2026-12-25") from None
+
+
+def _listed(section: Section, name: str) -> list[Entry]:
+    entry = section.get(name)
+    if entry is None:
+        return []
+    if not isinstance(entry.value, list):
+        raise section.error(name, f"must be a list, not {describe(entry)}")
+    return entry.value
 
 
 def _texts(section: Section, name: str) -> tuple[str, ...]:
-    entry = section.get(name)
-    if entry is None:
-        return ()
-    if not isinstance(entry.value, list):
-        raise section.error(name, f"must be a list, not {describe(entry)}")
-    found = tuple(text_of(each, join(section.path, name)) for each in entry.value)
+    found = tuple(text_of(each, join(section.path, name)) for each in _listed(section, name))
     if len(set(found)) < len(found):
         raise section.error(name, "has one of them twice")
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from penstock.errors import ConfigError
 from penstock.settings.document import Entry, join
 from penstock.settings.restraints import read_breaker, read_windows
-from penstock.settings.section import Section, describe
+from penstock.settings.section import Section, describe, parsed
 from penstock.settings.units import parse_duration, parse_rate, parse_size, parse_timezone
 from penstock.settings.values import BudgetLimit, BudgetSettings, CostSettings, HostLimits
 
@@ -25,8 +26,9 @@ def read_budget(section: Section) -> BudgetSettings:
     """The bounds of one `budget:`, each measure once or as a list."""
     bounds: list[BudgetLimit] = []
     for measure in MEASURES:
-        for text in _texts(section, measure):
-            bound = _bound(section, measure, text)
+        for entry in _entries(section, measure):
+            path = join(section.path, measure)
+            bound = parsed(entry, path, partial(_bound, measure), EXAMPLES[measure])
             if any((b.measure, b.period) == (measure, bound.period) for b in bounds):
                 raise section.error(measure, f"has two bounds for one {bound.period}")
             bounds.append(bound)
@@ -34,31 +36,26 @@ def read_budget(section: Section) -> BudgetSettings:
     return BudgetSettings(tuple(bounds), zone.key if zone else None)
 
 
-def _texts(section: Section, measure: str) -> list[str]:
+def _entries(section: Section, measure: str) -> list[Entry]:
     entry = section.get(measure)
     if entry is None:
         return []
     entries = entry.value if isinstance(entry.value, list) else [entry]
-    texts = []
     for inner in entries:
         if not isinstance(inner.value, str):
             problem = f"must be text such as {EXAMPLES[measure]}, not {describe(inner)}"
             raise section.error(measure, problem)
-        texts.append(inner.value)
-    return texts
+    return entries
 
 
-def _bound(section: Section, measure: str, text: str) -> BudgetLimit:
+def _bound(measure: str, text: str) -> BudgetLimit:
     amount, slash, period = (part.strip() for part in text.partition("/"))
     if not slash or period not in PERIODS:
         problem = f"must be an amount for each run, d or month, such as {EXAMPLES[measure]}"
-        raise section.error(measure, f"{problem}, not {text!r}")
-    try:
-        number = _amount(measure, amount)
-    except ConfigError as error:
-        raise section.error(measure, error.message) from None
+        raise ConfigError(f"{problem}, not {text!r}")
+    number = _amount(measure, amount)
     if number <= 0:
-        raise section.error(measure, "must be more than nothing; `penstock pause` stops a source")
+        raise ConfigError("must be more than nothing; `penstock pause` stops a source")
     return BudgetLimit(measure, number, PERIODS[period])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -52,17 +52,48 @@ _Loader.add_implicit_resolver(f"{_TAG}merge", re.compile(r"^<<$"), ["<"])
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value and where it was written. `is_secret` means that it came from the environment."""
+    """A value and where it was written.
+
+    `written` is the text before variables were put into it; empty where there were none. `unset` are those
+    of them that the environment does not have.
+    """
 
     value: Value
     file: str
     line: int
-    is_secret: bool = False
+    written: str = field(default="", repr=False)
+    unset: tuple[str, ...] = ()
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether it came from the environment."""
+        return bool(self.written)
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
 
     def error(self, path: str, problem: str) -> ConfigError:
-        """The one line about this entry; the problem must not repeat a secret."""
-        where = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
-        return ConfigError(one_line(where + (f"{path}: {problem}" if path else problem)))
+        """The one line about this entry; what came from the environment stands in it as it was written."""
+        text = f"{path}: {problem}" if path else problem
+        for each in self.below():
+            text = each.as_written(text)
+        return ConfigError(one_line(self.where + text))
+
+    def as_written(self, text: str) -> str:
+        """The text with the value of this entry, if it came from the environment, as it was written."""
+        if not self.written or not isinstance(self.value, str) or not self.value.strip():
+            return text
+        # A parser may have lowered its letters or taken off the space around it.
+        value = re.escape(self.value.strip())
+        return re.sub(value, lambda _: self.written, text, flags=re.IGNORECASE)
+
+    def below(self) -> Iterator[Entry]:
+        """This entry, and every one in it."""
+        yield self
+        inner = [*self.value.values()] if isinstance(self.value, dict) else self.value
+        for each in inner if isinstance(inner, list) else ():
+            yield from each.below()
 
 
 def read_document(file: Path) -> Entry:

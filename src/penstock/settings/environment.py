@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from penstock.errors import nearest
 from penstock.settings.document import Entry, is_text, join
+from penstock.settings.unset import Unset
 
 _VARIABLE = re.compile(r"\$(?P<escape>\$)?\{(?P<name>[^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -37,46 +38,69 @@ def variables_in(text: str) -> tuple[str, ...]:
 class Substitution:
     """Replaces ${NAME} in every string by the variable's value and remembers it as a secret.
 
-    `$${NAME}` stays as the text `${NAME}`. Keys are never substituted. A missing variable is an
-    error that names the variable and the key; its neighbours' values are never shown.
+    `$${NAME}` stays as the text `${NAME}`. Keys are never substituted. Text with a variable that is not set
+    stays as it is written: only what needs it can't be used.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self.secrets: set[str] = set()
+        self.unset: list[Unset] = []
 
-    def apply(self, entry: Entry, path: str = "") -> Entry:
+    def apply(self, entry: Entry, path: str = "", keys: tuple[str, ...] = ()) -> Entry:
         value = entry.value
         if isinstance(value, dict):
-            inner = {name: self.apply(below, join(path, name)) for name, below in value.items()}
+            inner = {
+                name: self.apply(below, join(path, name), (*keys, name)[:2])
+                for name, below in value.items()
+            }
             return replace(entry, value=inner)
         if isinstance(value, list):
-            items = [self.apply(below, f"{path}[{index}]") for index, below in enumerate(value)]
+            items = [self.apply(below, f"{path}[{n}]", keys) for n, below in enumerate(value)]
             return replace(entry, value=items)
         if isinstance(value, str) and "${" in value:
-            return self._text(entry, value, path)
+            return self._text(entry, value, path, keys)
         return entry
 
-    def _text(self, entry: Entry, text: str, path: str) -> Entry:
+    def _text(self, entry: Entry, text: str, path: str, keys: tuple[str, ...]) -> Entry:
         def lookup(match: re.Match[str]) -> str:
             if match["escape"]:
                 return match[0][1:]
             return self._variable(match["name"], entry, path)
 
-        has_variable = any(not match["escape"] for match in _VARIABLE.finditer(text))
+        names = variables_in(text)
         substituted = _VARIABLE.sub(lookup, text)
-        return replace(entry, value=substituted, is_secret=has_variable)
+        missing = tuple(name for name in names if name not in self._environ)
+        if missing:
+            section, source = (*keys, "", "")[:2]
+            owner = source if section == "sources" else ""
+            self.unset += [
+                Unset(name, path, entry.where, section, owner, self._near(name)) for name in missing
+            ]
+            return replace(entry, unset=missing)
+        return replace(entry, value=substituted, written=text if names else "")
 
     def _variable(self, name: str, entry: Entry, path: str) -> str:
         if not _NAME.fullmatch(name):
             raise entry.error(path, f"${{{name}}} does not name an environment variable")
-        value = self._environ.get(name)
-        if value is None:
-            near = nearest(name, (known for known in self._environ if _NAME.fullmatch(known)))
-            tail = f"; {near}" if near.startswith("did") else ""
-            raise entry.error(path, f"the environment variable {name} is not set{tail}")
+        value = self._environ.get(name, "")
         if not is_text(value):
             raise entry.error(path, f"the environment variable {name} is not UTF-8 text")
         if value:
             self.secrets.add(value)
         return value
+
+    def _near(self, name: str) -> str:
+        near = nearest(name, (known for known in self._environ if _NAME.fullmatch(known)))
+        return near if near.startswith("did") else ""
+
+
+def without_unset(entry: Entry) -> Entry:
+    """The entry without what needs a variable that is not set, as if it had not been written."""
+    value = entry.value
+    if isinstance(value, dict):
+        kept = {name: below for name, below in value.items() if not below.unset}
+        return replace(entry, value={name: without_unset(below) for name, below in kept.items()})
+    if isinstance(value, list):
+        return replace(entry, value=[without_unset(below) for below in value if not below.unset])
+    return entry

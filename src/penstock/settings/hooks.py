@@ -38,7 +38,7 @@ def read_hooks(owner: Section, key: str = "") -> tuple[HookSettings, ...]:
     for one in entry.value:
         hook = _hook(one, path, f"{key}/" if key else "")
         if hook.name in found:
-            raise one.error(path, f"has two hooks named {hook.name!r}; give each a name")
+            raise one.error(path, "has two hooks of one name; give each a name of its own")
         found[hook.name] = hook
     return tuple(found.values())
 
@@ -88,21 +88,25 @@ def _url(section: Section) -> str | None:
 
 
 def _ends(section: Section) -> tuple[str, ...]:
-    words = _words(section, "on") or ENDS
-    for word in words:
-        if word not in ENDS:
-            raise section.error("on", f"must be some of {', '.join(ENDS)}, not {word!r:.40}")
-    return tuple(dict.fromkeys(words))
+    for each in _listed(section, "on"):
+        if each.value not in ENDS:
+            problem = f"must be some of {', '.join(ENDS)}, not {describe(each)}"
+            raise each.error(join(section.path, "on"), problem)
+    return tuple(dict.fromkeys(_words(section, "on") or ENDS))
 
 
 def _words(section: Section, key: str) -> tuple[str, ...]:
+    return tuple(text_of(one, join(section.path, key)) for one in _listed(section, key))
+
+
+def _listed(section: Section, key: str) -> list[Entry]:
     entry = section.get(key)
     if entry is None:
-        return ()
+        return []
     if not isinstance(entry.value, list) or not entry.value:
         given = "an empty list" if entry.value == [] else describe(entry)
         raise section.error(key, f"must be a list such as {LISTS[key]}, not {given}")
-    return tuple(text_of(one, join(section.path, key)) for one in entry.value)
+    return entry.value
 
 
 def read_trigger(section: Section) -> TriggerSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +19,23 @@ from penstock.settings.budget import (
 )
 from penstock.settings.changes import with_changes
 from penstock.settings.document import Entry, display_name, join, read_document
-from penstock.settings.environment import Substitution, overlay
+from penstock.settings.dotenv import read_dotenv
+from penstock.settings.environment import Substitution, overlay, without_unset
 from penstock.settings.hooks import TRIGGER_KEYS, read_hooks, read_trigger
 from penstock.settings.place import parse_snapshots
 from penstock.settings.retries import read_retries
+from penstock.settings.secrets import SECRET_NAME
 from penstock.settings.section import Section
 from penstock.settings.source import read_source
 from penstock.settings.units import normalise_source, parse_duration
-from penstock.settings.values import RETRY_NAMES, Retention, Settings, WorkerSettings
+from penstock.settings.unset import NEEDED_TO_LOOK, Unset, refuse_unset, warnings_about
+from penstock.settings.values import (
+    RETRY_NAMES,
+    Retention,
+    Settings,
+    SourceSettings,
+    WorkerSettings,
+)
 from penstock.settings.waiting import refuse_circles
 
 FILE_NAME = "penstock.yaml"
@@ -75,15 +84,72 @@ def load_settings(
     are laid over both: `acme.com.schedule.every=6h`.
     """
     file = _project_file(Path(path).absolute())
+    dotenv = read_dotenv(file.parent)
+    environ = {**dotenv.values, **environ}
     environment = environment or environ.get("PENSTOCK_ENV") or None
     document = read_layers(file, environment)
     document = with_changes(document, changes)
     substitution = Substitution(environ)
     document = substitution.apply(document)
-    settings = _settings(Section(document, "", TOP_KEYS), file, environment)
+    unset = substitution.unset
+    refuse_unset([each for each in unset if each.section in NEEDED_TO_LOOK])
+    settings = _tolerant(document, unset, file, environment)
     # A password that stands in the address itself is no less a secret than one from the environment.
-    secrets = substitution.secrets | secrets_in(settings.store)
-    return replace(settings, secrets=frozenset(secrets))
+    secrets = substitution.secrets | secrets_in(settings.store) | _secret(dotenv.values)
+    return replace(
+        settings,
+        secrets=frozenset(secrets),
+        sources=_with_unset(settings.sources, unset),
+        unset=tuple(each for each in unset if not each.source),
+        warnings=(*dotenv.warnings, *warnings_about(unset)),
+    )
+
+
+def _secret(values: Mapping[str, str]) -> set[str]:
+    """What `.env` sets for others than penstock.yaml is a secret where its name says so."""
+    return {value for name, value in values.items() if SECRET_NAME.search(name)}
+
+
+def _tolerant(
+    document: Entry, unset: Sequence[Unset], file: Path, environment: str | None
+) -> Settings:
+    """The settings as far as they can be read: what needs variables that are not set counts as not written.
+
+    Where a section makes no sense without them, the whole section does.
+    """
+    sections = {each.section for each in unset if not each.source}
+    try:
+        return _settings(_top(document, sections, without_unset), file, environment)
+    except ConfigError:
+        if not sections:
+            raise
+    try:
+        return _settings(_top(document, sections, lambda _: None), file, environment)
+    except ConfigError:
+        refuse_unset([each for each in unset if each.section in sections])
+        raise
+
+
+def _top(
+    document: Entry, sections: Collection[str], change: Callable[[Entry], Entry | None]
+) -> Section:
+    if not sections or not isinstance(document.value, dict):
+        return Section(document, "", TOP_KEYS)
+    changed = {
+        name: change(entry) if name in sections else entry for name, entry in document.value.items()
+    }
+    kept = {name: entry for name, entry in changed.items() if entry is not None}
+    return Section(replace(document, value=kept), "", TOP_KEYS)
+
+
+def _with_unset(
+    sources: Mapping[str, SourceSettings], unset: Sequence[Unset]
+) -> dict[str, SourceSettings]:
+    found = dict(sources)
+    for key in {each.source for each in unset if each.source}:
+        needs = tuple(each for each in unset if each.source == key)
+        found[key] = replace(found[key], unset=needs)
+    return found
 
 
 def read_layers(file: Path, environment: str | None) -> Entry:
@@ -153,7 +219,7 @@ def _settings(top: Section, file: Path, environment: str | None) -> Settings:
     retries = read_retries(top)
     names = (*RETRY_NAMES, *retries)
     sources = _mapping(top, "sources")
-    read = {key: read_source(key, entry, names) for key, entry in sources.items()}
+    read = {key: _source(key, entry, names) for key, entry in sources.items()}
     refuse_circles(sources, read)
     return Settings(
         root=root,
@@ -172,6 +238,18 @@ def _settings(top: Section, file: Path, environment: str | None) -> Settings:
         trigger=read_trigger(top.section("trigger", TRIGGER_KEYS)),
         sources=read,
     )
+
+
+def _source(key: str, entry: Entry, retries: Collection[str]) -> SourceSettings:
+    """The source, as far as it can be read where variables are not set."""
+    if not any(below.unset for below in entry.below()):
+        return read_source(key, entry, retries)
+    known = without_unset(entry)
+    try:
+        return read_source(key, known, retries)
+    except ConfigError:
+        pipeline = known.value.get("pipeline") if isinstance(known.value, dict) else None
+        return SourceSettings(key, str(pipeline.value) if pipeline is not None else "")
 
 
 def _mapping(top: Section, name: str) -> dict[str, Entry]:

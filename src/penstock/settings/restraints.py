@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.errors import ConfigError
 from penstock.settings.document import Entry, join
-from penstock.settings.section import Section, describe, text_of
+from penstock.settings.section import Section, describe, parsed, text_of
 from penstock.settings.units import parse_duration, parse_timezone
 from penstock.settings.values import BreakerSettings
 from penstock.settings.windows import Window, parse_window
@@ -25,7 +24,7 @@ def read_breaker(owner: Section) -> BreakerSettings | None:
         "longest", max(usual.longest_s, open_for_s), parse_duration, low=1.0
     )
     if longest_s < open_for_s:
-        raise section.error("longest", f"must not be shorter than open_for, {open_for_s:g}s")
+        raise section.error("longest", "must not be shorter than open_for")
     return BreakerSettings(
         ratio=section.number("ratio", usual.ratio, low=0.01, high=1),
         at_least=section.whole("at_least", usual.at_least, low=1, high=100_000),
@@ -52,9 +51,5 @@ def read_windows(limits: Section) -> tuple[tuple[Window, ...], str]:
 
 
 def window_of(entry: Entry, path: str) -> Window:
-    text = text_of(entry, path)
-    try:
-        return parse_window(text)
-    except ConfigError as error:
-        problem = "is not a window" if entry.is_secret else error.message
-        raise entry.error(path, problem) from None
+    text_of(entry, path)
+    return parsed(entry, path, parse_window, "22:00-06:00")

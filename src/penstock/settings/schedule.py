@@ -13,7 +13,7 @@ from penstock.settings.document import Entry, join
 from penstock.settings.hours import allowed_windows
 from penstock.settings.pattern import pattern_of
 from penstock.settings.restraints import window_of
-from penstock.settings.section import Section, describe, text_of
+from penstock.settings.section import Section, describe, parsed, text_of
 from penstock.settings.units import (
     normalise_source,
     parse_cron,
@@ -242,45 +242,39 @@ def _watch(section: Section) -> ScheduleSettings:
 
 
 def _refuse_pattern(section: Section) -> None:
-    text = section.text("watch", "")
-    try:
-        pattern_of(text)
-    except ConfigError as error:
-        raise section.error("watch", error.message) from None
+    section.text("watch", "")
+    section.parsed("watch", None, pattern_of, "./inbox/*.json")
 
 
 def _signal(section: Section) -> ScheduleSettings:
-    names = tuple(_wanted(section, name) for name in _names(section, "signal"))
+    path = join(section.path, "signal")
+    example = "the name of a signal, or NAME of SOURCE"
+    names = [parsed(each, path, _wanted, example) for each in _names(section, "signal")]
     return ScheduleSettings("signal", signals=tuple(dict.fromkeys(names)))
 
 
-def _wanted(section: Section, text: str) -> str:
+def _wanted(text: str) -> str:
     found = _WANTED.fullmatch(text)
     if found is None:
-        raise section.error("signal", "must be the name of a signal, or NAME of SOURCE")
+        raise ConfigError("must be the name of a signal, or NAME of SOURCE")
     name, of = found.groups()
-    return name if of is None else f"{name} of {_source(section, 'signal', of)}"
+    return name if of is None else f"{name} of {normalise_source(of)}"
 
 
 def _after(section: Section) -> ScheduleSettings:
-    names = (_source(section, "after", name) for name in _names(section, "after"))
+    path = join(section.path, "after")
+    names = [parsed(each, path, normalise_source, "acme.com") for each in _names(section, "after")]
     return ScheduleSettings("after", after=tuple(dict.fromkeys(names)))
 
 
-def _source(section: Section, key: str, name: str) -> str:
-    try:
-        return normalise_source(name)
-    except ConfigError as error:
-        raise section.error(key, error.message) from None
-
-
-def _names(section: Section, key: str) -> tuple[str, ...]:
+def _names(section: Section, key: str) -> list[Entry]:
     entry = section.get(key)
     written = [] if entry is None else entry.value if isinstance(entry.value, list) else [entry]
-    names = tuple(dict.fromkeys(text_of(one, join(section.path, key)) for one in written))
-    if not names:
+    for each in written:
+        text_of(each, join(section.path, key))
+    if not written:
         raise section.error(key, "must not be empty")
-    return names
+    return written
 
 
 _READERS: dict[str, Callable[[Section], ScheduleSettings]] = {

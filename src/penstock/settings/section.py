@@ -77,17 +77,13 @@ class Section:
     def parsed(
         self, name: str, default: Default, parse: Callable[[str], T], example: str
     ) -> Default | T:
-        """What the parser makes of the text; its error is told with the place, a secret without it."""
+        """What the parser makes of the text; its error is told with the place."""
         entry = self.get(name)
         if entry is None:
             return default
         if not isinstance(entry.value, str):
             raise self.error(name, f"must be text such as {example}, not {describe(entry)}")
-        try:
-            return parse(entry.value)
-        except ConfigError as error:
-            problem = f"must be text such as {example}" if entry.is_secret else error.message
-            raise self.error(name, problem) from None
+        return parsed(entry, join(self.path, name), parse, example)
 
     def duration(
         self, name: str, default: Default, parse: Callable[[str], float], *, low: float = 0.0
@@ -115,10 +111,22 @@ def text_of(entry: Entry, path: str) -> str:
     return entry.value
 
 
+def parsed(entry: Entry, path: str, parse: Callable[[str], T], example: str) -> T:
+    """What the parser makes of an entry's text. What it says of a secret is not told: it may repeat it."""
+    text = entry.value if isinstance(entry.value, str) else text_of(entry, path)
+    try:
+        return parse(text)
+    except ConfigError as error:
+        if not entry.is_secret:
+            raise entry.error(path, error.message) from None
+        problem = f"must be text such as {example}, not {describe(entry)}"
+        raise entry.error(path, problem) from None
+
+
 def describe(entry: Entry) -> str:
     """The value in words, for an error; what came from the environment is only said to have."""
     if entry.is_secret:
-        return "what the environment gives"
+        return f"what {entry.written!r:.60} stands for"
     match entry.value:
         case None:
             return "nothing"

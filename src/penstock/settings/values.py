@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from penstock.settings.address import SQLITE, name_of
 from penstock.settings.secrets import MASK
+from penstock.settings.unset import NEEDED_BY_TRIGGER, Unset, refuse_unset
 from penstock.settings.windows import Window
 from penstock.version import __version__
 
@@ -312,11 +313,17 @@ class SourceSettings:
     cost: CostSettings = CostSettings()
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
     hooks: tuple[HookSettings, ...] = ()
+    # What it needs and the environment does not have: it can be looked at, and can't run.
+    unset: tuple[Unset, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A whole project. `secrets` holds what came from ${NAME}, for `redact`; `repr` shows none of it."""
+    """A whole project. `secrets` holds what came from ${NAME}, for `redact`; `repr` shows none of it.
+
+    `unset` are the variables that the project needs and the environment does not have; those of a source
+    are the source's. `warnings` are about all of them, and about `.env`.
+    """
 
     root: Path
     file: Path
@@ -334,6 +341,12 @@ class Settings:
     trigger: TriggerSettings = TriggerSettings()
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    unset: tuple[Unset, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def refuse_unset(self) -> None:
+        """Refuse to work where a variable is not set that the whole project needs."""
+        refuse_unset([each for each in self.unset if each.section not in NEEDED_BY_TRIGGER])
 
     @property
     def is_on_postgres(self) -> bool:

@@ -17,12 +17,19 @@ def refuse_circles(entries: Mapping[str, Entry], sources: Mapping[str, SourceSet
         entry = _schedule(entries[key])
         for other in _named(sources[key]):
             if other not in sources:
-                raise entry.error(path, f"there is no source {other!r}, {nearest(other, sources)}")
+                raise entry.error(path, _unknown(entry, other, sources))
         for other in awaited:
             circle = _circle(waits_for, key, other)
             if circle:
                 shown = " waits for ".join(circle)
                 raise entry.error(path, f"runs for ever: {shown}")
+
+
+def _unknown(entry: Entry, name: str, sources: Iterable[str]) -> str:
+    # The name was brought into its normal form, so it would not be known again as a secret.
+    if any(each.is_secret for each in entry.below()):
+        return "a variable in it stands for a source that is not there"
+    return f"there is no source {name!r}, {nearest(name, sources)}"
 
 
 def _schedule(source: Entry) -> Entry:
