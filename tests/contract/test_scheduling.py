@@ -138,8 +138,8 @@ def test_source_has_several_schedules_with_kinds_of_their_own(
     b.go(7 * DAY_S + 1, HOUR_S / 4)
 
     kinds = Counter(run.kind for run in b.runs())
-    assert kinds[RunKind.INCREMENTAL] + b.outcomes(name="often")["skipped"] == 7 * 24
-    assert kinds[RunKind.FULL] + b.outcomes(name="weekly")["skipped"] == 1
+    assert kinds[RunKind.INCREMENTAL] + b.outcomes(name="often")["joined"] == 7 * 24
+    assert (kinds[RunKind.FULL], b.outcomes(name="weekly")) == (1, {"fired": 1})
 
 
 def test_tick_of_a_schedule_that_was_changed_meanwhile_is_not_fired(
@@ -404,18 +404,17 @@ def test_overlap_queue_waits_for_the_run_before_it_and_is_joined_by_later_ticks(
     assert b.ticks()[-1].run_id == second.id
 
 
-@pytest.mark.parametrize(
-    ("kind_of_run", "holds_up"),
-    [(kind, kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)) for kind in RunKind],
-)
-def test_schedule_is_held_up_by_runs_of_its_own_kinds_only(
-    bench: Callable[..., Bench], kind_of_run: RunKind, holds_up: bool
+@pytest.mark.parametrize("kind_of_run", list(RunKind))
+def test_full_tick_is_skipped_for_a_full_run_waits_for_a_weaker_one_and_passes_others(
+    bench: Callable[..., Bench], kind_of_run: RunKind
 ) -> None:
     b = bench({"every": "1h"})
     b.world.start(kind=kind_of_run)
     b.tick(HOUR_S)
 
-    assert b.outcomes() == {"skipped" if holds_up else "fired": 1}
+    waits = kind_of_run in (RunKind.INCREMENTAL, RunKind.PROBE)
+    decided = "skipped" if kind_of_run is RunKind.FULL else "fired"
+    assert b.outcomes() == ({} if waits else {decided: 1})
 
 
 def test_draft_holds_no_schedule_up(bench: Callable[..., Bench]) -> None:
@@ -790,3 +789,129 @@ def test_two_who_watch_tell_of_a_broken_promise_once(bench: Callable[..., Bench]
     promising(b).look()
     assert len(told(b)) == 1
     assert len(raised(b)) == 1
+
+
+# Late, and two at once.
+
+
+def missed_signals(b: Bench) -> list[dict[str, Any]]:
+    return [row.data for row in b.world.store.last_signals("schedule.missed")]
+
+
+def test_one_tick_that_nobody_was_there_for_is_a_miss_and_starts_a_late_run(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench({"every": "1d"})
+
+    b.tick(DAY_S + 21 * HOUR_S)
+
+    [tick] = b.ticks()
+    assert (tick.outcome, tick.reason) == ("fired", "it was missed, and is made up for")
+    [count] = b.world.store.tick_counts(b.world.source())
+    assert (count.outcome, count.ticks, count.missed) == ("fired", 1, 1)
+    [event] = b.world.store.events(kind="schedule.missed", limit=10)
+    assert event.detail == "main: 1 tick missed"
+    [data] = missed_signals(b)
+    assert (data["ticks"], data["run"]) == (1, b.runs()[0].id)
+
+
+def test_as_many_misses_are_recorded_as_ticks_were_missed(bench: Callable[..., Bench]) -> None:
+    b = bench({"every": "1h"})
+
+    b.tick(5 * HOUR_S + 30 * MINUTE_S)
+
+    assert b.outcomes() == {"missed": 4, "fired": 1}
+    assert sum(each.missed for each in b.world.store.tick_counts(b.world.source())) == 5
+    assert [data["ticks"] for data in missed_signals(b)] == [5]
+    assert b.ticks()[-1].reason == "makes up for 5 ticks"
+
+
+@pytest.mark.parametrize("names", [("daily", "sunday"), ("sunday", "daily")])
+def test_of_two_schedules_that_were_missed_the_full_run_starts_and_the_other_joins_it(
+    bench: Callable[..., Bench], names: tuple[str, str]
+) -> None:
+    daily, weekly = names
+    b = bench(
+        [
+            {"name": daily, "every": "1d", "kind": "incremental"},
+            {"name": weekly, "every": "7d", "kind": "full"},
+        ]
+    )
+
+    b.tick(8 * DAY_S + HOUR_S)
+
+    [run] = b.runs()
+    assert run.kind is RunKind.FULL
+    assert b.outcomes(name=weekly) == {"fired": 1}
+    [*before, last] = b.ticks(name=daily)
+    assert (last.outcome, last.run_id) == ("joined", run.id)
+    assert {tick.outcome for tick in before} == {"missed"}
+
+
+def test_of_two_schedules_due_at_the_same_moment_both_are_answered_for(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench(
+        [
+            {"name": "a", "every": "1h", "kind": "incremental"},
+            {"name": "b", "every": "1h", "kind": "full", "overlap": "replace"},
+            {"name": "c", "every": "1h", "kind": "incremental", "overlap": "replace"},
+        ]
+    )
+
+    b.tick(HOUR_S)
+
+    [run] = b.runs()
+    assert run.kind is RunKind.FULL
+    assert b.outcomes(name="b") == {"fired": 1}
+    assert b.outcomes(name="a") == b.outcomes(name="c") == {"joined": 1}
+
+
+def test_full_tick_waits_for_an_incremental_run_instead_of_being_skipped(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench(
+        [
+            {"name": "often", "every": "1h", "kind": "incremental"},
+            {"name": "weekly", "every": "90m", "kind": "full"},
+        ]
+    )
+    b.tick(HOUR_S)
+
+    b.tick(30 * MINUTE_S)
+    assert [run.kind for run in b.runs()] == [RunKind.INCREMENTAL]
+    b.finish()
+    b.tick(3.0)
+
+    assert [run.kind for run in b.runs()] == [RunKind.INCREMENTAL, RunKind.FULL]
+    assert b.outcomes(name="weekly") == {"fired": 1}
+
+
+def test_missed_all_loses_no_tick_that_came_while_nobody_led_for_some_seconds(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench({"every": "2s", "missed": "all", "catch_up": 1000})
+    b.tick(2.0)
+
+    b.tick(20.0)
+    for _ in range(60):
+        b.finish()
+        b.tick(0.5)
+
+    assert set(b.outcomes()) == {"fired"}
+    assert b.outcomes()["fired"] >= 11
+
+
+def test_ticks_that_wait_to_be_made_up_for_are_known_to_be_due(
+    bench: Callable[..., Bench],
+) -> None:
+    b = bench({"every": "1h", "missed": "all", "catch_up": 1})
+
+    b.tick(3 * HOUR_S + MINUTE_S)
+    b.finish()
+    b.tick()
+    assert b.world.store.has_overdue_ticks()
+
+    b.go(10 * MINUTE_S, 10.0)
+    assert not b.world.store.has_overdue_ticks()
+    assert b.outcomes() == {"fired": 3}

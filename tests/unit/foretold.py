@@ -145,6 +145,12 @@ class Real:
         rows = self.project.store.ticks(source_id, "main", limit=10_000)
         return sum(row.outcome == outcome for row in rows)
 
+    def missed(self, source: str) -> int:
+        """Ticks that nobody was there for, those that fired late included."""
+        return sum(
+            each.missed for each in self.project.store.tick_counts(self.project.source_ids[source])
+        )
+
     def requests_by_day(self, days: int) -> list[int]:
         found = Counter(int((at - MONDAY) // DAY_S) for at in self.requests)
         return [found[day] for day in range(days)]

@@ -12,6 +12,7 @@ import pytest
 from penstock.cli.entry import main
 from penstock.engine.clockwork import LOOK_S, Clockwork
 from penstock.project import Project
+from penstock.schedules.calendars import known_until
 from penstock.store.scheduling import Planned
 from penstock.testing import VirtualClock
 from tests.journeys.rig import PAGES
@@ -61,6 +62,47 @@ def test_a_tick_that_waits_says_for_which_run(
     for words in (["schedules"], ["schedules", "explain", "a"]):
         assert main([*words, "--project", str(root)]) == 0
         assert f"due, and waits for run {run.id} to end" in capsys.readouterr().out
+
+
+def rewritten(project: Project, schedule: dict[str, object]) -> Project:
+    root = project.settings.root
+    config = json.loads((root / "penstock.yaml").read_text())
+    config["sources"]["a"]["schedule"] = schedule
+    (root / "penstock.yaml").write_text(json.dumps(config))
+    found = Project.open(root)
+    found.clock = project.clock
+    return found
+
+
+def test_the_end_of_a_calendar_is_told_once_before_it_comes(project: Project) -> None:
+    clock = project.clock
+    assert isinstance(clock, VirtualClock)
+    with rewritten(project, {"session": {"calendar": "XSHG"}}) as markets:
+        clock.advance(known_until("XSHG") - 20 * 86_400.0 - markets.store.now())
+        for _ in range(3):
+            with closing(Clockwork(markets, markets.open_store(), "me")) as clockwork:
+                clockwork.look()
+                clock.advance(3601.0)
+                clockwork.look()
+        [signal] = markets.store.last_signals("calendar.ending")
+        assert signal.data["schedules"] == ["a main"]
+
+
+def test_ticks_to_be_made_up_for_keep_it_from_being_settled(project: Project) -> None:
+    clock = project.clock
+    assert isinstance(clock, VirtualClock)
+    schedule = {"every": "1h", "missed": "all", "catch_up": 1}
+    with rewritten(project, schedule) as patient:
+        with closing(Clockwork(patient, patient.open_store(), "me")) as clockwork:
+            clockwork.look()
+            assert clockwork.is_settled
+        clock.advance(3 * 3600.0 + 61.0)
+        for _ in range(2):
+            # Another process finds it so, too: what waits stands in the database.
+            with closing(Clockwork(patient, patient.open_store(), "me")) as clockwork:
+                clockwork.look()
+                assert not clockwork.is_settled
+                clock.advance(1.0)
 
 
 def test_what_is_left_to_another_configuration_is_not_looked_at_all_the_time(

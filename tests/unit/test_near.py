@@ -51,7 +51,7 @@ def test_window_begins_with_a_tick_and_has_short_intervals_to_its_end() -> None:
     within = [each for each in found if T + 400.0 <= each <= T + 1600.0]
     assert before == [T + 60.0 * n for n in range(1, 7)]
     assert within == [T + 400.0 + 5.0 * n for n in range(241)]
-    assert found[len(before + within) :] == [T + 1605.0, T + 1665.0, T + 1725.0, T + 1785.0]
+    assert found[len(before + within) :] == [T + 1660.0, T + 1720.0, T + 1780.0]
 
 
 def test_without_announced_moments_it_is_the_interval_alone() -> None:
@@ -103,7 +103,7 @@ def test_gaps_are_never_longer_than_allowed_and_no_window_is_jumped_over(
     found = [T + offset, *dues(rule, T + offset, T + 2500.0)]
     for before, after in pairwise(found):
         assert before < after
-        is_near = any(begin <= before <= end for begin, end in spans)
+        is_near = any(begin <= before and before + near_s <= end for begin, end in spans)
         allowed_s = near_s if is_near else every_s + jitter_s
         assert after - before <= allowed_s + 0.002
         assert not any(before < begin < after - 0.002 for begin, _ in spans)
@@ -221,4 +221,4 @@ def test_source_that_announces_a_launch_is_looked_at_more_often_around_it(
     found = [tick.due_at - began_at for tick in ticks]
     assert found[:4] == [300.0, 600.0, 900.0, 1200.0]
     assert found[4:29] == [1380.0 + 10.0 * n for n in range(25)], "from 2 m before to 2 m after"
-    assert found[29:] == [1630.0, 1930.0, 2230.0]
+    assert found[29:] == [1920.0, 2220.0], "and then by its interval again"

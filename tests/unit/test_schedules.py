@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 from penstock.errors import ConfigError
 from penstock.schedules import Cron, Every, Manual, Schedule, schedule_from
 from penstock.schedules.cadence import CLASSES, INTERVAL_S, Cadence, CadenceClass
-from penstock.schedules.calendars import sessions
+from penstock.schedules.calendars import _sessions as calendar_ranges
+from penstock.schedules.calendars import known_until, sessions
 from penstock.schedules.session import Session
-from penstock.schedules.slots import slot_opens_at
+from penstock.schedules.slots import NEVER, calendar_warning, slot_opens_at
 from penstock.schedules.spread import spread
 from penstock.settings import ScheduleSettings
 from penstock.settings.calendars import NAMES
+from penstock.settings.values import SessionSettings
 
 PARIS, NEW_YORK, TOKYO = "Europe/Paris", "America/New_York", "Asia/Tokyo"
 
@@ -458,6 +460,30 @@ def test_years_that_a_calendar_knows_nothing_of_have_no_sessions() -> None:
     """Those of Shanghai are announced year by year."""
     assert Session("XSHG").next_due(at("2099-01-01")) is None
     assert not sessions("XSHG", at("2099-01-01")).holds(at("2099-06-01"))
+
+
+@pytest.mark.parametrize("during", ["in-session", "out-of-session"])
+def test_nothing_starts_by_a_calendar_past_its_end(during: str) -> None:
+    hours = ScheduleSettings("every", every_s=60.0, during=during, calendar="XSHG")  # type: ignore[arg-type]
+    end = known_until("XSHG")
+
+    assert slot_opens_at(hours, end) == slot_opens_at(hours, end + 86_400.0) == NEVER
+    assert "install a newer exchange-calendars" in calendar_warning(hours, end)
+
+
+def test_the_end_of_a_calendar_is_said_a_month_ahead() -> None:
+    settings = ScheduleSettings("session", session=SessionSettings("XSHG", "open", 0.0))
+    end = known_until("XSHG")
+
+    assert calendar_warning(settings, end - 31 * 86_400.0) == ""
+    assert "the calendar XSHG is known until" in calendar_warning(settings, end - 29 * 86_400.0)
+
+
+def test_a_year_of_a_calendar_is_worked_out_once() -> None:
+    """The library takes a tenth of a second for each calendar and range that it is asked about."""
+    calendar_ranges.cache_clear()
+    dues(Session("XNYS"), at("2026-11-16"), at("2027-11-16"))
+    assert calendar_ranges.cache_info().misses == 1
 
 
 def test_an_unknown_calendar_is_refused_with_the_nearest_one() -> None:

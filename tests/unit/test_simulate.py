@@ -67,6 +67,23 @@ def test_a_budget_is_used_up_on_the_days_on_which_it_really_is(tmp_path: Path) -
     real.project.close()
 
 
+def test_a_budget_that_a_run_uses_to_the_last_request_is_exhausted_by_that_run(
+    tmp_path: Path,
+) -> None:
+    source = a_source(10, schedule={"every": "8h"}, budget={"requests": "10/d"})
+    folder = write(tmp_path / "project", {"sources": {"shop.test": source}})
+    real = Real(folder)
+    real.run(0.5)
+    told = foretell(folder, 0.5, SIMPLE)
+
+    [really] = real.project.store.events(kind="budget.exhausted", limit=10)
+    [[foretold]] = [budget.exhausted_at for budget in told.budgets]
+    assert (foretold - MONDAY) // 3600 == (really.at - MONDAY) // 3600
+    again = simulate(real.project.settings, read_beginning(real.project), 0.1, 1)
+    assert [budget.exhausted_at for budget in again.budgets] == [[MONDAY + DAY_S / 2]]
+    real.project.close()
+
+
 def test_ticks_that_find_the_run_before_still_at_work_are_skipped_as_often(tmp_path: Path) -> None:
     # 13 requests, one every 12 seconds: longer than the two minutes between ticks.
     limits = {"rate": "5/m"}
@@ -325,7 +342,7 @@ def test_what_nobody_was_there_for_is_missed_as_it_really_is(tmp_path: Path) -> 
 
     seen = real.starts_by_source()
     for each in told.sources:
-        assert each.missed == real.ticks(each.source, "missed"), each.source
+        assert each.missed == real.missed(each.source), each.source
         assert each.starts == seen[each.source] - before[each.source], each.source
     assert told.missed > 20
     real.project.close()

@@ -132,6 +132,8 @@ def run(args: argparse.Namespace) -> int:
             )
         elif rows:
             args.out.table(COLUMNS, (_row(row, now) for row in rows))
+            for warning in dict.fromkeys(row["warning"] for row in rows if row["warning"]):
+                args.out.line(warning)
         else:
             args.out.line(NONE)
     return 0
@@ -255,7 +257,15 @@ def _shape(row: ScheduleRow, now: float) -> dict[str, Any]:
         "last_tick_at": row.tick_at,
         "last_outcome": row.tick_outcome,
         "last_reason": row.tick_reason,
+        "warning": _warning(row, now),
     }
+
+
+def _warning(row: ScheduleRow, now: float) -> str:
+    from penstock.schedules.definition import settings_of
+    from penstock.schedules.slots import calendar_warning
+
+    return calendar_warning(settings_of(row.definition, row.name), now)
 
 
 def _hours_begin_at(row: ScheduleRow) -> float | None:
@@ -305,6 +315,7 @@ def _unplanned(project: Project, known: set[tuple[str, str]]) -> list[dict[str, 
             "last_tick_at": None,
             "last_outcome": None,
             "last_reason": "",
+            "warning": "",
         }
         for key, settings in configured(project)
         if (key, settings.name) not in known
@@ -340,6 +351,8 @@ def next_words(row: dict[str, Any], now: float) -> str:
         return f"due, and waits for run {row['waits_for_run']} to end"
     if row["is_waiting"]:
         return "due, and waits for others that are made up for"
+    if row["next_due_at"] is None and row["warning"]:
+        return "never: its calendar has ended"
     if row["next_due_at"] is None:
         return WITHOUT_TIME.get(row["kind"], "never")
     if row["hours_begin_at"] is not None:

@@ -83,6 +83,7 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
             ("announced", _announced(project, row, now)),
             ("last run", _last(row)),
             ("ticks", _counted(project, row)),
+            ("warning", seen["warning"]),
         ]
     )
     ticks = project.store.ticks(row.source_id, row.name, args.limit, with_missed=False)
@@ -191,12 +192,13 @@ def _misses(project: Project, row: ScheduleRow) -> str:
     found = [
         each
         for each in project.store.tick_counts(row.source_id)
-        if each.schedule == row.name and each.outcome == "missed"
+        if each.schedule == row.name and each.missed
     ]
     if not found:
         return ""
-    ticks = sum(each.ticks for each in found)
-    first, last = min(each.first_at for each in found), max(each.last_at for each in found)
+    ticks = sum(each.missed for each in found)
+    first = min(each.first_missed_at or each.first_at for each in found)
+    last = max(each.last_missed_at or each.last_at for each in found)
     return f"{count(ticks, 'tick')} missed, from {local_time(first)} to {local_time(last)}"
 
 

@@ -12,6 +12,7 @@ import socket
 from contextlib import suppress
 
 from penstock.engine.cadences import Cadences
+from penstock.engine.calendar_watch import CalendarWatch
 from penstock.engine.files import Files
 from penstock.engine.hooks import Hooks
 from penstock.engine.leadership import Leadership
@@ -54,6 +55,7 @@ class Clockwork:
         self._hooks = Hooks(project, store)
         self._promises = Promises(project, store)
         self._cadences = Cadences(project, store)
+        self._calendars = CalendarWatch(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
         self._leadership = Leadership(store, matter, holder, project.clock)
         self._planned_term = 0
@@ -85,7 +87,9 @@ class Clockwork:
                 self._promises.look()
             if leads.is_trusted():
                 self._cadences.look()
-            self.is_settled = not self._files.are_settling
+            if leads.is_trusted():
+                self._calendars.look()
+            self.is_settled = not self._files.are_settling and not self._scheduler.is_behind()
             self.rest_s = self._rest_s(next_at)
         if leads.is_trusted():
             self._hooks.look()

@@ -16,9 +16,10 @@ from penstock.project import Project, run_options
 from penstock.schedules import Schedule
 from penstock.schedules.auto import effective_schedule, is_auto
 from penstock.schedules.definition import definition_of, policy_words
-from penstock.schedules.due import GRACE_S, Ticking, is_late, what_is_due
+from penstock.schedules.due import GRACE_S, Ticking, is_behind, is_late, what_is_due
 from penstock.schedules.near import near
-from penstock.schedules.slots import NEVER, slot_opens_at
+from penstock.schedules.overlap import strength
+from penstock.schedules.slots import NEVER, calendar_warning, slot_opens_at
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.announcing import Sooner
 from penstock.store.cadences import CadenceRow
@@ -102,6 +103,10 @@ class Scheduler:
                 break
         return self._store.next_look_at()
 
+    def is_behind(self) -> bool:
+        """Whether ticks that are due wait for their turn."""
+        return self._store.has_overdue_ticks()
+
     def _hear(self, now: float) -> None:
         """Have schedules due earlier for what was announced since; none is ever due later for it."""
         heard = self._store.open_announcements()
@@ -141,7 +146,7 @@ class _Look:
         """Decide on these; whether any of them is another one now."""
         has_moved = False
         later: dict[float, list[DueRow]] = {}
-        for row in due:
+        for row in self._in_turn(due):
             if not may_go_on():
                 break
             known = self._known.get((row.source, row.name, row.definition))
@@ -155,6 +160,16 @@ class _Look:
             self._store.put_off(rows, until)
         return has_moved
 
+    def _in_turn(self, due: list[DueRow]) -> list[DueRow]:
+        """Of the schedules of one source, that of the strongest kind first: the others may join its run."""
+        turn = {row.source_id: number for number, row in reversed(list(enumerate(due)))}
+
+        def order(row: DueRow) -> tuple[int, int]:
+            known = self._known.get((row.source, row.name, row.definition))
+            return turn[row.source_id], -strength(known[1].run_kind) if known else 0
+
+        return sorted(due, key=order)
+
     def _wait_s(self, row: DueRow, settings: ScheduleSettings) -> float:
         """How long a tick that is made up for has to wait for those of others; 0 if it is its turn."""
         if not self._is_catching_up(row, settings):
@@ -166,12 +181,18 @@ class _Look:
         return 0.0 if has_room or is_alone else MINUTE_S / settings.catch_up_per_min
 
     def _is_catching_up(self, row: DueRow, settings: ScheduleSettings) -> bool:
-        return settings.missed == "all" and is_late(row.due_at, self._now)
+        if settings.missed != "all":
+            return False
+        if is_late(row.due_at, self._now):
+            return True
+        is_queued = settings.overlap == "queue" and row.is_put_off
+        rule = self._scheduler.rule(row.source_id, row.source, settings)
+        return not is_queued and is_behind(rule, row.due_at, self._now)
 
     def _decide(self, row: DueRow, source: SourceSettings, settings: ScheduleSettings) -> bool:
         rule = self._scheduler.rule(row.source_id, row.source, settings)
         is_patient = self._is_catching_up(row, settings)
-        if settings.overlap == "queue" and row.is_put_off and not is_patient:
+        if row.is_put_off and not is_patient:
             passing = self._queued(row, rule, settings, source)
         else:
             due = what_is_due(rule, settings.missed, row.due_at, self._now)
@@ -183,6 +204,7 @@ class _Look:
                 start=self._start(row, source, settings) if due.fires is not None else None,
                 denied=self._denied(source, settings) if due.fires is not None else "",
                 overlap=settings.overlap,
+                is_missed=is_patient or (due.fires is not None and is_late(due.fires, self._now)),
                 patient=is_patient,
                 again_s=AGAIN_S,
             )
@@ -228,6 +250,6 @@ class _Look:
         if opens_at is None:
             return ""
         if opens_at == NEVER:
-            return "outside its hours, and there are none"
+            return calendar_warning(settings, self._now) or "outside its hours, and there are none"
         slot = datetime.fromtimestamp(opens_at, UTC)
         return f"outside its hours; the next slot is {slot:%Y-%m-%d %H:%M} UTC"

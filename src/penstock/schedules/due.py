@@ -50,6 +50,12 @@ def is_late(due_at: float, now: float) -> bool:
     return now - due_at > GRACE_S
 
 
+def is_behind(schedule: Schedule, due_at: float, now: float) -> bool:
+    """Whether the tick after this one is due too: then nobody looked when this one was."""
+    later = schedule.next_due(due_at)
+    return later is not None and later <= now
+
+
 class Ticking:
     """A schedule whose moments are whole milliseconds, never early: what a database gives back unchanged."""
 

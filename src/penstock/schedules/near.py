@@ -36,7 +36,7 @@ class Near:
     def next_due(self, after: float) -> float | None:
         due = [self.every.next_due(after)]
         begun = bisect_right(self.spans, (after, math.inf))
-        if begun and after <= self.spans[begun - 1][1]:
+        if begun and after + self.near.every_s <= self.spans[begun - 1][1]:
             due.append(after + self.near.every_s)
         if begun < len(self.spans):
             due.append(self.spans[begun][0])

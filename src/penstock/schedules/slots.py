@@ -6,13 +6,16 @@ Windows say when it may, blackouts when it may not, `during` whether an exchange
 from __future__ import annotations
 
 from bisect import bisect_right
+from datetime import UTC, datetime, timedelta
 
 from penstock.gates.windows import Windows, window_opens_at
-from penstock.schedules.calendars import sessions
+from penstock.schedules.calendars import known_until, sessions
 from penstock.settings import ScheduleSettings
 from penstock.settings.hours import allowed_windows
 
 NEVER = float("inf")
+# So long before a calendar ends it is said: a newer library has to be installed by then.
+WARNING_S = 30 * 86_400.0
 # A slot is where all of them agree; they are asked in turn, so often at most.
 ROUNDS = 1000
 
@@ -21,6 +24,31 @@ def slot_opens_at(settings: ScheduleSettings, now: float) -> float | None:
     """None while it may start, else when it next may; infinite if it never may."""
     opens_at = _first_open(settings, now)
     return None if opens_at == now else opens_at
+
+
+def calendar_of(settings: ScheduleSettings) -> str | None:
+    """The exchange that a schedule goes by, whether for its ticks or for its hours."""
+    if settings.session is not None:
+        return settings.session.calendar
+    return settings.calendar if settings.during else None
+
+
+def calendar_warns_at(until: float) -> float:
+    """From when on it is said that a calendar ends then."""
+    return until - WARNING_S
+
+
+def calendar_warning(settings: ScheduleSettings, now: float) -> str:
+    """That its calendar ends soon or has ended, and what to do; empty while there is no need to."""
+    calendar = calendar_of(settings)
+    if calendar is None or now < calendar_warns_at(until := known_until(calendar)):
+        return ""
+    last = datetime.fromtimestamp(until, UTC) - timedelta(days=1)
+    verb = "is" if now < until else "was"
+    return (
+        f"the calendar {calendar} {verb} known until {last:%Y-%m-%d}, and nothing that goes by it starts "
+        "after that: install a newer exchange-calendars"
+    )
 
 
 def is_bounded(settings: ScheduleSettings) -> bool:
@@ -50,6 +78,8 @@ def _session(settings: ScheduleSettings, moment: float) -> float | None:
     if not settings.during or settings.calendar is None:
         return None
     found = sessions(settings.calendar, moment)
+    if moment >= found.known_until:
+        return NEVER  # it may be open or shut: nobody knows
     is_open = found.holds(moment)
     if is_open == (settings.during == "in-session"):
         return None

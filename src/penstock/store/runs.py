@@ -8,6 +8,7 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob, bounded_key
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.schedules.overlap import Active
 from penstock.store.adding import add_jobs
 from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
@@ -340,6 +341,11 @@ def active_run_of(db: Database, source_id: int) -> int | None:
     """A run that has not ended and does what the source's schedule would do again."""
     found = db.value("active_run_of", source_id=source_id)
     return None if found is None else int(found)
+
+
+def active_runs_of(db: Database, source_id: int) -> list[Active]:
+    """All of them, the oldest first."""
+    return [Active(*row) for row in db.json("active_runs_of", source_id=source_id)]
 
 
 def cancel_active(db: Database, ledger: Ledger, source_id: int, reason: str) -> list[int]:

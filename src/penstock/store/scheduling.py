@@ -19,14 +19,14 @@ from penstock.schedules.auto import effective_schedule, is_auto
 from penstock.schedules.definition import settings_of
 from penstock.schedules.due import Ticking, what_is_due
 from penstock.schedules.near import near
+from penstock.schedules.overlap import Active, Overlap, meet
 from penstock.settings import ScheduleSettings
 from penstock.store.announcing import announced_of
 from penstock.store.cadences import CadenceRow
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.runs import SCHEDULER, active_run_of, add_run, cancel_active
+from penstock.store.runs import SCHEDULER, active_runs_of, add_run, cancel_active
 
-Overlap = Literal["skip", "queue", "replace"]
 Outcome = Literal["fired", "joined", "missed", "skipped", "denied"]
 DUE_LIMIT = 500
 BATCH = 500
@@ -99,6 +99,10 @@ class TickCount(msgspec.Struct, frozen=True):
     ticks: int
     first_at: float
     last_at: float
+    # How many of them nobody was there for; a late one may have fired all the same.
+    missed: int = 0
+    first_missed_at: float | None = None
+    last_missed_at: float | None = None
 
 
 class VersionRow(msgspec.Struct, frozen=True):
@@ -126,8 +130,8 @@ class Start:
 class Passing:
     """What is to become of a schedule's ticks up to now: those that are over, and one that may fire.
 
-    `denied` says why it may not. `patient` is a tick that was missed and is made up for by itself: it waits
-    for a run that has not ended, whatever the overlap.
+    `denied` says why it may not. `is_missed`: nobody was there when it was due. `patient` is a missed tick
+    that is made up for by itself: it waits for a run that has not ended, whatever the overlap.
     """
 
     row: DueRow
@@ -138,6 +142,7 @@ class Passing:
     start: Start | None = None
     denied: str = ""
     overlap: Overlap = "skip"
+    is_missed: bool = False
     patient: bool = False
     again_s: float = field(default=2.0)
 
@@ -266,6 +271,10 @@ class Scheduling:
             with self._db.writing():
                 self._db.do("look_again", schedules=to_json(sorted(chosen)), look_at=until)
 
+    def has_overdue_ticks(self) -> bool:
+        """Whether ticks that are due wait for their turn to be made up for."""
+        return bool(self._db.value("has_overdue", now=self._db.now()))
+
     def late_fires(self, since: float, grace_s: float) -> int:
         """How many runs were started since then for ticks that were long past."""
         return int(self._db.value("late_fires", since=since, grace_s=grace_s))
@@ -340,45 +349,72 @@ class _Act:
     def perform(self) -> Passed:
         passing = self._passing
         if passing.fires is None:
-            return self._only_pass("")
+            return self._only_pass("", "missed", passing.passed)
         where = (self._row.source_id, self._row.name, passing.fires)
         if self._db.value("has_tick", source_id=where[0], schedule=where[1], due_at=where[2]):
-            self._note_passed(None)
+            self._note_passed(None, passing.passed)
             return Passed("known")
         if passing.denied or passing.start is None:
-            self._note([passing.fires], "denied", reason=passing.denied)
-            self._tell("denied", passing.denied)
-            return self._only_pass(passing.denied, "denied")
+            return self._decline("denied", passing.denied)
         self._db.lock_lanes([self._row.source_id])
-        active = active_run_of(self._db, self._row.source_id)
-        if active is None or passing.overlap == "replace":
-            return self._fire(passing.start, passing.fires, active)
-        if passing.patient or passing.overlap == "queue":
-            again = [(self._row.source_id, self._row.name, self._row.version, self._row.due_at)]
-            look_at = self._now + passing.again_s
-            self._db.do("look_again", schedules=to_json(again), look_at=look_at)
-            return Passed("put-off", active, f"waits for run {active}")
-        reason = f"run {active} has not ended yet"
-        self._note([passing.fires], "skipped", reason=reason)
-        self._tell("skipped", reason)
-        return self._only_pass(reason, "skipped")
+        active = active_runs_of(self._db, self._row.source_id)
+        return self._meet(passing.start, passing.fires, active)
+
+    def _meet(self, start: Start, due_at: float, active: Sequence[Active]) -> Passed:
+        passing = self._passing
+        met = meet(active, start.kind, due_at, passing.overlap, is_patient=passing.patient)
+        if met.act == "wait":
+            return self._wait(met.run_id)
+        if met.act == "join":
+            return self._join(due_at, met.run_id)
+        if met.act == "skip":
+            return self._decline("skipped", f"run {met.run_id} has not ended yet")
+        return self._fire(start, due_at, replaces=met.act == "replace")
+
+    def _wait(self, run_id: int | None) -> Passed:
+        again = [(self._row.source_id, self._row.name, self._row.version, self._row.due_at)]
+        look_at = self._now + self._passing.again_s
+        self._db.do("look_again", schedules=to_json(again), look_at=look_at)
+        if self._passing.is_missed and not self._passing.patient:
+            # Those that come meanwhile join it; who was not there is only known now.
+            self._tell_missed(self._missed(), None)
+        return Passed("put-off", run_id, f"waits for run {run_id}")
+
+    def _join(self, due_at: float, run_id: int | None) -> Passed:
+        reason = f"run {run_id} began after it was due and does at least as much"
+        self._note([due_at], "joined", run_id, reason, was_missed=self._passing.is_missed)
+        self._note_passed(run_id, self._missed())
+        return Passed("joined", run_id, reason)
+
+    def _decline(self, outcome: Literal["denied", "skipped"], reason: str) -> Passed:
+        passing = self._passing
+        fires = [] if passing.fires is None else [passing.fires]
+        self._note(fires, outcome, reason=reason, was_missed=passing.is_missed)
+        self._tell(outcome, reason)
+        return self._only_pass(reason, outcome, self._missed())
+
+    def _missed(self) -> tuple[float, ...]:
+        """The ticks that nobody was there for; the one that may fire is one of them if it comes too late."""
+        passing = self._passing
+        passed = tuple(passing.passed) if passing.passed_as == "missed" else ()
+        late = (passing.fires,) if passing.is_missed and passing.fires is not None else ()
+        return (*passed, *late)
 
     def pass_all(self, reason: str) -> None:
         """All of it is over, for this reason."""
         self._note(self._passing.passed, "missed", reason=reason)
         self._tell_missed(self._passing.passed, None)
 
-    def _only_pass(self, reason: str, outcome: Outcome = "missed") -> Passed:
-        self._note_passed(None)
+    def _only_pass(self, reason: str, outcome: Outcome, missed: Sequence[float]) -> Passed:
+        self._note_passed(None, missed)
         return Passed(outcome, None, reason)
 
-    def _fire(self, start: Start, due_at: float, active: int | None) -> Passed:
-        row, count = self._row, len(self._passing.passed)
-        if not self._note([due_at], "fired", reason=self._joins(count)):
+    def _fire(self, start: Start, due_at: float, *, replaces: bool) -> Passed:
+        row, joins = self._row, self._joins()
+        if not self._note([due_at], "fired", reason=joins, was_missed=self._passing.is_missed):
             return Passed("known")
-        joins = self._joins(count)
         reason = f"{self._words}; {joins}" if joins else self._words
-        replaced = self._replace() if active is not None else ""
+        replaced = self._replace() if replaces else ""
         # From the tick that last started a run to this one: with what was missed in between.
         end_at = max((due_at, *self._passing.passed))
         options = replace(start.options, start_at=self._last_due_at, end_at=end_at)
@@ -404,18 +440,16 @@ class _Act:
         }
         self._db.do("set_tick_run", **where)
         self._db.do("note_fired", **where)
-        self._note_passed(run_id)
-        if self._passing.patient:
-            self._tell_missed([due_at], run_id)
+        self._note_passed(run_id, self._missed())
         return Passed("fired", run_id, replaced)
 
-    def _joins(self, count: int) -> str:
-        if self._passing.patient:
+    def _joins(self) -> str:
+        passed, missed = len(self._passing.passed), len(self._missed())
+        if self._passing.passed_as == "joined":
+            return f"joins {_ticks(passed)}" if passed else ""
+        if self._passing.is_missed and not passed:
             return "it was missed, and is made up for"
-        if not count:
-            return ""
-        verb = "joins" if self._passing.passed_as == "joined" else "makes up for"
-        return f"{verb} {count:,} tick{'s' if count > 1 else ''}"
+        return f"makes up for {_ticks(missed)}" if missed else ""
 
     def _replace(self) -> str:
         reason = f"replaced by the next tick of {self._row.name}"
@@ -423,14 +457,12 @@ class _Act:
             self._tell("replaced", f"run {run_id} had not ended")
         return reason
 
-    def _note_passed(self, run_id: int | None) -> None:
-        """The ticks before the one that was decided on."""
-        passed, outcome = self._passing.passed, self._passing.passed_as
-        if not passed:
-            return
-        self._note(passed, outcome, run_id)
-        if outcome == "missed":
-            self._tell_missed(passed, run_id)
+    def _note_passed(self, run_id: int | None, missed: Sequence[float]) -> None:
+        """The ticks before the one that was decided on; those that were missed are told of."""
+        if self._passing.passed:
+            self._note(self._passing.passed, self._passing.passed_as, run_id)
+        if missed:
+            self._tell_missed(missed, run_id)
 
     def _note(
         self,
@@ -438,6 +470,8 @@ class _Act:
         outcome: Outcome,
         run_id: int | None = None,
         reason: str = "",
+        *,
+        was_missed: bool = False,
     ) -> int:
         return self._db.do(
             "add_ticks",
@@ -448,6 +482,7 @@ class _Act:
             outcome=outcome,
             run_id=run_id,
             reason=reason,
+            was_missed=was_missed,
             now=self._now,
         )
 
@@ -457,7 +492,7 @@ class _Act:
 
     def _tell_missed(self, passed: Sequence[float], run_id: int | None) -> None:
         count = len(passed)
-        self._tell("missed", f"{count:,} tick{'s' if count > 1 else ''} missed")
+        self._tell("missed", f"{_ticks(count)} missed")
         data = {
             "source": self._row.source,
             "schedule": self._row.name,
@@ -468,3 +503,7 @@ class _Act:
         }
         signals = [("schedule.missed", to_json(data), self._row.source_id, run_id or 0)]
         self._db.do("add_signals", now=self._now, signals=to_json(signals))
+
+
+def _ticks(count: int) -> str:
+    return f"{count:,} tick{'' if count == 1 else 's'}"

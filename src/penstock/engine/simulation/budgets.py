@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.engine.simulation.figures import BudgetFigures
 from penstock.engine.simulation.samples import Sample
-from penstock.gates.budget import COUNTED, Account, Bound, open_account, words
+from penstock.gates.budget import COUNTED, Account, Bound, level_of, open_account, words
 from penstock.gates.terms import Rules
 
 Key = tuple[str, str, str]
@@ -20,6 +20,20 @@ class _Book:
     account: Account
     figures: BudgetFigures | None = None
     peak: float = 0.0
+    is_exhausted: bool = False
+
+    def exhaust(self, now: float) -> None:
+        """It is used up, as the journal has it: nothing is left of it, or somebody was turned away."""
+        if not self.is_exhausted and self.figures is not None:
+            self.figures.exhausted_at.append(now)
+        self.is_exhausted = True
+
+    def take(self, amount: float, now: float) -> None:
+        account = self.account
+        account.used += amount
+        self.peak = max(self.peak, account.used)
+        if level_of(account.used, account.bound.amount) == 100:
+            self.exhaust(now)
 
 
 class Budgets:
@@ -35,10 +49,10 @@ class Budgets:
         for bound in rules.lasting():
             account = open_account(bound, now)
             seen = before.get(bound.key)
-            if seen is not None and not seen.is_over(now):
-                account.used = seen.used
             about = (words(bound), bound.scope, bound.measure, bound.period, bound.amount)
-            self._books[bound.key] = _Book(account, BudgetFigures(*about), account.used)
+            book = self._books[bound.key] = _Book(account, BudgetFigures(*about))
+            if seen is not None and not seen.is_over(now):
+                book.take(seen.used, now)
 
     def lasting(self) -> list[Account]:
         accounts = (book.account for book in self._books.values())
@@ -59,6 +73,7 @@ class Budgets:
     def begin_anew(self, account: Account, now: float) -> None:
         account.begin_anew(now)
         account.has_refused = False
+        self._books[account.bound.key].is_exhausted = False
 
     def forget(self, source: str, run: int) -> None:
         """This run has ended, and with it the budgets of it alone."""
@@ -106,12 +121,12 @@ class Budgets:
             if refusing is None:
                 allowed += block
                 for book in books:
-                    book.account.used += _takes(book.account.bound, sample, cost, block)
-                    book.peak = max(book.peak, book.account.used)
+                    book.take(_takes(book.account.bound, sample, cost, block), now)
             elif block > 1:
                 block //= 2
             else:
-                _refuse(refusing, now)
+                refusing.account.has_refused = True
+                refusing.exhaust(now)
                 break
         return allowed
 
@@ -127,12 +142,6 @@ def _refusing(books: Sequence[_Book], sample: Sample, cost: float, jobs: int) ->
         if not is_counted and jobs > 1 and account.used + takes > account.bound.amount:
             return book
     return None
-
-
-def _refuse(book: _Book, now: float) -> None:
-    if not book.account.has_refused and book.figures is not None:
-        book.figures.exhausted_at.append(now)
-    book.account.has_refused = True
 
 
 def _takes(bound: Bound, sample: Sample, cost: float, jobs: int) -> float:

@@ -48,15 +48,19 @@ class Runs:
         work.on_closed = lambda run: self.on_signal(run, "breaker.closed")
 
     def start(self, source: Source, kind: RunKind, signal: str = "") -> None:
-        if source.health.degraded_at is not None:
-            kind = RunKind.PROBE
+        kind = self.kind_of(source, kind)
         source.figures.starts += 1
         source.figures.probes += kind is RunKind.PROBE
         self._begin(source, kind).signal = signal
 
+    def kind_of(self, source: Source, kind: RunKind) -> RunKind:
+        """What a run of this kind really is: a degraded source is only probed."""
+        return RunKind.PROBE if source.health.degraded_at is not None else kind
+
     def go_on(self, source: Source, jobs: int) -> None:
         """Go on with so many jobs that were there already."""
         run = self._begin(source, RunKind.FULL)
+        run.is_resumed = True
         run.stages[FIND] = Stage(run.created_at, succeeded=1)
         run.stages[PAGES].fresh = jobs
         source.queue(run, PAGES)

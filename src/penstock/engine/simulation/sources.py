@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from math import ceil
+from math import ceil, inf
 
 from penstock.engine.simulation.figures import SourceFigures
 from penstock.engine.simulation.guards import Guard
@@ -23,6 +23,7 @@ from penstock.schedules import Schedule
 from penstock.schedules.auto import AutoRule, Standing, effective_schedule, is_auto, rule_of
 from penstock.schedules.due import Ticking
 from penstock.schedules.near import near
+from penstock.schedules.overlap import Active
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.health import HealthRow
 
@@ -93,6 +94,8 @@ class Run:
     queued_at: float = field(init=False)
     stride: int = 1
     is_ended: bool = False
+    # It began before the simulation did.
+    is_resumed: bool = False
     # What is still to be done with pages that were fetched, and what of the next one makes no whole job.
     finishing: int = 0
     part: float = 0.0
@@ -102,6 +105,9 @@ class Run:
     def __post_init__(self) -> None:
         self.queued_at = self.created_at
         self.stages = {FIND: Stage(self.created_at, fresh=1), PAGES: Stage(self.created_at)}
+
+    def as_active(self) -> Active:
+        return Active(self.number, self.kind, -inf if self.is_resumed else self.created_at)
 
     @property
     def is_open(self) -> bool:

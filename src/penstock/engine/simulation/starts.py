@@ -11,7 +11,8 @@ from penstock.engine.simulation.sources import Delivery, Planned, Run, Source
 from penstock.engine.simulation.timeline import Timeline
 from penstock.jobs.run import RunKind
 from penstock.jobs.signals import is_particular
-from penstock.schedules.due import Missed, is_late, what_is_due
+from penstock.schedules.due import Missed, is_behind, is_late, what_is_due
+from penstock.schedules.overlap import meet, strength
 from penstock.schedules.slots import NEVER, slot_opens_at
 
 Waiter = tuple[Source, Planned]
@@ -35,23 +36,26 @@ class Starts:
         planned.next_due = due
         timeline = self._timeline
         if due is not None and due < timeline.ends_at:
-            timeline.at(max(due, timeline.now), lambda: self._tick(source, planned, due))
+            rank = -strength(planned.settings.run_kind)
+            timeline.at(max(due, timeline.now), lambda: self._tick(source, planned, due), rank)
 
     def _tick(self, source: Source, planned: Planned, due_at: float) -> None:
         if planned.next_due != due_at or planned.is_waiting:
             return  # it was planned anew meanwhile
         settings, rule, now = planned.settings, planned.rule(source.level), self._timeline.now
         due = what_is_due(rule, settings.missed, due_at, now)
-        if due.passed:
-            source.figures.missed += len(due.passed)
-            self.signal("schedule.missed", source)
+        is_patient = settings.missed == "all" and (
+            is_late(due_at, now) or is_behind(rule, due_at, now)
+        )
+        is_missed = is_patient or (due.fires is not None and is_late(due.fires, now))
+        if (due.passed or is_missed) and not is_patient:
+            self._miss(source, len(due.passed) + is_missed)
         if due.fires is None:
             self.plan(source, planned, due.next_due_at)
             return
-        is_patient = settings.missed == "all" and is_late(due_at, now)
-        if self._fire(source, planned, is_patient):
+        if self._fire(source, planned, due.fires, is_patient):
             if is_patient:
-                self.signal("schedule.missed", source)
+                self._miss(source, 1)
             later = due.next_due_at
             if is_patient and later is not None and later <= now:
                 planned.next_due = later
@@ -60,19 +64,26 @@ class Starts:
             else:
                 self.plan(source, planned, later)
 
-    def _fire(self, source: Source, planned: Planned, is_patient: bool) -> bool:
+    def _miss(self, source: Source, ticks: int) -> None:
+        source.figures.missed += ticks
+        self.signal("schedule.missed", source)
+
+    def _fire(self, source: Source, planned: Planned, due_at: float, is_patient: bool) -> bool:
         """Start a run for a tick, if it may have one; False if it waits for the run before it."""
         settings, figures = planned.settings, source.figures
         if slot_opens_at(settings, self._timeline.now) is not None:
             figures.denied += 1
             return True
-        if source.runs and settings.overlap != "replace":
-            if is_patient or settings.overlap == "queue":
-                planned.is_waiting = True
-                return False
+        active = [run.as_active() for run in source.runs.values()]
+        kind = self._runs.kind_of(source, RunKind(settings.run_kind))
+        met = meet(active, kind, due_at, settings.overlap, is_patient=is_patient)
+        if met.act == "wait":
+            planned.is_waiting = True
+            return False
+        if met.act == "skip":
             figures.skipped += 1
-            return True
-        self._replace(source, planned)
+        elif met.act != "join":
+            self._replace(source, planned)
         return True
 
     def _replace(self, source: Source, planned: Planned, signal: str = "") -> None:
@@ -93,8 +104,8 @@ class Starts:
         planned.is_waiting = False
         missed: Missed = "all" if planned.settings.missed == "all" else "once"
         due = what_is_due(planned.rule(source.level), missed, due_at, self._timeline.now)
-        self._fire(source, planned, False)
-        self.plan(source, planned, due.next_due_at)
+        if self._fire(source, planned, due_at, False):
+            self.plan(source, planned, due.next_due_at)
 
     # Signals.
 

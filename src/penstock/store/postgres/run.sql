@@ -103,6 +103,10 @@ SELECT id FROM penstock.run
 WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
 ORDER BY id LIMIT 1;
 
+-- name: active_runs_of
+SELECT coalesce(json_agg(json_build_array(id, kind, created_at) ORDER BY id), '[]')::text FROM penstock.run
+WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe');
+
 -- name: runs
 SELECT coalesce(json_agg(json_build_object(
   'id', r.id, 'source_id', r.source_id, 'source', s.key, 'kind', r.kind, 'state', r.state,

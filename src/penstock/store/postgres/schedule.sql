@@ -55,6 +55,10 @@ FROM (
   ORDER BY look_at, next_due_at LIMIT %(limit)s
 ) AS d JOIN penstock.source AS s ON s.id = d.source_id;
 
+-- name: has_overdue
+-- Ticks that wait for their turn to be made up for: due, and looked at later.
+SELECT 1 FROM penstock.schedule WHERE look_at > %(now)s AND next_due_at <= %(now)s LIMIT 1;
+
 -- name: due_of
 -- Locked, in the order of their keys: nobody fires what is taken for forgotten.
 SELECT coalesce(json_agg(json_build_array(d.source_id, d.key, d.name, d.version, d.next_due_at, d.look_at, d.definition)), '[]')::text
@@ -77,8 +81,8 @@ SELECT 1 FROM penstock.tick WHERE source_id = %(source_id)s AND schedule = %(sch
 
 -- name: add_ticks
 -- Whoever wrote one first has decided.
-INSERT INTO penstock.tick (source_id, schedule, due_at, version, outcome, run_id, reason, at)
-SELECT %(source_id)s, %(schedule)s, t::text::double precision, %(version)s, %(outcome)s, %(run_id)s, %(reason)s, %(now)s
+INSERT INTO penstock.tick (source_id, schedule, due_at, version, outcome, run_id, reason, was_missed, at)
+SELECT %(source_id)s, %(schedule)s, t::text::double precision, %(version)s, %(outcome)s, %(run_id)s, %(reason)s, %(was_missed)s, %(now)s
 FROM jsonb_array_elements(%(due)s::jsonb) AS t
 ON CONFLICT (source_id, schedule, due_at) DO NOTHING;
 
@@ -131,10 +135,13 @@ FROM (
 
 -- name: tick_counts
 SELECT coalesce(json_agg(json_build_object(
-  'schedule', schedule, 'version', version, 'outcome', outcome, 'ticks', ticks, 'first_at', first_at, 'last_at', last_at
+  'schedule', schedule, 'version', version, 'outcome', outcome, 'ticks', ticks, 'first_at', first_at, 'last_at', last_at,
+  'missed', missed, 'first_missed_at', first_missed_at, 'last_missed_at', last_missed_at
 ) ORDER BY schedule, version, outcome), '[]')::text
 FROM (
-  SELECT schedule, version, outcome, count(*) AS ticks, min(due_at) AS first_at, max(due_at) AS last_at
+  SELECT schedule, version, outcome, count(*) AS ticks, min(due_at) AS first_at, max(due_at) AS last_at,
+    count(*) FILTER (WHERE was_missed OR outcome = 'missed') AS missed, min(due_at) FILTER (WHERE was_missed OR outcome = 'missed') AS first_missed_at,
+    max(due_at) FILTER (WHERE was_missed OR outcome = 'missed') AS last_missed_at
   FROM penstock.tick WHERE source_id = %(source_id)s AND due_at >= %(since)s GROUP BY schedule, version, outcome
 ) AS c;
 

@@ -104,6 +104,13 @@ SELECT id FROM run
 WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
 ORDER BY id LIMIT 1;
 
+-- name: active_runs_of
+SELECT json_group_array(json_array(id, kind, created_at)) FROM (
+  SELECT id, kind, created_at FROM run
+  WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
+  ORDER BY id
+);
+
 -- name: runs
 SELECT json_group_array(json_object(
   'id', r.id, 'source_id', r.source_id, 'source', r.source, 'kind', r.kind, 'state', r.state,

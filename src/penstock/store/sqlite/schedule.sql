@@ -49,6 +49,10 @@ FROM (
   ORDER BY look_at, next_due_at LIMIT :limit
 ) AS d CROSS JOIN source AS s ON s.id = d.source_id;
 
+-- name: has_overdue
+-- Ticks that wait for their turn to be made up for: due, and looked at later.
+SELECT 1 FROM schedule WHERE look_at > :now AND next_due_at <= :now LIMIT 1;
+
 -- name: due_of
 SELECT json_group_array(json_array(c.source_id, s.key, c.name, c.version, c.next_due_at, c.look_at, c.definition))
 FROM jsonb_each(:schedules) AS w CROSS JOIN schedule AS c ON c.source_id = w.value ->> 0 AND c.name = w.value ->> 1
@@ -64,8 +68,8 @@ SELECT 1 FROM tick WHERE source_id = :source_id AND schedule = :schedule AND due
 
 -- name: add_ticks
 -- Whoever wrote one first has decided.
-INSERT INTO tick (source_id, schedule, due_at, version, outcome, run_id, reason, at)
-SELECT :source_id, :schedule, value, :version, :outcome, :run_id, :reason, :now FROM jsonb_each(:due) WHERE true
+INSERT INTO tick (source_id, schedule, due_at, version, outcome, run_id, reason, was_missed, at)
+SELECT :source_id, :schedule, value, :version, :outcome, :run_id, :reason, :was_missed, :now FROM jsonb_each(:due) WHERE true
 ON CONFLICT (source_id, schedule, due_at) DO NOTHING;
 
 -- name: set_tick_run
@@ -110,9 +114,12 @@ FROM (
 
 -- name: tick_counts
 SELECT json_group_array(json_object(
-  'schedule', schedule, 'version', version, 'outcome', outcome, 'ticks', ticks, 'first_at', first_at, 'last_at', last_at))
+  'schedule', schedule, 'version', version, 'outcome', outcome, 'ticks', ticks, 'first_at', first_at, 'last_at', last_at,
+  'missed', missed, 'first_missed_at', first_missed_at, 'last_missed_at', last_missed_at))
 FROM (
-  SELECT schedule, version, outcome, count(*) AS ticks, min(due_at) AS first_at, max(due_at) AS last_at
+  SELECT schedule, version, outcome, count(*) AS ticks, min(due_at) AS first_at, max(due_at) AS last_at,
+    count(*) FILTER (WHERE was_missed OR outcome = 'missed') AS missed, min(due_at) FILTER (WHERE was_missed OR outcome = 'missed') AS first_missed_at,
+    max(due_at) FILTER (WHERE was_missed OR outcome = 'missed') AS last_missed_at
   FROM tick WHERE source_id = :source_id AND due_at >= :since GROUP BY schedule, version, outcome ORDER BY schedule, version, outcome
 );
 
