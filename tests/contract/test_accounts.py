@@ -242,6 +242,24 @@ def test_failures_are_counted_by_kind(world: World) -> None:
     assert world.store.failures_by_kind(run_id) == {"data": 2, "auth": 1}
 
 
+def test_failures_of_a_run_are_told_by_cause_the_most_frequent_first(world: World) -> None:
+    run_id = world.start_with_pages(4)
+    found = ("no price", "no title", "no price", "no price")
+    claimed = world.claim()
+    for job, cause in zip(claimed, found, strict=True):
+        world.turn("w", Settlement(
+            job.id, job.attempt, JobState.QUARANTINED, spends_try=True, reason="data",
+            error=f"{cause} on {job.key}", cause=cause,
+        ))  # fmt: skip
+
+    price, title = world.store.failures_by_cause(run_id)
+
+    assert (price.cause, price.jobs, price.job_id) == ("no price", 3, claimed[0].id)
+    assert (price.kind, price.error) == ("data", f"no price on {claimed[0].key}")
+    assert (title.cause, title.jobs, title.job_id) == ("no title", 1, claimed[1].id)
+    assert world.store.failures_by_cause(run_id, limit=1) == [price]
+
+
 def test_runs_know_which_runs_were_made_of_them(world: World) -> None:
     run_id = world.start()
     replay, _ = world.store.start_run(

@@ -223,6 +223,7 @@ def look_at_rare_tables(rig: Rig) -> None:
     """Those that another database, or a run in the foreground, would show."""
     from penstock.cli import db_copy, db_migrate, run
     from penstock.engine.foreground import report
+    from penstock.project import Project
     from penstock.store.copying import Copied, Digest
     from penstock.store.schema import Migration, Plan, State
 
@@ -233,7 +234,8 @@ def look_at_rare_tables(rig: Rig) -> None:
     pending = Migration(12, "0012_a_name_that_is_long_enough.sql", "", 3, "job, run, record", False)
     db_migrate._show("sqlite:a.db", Plan(State(11), [pending]), 12, args)
     reports = [report(row, rig.store.now()) for row in rig.store.runs()]
-    run._tell(reports, args)
+    with Project.load(rig.folder) as project:
+        run._tell(project, reports, args)
 
 
 def sites() -> set[str]:

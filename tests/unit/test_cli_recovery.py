@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -10,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from penstock.cli import exits, main
-from penstock.jobs.job import JobState
+from penstock.cli import exits, main, run
+from penstock.cli.first_errors import tell_first_errors
+from penstock.cli.output import Output
+from penstock.engine.foreground import report
+from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Effects, Mark, Settlement
 from penstock.project import Project
 from penstock.store.store import Capacity
@@ -234,3 +238,45 @@ def test_a_gate_passes_or_blocks_whatever_open_means_to_it(
     assert main(["explain", "prices", "--json"]) == exits.DONE
     told = {each["gate"]: each for each in json.loads(capsys.readouterr().out)["gates"]}
     assert (told["breaker"]["passes"], told["breaker"]["is_open"]) == (False, False)
+
+
+def test_the_summary_of_a_run_has_the_first_error_of_each_cause_and_what_became_of_records(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about: dict[str, Any] = {"spends_try": True, "reason": "data"}
+    job = ended(project, JobState.QUARANTINED, error="no .price in it", cause="no price", **about)
+    [row] = project.store.runs()
+
+    args = argparse.Namespace(out=Output(), json=False)
+    run._tell(project, [report(row, project.store.now())], args)
+
+    told = capsys.readouterr().out
+    assert {"inserted", "updated", "unchanged"} <= set(told.splitlines()[0].split())
+    assert f"  data: no .price in it (1 job, the first: penstock jobs {job})\n" in told
+    assert f"  all of them: penstock quarantine list --run {row.id}\n" in told
+    assert main(["runs", "show", str(row.id)]) == exits.DONE
+    assert "  data: no .price in it (1 job" in capsys.readouterr().out
+
+
+def test_a_summary_with_many_causes_says_that_there_are_more(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = [NewJob("begin", f"page {number}", b"null") for number in range(7)]
+    run_id = project.run("prices")
+    [root] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    done = Settlement(root.id, root.attempt, JobState.SUCCEEDED, effects=Effects(children=pages))
+    ends = [done]
+    while claimed := project.store.turn("w", ends, Capacity(9), project.limits()).claimed:
+        ends = [
+            Settlement(
+                job.id, job.attempt, JobState.QUARANTINED, spends_try=True, reason="data",
+                error=f"cause of {job.key}", cause=job.key,
+            )
+            for job in claimed
+        ]  # fmt: skip
+
+    tell_first_errors(project, run_id, Output())
+
+    *errors, last = capsys.readouterr().out.splitlines()
+    assert len(errors) == 5
+    assert last == f"  more causes, and all of them: penstock quarantine list --run {run_id}"

@@ -178,20 +178,21 @@ def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int
                 project, run_ids, progress.show, lambda text: console.print(out.tidy(text))
             )
     except Interrupted as interrupted:
-        _tell(interrupted.reports, args)
+        _tell(project, interrupted.reports, args)
         _tell_interrupted(interrupted.reports, out)
         return exits.INTERRUPTED
     code = exits.of_runs([report.state for report in reports])
-    _tell(reports, args)
+    _tell(project, reports, args)
     return code
 
 
-def _tell(reports: list[RunReport], args: argparse.Namespace) -> None:
+def _tell(project: Project, reports: list[RunReport], args: argparse.Namespace) -> None:
     out: Output = args.out
     if args.json:
         for report in reports:
             out.json(dataclasses.asdict(report))
         return
+    from penstock.cli.first_errors import tell_first_errors
     from penstock.cli.runs import COUNTED, COUNTED_COLUMNS
     from penstock.cli.wording import duration
 
@@ -213,7 +214,8 @@ def _tell(reports: list[RunReport], args: argparse.Namespace) -> None:
             unchanged = report.counts["pages_unchanged"]
             out.line(f"run {report.run} left {unchanged:,} of its pages alone: unchanged")
         if report.counts["quarantined"]:
-            out.line(f"what failed: penstock quarantine list --run {report.run}")
+            out.line(f"run {report.run} of {report.source} could not do everything:")
+            tell_first_errors(project, report.run, out)
 
 
 def _tell_interrupted(reports: list[RunReport], out: Output) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.run_words import asked_for, kind_of, next_of, result_of
 from penstock.cli.wording import duration, local_time
 
@@ -39,6 +40,7 @@ def run_report(project: Project, row: RunRow, now: float) -> dict[str, Any]:
         "account": account_shape(account),
         "usage": {name: getattr(row, name) for name in ("requests", "bytes", "seconds", "money")},
         "failures": store.failures_by_kind(row.id),
+        "first_errors": [msgspec.to_builtins(each) for each in store.failures_by_cause(row.id)],
         "rejects": store.rejects_by_code(row.id),
         "made_from": None if made_from is None else _link(made_from),
         "led_to": [_link(each) for each in store.runs_made_of(row.id)],
@@ -90,6 +92,10 @@ def tell_run(project: Project, row: RunRow, now: float, out: Output) -> None:
             *(("led to", _linked(each)) for each in led_to),
         ]
     )
+    if row.quarantined:
+        out.line()
+        out.line("What failed")
+        tell_first_errors(project, row.id, out)
     _tell_events(project, row, out)
     _tell_next(row, report, next_of(row, *_replay(project, row)), out)
 
@@ -185,7 +191,6 @@ def _tell_next(
     if not row.is_ended:
         hints.append(("why not now", f"penstock explain {row.id}"))
     if row.quarantined:
-        hints.append(("what failed", f"penstock quarantine list --run {row.id}"))
         hints.append(("send it back", f"penstock retry {row.id} --failed"))
     hints += decisions
     if report["rejects"]:

@@ -21,7 +21,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.rows import RunRow
+from penstock.store.rows import CauseOfRun, RunRow
 
 # Among so many of a source's newest runs those of one kind are looked for.
 HISTORY = 50
@@ -42,6 +42,10 @@ class Accounts:
         """How many jobs of a run are in quarantine for what kind of failure, the most first."""
         found: dict[str, int] = self._db.json("failures_by_kind", run_id=run_id)
         return found
+
+    def failures_by_cause(self, run_id: int, limit: int = 10) -> list[CauseOfRun]:
+        """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""
+        return self._db.decoded("failures_by_cause", list[CauseOfRun], run_id=run_id, limit=limit)
 
     def runs_made_of(self, run_id: int) -> list[RunRow]:
         """The runs that were made from this one: replays, reconciliations, linked backfills."""

@@ -46,6 +46,16 @@ class HoldRow(msgspec.Struct, frozen=True):
     reason: str
 
 
+class CauseOfRun(msgspec.Struct, frozen=True):
+    """One cause for which jobs of a run are in quarantine, and the kind and error of the first of them."""
+
+    cause: str
+    jobs: int
+    job_id: int
+    kind: str
+    error: str
+
+
 class RunRow(msgspec.Struct, frozen=True):
     id: int
     source_id: int

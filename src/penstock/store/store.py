@@ -27,6 +27,7 @@ from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.rows import (
     Admits,
     BudgetRow,
+    CauseOfRun,
     Cursor,
     EventRow,
     HoldRow,
@@ -576,6 +577,8 @@ class Store(Protocol):
     def account(self, row: RunRow) -> Account: ...
 
     def failures_by_kind(self, run_id: int) -> dict[str, int]: ...
+
+    def failures_by_cause(self, run_id: int, limit: int = 10) -> list[CauseOfRun]: ...
 
     def runs_made_of(self, run_id: int) -> list[RunRow]: ...
 

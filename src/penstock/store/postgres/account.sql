@@ -26,6 +26,19 @@ SELECT coalesce(json_object_agg(kind, n ORDER BY n DESC, kind), '{}')::text FROM
   GROUP BY 1
 ) AS k;
 
+-- name: failures_by_cause
+-- What is in quarantine of a run, cause by cause, each with its first job.
+SELECT coalesce(json_agg(json_build_object(
+  'cause', c.cause, 'jobs', c.jobs, 'job_id', c.job_id, 'kind', coalesce(f.kind, 'unknown'),
+  'error', coalesce(f.error, '')) ORDER BY c.jobs DESC, c.job_id), '[]')::text
+FROM (
+  SELECT coalesce(e.cause, '') AS cause, count(*) AS jobs, min(j.id) AS job_id
+  FROM penstock.job AS j
+  LEFT JOIN LATERAL (SELECT cause FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS e ON true
+  WHERE j.run_id = %(run_id)s AND j.state = 'quarantined'
+  GROUP BY 1 ORDER BY jobs DESC, job_id LIMIT %(limit)s
+) AS c LEFT JOIN penstock.job_failure AS f ON f.job_id = c.job_id;
+
 -- name: runs_made_of
 SELECT coalesce(json_agg(id ORDER BY id), '[]')::text
 FROM (SELECT id FROM penstock.run WHERE of_run_id = %(run_id)s ORDER BY id LIMIT 50) AS r;

@@ -21,6 +21,18 @@ SELECT json_group_object(kind, n) FROM (
   GROUP BY 1 ORDER BY n DESC, 1
 );
 
+-- name: failures_by_cause
+-- What is in quarantine of a run, cause by cause, each with its first job.
+SELECT json_group_array(json_object(
+  'cause', c.cause, 'jobs', c.jobs, 'job_id', c.job_id, 'kind', coalesce(f.kind, 'unknown'),
+  'error', coalesce(f.error, '')))
+FROM (
+  SELECT coalesce(e.cause, '') AS cause, count(*) AS jobs, min(j.id) AS job_id
+  FROM job AS j INDEXED BY job_quarantined LEFT JOIN job_failure AS e ON e.job_id = j.id
+  WHERE j.run_id = :run_id AND j.state = 'quarantined'
+  GROUP BY 1 ORDER BY jobs DESC, job_id LIMIT :limit
+) AS c LEFT JOIN job_failure AS f ON f.job_id = c.job_id;
+
 -- name: runs_made_of
 SELECT json_group_array(id) FROM (SELECT id FROM run WHERE of_run_id = :run_id ORDER BY id LIMIT 50);
 
