@@ -14,9 +14,9 @@ import pytest
 from penstock.cli import exits, main, run
 from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.output import Output
-from penstock.engine.foreground import report
+from penstock.engine.foreground import Cursors, report
 from penstock.jobs.job import JobState, NewJob
-from penstock.jobs.outcome import Effects, Mark, Settlement
+from penstock.jobs.outcome import Effects, Flush, Mark, Settlement
 from penstock.project import Project
 from penstock.store.store import Capacity
 
@@ -280,3 +280,14 @@ def test_a_summary_with_many_causes_says_that_there_are_more(
     *errors, last = capsys.readouterr().out.splitlines()
     assert len(errors) == 5
     assert last == f"  more causes, and all of them: penstock quarantine list --run {run_id}"
+
+
+def test_progress_of_a_run_without_pages_says_how_far_its_checkpoint_has_come(
+    project: Project,
+) -> None:
+    run_id = project.run("prices")
+    [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    marks = Effects(marks=[Mark("AAPL", b'{"page":7}')])
+    project.store.turn("w", [Flush(job.id, job.attempt, marks)], Capacity(0), project.limits())
+
+    assert Cursors(project).of(project.require_run(run_id)) == '{"page":7}'

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli.tables import fitted
+from penstock.cli.wording import count, cut_inside
 from penstock.engine.foreground import RunReport
 
 # Beside the counts of a run, in the order in which a page passes them.
@@ -32,6 +35,19 @@ LINE_EVERY_S = 2.0
 # A terminal at least this wide has room for long bars.
 ROOMY = 100
 WELL, BAD = "completed", ("failed", "cancelled")
+# Those that move come first; then those that want to be looked at, then those that are done.
+ORDER = {
+    name: at
+    for at, name in enumerate(
+        ("running", "paused", "queued", "failed", "partial", "cancelled", "completed")
+    )
+}
+ACTIVE = ("running", "paused")
+# The total, which may need two, the count of the rest, and a line for the cursor.
+RESERVED = 4
+LONGEST_NAME, LONGEST_CURSOR = 20, 40
+# Of the source, the bar, the pages, the state and what else there is to say.
+MIN_WIDTHS = (8, 0, 0, 9, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +123,13 @@ def summary_table(reports: Sequence[RunReport], totals: Mapping[str, int]) -> Ta
 
 
 class LiveProgress:
-    """A bar per source that moves in place; for a terminal."""
+    """A line per source that moves in place; for a terminal.
+
+    Where there are more sources than lines, the active ones are shown and the rest is counted by state.
+    """
 
     def __init__(self, console: Console) -> None:
+        self._console = console
         self._bar_width = 24 if console.width >= ROOMY else 10
         self._live = Live(console=console, refresh_per_second=10, transient=True)
 
@@ -121,14 +141,30 @@ class LiveProgress:
         self._live.stop()
 
     def show(self, reports: list[RunReport]) -> None:
+        self._live.update(self.view(reports))
+
+    def view(self, reports: Sequence[RunReport]) -> RenderableType:
+        """What fits the terminal: a total, the active ones first, and a count of the rest."""
+        shown, rest = _fitting(reports, self._console.height - RESERVED)
         table = Table.grid(padding=(0, 2, 0, 0))
-        for _ in range(5):
-            table.add_column(no_wrap=True)
-        for each in reports:
-            done, pages = each.counts["pages_done"], _pages(each)
-            bar = ProgressBar(total=max(pages, 1), completed=done, width=self._bar_width)
-            table.add_row(each.source, bar, f"{done}/{pages}", _painted(each.state), _asides(each))
-        self._live.update(table)
+        for at in range(5):
+            table.add_column(no_wrap=True, overflow="ellipsis", min_width=MIN_WIDTHS[at])
+        for each in shown:
+            table.add_row(*self._line(each))
+        lines: list[RenderableType] = [Text(_total(reports))] if len(reports) > 1 else []
+        lines.append(table)
+        if rest:
+            lines.append(Text(f"and {len(rest)} more: {_by_state(rest)}"))
+        return Group(*lines)
+
+    def _line(self, report: RunReport) -> tuple[RenderableType, ...]:
+        name = fitted(report.source, max(LONGEST_NAME, self._console.width // 4), True)
+        done, pages = report.counts["pages_done"], _pages(report)
+        state, asides = _painted(report.state), _asides(report)
+        if not pages:
+            return (name, "", "", state, ", ".join(filter(None, (_figures(report), asides))))
+        bar = ProgressBar(total=pages, completed=done, width=self._bar_width)
+        return (name, bar, f"{done:,}/{pages:,}", state, asides)
 
 
 class LineProgress:
@@ -136,7 +172,7 @@ class LineProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told: dict[str, tuple[str, int, float]] = {}
+        self._told: dict[str, tuple[str, object, float]] = {}
 
     def __enter__(self) -> LineProgress:
         return self
@@ -146,18 +182,55 @@ class LineProgress:
 
     def show(self, reports: list[RunReport]) -> None:
         for each in reports:
-            done = each.counts["pages_done"]
-            state, pages, seconds = self._told.get(each.source, ("", -1, 0.0))
-            has_moved = done != pages and each.seconds - seconds >= LINE_EVERY_S
+            at = (each.counts["pages_done"], each.counts["accepted"], each.requests, each.cursor)
+            state, before, seconds = self._told.get(each.source, ("", None, 0.0))
+            has_moved = at != before and each.seconds - seconds >= LINE_EVERY_S
             if each.state != state or has_moved:
-                self._told[each.source] = (each.state, done, each.seconds)
+                self._told[each.source] = (each.state, at, each.seconds)
                 self._console.print(_line(each))
 
 
 def _line(report: RunReport) -> str:
-    pages = f"{report.counts['pages_done']} of {_pages(report)} pages"
-    told = (f"{report.source}: {report.state}", pages, _asides(report))
-    return ", ".join(part for part in told if part)
+    pages = _pages(report)
+    done = f"{report.counts['pages_done']} of {count(pages, 'page')}"
+    told = (f"{report.source}: {report.state}", done if pages else _figures(report))
+    return ", ".join(part for part in (*told, _asides(report)) if part)
+
+
+def _figures(report: RunReport) -> str:
+    """How far a run without pages has come: an API that is pulled has requests, records and a cursor."""
+    records = report.counts["accepted"]
+    told = [count(records, "record")] if records or report.requests else []
+    told += [count(report.requests, "request")] if report.requests else []
+    told += [f"at {cut_inside(report.cursor, LONGEST_CURSOR)}"] if report.cursor else []
+    return ", ".join(told)
+
+
+def _fitting(
+    reports: Sequence[RunReport], lines: int
+) -> tuple[Sequence[RunReport], Sequence[RunReport]]:
+    if len(reports) <= max(lines, 1):
+        return reports, ()
+    # Stable: a source does not change its line while its state stays.
+    ordered = sorted(reports, key=lambda each: ORDER.get(each.state, len(ORDER)))
+    active = [each for each in ordered if each.state in ACTIVE]
+    shown = active[: max(lines, 1)]
+    return shown, [each for each in ordered if each not in shown]
+
+
+def _total(reports: Sequence[RunReport]) -> str:
+    done = sum(each.counts["pages_done"] for each in reports)
+    pages = sum(_pages(each) for each in reports)
+    records = sum(each.counts["accepted"] for each in reports)
+    told = [f"{done:,} of {count(pages, 'page')}"] if pages else []
+    told += [count(records, "record"), _by_state(reports)]
+    return f"{count(len(reports), 'source')}: {', '.join(told)}"
+
+
+def _by_state(reports: Sequence[RunReport]) -> str:
+    states = Counter(each.state for each in reports)
+    known = sorted(states, key=lambda state: ORDER.get(state, len(ORDER)))
+    return ", ".join(f"{states[state]} {state}" for state in known)
 
 
 def _pages(report: RunReport) -> int:
@@ -176,7 +249,7 @@ def _painted(state: str) -> Text:
 
 
 def _listed(records: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {collection}" for collection, count in records.items())
+    return ", ".join(f"{held} {collection}" for collection, held in records.items())
 
 
 def _report_as_json(report: RunReport) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from penstock.gates.windows import window_opens_at
 from penstock.jobs.windows import expected_units
 from penstock.project import Project
 from penstock.settings import Settings
+from penstock.store.database import to_json
 from penstock.store.rows import RunRow
 from penstock.store.store import Store
 
 PROGRESS_S = 0.1
 WATCH_S = 1.0
+CURSOR_S = 1.0
 # `up --until-idle` waits for retries that are due this soon; later ones are left for the next time.
 PATIENCE_S = 60.0
 # Beyond a debounce: two looks of whoever leads, and the beginning of that.
@@ -38,6 +40,9 @@ class RunReport:
     end_reason: str = ""
     # Of a backfill that goes on: how many units it will have when all are planned; 0 if nobody knows.
     expected: int = 0
+    requests: int = 0
+    # Of a run that has no pages: how far it has come, as JSON; empty if its source has no checkpoint.
+    cursor: str = ""
 
 
 class Interrupted(Exception):
@@ -48,7 +53,7 @@ class Interrupted(Exception):
         self.reports = reports
 
 
-def report(row: RunRow, now: float) -> RunReport:
+def report(row: RunRow, now: float, cursor: str = "") -> RunReport:
     """A run's row as the command line shows it."""
     began = row.started_at or row.created_at
     counts = {
@@ -75,7 +80,7 @@ def report(row: RunRow, now: float) -> RunReport:
     seconds = max(0.0, (row.finished_at or now) - began)
     about = (row.id, row.source, row.kind, row.state, round(seconds, 3))
     expected = 0 if row.is_ended else expected_units(row.kind, row.options)
-    return RunReport(*about, counts, row.end_reason, expected)
+    return RunReport(*about, counts, row.end_reason, expected, row.requests, cursor)
 
 
 def run_foreground(
@@ -93,9 +98,11 @@ def run_foreground(
     def rows() -> list[RunRow]:
         return [project.require_run(run_id) for run_id in run_ids]
 
+    cursors = Cursors(project)
+
     def reports(found: list[RunRow]) -> list[RunReport]:
         now = project.store.now()
-        return [report(row, now) for row in found]
+        return [report(row, now, cursors.of(row)) for row in found]
 
     def have_ended() -> bool:
         found = rows()
@@ -114,6 +121,34 @@ def run_foreground(
     if not is_whole:
         raise Interrupted(reports(rows()))
     return reports(rows())
+
+
+class Cursors:
+    """The newest cursor of each run that has no pages; looked up once a second at the most."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._known: dict[int, tuple[float, str]] = {}
+
+    def of(self, row: RunRow) -> str:
+        if row.pages:
+            return ""
+        now = self._project.clock.monotonic()
+        looked_at, cursor = self._known.get(row.id, (-CURSOR_S, ""))
+        if now - looked_at >= CURSOR_S:
+            cursor = self._newest(row)
+            self._known[row.id] = (now, cursor)
+        return cursor
+
+    def _newest(self, row: RunRow) -> str:
+        # A full run keeps its cursors for itself until it has ended.
+        own = self._project.store.run_cursors(row.id)
+        if own:
+            return to_json(next(reversed(own.values())))
+        found = self._project.store.checkpoint_rows(row.source_id)
+        mine = [each for each in found if each.run_id == row.id]
+        newest = max(mine, key=lambda each: each.at, default=None)
+        return "" if newest is None else to_json(newest.cursor)
 
 
 async def _watch(project: Project, have_ended: Callable[[], bool]) -> bool | None:
