@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
     from penstock.jobs.outcome import Reject, Skip, Snooze
     from penstock.pipeline.pipeline import Pipeline
-    from penstock.project import Project
+    from penstock.program import Project
     from penstock.sources.failures import FetchError
     from penstock.sources.response import Response
 
@@ -40,7 +40,7 @@ _HOMES = {
     "FetchError": "penstock.sources.failures",
     "Permanent": "penstock.jobs.failures",
     "Pipeline": "penstock.pipeline.pipeline",
-    "Project": "penstock.project",
+    "Project": "penstock.program",
     "Reject": "penstock.jobs.outcome",
     "Response": "penstock.sources.response",
     "Skip": "penstock.jobs.outcome",

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from penstock.jobs.job import NewJob
 from penstock.jobs.outcome import Effects, Mark, Merge, Save
 from penstock.jobs.run import RunKind
 from penstock.store.rows import RecordRow
@@ -228,3 +229,47 @@ def test_name_of_any_length_is_one_partition(world: World) -> None:
     world.turn("w", done(job, effects=Effects(marks=[Mark(name, b"1"), Mark(name, b"2")])))
 
     assert list(world.store.checkpoints(world.source()).values()) == [2]
+
+
+def test_records_come_in_pages_without_an_end_that_nobody_asked_for(world: World) -> None:
+    count = 1203
+    world.start_with_pages(1)
+    world.turn("w", done(world.one(), saves=[a_save(f"{n:06}", {"n": n}) for n in range(count)]))
+
+    assert len(world.store.records("product")) == count
+    each = world.store.each_record("product")
+    assert [row.data["n"] for row in each] == list(range(count))
+
+
+def test_records_are_chosen_by_source_run_and_time(world: World) -> None:
+    runs = world.start_all({"acme.com": 1, "other.com": 1})
+    for job in world.claim():
+        world.turn("w", done(job, saves=[a_save(f"of run {job.run_id}", {})]))
+        world.clock.advance(60.0)
+
+    def keys(**where: float | int) -> list[str]:
+        return [row.key for row in world.store.each_record("product", **where)]  # type: ignore[arg-type]
+
+    assert keys(source_id=world.source("acme.com")) == [f"of run {runs[0]}"]
+    assert keys(run_id=runs[1]) == [f"of run {runs[1]}"]
+    assert len(keys(since=world.clock.now() - 90.0)) == 1
+    assert keys(since=world.clock.now()) == []
+
+
+def test_pages_are_found_by_their_job_their_address_and_their_candidate(world: World) -> None:
+    world.start_with_pages(1)
+    page = world.one()
+    kept = Kept(7, page.id, page.run_id, "https://acme.com/a", 200, {"x": "y"}, 1.0, "h", "s", 0, 1)
+    child = NewJob("persist", "c", b"{}", snapshot=7)
+    world.store.turn("w", [done(page, children=[child])], Capacity(0), world.limits, [kept])
+    candidate = world.one()
+
+    [found] = world.store.pages_of(page.id)
+    assert (found.id, found.url, found.headers, found.job_id) == (
+        7, "https://acme.com/a", {"x": "y"}, page.id,
+    )  # fmt: skip
+    assert world.store.pages_of(candidate.id) == [found]
+    assert world.store.pages_at("https://acme.com/a") == [found]
+    assert world.store.pages_at("https://acme.com/b") == []
+    assert world.store.last_job_of(world.source(), "extract", page.key) == page.id
+    assert world.store.last_job_of(world.source(), "extract", "other") is None

@@ -38,6 +38,7 @@ GROUPS = {
         "runs": "runs",
         "jobs": "jobs",
         "records": "records",
+        "page": "page",
         "rejects": "rejects",
         "checkpoints": "checkpoints",
         "events": "events",
@@ -49,6 +50,7 @@ GROUPS = {
         "kpis": "kpis",
     },
     "mend - repair and repeat": {
+        "try": "try_page",
         "retry": "retry",
         "quarantine": "quarantine",
         "replay": "replay",

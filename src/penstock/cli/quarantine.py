@@ -255,6 +255,10 @@ def show(args: argparse.Namespace) -> int:
     if row.closed_at is not None:
         return 0
     out.line()
+    if row.snapshot is not None:
+        out.line(f"look at it:     penstock page {row.id}")
+    if row.unit != "run":
+        out.line(f"try it:         penstock try {row.source} {row.id}")
     out.line(f"send it back:   penstock quarantine release --job {row.id}")
     out.line(f"give it up:     penstock quarantine discard --job {row.id}")
     return 0

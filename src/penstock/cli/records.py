@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output
-from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import cut, local_time, shortened_inside
 from penstock.errors import UsageError, nearest
@@ -26,6 +26,8 @@ EXAMPLES = """\
   penstock records product --limit 5
   penstock records product --format jsonl > products.jsonl
   penstock records product --format csv > products.csv
+  penstock records product --source acme.com --since 2h
+  penstock records product --run 12
   penstock records product --key A-17 --versions"""
 COLUMNS = (
     *("key", whole("score", 3), column("source", 4), column("run", 3)),
@@ -33,7 +35,6 @@ COLUMNS = (
 )
 FORMATS = ("table", "jsonl", "csv")
 TABLE_ROWS = 20
-PAGE = 500
 LONGEST_KEY, LONGEST_DATA = 200, 200
 
 
@@ -45,6 +46,15 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--key", metavar="KEY", help="only the record with this key")
     parser.add_argument("--versions", action="store_true", help="and every version it had")
+    parser.add_argument("--source", metavar="SOURCE", help="only what this source wrote last")
+    parser.add_argument(
+        "--run",
+        dest="run_id",
+        type=whole_number,
+        metavar="RUN",
+        help="only what this run wrote, and none has changed since",
+    )
+    parser.add_argument("--since", metavar="WHEN", help="only what was written since 2h, or a date")
     add_limit(parser, None, f"records (all; as a table {TABLE_ROWS})")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -68,7 +78,10 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise UsageError("--versions needs --key: whose versions?")
     if args.json and args.format:
         raise UsageError("--json and --format exclude each other")
-    if args.collection is None and (args.key is not None or args.format):
+    filters = (args.source, args.run_id, args.since)
+    if args.key is not None and any(filters):
+        raise UsageError("--key names one record; --source, --run and --since choose among many")
+    if args.collection is None and (args.key is not None or args.format or any(filters)):
         raise UsageError("which COLLECTION?", "`penstock records` lists them")
 
 
@@ -110,7 +123,12 @@ def _tell_records(project: Project, args: argparse.Namespace) -> None:
 def _tell_table(project: Project, args: argparse.Namespace) -> None:
     limit = args.limit or TABLE_ROWS
     rows = itertools.islice(_chosen(project, args), limit)
-    args.out.table(COLUMNS, (_line(row, args.out) for row in rows))
+    shown = itertools.count()
+    args.out.table(COLUMNS, (_line(row, args.out) for row, _ in zip(rows, shown, strict=False)))
+    if args.source or args.run_id or args.since:
+        if next(shown) >= limit:
+            args.out.note(f"the first {limit:,}; --limit N shows more, --format jsonl or csv all")
+        return
     held = dict(project.store.collections())[args.collection]
     if args.key is None and held > limit:
         args.out.note(f"{limit:,} of {held:,}; --limit N shows more, --format jsonl or csv all")
@@ -125,16 +143,17 @@ def _line(row: RecordRow, out: Output) -> tuple[object, ...]:
 
 
 def _chosen(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:
-    rows = _all(project, args.collection) if args.key is None else _with_key(project, args)
+    rows = _all(project, args) if args.key is None else _with_key(project, args)
     return itertools.islice(rows, args.limit)
 
 
-def _all(project: Project, collection: str) -> Iterator[RecordRow]:
-    """Page by page: a million records need no more memory than a page, and no long read."""
-    after_key = ""
-    while page := project.store.records(collection, after_key, PAGE):
-        yield from page
-        after_key = page[-1].key
+def _all(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:
+    from penstock.cli.moments import moment
+
+    since = args.since and moment("--since", args.since, project.store.now())
+    return project.records(
+        args.collection, source=args.source, run=args.run_id, since=since or None
+    )
 
 
 def _with_key(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:

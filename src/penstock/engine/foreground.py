@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -88,8 +89,9 @@ def run_foreground(
     run_ids: Sequence[int],
     on_progress: Callable[[list[RunReport]], None] | None,
     tell: Callable[[str], None],
+    stopping: threading.Event | None = None,
 ) -> list[RunReport]:
-    """Work until these runs have ended, and report on them.
+    """Work until these runs have ended, or until `stopping` is set, and report on them.
 
     On a server this is one more host beside those that work already. A SQLite file has one Penstock:
     when another is working on it, it does the work and this only watches, unless it ends first.
@@ -108,7 +110,10 @@ def run_foreground(
         found = rows()
         if on_progress is not None:
             on_progress(reports(found))
-        return all(row.is_ended for row in found)
+        return all(row.is_ended for row in found) or is_stopping()
+
+    def is_stopping() -> bool:
+        return stopping is not None and stopping.is_set()
 
     is_whole: bool | None = None
     while is_whole is None:
@@ -118,7 +123,7 @@ def run_foreground(
         except AlreadyRunning:
             tell("another Penstock is working on this project: it does the work, this shows it")
             is_whole = asyncio.run(_watch(project, have_ended))
-    if not is_whole:
+    if not is_whole or is_stopping():
         raise Interrupted(reports(rows()))
     return reports(rows())
 

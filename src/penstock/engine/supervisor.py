@@ -19,6 +19,7 @@ import asyncio
 import random
 import signal
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -106,8 +107,9 @@ class Supervisor:
         """Work; True if it ended by itself, False if it was told to stop."""
         with locked(self.project.settings):
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.stop)
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, self.stop)
             try:
                 if await self._reach_store():
                     await self._work()

@@ -165,6 +165,18 @@ def _change(staged: StagedChange) -> RecordChange:
     )
 
 
+def change_by_save(
+    where: tuple[str, str], before: tuple[str, float | None] | None, data: str, score: float | None
+) -> RecordChange:
+    """What saving this would do to a record; `before` is its data and score, None if it is not there."""
+    old_data, old_score = before or (None, None)
+    kind: ChangeKind = "added" if before is None else "changed"
+    if before == (data, score):
+        kind = "same"
+    fields = [] if kind == "same" else _fields(old_data, data)
+    return RecordChange(*where, kind, "", old_score, score, fields)
+
+
 def _undo_change(found: UndoChange) -> RecordChange:
     kind: ChangeKind = "changed"
     if found.kind in ("added", "removed"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -26,6 +26,9 @@ from penstock.store.store import JobFilter
 
 # So many queued jobs are put in order in a blink.
 MANY = 100_000
+RECORD_PAGE = 500
+# A job is looked for by its key in so many of the newest runs.
+LOOKED_AT_RUNS = 200
 # On a server, lines of transactions that were written side by side stand in any order.
 DISORDER_S = 60.0
 
@@ -217,11 +220,41 @@ class Reading:
     def collections(self) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._db.rows("collections")]
 
-    def records(self, collection: str, after_key: str = "", limit: int = 500) -> list[RecordRow]:
-        """A page of records in the order of their keys."""
-        return self._db.decoded(
-            "records", list[RecordRow], collection=collection, after_key=after_key, limit=limit
-        )
+    def records(
+        self, collection: str, after_key: str = "", limit: int | None = None
+    ) -> list[RecordRow]:
+        """Records in the order of their keys: all of them, or with `limit` a page."""
+        return list(self.each_record(collection, after_key=after_key, limit=limit))
+
+    def each_record(
+        self,
+        collection: str,
+        *,
+        source_id: int | None = None,
+        run_id: int | None = None,
+        since: float | None = None,
+        after_key: str = "",
+        limit: int | None = None,
+    ) -> Iterator[RecordRow]:
+        """The same one by one, read in pages: a million need no more memory than a page.
+
+        Only those that a source or a run wrote last, or that were written since a time.
+        """
+        where = {"source_id": source_id, "run_id": run_id, "since": since}
+        left = limit
+        while left is None or left > 0:
+            page = self._db.decoded(
+                "records",
+                list[RecordRow],
+                collection=collection,
+                after_key=after_key,
+                limit=RECORD_PAGE if left is None else min(left, RECORD_PAGE),
+                **where,
+            )
+            if not page:
+                return
+            yield from page
+            after_key, left = page[-1].key, None if left is None else left - len(page)
 
     def versions(self, collection: str, key: str) -> list[RecordRow]:
         """Every version of one record, the first one first."""
@@ -239,6 +272,20 @@ class Reading:
     def last_snapshot(self, url: str) -> SnapshotRow | None:
         found = self._db.json("last_snapshot", url=url)
         return None if found is None else msgspec.convert(found, SnapshotRow)
+
+    def pages_of(self, job_id: int, limit: int = 20) -> list[SnapshotRow]:
+        """What a job fetched, the newest first; where it fetched nothing, the page its item came from."""
+        return self._db.decoded("pages_of_job", list[SnapshotRow], job_id=job_id, limit=limit)
+
+    def pages_at(self, url: str, limit: int = 20) -> list[SnapshotRow]:
+        """What was fetched from an address, the newest first."""
+        return self._db.decoded("pages_at", list[SnapshotRow], url=url, limit=limit)
+
+    def last_job_of(self, source_id: int, stage: str, key: str) -> int | None:
+        """The newest job for this stage and key in the newest runs of a source."""
+        about = {"source_id": source_id, "stage": stage, "key": key, "runs": LOOKED_AT_RUNS}
+        found: int | None = self._db.value("last_job_of", **about)
+        return found
 
     def places(self, hashes: Sequence[str]) -> dict[str, tuple[str, int, int]]:
         """Where payloads with these hashes lie, if they do."""

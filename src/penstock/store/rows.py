@@ -220,6 +220,8 @@ class SnapshotRow(msgspec.Struct, frozen=True):
     offset: int
     length: int
     final_url: str = ""
+    job_id: int = 0
+    run_id: int = 0
 
 
 class Overview(msgspec.Struct, frozen=True):

@@ -413,8 +413,19 @@ class Store(Protocol):
     def collections(self) -> list[tuple[str, int]]: ...
 
     def records(
-        self, collection: str, after_key: str = "", limit: int = 500
+        self, collection: str, after_key: str = "", limit: int | None = None
     ) -> list[RecordRow]: ...
+
+    def each_record(
+        self,
+        collection: str,
+        *,
+        source_id: int | None = None,
+        run_id: int | None = None,
+        since: float | None = None,
+        after_key: str = "",
+        limit: int | None = None,
+    ) -> Iterator[RecordRow]: ...
 
     def versions(self, collection: str, key: str) -> list[RecordRow]: ...
 
@@ -423,6 +434,12 @@ class Store(Protocol):
     def snapshot_of(self, job_id: int, url: str) -> SnapshotRow | None: ...
 
     def last_snapshot(self, url: str) -> SnapshotRow | None: ...
+
+    def pages_of(self, job_id: int, limit: int = 20) -> list[SnapshotRow]: ...
+
+    def pages_at(self, url: str, limit: int = 20) -> list[SnapshotRow]: ...
+
+    def last_job_of(self, source_id: int, stage: str, key: str) -> int | None: ...
 
     def page(self, source_id: int, url: str) -> PageRow | None: ...
 

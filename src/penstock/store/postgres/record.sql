@@ -55,7 +55,11 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY r.key), '[]')::text
 FROM (
   SELECT key, data, score, source_id, run_id, version, updated_at, snapshot_id, pipeline_version FROM penstock.record
-  WHERE collection = %(collection)s AND key > %(after_key)s AND NOT is_removed ORDER BY key LIMIT %(limit)s
+  WHERE collection = %(collection)s AND key > %(after_key)s AND NOT is_removed
+    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+    AND (%(since)s::double precision IS NULL OR updated_at >= %(since)s)
+  ORDER BY key LIMIT %(limit)s
 ) AS r
 JOIN penstock.source AS s ON s.id = r.source_id;
 

@@ -32,3 +32,38 @@ WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s ORDER BY s.id DESC LIMIT 1;
 SELECT coalesce(json_object_agg(p.hash, json_build_array(p.segment, p."offset", p.length)), '{}')::text
 FROM penstock.payload AS p
 WHERE p.hash = ANY (ARRAY(SELECT jsonb_array_elements_text(%(hashes)s::jsonb)));
+
+-- name: pages_of_job
+-- What a job fetched, the newest first; where it fetched nothing, the page that its item came from.
+SELECT coalesce(json_agg(json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+  'headers', s.headers::json, 'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset",
+  'length', p.length, 'job_id', s.job_id, 'run_id', s.run_id) ORDER BY s.id DESC), '[]')::text
+FROM (
+  (SELECT id, url, final_url, status, headers, fetched_at, hash, job_id, run_id FROM penstock.snapshot WHERE job_id = %(job_id)s ORDER BY id DESC LIMIT %(limit)s)
+  UNION ALL
+  (
+    SELECT id, url, final_url, status, headers, fetched_at, hash, job_id, run_id FROM penstock.snapshot
+    WHERE id = (SELECT snapshot_id FROM penstock.job_item WHERE job_id = %(job_id)s)
+      AND NOT EXISTS (SELECT 1 FROM penstock.snapshot WHERE job_id = %(job_id)s)
+  )
+) AS s
+CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p;
+
+-- name: pages_at
+-- What was fetched from an address, the newest first.
+SELECT coalesce(json_agg(json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+  'headers', s.headers::json, 'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset",
+  'length', p.length, 'job_id', s.job_id, 'run_id', s.run_id) ORDER BY s.id DESC), '[]')::text
+FROM (
+  SELECT id, url, final_url, status, headers, fetched_at, hash, job_id, run_id FROM penstock.snapshot
+  WHERE md5(url) = md5(%(url)s) AND url = %(url)s ORDER BY id DESC LIMIT %(limit)s
+) AS s
+CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p;
+
+-- name: last_job_of
+-- The newest job of a source for this stage and key, in one of its newest runs.
+SELECT k.job_id FROM (SELECT id FROM penstock.run WHERE source_id = %(source_id)s ORDER BY id DESC LIMIT %(runs)s) AS r
+CROSS JOIN LATERAL (
+  SELECT job_id FROM penstock.job_key WHERE run_id = r.id AND stage = %(stage)s AND key = %(key)s OFFSET 0
+) AS k
+ORDER BY k.job_id DESC LIMIT 1;

@@ -36,7 +36,14 @@ SELECT json_group_array(json_object(
   'key', r.key, 'data', json(r.data), 'score', r.score, 'source', s.key, 'run', r.run_id,
   'version', r.version, 'updated_at', r.updated_at, 'snapshot_id', r.snapshot_id, 'pipeline_version', r.pipeline_version
 ))
-FROM (SELECT * FROM record WHERE collection = :collection AND key > :after_key AND NOT is_removed ORDER BY key LIMIT :limit) AS r
+FROM (
+  SELECT * FROM record
+  WHERE collection = :collection AND key > :after_key AND NOT is_removed
+    AND (:source_id IS NULL OR source_id = :source_id)
+    AND (:run_id IS NULL OR run_id = :run_id)
+    AND (:since IS NULL OR updated_at >= :since)
+  ORDER BY key LIMIT :limit
+) AS r
 JOIN source AS s ON s.id = r.source_id;
 
 -- name: versions

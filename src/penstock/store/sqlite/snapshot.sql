@@ -26,3 +26,29 @@ WHERE s.url = :url ORDER BY s.id DESC LIMIT 1;
 -- name: places
 SELECT json_group_object(p.hash, json_array(p.segment, p.offset, p.length))
 FROM jsonb_each(:hashes) AS h CROSS JOIN payload AS p ON p.hash = h.value;
+
+-- name: pages_of_job
+-- What a job fetched, the newest first; where it fetched nothing, the page that its item came from.
+SELECT json_group_array(json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+  'headers', json(s.headers), 'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p.offset,
+  'length', p.length, 'job_id', s.job_id, 'run_id', s.run_id))
+FROM (
+  SELECT * FROM snapshot WHERE job_id = :job_id
+  UNION ALL
+  SELECT * FROM snapshot WHERE id = (SELECT snapshot_id FROM job_item WHERE job_id = :job_id)
+    AND NOT EXISTS (SELECT 1 FROM snapshot WHERE job_id = :job_id)
+  ORDER BY id DESC LIMIT :limit
+) AS s JOIN payload AS p ON p.hash = s.hash;
+
+-- name: pages_at
+-- What was fetched from an address, the newest first.
+SELECT json_group_array(json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+  'headers', json(s.headers), 'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p.offset,
+  'length', p.length, 'job_id', s.job_id, 'run_id', s.run_id))
+FROM (SELECT * FROM snapshot WHERE url = :url ORDER BY id DESC LIMIT :limit) AS s JOIN payload AS p ON p.hash = s.hash;
+
+-- name: last_job_of
+-- The newest job of a source for this stage and key, in one of its newest runs.
+SELECT j.id FROM (SELECT id FROM run WHERE source_id = :source_id ORDER BY id DESC LIMIT :runs) AS r
+CROSS JOIN job AS j INDEXED BY sqlite_autoindex_job_1 ON j.run_id = r.id AND j.stage = :stage AND j.key = :key
+ORDER BY j.id DESC LIMIT 1;
