@@ -1,4 +1,4 @@
-"""Feeds: RSS 2.0, RSS 1.0 and Atom become the same five fields."""
+"""Feeds: RSS 2.0, RSS 1.0 and Atom become the same six fields."""
 
 from __future__ import annotations
 
@@ -54,9 +54,16 @@ def entries(body: str | bytes) -> list[Entry]:
     return asyncio.run(collect())
 
 
-def entry(number: str, title: str | None, identity: str, summary: str | None) -> Entry:
+def entry(
+    number: str,
+    title: str | None,
+    identity: str,
+    summary: str | None,
+    updated: str | None = None,
+) -> Entry:
     url = f"https://news.example/{number}"
-    return {"url": url, "title": title, "id": identity, "published": NOON, "summary": summary}
+    about = {"title": title, "id": identity, "summary": summary}
+    return {"url": url, "published": NOON, "updated": updated, **about}
 
 
 def test_rss_2_is_read() -> None:
@@ -74,8 +81,8 @@ def test_rss_1_is_read() -> None:
 
 def test_atom_is_read() -> None:
     one, two = entries(ATOM)
-    assert one == entry("1", "One", "tag:1", "First")
-    assert two == entry("2", "Two", "tag:2", "Second")
+    assert one == entry("1", "One", "tag:1", "First", "2025-01-01T00:00:00+00:00")
+    assert two == entry("2", "Two", "tag:2", "Second", NOON)
 
 
 def test_an_empty_feed_is_empty() -> None:

@@ -13,11 +13,12 @@ import pytest
 from penstock.sources.failures import FetchError, HostClosed
 from penstock.sources.response import Response
 from penstock.sources.sitemap import MAX_UNPACKED, sitemap_urls
-from penstock.sources.xml import BadXml, read_rows
+from penstock.sources.xml import BadXml, Shape, read_rows
 from tests.hostile.evil_xml import EVIL
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 TOP = "https://shop.example/sitemap.xml"
+SHAPE = Shape(frozenset({"urlset"}), frozenset({"url"}), frozenset({"loc"}))
 
 
 def urlset(*locations: str) -> bytes:
@@ -209,4 +210,4 @@ def test_evil_xml_is_refused_at_once(name: str, tmp_path: Path) -> None:
 
 def test_a_document_type_is_refused_before_anything_in_it_is_read() -> None:
     with pytest.raises(BadXml, match="document type"):
-        list(read_rows([b"<!DOCTYPE ", b"urlset ["], frozenset({"urlset"}), frozenset({"url"})))
+        list(read_rows([b"<!DOCTYPE ", b"urlset ["], SHAPE))

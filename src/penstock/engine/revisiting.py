@@ -1,8 +1,8 @@
 """Revisiting: an incremental run asks a site no more than it must to know whether a page is as it was.
 
-Nothing at all, where the sitemap that this run has read says so; else for the page if it has changed; else
-its content tells. What is as it was, and was extracted by the very code and configuration of today, is left
-alone; by others, it is extracted anew from what was stored.
+Nothing at all, where the sitemap or feed that this run has read says so; else for the page if it has changed;
+else its content tells. What is as it was, and was extracted by the very code and configuration of today, is
+left alone; by others, it is extracted anew from what was stored.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Revisiting:
     ) -> tuple[Response | None, str]:
         """The page, and by what it is known to be as it was; no page where it need not even be read."""
         if known.announced_run_id == visit.job.run_id and _is_older(known):
-            how = f"its sitemap names no change since {known.announced}"
+            how = f"its sitemap or feed names no change since {known.announced}"
             if is_done and known.done_parts == 1:
                 return None, how
             if known.snapshot is not None:

@@ -121,14 +121,11 @@ class Context:
         from penstock.sources.failures import safe_url
         from penstock.sources.sitemap import Strangers, sitemap_urls
 
-        attempt = self._attempt
-        strangers = Strangers(attempt.source.reach.may_list)
-        async for page in sitemap_urls(
-            self._fetch,
-            url,
-            announce=lambda page, at: attempt.announce(Announced(page, at)),
-            strangers=strangers,
-        ):
+        strangers = Strangers(self._attempt.source.reach.may_list)
+        walk = sitemap_urls(
+            self._fetch, url, announce=self._announce, strangers=strangers, note=self.note
+        )
+        async for page in walk:
             yield page
         if strangers.count:
             self.note(f"{safe_url(url)}: {strangers.words()}")
@@ -137,7 +134,10 @@ class Context:
         """The entries of an RSS or Atom feed."""
         from penstock.sources.feed import feed_entries
 
-        return feed_entries(self._fetch, url)
+        return feed_entries(self._fetch, url, announce=self._announce)
+
+    def _announce(self, page: str, changed: str) -> None:
+        self._attempt.announce(Announced(page, changed))
 
     def save(
         self,

@@ -10,13 +10,17 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_PARAMETER = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+# No run of blanks is of any length: what may be tried at each place would make the whole quadratic.
+_PARAMETER = re.compile(
+    r"charset\s{0,9}=\s{0,9}[\"']?\s{0,9}([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE
+)
 _META = re.compile(
     rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9_.:-]{1,40})",
     re.IGNORECASE,
 )
 _XML = re.compile(rb"^\s{0,9}<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9_.:-]{1,40})")
 _SNIFFED = 1024
+_LONGEST_TYPE = 1024
 # Python has codecs that are no character sets, and some (idna, punycode) that take quadratic time.
 _WEB = re.compile(
     r"utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp(866|874|932|949|125[0-8])|koi8-[ru]|mac-(roman|cyrillic)"
@@ -32,8 +36,21 @@ def decoded(body: bytes, content_type: str) -> str:
     return body.decode(_declared(body, content_type), "replace")
 
 
+def xml_codec(start: bytes) -> str:
+    """What an XML document is encoded in, by its first bytes; UTF-8 if it does not say."""
+    for mark, codec in _BOMS:
+        if start.startswith(mark):
+            return codec
+    if start.startswith((b"<\0", b"\0<")):
+        return "utf-16-le" if start[0] else "utf-16-be"
+    declared = _XML.search(start[:_SNIFFED])
+    codec = (declared and _codec(declared[1].decode("ascii"))) or "utf-8"
+    # Whoever can read the declaration byte by byte is not reading UTF-16.
+    return "utf-8" if codec.startswith("utf-16") else codec
+
+
 def _declared(body: bytes, content_type: str) -> str:
-    parameter = _PARAMETER.search(content_type)
+    parameter = _PARAMETER.search(content_type[:_LONGEST_TYPE])
     if parameter and (codec := _codec(parameter[1])):
         return codec
     start = body[:_SNIFFED]

@@ -1,4 +1,4 @@
-"""Feeds: RSS 2.0, RSS 1.0 and Atom, each entry as the same five fields."""
+"""Feeds: RSS 2.0, RSS 1.0 and Atom, each entry as the same six fields."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin
 
+from penstock.sources.addresses import MAX_URL
 from penstock.sources.failures import FetchError
-from penstock.sources.sitemap import Get
-from penstock.sources.xml import BadXml, Field, Row, read_rows
+from penstock.sources.lastmod import LONGEST
+from penstock.sources.pace import Pace
+from penstock.sources.sitemap import Announce, Get
+from penstock.sources.xml import BadXml, Field, Row, Shape, read_rows
 
-_ROOTS = frozenset({"rss", "RDF", "feed"})
-_ROWS = frozenset({"item", "entry"})
+_SHAPE = Shape(
+    frozenset({"rss", "RDF", "feed"}),
+    frozenset({"item", "entry"}),
+    frozenset(
+        "content date description encoded guid id issued link modified published pubdate summary title"
+        " updated".split()
+    ),
+)
 _PREFIXES = {
     "": "",
     "http://purl.org/rss/1.0/": "",
@@ -22,55 +31,59 @@ _PREFIXES = {
     "http://purl.org/dc/elements/1.1/": "dc:",
     "http://purl.org/rss/1.0/modules/content/": "content:",
 }
-_ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
-_SLICE = 65536
+_ABOUT = "http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
+# A key and a URL are whole, or they are not there.
+_LONGEST_ID = MAX_URL
 
 Entry = dict[str, str | None]
 
 
-async def feed_entries(get: Get, url: str) -> AsyncIterator[Entry]:
-    """The entries of a feed, in its order: url, title, id, published (ISO, UTC) and summary.
+async def feed_entries(
+    get: Get, url: str, announce: Announce | None = None
+) -> AsyncIterator[Entry]:
+    """The entries of a feed, in its order: url, title, id, published and updated (ISO, UTC) and summary.
 
-    What an entry lacks is None; a link that is not http or https counts as lacking.
+    What an entry lacks is None; a link that is not http or https counts as lacking. Before an entry is
+    handed over, `announce` is told of its url and of when it was updated last, in the feed's own words.
     """
     response = await get(url)
-    body = response.body.lstrip()
-    slices = (body[at : at + _SLICE] for at in range(0, len(body), _SLICE))
     try:
-        for row in read_rows(slices, _ROOTS, _ROWS):
-            yield _entry(row, response.url)
+        async for rows in Pace().through(read_rows([response.body], _SHAPE)):
+            for row in rows:
+                fields = _named(row)
+                entry = _entry(row, fields, response.url)
+                if announce is not None and entry["url"]:
+                    announce(entry["url"], (_updated(fields) or "")[:LONGEST])
+                yield entry
     except BadXml as error:
         raise FetchError(f"the feed can't be read: {error}", url, None, True, "data") from None
 
 
-def _entry(row: Row, base: str) -> Entry:
-    fields = _named(row)
+def _entry(row: Row, fields: dict[str, list[Field]], base: str) -> Entry:
     identity = _first(fields, "guid", "id") or row.attributes.get(_ABOUT)
+    if identity and len(identity) > _LONGEST_ID:
+        identity = None
     url = _link(fields, base)
+    published = _first(fields, "pubdate", "published", "issued", "dc:date")
     return {
         "url": url,
         "title": _first(fields, "title", "dc:title"),
         "id": identity or url,
-        "published": _moment(
-            _first(
-                fields,
-                "pubdate",
-                "published",
-                "issued",
-                "dc:date",
-                "updated",
-                "modified",
-            )
-        ),
+        "published": _moment(published or _updated(fields)),
+        "updated": _moment(_updated(fields)),
         "summary": _first(fields, "description", "summary", "content", "content:encoded"),
     }
+
+
+def _updated(fields: dict[str, list[Field]]) -> str | None:
+    return _first(fields, "updated", "modified")
 
 
 def _named(row: Row) -> dict[str, list[Field]]:
     """The fields by short name; those of other vocabularies (media:title) are left out."""
     named: dict[str, list[Field]] = {}
     for field in row.fields:
-        namespace, _, name = field.tag.removeprefix("{").rpartition("}")
+        namespace, _, name = field.tag.rpartition("}")
         prefix = _PREFIXES.get(namespace)
         if prefix is not None:
             named.setdefault(prefix + name.lower(), []).append(field)
@@ -94,7 +107,7 @@ def _link(fields: dict[str, list[Field]], base: str) -> str | None:
 
 def _absolute(base: str, link: str) -> str | None:
     try:
-        url = urljoin(base, link.strip())
+        url = urljoin(base, link.strip()) if len(link) <= MAX_URL else ""
     except ValueError:
         return None
     return url if url.lower().startswith(("http://", "https://")) else None
@@ -102,9 +115,11 @@ def _absolute(base: str, link: str) -> str | None:
 
 def _moment(text: str | None) -> str | None:
     """A date of either kind as ISO in UTC; None if it is no date."""
+    if text is None or len(text) > LONGEST:
+        return None
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
-            moment = parse(text or "")
+            moment = parse(text)
             known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
             return known.astimezone(UTC).isoformat()
         except (ValueError, TypeError, IndexError, OverflowError):

@@ -177,7 +177,7 @@ class Fetcher:
             raise HostClosed(target.host_key, until - self._clock.now(), target.text)
 
     async def _ask_robots(self, target: Target, policy: FetchPolicy) -> None:
-        if not self._robots.is_known(target):
+        if not self._robots.is_known(target, policy):
             host = target.host_key
             await self._ask(target, Want(host, None, host, has_breaker=False, is_uncounted=True))
         if not await self._robots.is_allowed(target, policy):

@@ -7,14 +7,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from protego import Protego
-
 from penstock.clock import Clock
 from penstock.sources import encoding
 from penstock.sources.addresses import Target, look_at
-from penstock.sources.failures import AddressRefused, FetchError, HostClosed, RobotsUnreachable
+from penstock.sources.failures import (
+    AddressRefused,
+    Disallowed,
+    FetchError,
+    HostClosed,
+    RobotsUnreachable,
+)
 from penstock.sources.network import Network, RawResponse, Request
 from penstock.sources.redirects import REDIRECTS, Hop, follow
+from penstock.sources.robots_rules import AgentRules, rules_for
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy
@@ -25,6 +30,13 @@ UNREACHABLE_S = 10.0
 MAX_BYTES = 500 * 1024
 MAX_REDIRECTS = 5
 MAX_ORIGINS = 1000
+# What all rules together may take in memory.
+MAX_KNOWN_BYTES = 32_000_000
+# What is longer is parsed in a thread: it may take more than a few milliseconds.
+SHORT = 8_192
+
+# Whose rules: those of an origin, for a user agent.
+Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +47,14 @@ class Rules:
     """
 
     until: float
-    parsed: Protego | None = None
+    parsed: AgentRules | None = None
     unreachable: str = ""
     shut: HostClosed | None = None
     opens: float = 0.0
+
+    @property
+    def size(self) -> int:
+        return self.parsed.size if self.parsed else 0
 
 
 # Told who answered and what; answers for how long that one is closed, None if it did not ask for a pause.
@@ -69,20 +85,22 @@ class Robots:
         self._clock = clock
         self._pause = pause
         self._elsewhere = elsewhere
-        self._known: dict[str, Rules] = {}
-        self._reading: dict[str, asyncio.Task[Rules]] = {}
+        self._known: dict[Key, Rules] = {}
+        self._known_bytes = 0
+        self._reading: dict[Key, asyncio.Task[Rules]] = {}
 
-    def is_known(self, target: Target) -> bool:
+    def is_known(self, target: Target, policy: FetchPolicy) -> bool:
         """Whether nothing has to be asked of its origin now."""
-        rules = self._known.get(target.origin)
+        rules = self._known.get((target.origin, policy.user_agent))
         return rules is not None and rules.until > self._clock.monotonic()
 
     async def is_allowed(self, target: Target, policy: FetchPolicy) -> bool:
         """Whether this user agent may fetch the target.
 
-        Raises RobotsUnreachable if nobody knows, and HostClosed if the one who knows may not be asked now.
+        Raises RobotsUnreachable if nobody knows, HostClosed if the one who knows may not be asked now, and
+        Disallowed if it would cost too much to tell.
         """
-        rules = self._known.get(target.origin)
+        rules = self._known.get((target.origin, policy.user_agent))
         if rules is None or rules.until <= self._clock.monotonic():
             rules = await self._read_once(target, policy)
         if rules.shut is not None:
@@ -93,7 +111,8 @@ class Robots:
             raise RobotsUnreachable(message, target.text)
         if rules.parsed is None:
             return True
-        return bool(rules.parsed.can_fetch(target.text, policy.user_agent))
+        _refuse_excess(rules.parsed, target)
+        return rules.parsed.allows(target.text)
 
     async def close(self) -> None:
         reading = list(self._reading.values())
@@ -102,42 +121,53 @@ class Robots:
         await asyncio.gather(*reading, return_exceptions=True)
 
     async def _read_once(self, target: Target, policy: FetchPolicy) -> Rules:
-        origin = target.origin
-        task = self._reading.get(origin)
+        key = target.origin, policy.user_agent
+        task = self._reading.get(key)
         if task is None:
-            task = asyncio.create_task(self._read(origin, policy))
-            self._reading[origin] = task
-            task.add_done_callback(lambda done: self._finished(origin, done))
+            task = asyncio.create_task(self._read(key, policy))
+            self._reading[key] = task
+            task.add_done_callback(lambda done: self._finished(key, done))
         # Shielded: the attempt that happened to ask first may be cancelled, the others go on.
         return await asyncio.shield(task)
 
-    def _finished(self, origin: str, task: asyncio.Task[Rules]) -> None:
-        del self._reading[origin]
+    def _finished(self, key: Key, task: asyncio.Task[Rules]) -> None:
+        del self._reading[key]
         if task.cancelled() or task.exception() is not None:
             return
-        self._known.pop(origin, None)
-        self._known[origin] = task.result()
-        if len(self._known) > MAX_ORIGINS:
-            del self._known[next(iter(self._known))]
+        self._forget(key)
+        if len(self._known) >= MAX_ORIGINS:
+            self._forget(next(iter(self._known)))
+        rules = task.result()
+        while self._known and self._known_bytes + rules.size > MAX_KNOWN_BYTES:
+            # The largest, not the oldest: who has large ones is in his own way, and in nobody else's.
+            self._forget(max(self._known, key=lambda known: self._known[known].size))
+        self._known[key] = rules
+        self._known_bytes += rules.size
 
-    async def _read(self, origin: str, policy: FetchPolicy) -> Rules:
-        hop = Hop("GET", look_at(f"{origin}/robots.txt"), _headers(policy))
+    def _forget(self, key: Key) -> None:
+        rules = self._known.pop(key, None)
+        if rules is not None:
+            self._known_bytes -= rules.size
+
+    async def _read(self, key: Key, policy: FetchPolicy) -> Rules:
+        hop = Hop("GET", look_at(f"{key[0]}/robots.txt"), _headers(policy))
         try:
             last, raw = await self._last_answer(hop, policy)
         except AddressRefused:
             raise
         except HostClosed as error:
-            return self._shut(origin, error)
+            return self._shut(key, error)
         except FetchError as error:
-            return self._unreachable(origin, error.message)
+            return self._unreachable(key, error.message)
         pause_s = self._pause(last, raw)
         if pause_s is not None:
-            return self._shut(origin, HostClosed(last.host_key, pause_s))
+            return self._shut(key, HostClosed(last.host_key, pause_s))
         if raw.status in REDIRECTS or (400 <= raw.status < 500 and raw.status != 429):
             return Rules(self._clock.monotonic() + FRESH_S)
         if not 200 <= raw.status < 300:
-            return self._unreachable(origin, f"status {raw.status}")
-        return Rules(self._clock.monotonic() + FRESH_S, _parsed(raw.body))
+            return self._unreachable(key, f"status {raw.status}")
+        parsed = await _parsed(raw.body, policy.user_agent)
+        return Rules(self._clock.monotonic() + FRESH_S, parsed)
 
     async def _last_answer(self, hop: Hop, policy: FetchPolicy) -> tuple[Target, RawResponse]:
         """Who answered, and what, after five redirects at most; by RFC 9309 a sixth means there is none."""
@@ -159,22 +189,20 @@ class Robots:
             return await self._network.send(request)
         return await self._elsewhere(hop.target, request, policy)
 
-    def _shut(self, origin: str, error: HostClosed) -> Rules:
+    def _shut(self, key: Key, error: HostClosed) -> Rules:
         # Remembered: each of ten thousand jobs would ask the origin again, to be sent on to nobody. And not
         # longer than it lasts: who waits for its end is not to be told that it is shut.
         now = self._clock.monotonic()
         until = now + min(error.delay_s, UNREACHABLE_S)
-        return self._known_rules(origin, until) or Rules(
-            until, shut=error, opens=now + error.delay_s
-        )
+        return self._known_rules(key, until) or Rules(until, shut=error, opens=now + error.delay_s)
 
-    def _unreachable(self, origin: str, reason: str) -> Rules:
+    def _unreachable(self, key: Key, reason: str) -> Rules:
         until = self._clock.monotonic() + UNREACHABLE_S
-        return self._known_rules(origin, until) or Rules(until, unreachable=reason)
+        return self._known_rules(key, until) or Rules(until, unreachable=reason)
 
-    def _known_rules(self, origin: str, until: float) -> Rules | None:
+    def _known_rules(self, key: Key, until: float) -> Rules | None:
         """The rules that were read last, if any were: they hold until they can be read again."""
-        known = self._known.get(origin)
+        known = self._known.get(key)
         if known is None or known.unreachable or known.shut is not None:
             return None
         return Rules(until, known.parsed)
@@ -201,5 +229,15 @@ def _request(hop: Hop, policy: FetchPolicy) -> Request:
     )
 
 
-def _parsed(body: bytes) -> Protego:
-    return Protego.parse(body.decode("utf-8", "replace").removeprefix("\ufeff"))
+async def _parsed(body: bytes, user_agent: str) -> AgentRules:
+    if len(body) <= SHORT:
+        return rules_for(body, user_agent)
+    return await asyncio.to_thread(rules_for, body, user_agent)
+
+
+def _refuse_excess(rules: AgentRules, target: Target) -> None:
+    if rules.too_many:
+        message = f"robots.txt has {rules.too_many} for us, more than can be followed"
+        raise Disallowed(message, target.text)
+    if not rules.can_match(target.text):
+        raise Disallowed("robots.txt has too many patterns for so long a URL", target.text)

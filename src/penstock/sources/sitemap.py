@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-import asyncio
+import codecs
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from urllib.parse import urljoin
 
+from penstock.sources.addresses import MAX_URL
 from penstock.sources.encoding import BrokenCoding, Inflater
 from penstock.sources.failures import FetchError, safe_url
 from penstock.sources.lastmod import LONGEST
+from penstock.sources.pace import Pace
 from penstock.sources.response import Response
-from penstock.sources.xml import BadXml, Row, local_name, read_rows
+from penstock.sources.xml import SLICE, BadXml, Row, Shape, local_name, read_rows
 
 Get = Callable[[str], Awaitable[Response]]
 Announce = Callable[[str, str], None]
 # Whether a page or a sitemap (its URL) may be listed by this one (its URL).
 IsOnSite = Callable[[str, str], bool]
+Note = Callable[[str], None]
+# `url` or `sitemap`, location, last change.
 Entry = tuple[str, str, str]
 
 MAX_URLS = 5_000_000
 MAX_DEPTH = 3
 MAX_SITEMAPS = 50_000
+# Of the addresses of all sitemaps of a walk: they are held until it has ended.
+MAX_LISTED = 16_000_000
 # So many of the other sites that entries lead to are named.
 MAX_NAMED = 3
 # The protocol's own limit for one sitemap, unpacked.
 MAX_UNPACKED = 52_428_800
-_ROOTS = frozenset({"urlset", "sitemapindex"})
-_ROWS = frozenset({"url", "sitemap"})
-_SLICE = 65536
-_PACKED_SLICE = 4096
-_TURN = 500
+_SHAPE = Shape(
+    frozenset({"urlset", "sitemapindex"}),
+    frozenset({"url", "sitemap"}),
+    frozenset({"loc", "lastmod"}),
+)
+# Unpacks to half a megabyte at most: a millisecond's work.
+_PACKED_SLICE = 512
 
 
 async def sitemap_urls(
@@ -40,6 +48,7 @@ async def sitemap_urls(
     max_depth: int = MAX_DEPTH,
     announce: Announce | None = None,
     strangers: Strangers | None = None,
+    note: Note | None = None,
 ) -> AsyncIterator[str]:
     """Every page of a sitemap and of the sitemaps it points to, as they are read.
 
@@ -47,7 +56,8 @@ async def sitemap_urls(
     sitemap's own words: nothing, where it does not say.
 
     A sitemap that can't be read for good does not hide the others: they are read first, then the
-    failure is raised. So is running into a cap: what is left out is never left out silently.
+    failure is raised. So is running into a cap: what is left out is never left out silently. A location
+    that is longer than any URL that can be fetched is left out, and `note` is told how many were.
 
     Entries on other sites are left out, and `strangers` counts them. If there were no others, that is a
     failure.
@@ -57,6 +67,9 @@ async def sitemap_urls(
         if announce is not None:
             announce(page, changed)
         yield page
+    if walk.too_long and note is not None:
+        left_out = f"{walk.too_long:,} locations longer than {MAX_URL:,} characters left out"
+        note(f"{safe_url(url)}: {left_out}")
     if walk.failure is not None:
         raise walk.failure
     if walk.strangers.count and not walk.found:
@@ -93,10 +106,13 @@ class _Walk:
     def __init__(self, get: Get, max_urls: int, max_depth: int, strangers: Strangers) -> None:
         self.strangers = strangers
         self.failure: FetchError | None = None
+        self.too_long = 0
+        self._pace = Pace()
         self._get = get
         self._max_urls = max_urls
         self._max_depth = max_depth
         self.found = 0
+        self._listed = 0
 
     async def pages(self, url: str) -> AsyncIterator[tuple[str, str]]:
         waiting = deque([(url, 1)])
@@ -116,11 +132,12 @@ class _Walk:
     async def _entries(self, url: str) -> AsyncIterator[Entry]:
         try:
             response = await self._get(url)
-            for count, entry in enumerate(_read(response), start=1):
-                yield entry
-                if count % _TURN == 0:
-                    # Parsing never waits by itself; the others need the loop now and then.
-                    await asyncio.sleep(0)
+            async for entries in self._pace.through(_read(response)):
+                for entry in entries:
+                    if len(entry[1]) > MAX_URL:
+                        self.too_long += 1
+                    else:
+                        yield entry
         except (BadXml, BrokenCoding) as error:
             self._note(FetchError(f"the sitemap can't be read: {error}", url, None, True, "data"))
         except FetchError as error:
@@ -141,39 +158,51 @@ class _Walk:
         if depth >= self._max_depth:
             message = f"sitemaps nested deeper than {self._max_depth}"
             raise FetchError(message, location, None, True, "data")
-        if seen > MAX_SITEMAPS:
-            raise FetchError(f"more than {MAX_SITEMAPS} sitemaps", location, None, True, "data")
+        self._listed += len(location)
+        if seen > MAX_SITEMAPS or self._listed > MAX_LISTED:
+            raise FetchError("more sitemaps than one walk may have", location, None, True, "data")
 
 
-def _read(response: Response) -> Iterator[Entry]:
-    """Each entry (`url` or `sitemap`, location, last change) of one document: XML, packed or plain text."""
+def _read(response: Response) -> Iterator[list[Entry]]:
+    """The entries of one document, XML, packed or plain text: a list, maybe empty, for each slice of it."""
     chunks = _unpacked(response.body)
     first = next(chunks, b"")
     if first and not first.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
-        yield from _lines([first, *chunks], response)
+        yield from _lines(_chained(first, chunks), response)
         return
-    # A blank before the XML declaration is forbidden, frequent and harmless.
-    start = first.lstrip(b" \t\r\n")
-    for row in read_rows(_chained(start, chunks), _ROOTS, _ROWS):
-        if location := _location(row, response.url):
-            yield row.name, location, _text(row, "lastmod")[:LONGEST]
+    for rows in read_rows(_chained(first, chunks), _SHAPE):
+        yield [entry for row in rows if (entry := _entry(row, response.url))]
 
 
-def _lines(chunks: list[bytes], response: Response) -> Iterator[Entry]:
+def _lines(chunks: Iterator[bytes], response: Response) -> Iterator[list[Entry]]:
     if response.content_type not in ("text/plain", ""):
         raise BadXml(f"{response.content_type[:40]} is not a sitemap")
-    for line in b"".join(chunks).decode("utf-8-sig", "replace").splitlines():
-        if line.strip().lower().startswith(("http://", "https://")):
-            yield "url", line.strip(), ""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    begun = ""
+    for chunk in chunks:
+        *lines, begun = (begun + decoder.decode(chunk)).replace("\r", "\n").split("\n")
+        # Of a line without end only so much is kept as shows that it is too long.
+        begun = begun.lstrip()[: MAX_URL + 1]
+        yield [("url", line, "") for line in map(str.strip, lines) if _is_web(line)]
+    last = (begun + decoder.decode(b"", True)).strip()
+    yield [("url", last, "")] if _is_web(last) else []
 
 
-def _location(row: Row, base: str) -> str | None:
+def _entry(row: Row, base: str) -> Entry | None:
     text = _text(row, "loc")
+    if not text:
+        return None
+    if len(text) > MAX_URL:
+        return row.name, text, ""
     try:
-        url = urljoin(base, text) if text else ""
+        url = urljoin(base, text)
     except ValueError:
         return None
-    return url if url.lower().startswith(("http://", "https://")) else None
+    return (row.name, url, _text(row, "lastmod")[:LONGEST]) if _is_web(url) else None
+
+
+def _is_web(url: str) -> bool:
+    return url[:8].lower().startswith(("http://", "https://"))
 
 
 def _text(row: Row, name: str) -> str:
@@ -188,7 +217,7 @@ def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 def _unpacked(body: bytes) -> Iterator[bytes]:
     """The body in slices, gunzipped if it is a .gz file, and never more than the protocol allows."""
     if not body.startswith(b"\x1f\x8b"):
-        yield from (body[at : at + _SLICE] for at in range(0, len(body), _SLICE))
+        yield from (body[at : at + SLICE] for at in range(0, len(body), SLICE))
         return
     inflater = Inflater(is_gzip=True)
     room = MAX_UNPACKED
@@ -198,5 +227,6 @@ def _unpacked(body: bytes) -> Iterator[bytes]:
         room -= sum(map(len, pieces))
         if room < 0:
             raise BrokenCoding(f"it unpacks to more than {MAX_UNPACKED} bytes")
-        yield from pieces
+        for piece in pieces:
+            yield from (piece[at : at + SLICE] for at in range(0, len(piece), SLICE))
     inflater.finish()
