@@ -20,10 +20,13 @@ import aiohttp
 import pytest
 
 from penstock.clock import SystemClock
+from penstock.gates.rates import Sent
 from penstock.settings import FetchPolicy
+from penstock.sources.encoding import Body
 from penstock.sources.failures import AddressRefused, FetchError, HostClosed
 from penstock.sources.fetch import Fetcher
-from penstock.sources.network import AiohttpNetwork, RawResponse, Request
+from penstock.sources.kept_headers import MAX_HEADERS_KEPT
+from penstock.sources.network import AiohttpNetwork, RawResponse, Request, unpack
 from tests.hostile.loopback import Doors, Loopback, Names, Stream, answer, in_loop
 from tests.hostile.offline import FakeClock, FakeDoor
 from tests.unit.test_addresses import NO_URL, ODD_NUMBERS, REFUSED, SCHEMES
@@ -460,6 +463,58 @@ async def test_a_port_nobody_listens_on_is_worth_another_try() -> None:
         url = server.url
     error = await failed(url + "/")
     assert (error.kind, error.is_permanent) == ("transient", False)
+
+
+@in_loop
+async def test_few_of_too_many_headers_are_kept_and_all_are_counted() -> None:
+    lines = "".join(f"X-{n}: {'a' * 16_000}\r\n" for n in range(110))
+    head = (
+        f'HTTP/1.1 200 OK\r\n{lines}ETag: "1"\r\nContent-Type: text/html\r\nContent-Length: 5\r\n'
+    )
+    async with Loopback({"/": head.encode() + b"\r\nhello"}) as server:
+        response = await sent(server.url + "/")
+        assert (response.headers["etag"], response.headers["content-type"]) == ('"1"', "text/html")
+        kept = sum(len(name) + len(value) for name, value in response.headers.items())
+        assert kept <= MAX_HEADERS_KEPT
+        assert response.head_bytes > 110 * 16_000
+
+        fetcher, spent = a_real_fetcher(), list[Sent]()
+        await fetcher.fetch(server.url + "/", OPEN, count=spent.append)
+        await fetcher.close()
+        assert spent[0].bytes == response.head_bytes + 5
+
+
+@in_loop
+async def test_cookies_of_an_answer_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: object) -> None:
+        raise AssertionError("a cookie was parsed")
+
+    monkeypatch.setattr("aiohttp.abc.parse_set_cookie_headers", read)
+    async with Loopback({"/": answer(b"ok", set_cookie="a=" + "b" * 9000)}) as server:
+        assert (await sent(server.url + "/")).body == b"ok"
+
+
+@in_loop
+async def test_others_get_the_loop_while_a_bomb_is_unpacked() -> None:
+    body = gzip.compress(b"\0" * 12_000_000, 9)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with Loopback({"/": answer(body, content_encoding="gzip")}) as server:
+        await sent(server.url + "/", max_bytes=16_000_000)
+        beside = asyncio.ensure_future(others())
+        box = Body("gzip", 16_000_000)
+        await asyncio.sleep(0)
+        turns = 0
+        await unpack(body, box)
+        beside.cancel()
+        assert len(box.finish()) == 12_000_000
+        assert turns >= 10
 
 
 @in_loop

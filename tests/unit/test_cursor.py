@@ -86,3 +86,11 @@ def test_why_a_cursor_is_refused_is_said() -> None:
     assert refusal(7, False) == "it is true or false, and the checkpoint is a number"
     assert refusal("zz", "aa", is_ordered=False) == ""
     assert refusal({"a": 1}, {"b": 1}) == ""
+
+
+def test_cursors_nested_too_deeply_to_be_compared_are_no_crash() -> None:
+    old, new = 1, 2
+    for _ in range(900):
+        old, new = [old], [new]  # type: ignore[assignment]
+    assert compared(old, new) is None
+    assert refusal(old, new) == ""

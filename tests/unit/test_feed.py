@@ -125,3 +125,38 @@ def test_evil_xml_is_refused_at_once(name: str, tmp_path: Path) -> None:
         entries(body)
     assert time.process_time() - began < 1.0
     assert "CANARY" not in str(raised.value)
+
+
+def test_what_was_updated_last_is_announced_and_a_day_of_publication_is_not() -> None:
+    announced: list[tuple[str, str]] = []
+
+    async def collect(body: str) -> None:
+        async def get(url: str) -> Response:
+            return Response(url, url, 200, {}, body.encode(), 0.0)
+
+        async for _ in feed_entries(get, URL, lambda page, at: announced.append((page, at))):
+            pass
+
+    asyncio.run(collect(ATOM))
+    asyncio.run(collect(RSS2))
+    news = "https://news.example"
+    atom = [(f"{news}/1", "2025-01-01T00:00:00Z"), (f"{news}/2", "2024-05-01T12:00:00Z")]
+    assert announced == [*atom, *((f"{news}/{n}", "") for n in (1, 2, 3))]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16", "iso-8859-1", "gb18030", "shift_jis", "koi8-r"]
+)
+def test_any_encoding_of_the_web_is_read(encoding: str) -> None:
+    letter = {"shift_jis": "日", "gb18030": "日", "koi8-r": "я"}.get(encoding, "é")
+    text = f'<?xml version="1.0" encoding="{encoding}"?><rss><item><title>{letter}</title></item></rss>'
+    [item] = entries(text.encode(encoding))
+    assert item["title"] == letter
+
+
+def test_an_id_or_link_too_long_to_be_one_is_lacking() -> None:
+    long = "https://news.example/" + "a" * 10_000
+    [item] = entries(
+        f"<rss><item><guid>{long}</guid><link>{long}</link><title>x</title></item></rss>"
+    )
+    assert (item["id"], item["url"], item["title"]) == (None, None, "x")

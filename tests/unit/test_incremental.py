@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.store.store import Keep
-from tests.unit.site import PIPELINES, Shop, Site
+from tests.unit.site import HOST, PIPELINES, Shop, Site
 
 DAY_S = 86400.0
 # Simulated time begins in January 2027.
@@ -48,7 +48,32 @@ def test_page_whose_sitemap_names_no_change_is_not_asked_for(shop: Shop, site: S
         run = shop.run("incremental")
         assert site.take() == ["/sitemap.xml"]
         assert (run.state, run.pages, run.pages_unchanged, run.skipped) == ("completed", 1, 1, 1)
-        assert shop.skips(run) == [f"unchanged: its sitemap names no change since {OLD}"]
+        assert shop.skips(run) == [f"unchanged: its sitemap or feed names no change since {OLD}"]
+
+
+def test_page_whose_feed_names_no_change_is_not_asked_for(shop: Shop, site: Site) -> None:
+    def feed(updated: str) -> str:
+        entry = f'<entry><link href="{HOST}/a"/><updated>{updated}</updated></entry>'
+        return f'<feed xmlns="http://www.w3.org/2005/Atom">{entry}</feed>'
+
+    by_feed = PIPELINES.replace(
+        'async for url in ctx.sitemap(ctx.params["sitemap"]):', "async for entry in ctx.feed(FEED):"
+    ).replace('yield {{"url": url}}', 'yield {{"url": entry["url"]}}')
+    shop.write(pipelines=f'FEED = "{HOST}/feed"\n{by_feed}')
+    site.page("/a", "one")
+    site.page("/feed", feed(OLD))
+    shop.run("full")
+    site.take()
+
+    shop.later(1)
+    run = shop.run("incremental")
+    assert site.take() == ["/feed"]
+    assert shop.skips(run) == [f"unchanged: its sitemap or feed names no change since {OLD}"]
+
+    site.page("/feed", feed("2027-01-15T20:00:00Z"))
+    shop.later(1)
+    shop.run("incremental")
+    assert site.take() == ["/feed", "/a"]
 
 
 def test_page_that_its_sitemap_names_as_changed_is_fetched(shop: Shop, site: Site) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import threading
 import time
+import tracemalloc
 from dataclasses import dataclass, field, replace
 
 import pytest
+from protego import Protego
 
 from penstock.settings import FetchPolicy
+from penstock.sources import robots as robots_module
 from penstock.sources.addresses import Target, look_at
 from penstock.sources.failures import (
     AddressRefused,
+    Disallowed,
     FetchError,
     HostBroken,
     HostClosed,
@@ -19,7 +25,8 @@ from penstock.sources.failures import (
     RobotsUnreachable,
 )
 from penstock.sources.network import RawResponse, Request
-from penstock.sources.robots import FRESH_S, MAX_BYTES, UNREACHABLE_S, Robots
+from penstock.sources.robots import FRESH_S, MAX_BYTES, MAX_KNOWN_BYTES, UNREACHABLE_S, Robots
+from penstock.sources.robots_rules import MAX_RULES, MAX_STARS, AgentRules, rules_for
 from tests.hostile.loopback import in_loop
 from tests.hostile.offline import Answer, FakeClock, FakeNetwork, raw
 
@@ -296,3 +303,108 @@ def test_evil_patterns_take_no_time() -> None:
     began = time.process_time()
     assert verdict(rules(STAR + patterns), "/" + "a" * 8000)
     assert time.process_time() - began < 1.0
+
+
+FIELDS = (
+    "User-agent Useragent USER-AGENT Disallow Allow disalow Crawl-delay Sitemap Host Foo".split()
+)
+AGENTS = ["*", "penstock", "PENSTOCK*", "pen", "other", "stock", "*bot*", "", "p", "pen*stock"]
+VALUES = "/ /a /a/b /*.pdf$ /a* /a**b /$ a /b?x=1 /%61 http://x.example/a /index.html".split()
+PATHS = "/ /a /a/b/c /x.pdf /b?x=1 /caf%C3%A9 /robots.txt /index.html /A".split()
+
+
+def a_robots_txt(rng: random.Random) -> str:
+    text = ""
+    for _ in range(rng.randint(1, 14)):
+        field = rng.choice(FIELDS)
+        value = rng.choice(AGENTS if field.lower().startswith("user") else [*VALUES, ""])
+        text += (
+            field + rng.choice([": ", ":", " ", " : "]) + value + rng.choice(["\n", "\r\n", "\n\n"])
+        )
+    return text
+
+
+def test_rules_chosen_for_us_say_what_the_whole_file_says() -> None:
+    rng = random.Random(9309)
+    for _ in range(2_000):
+        text = a_robots_txt(rng)
+        whole, ours = Protego.parse(text), rules_for(text.encode(), POLICY.user_agent)
+        for path in PATHS:
+            url = ORIGIN + path
+            assert ours.allows(url) is whole.can_fetch(url, POLICY.user_agent), text
+
+
+def test_two_sources_with_names_of_their_own_each_follow_their_rules() -> None:
+    answer = rules("User-agent: penstock\nDisallow: /a\n\nUser-agent: other\nDisallow: /b")
+    robots = Robots(FakeNetwork({ROBOTS: answer}), FakeClock())
+
+    async def allowed(agent: str) -> list[bool]:
+        policy = replace(POLICY, user_agent=agent)
+        return [await robots.is_allowed(look_at(ORIGIN + path), policy) for path in ("/a", "/b")]
+
+    assert asyncio.run(allowed("penstock/1.0")) == [False, True]
+    assert asyncio.run(allowed("other/1.0")) == [True, False]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["\n".join(f"Allow: /{n}" for n in range(MAX_RULES + 1)), "Allow: /" + "*a" * (MAX_STARS + 1)],
+)
+def test_a_file_with_more_rules_than_can_be_followed_closes_the_site(line: str) -> None:
+    with pytest.raises(Disallowed, match="more than can be followed"):
+        verdict(rules(STAR + line))
+    assert verdict(rules("User-agent: other\n" + line)), "and those for others do not count"
+
+
+def test_many_patterns_close_only_urls_that_take_long_to_match() -> None:
+    answer = rules(STAR + "\n".join(f"Disallow: /*b{n}" for n in range(2_000)))
+    assert verdict(answer, "/" + "a" * 900)
+    with pytest.raises(Disallowed, match="so long a URL"):
+        verdict(answer, "/" + "a" * 8000)
+
+
+@in_loop
+async def test_a_long_file_is_parsed_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    where: list[bool] = []
+
+    def watched(body: bytes, agent: str) -> AgentRules:
+        where.append(threading.current_thread() is threading.main_thread())
+        return rules_for(body, agent)
+
+    monkeypatch.setattr(robots_module, "rules_for", watched)
+    for pages in (10, 2_000):
+        network = FakeNetwork({ROBOTS: rules(STAR + "Disallow: /page\n" * pages)})
+        assert not await Robots(network, FakeClock()).is_allowed(look_at(ORIGIN + "/page"), POLICY)
+    assert where == [True, False]
+
+
+@in_loop
+async def test_rules_of_many_origins_are_held_in_bounded_memory_and_the_largest_go_first() -> None:
+    large = "\n".join(f"Disallow: /{n:07d}" for n in range(9_000))
+    fill = MAX_KNOWN_BYTES // rules_for((STAR + large).encode(), POLICY.user_agent).size
+    origins = [f"https://{n}.example" for n in range(fill + 3)]
+    answers: dict[str, Answer] = {f"{origin}/robots.txt": rules(STAR + large) for origin in origins}
+    network = FakeNetwork({ROBOTS: rules(STAR + "Disallow: /a"), **answers})
+    robots = Robots(network, FakeClock())
+    await robots.is_allowed(look_at(ORIGIN + "/b"), POLICY)
+    for origin in origins:
+        await robots.is_allowed(look_at(f"{origin}/b"), POLICY)
+
+    known = [origin for origin in origins if robots.is_known(look_at(origin), POLICY)]
+    assert len(known) == fill
+    assert known[-1] == origins[-1]
+    assert robots.is_known(look_at(ORIGIN), POLICY), "who has few rules keeps them"
+
+
+@pytest.mark.parametrize(
+    "line", ["Disallow: /{n}", "Disallow: /*{n}*a*b", "Allow: /" + "a" * 300 + "{n}"]
+)
+def test_rules_take_no_more_memory_than_they_are_counted_for(line: str) -> None:
+    body = (STAR + "\n".join(line.format(n=n) for n in range(1_000))).encode()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    held = rules_for(body, POLICY.user_agent)
+    held.allows(ORIGIN + "/a")
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert taken <= held.size

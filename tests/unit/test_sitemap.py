@@ -6,14 +6,18 @@ import asyncio
 import gzip
 import time
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from penstock.sources.addresses import MAX_URL
 from penstock.sources.failures import FetchError, HostClosed
+from penstock.sources.pace import FREE_S, REST, Pace
 from penstock.sources.response import Response
 from penstock.sources.sitemap import MAX_UNPACKED, sitemap_urls
-from penstock.sources.xml import BadXml, Shape, read_rows
+from penstock.sources.xml import MAX_ROW_ELEMENTS, BadXml, Shape, read_rows
 from tests.hostile.evil_xml import EVIL
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -211,3 +215,72 @@ def test_evil_xml_is_refused_at_once(name: str, tmp_path: Path) -> None:
 def test_a_document_type_is_refused_before_anything_in_it_is_read() -> None:
     with pytest.raises(BadXml, match="document type"):
         list(read_rows([b"<!DOCTYPE ", b"urlset ["], SHAPE))
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_a_location_longer_than_any_url_is_left_out_and_told(is_text: bool) -> None:
+    good, long = "https://shop.example/a", "https://shop.example/" + "b" * 100_000
+    body = f"{good}\n{long}\n{good}".encode() if is_text else urlset(good, long, good)
+    notes: list[str] = []
+
+    async def collect() -> list[str]:
+        walked = sitemap_urls(Site({TOP: body}, "text/plain").get, TOP, note=notes.append)
+        return [url async for url in walked]
+
+    assert asyncio.run(collect()) == [good, good]
+    assert notes == [f"{TOP}: 1 locations longer than {MAX_URL:,} characters left out"]
+
+
+def test_a_page_with_a_thousand_images_is_read_and_one_with_endless_elements_refused() -> None:
+    images = "<i><loc>https://cdn.example/x</loc><title>x</title></i>" * 1000
+    body = f"<urlset><url>{images}<loc>https://shop.example/a</loc></url></urlset>"
+    assert walk(Site({TOP: body.encode()})) == (["https://shop.example/a"], None)
+    endless = body.replace("</urlset>", "<url>" + "<a/>" * (MAX_ROW_ELEMENTS + 1))
+    urls, error = walk(Site({TOP: endless.encode()}))
+    assert urls == ["https://shop.example/a"]
+    assert "elements" in str(error)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<urlset><url>" + b"<i/>" * 19_000 + b"</url>", b"http://" + b"a" * 9_000_000]
+)
+def test_others_get_the_loop_while_a_document_without_rows_is_read(body: bytes) -> None:
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def read() -> None:
+        beside = asyncio.ensure_future(others())
+        with suppress(FetchError):
+            async for _ in sitemap_urls(Site({TOP: body}, "text/plain").get, TOP):
+                pass
+        beside.cancel()
+
+    asyncio.run(read())
+    assert turns > 3
+
+
+def test_long_parsing_leaves_most_of_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+
+    def work() -> Iterator[int]:
+        for number in range(6):
+            ends_at = time.thread_time() + FREE_S / 4
+            while time.thread_time() < ends_at:
+                pass
+            yield number
+
+    async def collect() -> list[int]:
+        return [number async for number in Pace().through(work())]
+
+    monkeypatch.setattr("penstock.sources.pace.asyncio.sleep", rest)
+    assert asyncio.run(collect()) == list(range(6))
+    assert rests[:3] == [0.0] * 3
+    assert min(rests[3:]) >= FREE_S / 4 * REST

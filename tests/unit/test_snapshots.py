@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import tracemalloc
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,12 @@ from warcio.archiveiterator import ArchiveIterator
 from penstock.errors import StoreCorrupt, StoreError, StoreFull
 from penstock.snapshots import Capture, Place, SnapshotsAway, content_hash
 from penstock.snapshots.directory import DirectorySnapshots
+from penstock.snapshots.warc import (
+    HELD_UNCHECKED,
+    BadRecord,
+    pack_response,
+    unpack_response,
+)
 
 PAGE = Capture(
     url="https://shop.example/a?b=1",
@@ -378,3 +386,23 @@ def test_a_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="snapshots"):
         DirectorySnapshots(tmp_path / "file" / "root", "one")
+
+
+def test_tampered_record_is_refused_before_it_is_held_as_a_whole() -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    head = b"WARC/1.1\r\nWARC-Type: response\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"
+    pieces = [packer.compress(head), *(packer.compress(bytes(1_000_000)) for _ in range(150))]
+    record = b"".join([*pieces, packer.flush()])
+    tracemalloc.start()
+    with pytest.raises(BadRecord):
+        unpack_response(record, "0" * 64)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < HELD_UNCHECKED + 5_000_000
+
+
+def test_body_too_large_to_be_held_unchecked_is_read_whole() -> None:
+    body = bytes(range(256)) * (HELD_UNCHECKED // 256 + 1)
+    page = Capture("https://shop.example/a", 200, {}, body, 1.0)
+    digest = content_hash(body)
+    assert unpack_response(pack_response(page, digest, "x"), digest) == page

@@ -40,6 +40,13 @@ def refusal(old: Any, new: Any, *, is_ordered: bool = True) -> str:
 
 def compared(old: Any, new: Any) -> int | None:
     """1 if the new one is further on, 0 if it is the same, -1 if it is further back; None: who knows."""
+    try:
+        return _compared(old, new)
+    except RecursionError:
+        return None
+
+
+def _compared(old: Any, new: Any) -> int | None:
     if old == new and _kind(old) == _kind(new):
         return 0
     if is_empty(old) or is_empty(new):
@@ -55,14 +62,14 @@ def compared(old: Any, new: Any) -> int | None:
 
 def _compared_lists(old: list[Any], new: list[Any]) -> int | None:
     for before, after in zip(old, new, strict=False):
-        way = compared(before, after)
+        way = _compared(before, after)
         if way != 0:
             return way
     return _sign(len(old), len(new))
 
 
 def _compared_objects(old: dict[str, Any], new: dict[str, Any]) -> int | None:
-    ways = {compared(old[name], new[name]) for name in old if name in new}
+    ways = {_compared(old[name], new[name]) for name in old if name in new}
     if 1 in ways or ways <= {0, None}:
         return 1 if 1 in ways else None
     return -1

@@ -36,33 +36,67 @@ def pattern_of(text: str) -> Pattern:
         raise ConfigError(f"{text!r} goes up again behind a wildcard: '..' must come before it")
     if rest and rest[-1] == "**":
         rest.append("*")
-    expression = "".join(_folder(part) for part in rest[:-1]) + _name(rest[-1] if rest else "*")
     depth = None if "**" in rest else len(rest)
     try:
-        names = re.compile(expression)
+        names = re.compile(_path(rest or ["*"]))
     except re.error as error:
         raise ConfigError(f"{text!r} is not a pattern of files: {error.msg}") from None
     return Pattern(str(PurePosixPath(*root)) if root else ".", names, depth)
 
 
-def _folder(part: str) -> str:
-    return r"(?:(?!\.)[^/]+/)*" if part == "**" else _name(part) + "/"
+# What stands between two wildcards is looked for from the left, and where it was found first it stays
+# (`(?>`): others write the names, and to try every place for every wildcard takes a power of the length.
+_ANY_FOLDERS = r"(?:(?!\.)[^/]+/)*"
+
+
+def _path(parts: list[str]) -> str:
+    first, *blocks = _split(parts, "**")
+    found = "".join(_name(part) + "/" for part in first[:-1])
+    if not blocks:
+        return found + _name(first[-1])
+    found += "".join(_name(part) + "/" for part in first[-1:])
+    for block in blocks[:-1]:
+        if block:
+            folders = "".join(_name(part) + "/" for part in block)
+            found += f"(?>{_ANY_FOLDERS}?{folders})"
+    *folders_last, name = blocks[-1]
+    return found + _ANY_FOLDERS + "".join(_name(part) + "/" for part in folders_last) + _name(name)
+
+
+def _split(parts: list[str], at: str) -> list[list[str]]:
+    blocks: list[list[str]] = [[]]
+    for part in parts:
+        if part == at:
+            blocks.append([])
+        else:
+            blocks[-1].append(part)
+    return blocks
 
 
 def _name(part: str) -> str:
     found = "" if part.startswith(".") else r"(?!\.)"
+    pieces = _pieces(part)
+    if len(pieces) == 1:
+        return found + pieces[0]
+    middle = "".join(f"(?>[^/]*?{piece})" for piece in pieces[1:-1] if piece)
+    return f"{found}{pieces[0]}{middle}[^/]*{pieces[-1]}"
+
+
+def _pieces(part: str) -> list[str]:
+    """The expressions for what stands before, between and behind the asterisks."""
+    pieces = [""]
     at = 0
     while at < len(part):
         char, at = part[at], at + 1
         end = part.find("]", at + 1) if char == "[" else -1
         if char == "*":
-            found += "[^/]*"
+            pieces.append("")
         elif char == "?":
-            found += "[^/]"
+            pieces[-1] += "[^/]"
         elif end > 0:
             inner = part[at:end].replace("\\", "\\\\").replace("[", "\\[")
-            found += f"(?!/)[{'^' + inner[1:] if inner.startswith('!') else inner}]"
+            pieces[-1] += f"(?!/)[{'^' + inner[1:] if inner.startswith('!') else inner}]"
             at = end + 1
         else:
-            found += re.escape(char)
-    return found
+            pieces[-1] += re.escape(char)
+    return pieces

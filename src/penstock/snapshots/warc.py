@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 
 _END = b"\r\n\r\n"
 _KEPT_AS = "x-archive-orig-"
+# What is unpacked at a time, and how much of a body is held before its hash is known to be right.
+_PIECE = 65_536
+HELD_UNCHECKED = 33_554_432
+MAX_HEAD = 4_194_304
 # The body is stored decoded, so headers that describe its coding or length would now be untrue.
 _OF_TRANSFER = frozenset({"content-encoding", "transfer-encoding", "content-length"})
 
@@ -65,11 +70,17 @@ def pack_info(software: str, record_id: str, segment: str) -> bytes:
 
 
 def unpack_response(packed: bytes, digest: str) -> Capture:
-    """The capture in these bytes; raises BadRecord unless its body has the expected hash."""
-    head, http, body = _parts(_unzipped(packed))
+    """The capture in these bytes; raises BadRecord unless its body has the expected hash.
+
+    Whoever can write a segment decides what it unpacks to. So a body that is very large is hashed first, in
+    pieces, and is held as a whole only if it is the one that was stored.
+    """
+    head, http, begun, pieces = _heads(_unzipped(packed))
     fields = _fields(head)
-    if content_hash(body) != digest:
-        raise BadRecord("its content does not match its hash")
+    body = _checked(_body(begun, pieces), digest)
+    if body is None:
+        _, _, begun, pieces = _heads(_unzipped(packed))
+        body = b"".join(_body(begun, pieces))
     status, _, lines = http.partition("\r\n")
     try:
         code = int(status.split(" ")[1])
@@ -86,27 +97,63 @@ def _member(*parts: bytes) -> bytes:
     return b"".join([*map(packer.compress, parts), packer.flush()])
 
 
-def _unzipped(packed: bytes) -> bytes:
+def _unzipped(packed: bytes) -> Iterator[bytes]:
     unpacker = zlib.decompressobj(31)
-    try:
-        record = unpacker.decompress(packed)
-    except zlib.error:
-        raise BadRecord("it is damaged") from None
+    for at in range(0, len(packed), _PIECE):
+        rest = packed[at : at + _PIECE]
+        while rest and not unpacker.eof:
+            try:
+                yield unpacker.decompress(rest, _PIECE)
+            except zlib.error:
+                raise BadRecord("it is damaged") from None
+            rest = unpacker.unconsumed_tail
     if not unpacker.eof or unpacker.unused_data:
         raise BadRecord("it is cut off or not where it should be")
-    return record
 
 
-def _parts(record: bytes) -> tuple[str, str, bytes]:
-    head, found, rest = record.partition(_END)
-    http, found_too, payload = rest.partition(_END)
-    if not (found and found_too and head.startswith(b"WARC/1.1\r\n") and rest.endswith(_END)):
+def _heads(pieces: Iterator[bytes]) -> tuple[str, str, bytes, Iterator[bytes]]:
+    """The record's head, the HTTP head, the beginning of the body, and the rest of it."""
+    begun = b""
+    for piece in pieces:
+        begun += piece
+        head, _, rest = begun.partition(_END)
+        http, found, body = rest.partition(_END)
+        if found and head.startswith(b"WARC/1.1\r\n"):
+            return _text(head), _text(http), body, pieces
+        if len(begun) > MAX_HEAD:
+            break
+    raise BadRecord("it is not a WARC response")
+
+
+def _body(begun: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The body in pieces, without what ends the record."""
+    held = begun
+    for piece in pieces:
+        if len(held) > len(_END):
+            yield held[: -len(_END)]
+            held = held[-len(_END) :]
+        held += piece
+    if not held.endswith(_END):
         raise BadRecord("it is not a WARC response")
-    text = (
-        head.decode("utf-8", "surrogateescape"),
-        http.decode("utf-8", "surrogateescape"),
-    )
-    return *text, payload[: -len(_END)]
+    yield held[: -len(_END)]
+
+
+def _checked(pieces: Iterator[bytes], digest: str) -> bytes | None:
+    """The body, if it has this hash; None if it has, and was too large to be held meanwhile."""
+    found, size, held = hashlib.sha256(), 0, []
+    for piece in pieces:
+        found.update(piece)
+        size += len(piece)
+        held.append(piece)
+        if size > HELD_UNCHECKED:
+            held.clear()
+    if found.hexdigest() != digest:
+        raise BadRecord("its content does not match its hash")
+    return b"".join(held) if size <= HELD_UNCHECKED else None
+
+
+def _text(head: bytes) -> str:
+    return head.decode("utf-8", "surrogateescape")
 
 
 def _fields(head: str) -> dict[str, str]:

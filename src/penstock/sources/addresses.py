@@ -12,6 +12,8 @@ from yarl import URL
 from penstock.sources.failures import AddressRefused
 
 MAX_URL = 8192
+# No host name is longer, as it is written or as it is encoded; a long one takes long to encode.
+MAX_AUTHORITY = 512
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
@@ -54,6 +56,7 @@ _REFUSED_V6 = tuple(
 )
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_AUTHORITY = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#\\]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,12 @@ def host_key(url: str) -> str:
     return look_at(url).host_key
 
 
+def is_too_long(url: str) -> bool:
+    """Whether no such URL is ever fetched, so that nobody needs to read it."""
+    found = _AUTHORITY.match(url) if len(url) <= MAX_URL else None
+    return len(url) > MAX_URL or (found is not None and len(found[1]) > MAX_AUTHORITY)
+
+
 def is_refused(address: str) -> bool:
     """Whether an IP address is anything but an ordinary public one."""
     try:
@@ -96,7 +105,7 @@ def look_at(url: str) -> Target:
     Says nothing about where a name resolves to; that is checked when it has been resolved.
     """
     try:
-        parsed = URL(url) if len(url) <= MAX_URL else None
+        parsed = None if is_too_long(url) else URL(url)
         authority = parsed and (parsed.scheme, parsed.raw_host or "", parsed.port or 0)
     except (ValueError, TypeError, UnicodeError):
         parsed = authority = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import lru_cache
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -21,19 +22,55 @@ _META = re.compile(
 _XML = re.compile(rb"^\s{0,9}<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9_.:-]{1,40})")
 _SNIFFED = 1024
 _LONGEST_TYPE = 1024
+_STEP = 65_536
+_MAX_ERRORS = 10_000
 # Python has codecs that are no character sets, and some (idna, punycode) that take quadratic time.
 _WEB = re.compile(
     r"utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp(866|874|932|949|125[0-8])|koi8-[ru]|mac-(roman|cyrillic)"
     r"|gbk|gb2312|gb18030|big5(hkscs)?|euc_jp|iso2022_jp|shift_jis|euc_kr"
 )
 
+_ONE_BYTE = re.compile(r"iso8859-\d+|cp(866|874|125[0-8])|koi8-[ru]|mac-(roman|cyrillic)")
+
 
 def decoded(body: bytes, content_type: str) -> str:
     """The body as text. Never fails: what can't be decoded becomes U+FFFD."""
     for mark, codec in _BOMS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(codec, "replace")
-    return body.decode(_declared(body, content_type), "replace")
+            return _decoded(body[len(mark) :], codec)
+    return _decoded(body, _declared(body, content_type))
+
+
+def _decoded(body: bytes, codec: str) -> str:
+    if codec.startswith("utf-16"):
+        return _decoded_utf16(body, codec)
+    if _ONE_BYTE.fullmatch(codec):
+        # A table without holes: to replace what it lacks one by one takes a hundred times as long.
+        return codecs.charmap_decode(body, "strict", _table(codec))[0]
+    return body.decode(codec, "replace")
+
+
+def _decoded_utf16(body: bytes, codec: str) -> str:
+    """Errors are replaced one by one, and slowly: after ten thousand of them the rest is taken for one."""
+    try:
+        return body.decode(codec)
+    except UnicodeDecodeError:
+        pass
+    decoder = codecs.getincrementaldecoder(codec)("replace")
+    parts: list[str] = []
+    errors = 0
+    for at in range(0, len(body), _STEP):
+        parts.append(decoder.decode(body[at : at + _STEP], at + _STEP >= len(body)))
+        errors += parts[-1].count("\ufffd")
+        if errors > _MAX_ERRORS:
+            parts.append("\ufffd" * (max(0, len(body) - at - _STEP) // 2))
+            break
+    return "".join(parts)
+
+
+@lru_cache(maxsize=32)
+def _table(codec: str) -> str:
+    return bytes(range(256)).decode(codec, "replace")
 
 
 def xml_codec(start: bytes) -> str:
@@ -65,4 +102,7 @@ def _codec(name: str) -> str | None:
         return None
     if codec in ("ascii", "iso8859-1"):
         return "cp1252"
+    if codec == "utf-16":
+        # It has no mark, or nobody would ask: then it is as most write it.
+        return "utf-16-le"
     return codec if _WEB.fullmatch(codec) else None

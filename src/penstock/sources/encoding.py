@@ -26,21 +26,25 @@ class Body:
     def __init__(self, coding: str, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._parts: list[bytes] = []
-        self._size = 0
+        self.size = 0
         self._received = 0
         self._decode = _decoder(coding)
 
     @property
+    def is_coded(self) -> bool:
+        return self._decode is not None
+
+    @property
     def is_overfull(self) -> bool:
         # Coded bytes count too: a stream that decodes to nothing must not go on for ever.
-        return self._size > self._max_bytes or self._received > self._max_bytes + _SLACK
+        return self.size > self._max_bytes or self._received > self._max_bytes + _SLACK
 
     def add(self, chunk: bytes) -> None:
         self._received += len(chunk)
         if self._decode is None:
             self._keep(chunk)
         else:
-            self._decode.feed(chunk, self._max_bytes - self._size + 1, self._keep)
+            self._decode.feed(chunk, self._max_bytes - self.size + 1, self._keep)
 
     def finish(self) -> bytes:
         if self._decode is not None:
@@ -54,7 +58,7 @@ class Body:
 
     def _keep(self, piece: bytes) -> None:
         self._parts.append(piece)
-        self._size += len(piece)
+        self.size += len(piece)
 
 
 class Inflater:

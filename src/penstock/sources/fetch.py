@@ -251,7 +251,8 @@ class _Meter:
         self.has_begun = True
         try:
             raw = await network.send(request)
-            received, told, is_answer = len(raw.body), f"status {raw.status}", True
+            received = len(raw.body) + raw.head_bytes
+            told, is_answer = f"status {raw.status}", True
             # Who asks for a pause is heard in another way, and is there.
             is_well = None if raw.status in _CLOSING else raw.status < 500
             return raw

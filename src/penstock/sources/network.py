@@ -8,14 +8,16 @@ reach private addresses have their own pool: a guarded request can't inherit the
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from penstock.sources.addresses import (
     Target,
@@ -26,6 +28,7 @@ from penstock.sources.addresses import (
 )
 from penstock.sources.encoding import Body, BrokenCoding, UnknownCoding
 from penstock.sources.failures import AddressRefused, FetchError
+from penstock.sources.kept_headers import keep_headers
 from penstock.sources.slots import HostSlots
 
 DNS_TTL_S = 60
@@ -33,6 +36,8 @@ KEEP_ALIVE_S = 30.0
 MAX_DRAIN = 65536
 MAX_HEADER_BYTES = 16384
 MAX_HEADERS = 128
+_PACKED_SLICE = 1024
+_UNPACKED_AT_ONCE = 524_288
 
 OpenSocket = Callable[[aiohttp.AddrInfoType], socket.socket]
 
@@ -61,6 +66,8 @@ class RawResponse(msgspec.Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: bytes
+    # What its headers were on the wire, with those that were not kept.
+    head_bytes: int = 0
 
 
 class Network(Protocol):
@@ -119,10 +126,10 @@ class AiohttpNetwork:
             allow_redirects=False,
             timeout=self._timeout(request.timeout_s),
         ) as answer:
-            headers = _headers(answer)
+            headers, head_bytes = keep_headers(answer.headers.items())
             if not 200 <= answer.status < 300:
                 await _drain(answer)
-                return RawResponse(answer.status, headers, b"")
+                return RawResponse(answer.status, headers, b"", head_bytes)
             try:
                 body = await _read(answer, request, headers)
             except FetchError as error:
@@ -132,7 +139,7 @@ class AiohttpNetwork:
                 failure = _failure(error, request)
                 failure.received = answer.content.total_bytes
                 raise failure from None
-            return RawResponse(answer.status, headers, body)
+            return RawResponse(answer.status, headers, body, head_bytes)
 
     def _session(self, allow_private: bool) -> aiohttp.ClientSession:
         session = self._sessions.get(allow_private)
@@ -152,7 +159,7 @@ class AiohttpNetwork:
         )
         return aiohttp.ClientSession(
             connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
+            cookie_jar=_NoCookies(),
             auto_decompress=False,
             trust_env=False,
             max_line_size=MAX_HEADER_BYTES,
@@ -192,19 +199,18 @@ class CheckedResolver(AbstractResolver):
         await self._resolver.close()
 
 
+class _NoCookies(aiohttp.DummyCookieJar):
+    """Keeps no cookie, and does not read those that come either."""
+
+    def update_cookies_from_headers(self, headers: Sequence[str], response_url: URL) -> None:
+        pass
+
+
 def _open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = info
     opened = socket.socket(family, kind, protocol)
     opened.setblocking(False)
     return opened
-
-
-def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in answer.headers.items():
-        name = name.lower()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
 
 
 async def _drain(answer: aiohttp.ClientResponse) -> None:
@@ -224,7 +230,7 @@ async def _read(answer: aiohttp.ClientResponse, request: Request, headers: dict[
         return await answer.read()
     body = Body(coding, request.max_bytes)
     while chunk := await answer.content.readany():
-        body.add(chunk)
+        await unpack(chunk, body)
         if body.is_overfull:
             answer.close()
             if request.is_prefix_enough:
@@ -237,6 +243,19 @@ async def _read(answer: aiohttp.ClientResponse, request: Request, headers: dict[
                 kind="data",
             )
     return body.finish()
+
+
+async def unpack(chunk: bytes, body: Body) -> None:
+    """Add a chunk, and let others work in between: a kilobyte may unpack to a megabyte."""
+    if not body.is_coded:
+        body.add(chunk)
+        return
+    rested_at = body.size
+    for at in range(0, len(chunk), _PACKED_SLICE):
+        body.add(chunk[at : at + _PACKED_SLICE])
+        if body.size - rested_at > _UNPACKED_AT_ONCE:
+            rested_at = body.size
+            await asyncio.sleep(0)
 
 
 def _failure(error: Exception, request: Request) -> FetchError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from yarl import URL
 
-from penstock.sources.addresses import MAX_URL, Target, look_at
+from penstock.sources.addresses import Target, is_too_long, look_at
 from penstock.sources.failures import AddressRefused, FetchError
 from penstock.sources.reach import harmless
 
@@ -47,7 +47,7 @@ def _as_get(hop: Hop) -> Hop:
 
 
 def _joined(target: Target, location: str) -> str:
-    if not location or len(location) > MAX_URL:
+    if not location or is_too_long(location):
         raise FetchError("a redirect without a usable Location", target.text, None, True, "data")
     try:
         return str(target.url.join(URL(location.strip())))

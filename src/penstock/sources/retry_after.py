@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 DEFAULT_S = 30.0
 LEAST_S = 1.0
 MOST_S = 3600.0
+LONGEST = 64
 
 
 def retry_after_s(header: str, now: float) -> float | None:
@@ -18,6 +19,8 @@ def retry_after_s(header: str, now: float) -> float | None:
     text = header.strip()
     if text.isascii() and text.isdecimal():
         return _within(float(text[:12]))
+    if len(text) > LONGEST:
+        return None
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -7,17 +7,23 @@ group: the cost is the number of its rules.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from protego import Protego
 
+from penstock.sources.addresses import MAX_URL
+
 # A file with more for us than this counts as closing the site: to follow half of it would be impolite.
 MAX_RULES = 10_000
 MAX_STARS = 10_000
+# No URL has a path that is longer than this, however it is escaped: such a rule concerns nothing.
+MAX_RULE = 3 * MAX_URL
 # Rules with an asterisk, times the letters of a URL: each may have to look through all of it.
 MAX_MATCHING = 2_000_000
 
+_STARS = re.compile(r"\*{2,}")
 _AGENT, _ALLOW, _DISALLOW, _OTHER = "User-agent", "Allow", "Disallow", ""
 # As Protego reads them, with what is often misspelt.
 _FIELDS = {
@@ -122,8 +128,12 @@ def _of_agent(directives: list[Directive], agent: str | None) -> Iterator[Direct
             is_list_of_agents = True
         else:
             is_list_of_agents = False
-            if is_ours and value and field:
+            if is_ours and value and field and not _is_too_long(value):
                 yield field, value
+
+
+def _is_too_long(rule: str) -> bool:
+    return len(rule) > MAX_RULE and len(_STARS.sub("*", rule)) > MAX_RULE
 
 
 def _spellings(value: str) -> tuple[str, ...]:
