@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from penstock.cli import main
-
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        # `-m` puts the current folder first, where anybody's `random.py` may lie.
+        del sys.path[0]
+    from penstock.cli import main
+
     sys.exit(main())

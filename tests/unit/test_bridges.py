@@ -61,7 +61,7 @@ HOSTILE = [
     "@daily",
     "&anchor,*alias",
 ]
-PLACE = Place("shop-watch", "/srv/shop watch", ("/opt/p/bin/python", "-m", "penstock"), user="shop")
+PLACE = Place("shop-watch", "/srv/shop watch", ("/opt/p/bin/python", "-P", "-m", "penstock"), user="shop")
 AT = Workplace("", ("penstock.db", "snapshots"), ("penstock==0.1.0",), "3.11")
 
 
@@ -426,7 +426,7 @@ def as_cron_runs_it(line: str) -> list[str]:
 def test_a_crontab_runs_the_source_whatever_it_is_called(key: str) -> None:
     [line] = lines_of(crontab([Start(key, cron("0 2 * * *"))], PLACE))
     words = as_cron_runs_it(line)
-    assert words[:3] == ["/opt/p/bin/python", "-m", "penstock"]
+    assert words[:4] == ["/opt/p/bin/python", "-P", "-m", "penstock"]
     assert words[3:] == ["run", "--project", "/srv/shop watch", "--kind", "full", "--", key]
 
 
@@ -560,7 +560,7 @@ def test_on_postgres_nothing_is_kept_in_a_cache() -> None:
     assert "SQLite" not in text
     steps = yaml.safe_load(text)["jobs"]["ingest"]["steps"]
     assert [step["run"] for step in steps if step.get("id") == "ready"] == [
-        "python -m pip install 'penstock[postgres]==0.1.0'"
+        "python -P -m pip install 'penstock[postgres]==0.1.0'"
     ]
     assert all(s["working-directory"] == "shop" for s in steps if "timeout-minutes" in s)
 

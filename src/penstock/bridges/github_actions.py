@@ -238,7 +238,7 @@ def _preparing(at: Workplace, name: str) -> list[str]:
         "        with:",
         f"          python-version: {_text(at.python)}",
         "      - name: Install",
-        f"        run: {_text(shlex.join(['python', '-m', 'pip', 'install', *at.install]))}",
+        f"        run: {_text(shlex.join(['python', '-P', '-m', 'pip', 'install', *at.install]))}",
     ]
     if not at.kept:
         found.insert(-1, "        id: ready")

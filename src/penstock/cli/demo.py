@@ -190,7 +190,7 @@ def _program() -> str:
     """How to call Penstock from the shell this was typed into."""
     script = Path(sys.argv[0])
     if script.name == "__main__.py":
-        return f"{sys.executable} -m penstock"
+        return f"{sys.executable} -P -m penstock"
     found = shutil.which(script.name)
     if found and Path(found).resolve() == script.resolve():
         return script.name

@@ -245,7 +245,7 @@ def _writes(settings: Settings) -> tuple[str, ...]:
 
 def _command() -> tuple[str, ...]:
     """This very Penstock, wherever it is installed."""
-    return (sys.executable, "-m", "penstock")
+    return (sys.executable, "-P", "-m", "penstock")
 
 
 def _user(name: str) -> str:

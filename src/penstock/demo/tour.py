@@ -96,7 +96,7 @@ def taken(
 
 def _run(folder: Path, words: tuple[str, ...]) -> Typed:
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "penstock", *words, "--project", str(folder)],
+        [sys.executable, "-P", "-m", "penstock", *words, "--project", str(folder)],
         env={**os.environ, "PYTHONUTF8": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ import socket
 import sys
 from functools import cache
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ from penstock.errors import PipelineError
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Effects, Outcome
 from penstock.pipeline.graph import Graph
+from penstock.pipeline.loading import put_on_path
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.verdict import outcome_of
 from penstock.sources.response import Response
@@ -158,7 +160,7 @@ def main() -> None:
     os.set_inheritable(descriptor, False)
     # A process forked by a step would hold the channel open, and hide our death from the worker.
     os.register_at_fork(after_in_child=lambda: os.close(descriptor))
-    sys.path.insert(0, root)
+    put_on_path(Path(root))
     asyncio.run(_main(descriptor))
 
 

@@ -36,7 +36,7 @@ class WorkerChild:
         cls, settings: Settings, name: str, admits: Admits, tell: Callable[[str], None], now: float
     ) -> WorkerChild:
         command = [
-            sys.executable, "-m", "penstock.engine.worker_process",
+            sys.executable, "-P", "-m", "penstock.engine.worker_process",
             "--project", str(settings.root), "--worker", name, "--admits", admits,
         ]  # fmt: skip
         if settings.environment:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -62,10 +63,41 @@ def refuse_unknown_retries(graph: Graph, known: Mapping[str, RetryClass], where:
             )
 
 
-def _import_beside(module_name: str, root: Path, where: str) -> object:
+def put_on_path(root: Path) -> None:
+    """Make the modules beside penstock.yaml importable, without hiding any of Python's own.
+
+    Behind the standard library, before what is installed: a `random.py` in a project must not become
+    everybody's `random`, and an installed `products` must not hide the project's.
+    """
     folder = str(root)
     if folder not in sys.path:
-        sys.path.insert(0, folder)
+        sys.path.insert(_first_installed(), folder)
+
+
+def _first_installed() -> int:
+    ours = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+    last = max((at for at, path in enumerate(sys.path) if _is_of_python(path, ours)), default=-1)
+    return last + 1
+
+
+def _is_of_python(path: str, ours: set[str]) -> bool:
+    return path in ours or Path(path).name == "lib-dynload"
+
+
+def _refuse_name_of_python(module_name: str, root: Path, where: str) -> None:
+    top = module_name.partition(".")[0]
+    is_there = (root / f"{top}.py").is_file() or (root / top / "__init__.py").is_file()
+    if is_there and top in {*sys.stdlib_module_names, "penstock"}:
+        owner = "Penstock" if top == "penstock" else "Python's standard library"
+        raise ConfigError(
+            f"{where}: {top!r} is the name of a module of {owner}",
+            f"rename {top!r} beside penstock.yaml, and its name in `pipeline:`",
+        )
+
+
+def _import_beside(module_name: str, root: Path, where: str) -> object:
+    _refuse_name_of_python(module_name, root, where)
+    put_on_path(root)
     importlib.invalidate_caches()
     try:
         return importlib.import_module(module_name)
