@@ -61,7 +61,9 @@ HOSTILE = [
     "@daily",
     "&anchor,*alias",
 ]
-PLACE = Place("shop-watch", "/srv/shop watch", ("/opt/p/bin/python", "-P", "-m", "penstock"), user="shop")
+PLACE = Place(
+    "shop-watch", "/srv/shop watch", ("/opt/p/bin/python", "-P", "-m", "penstock"), user="shop"
+)
 AT = Workplace("", ("penstock.db", "snapshots"), ("penstock==0.1.0",), "3.11")
 
 
@@ -427,7 +429,7 @@ def test_a_crontab_runs_the_source_whatever_it_is_called(key: str) -> None:
     [line] = lines_of(crontab([Start(key, cron("0 2 * * *"))], PLACE))
     words = as_cron_runs_it(line)
     assert words[:4] == ["/opt/p/bin/python", "-P", "-m", "penstock"]
-    assert words[3:] == ["run", "--project", "/srv/shop watch", "--kind", "full", "--", key]
+    assert words[4:] == ["run", "--project", "/srv/shop watch", "--kind", "full", "--", key]
 
 
 def test_a_crontab_sources_the_file_with_the_secrets() -> None:
@@ -470,7 +472,7 @@ def test_a_service_runs_the_source_whatever_it_is_called(key: str) -> None:
     assert set(export.files) == {f"{name}.service", f"{name}.timer"}
     assert re.fullmatch(r"[A-Za-z0-9_.-]{1,240}", name)
     words = as_systemd_runs_it(export.files[f"{name}.service"])
-    assert words[3:] == ["run", "--project", "/srv/shop watch", "--kind", "full", "--", key]
+    assert words[4:] == ["run", "--project", "/srv/shop watch", "--kind", "full", "--", key]
     for text in export.files.values():
         assert not any(line.endswith("\\") for line in text.splitlines())
     assert 'ReadWritePaths="/srv/shop watch"' in export.files[f"{name}.service"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from penstock.engine.deadlines import SharedDeadlines
 from penstock.engine.supervisor import BEAT_S, Supervisor, _Slot
 from penstock.engine.worker_child import WorkerChild
+from penstock.engine.worker_ends import EXIT_BURIED, TRUST_S
 from penstock.project import Project
 
 
@@ -23,9 +26,13 @@ async def waiting_child(name: str) -> WorkerChild:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", "import sys; sys.stdin.read()", stdin=asyncio.subprocess.PIPE
     )
+    _, control = os.pipe()
     output = asyncio.create_task(asyncio.sleep(0))
     long_ago = asyncio.get_running_loop().time() - 2 * BEAT_S
-    return WorkerChild(name, process, output, started_at=long_ago, beaten_at=long_ago)
+    deadlines = SharedDeadlines.create(1, long_ago)
+    return WorkerChild(
+        name, process, output, control, deadlines, started_at=long_ago, beaten_at=long_ago
+    )
 
 
 @pytest.mark.parametrize("is_asked_to_leave", [False, True])
@@ -52,3 +59,33 @@ def test_only_who_was_not_asked_to_leave_is_called_buried(
     kept = asyncio.run(beat())
     assert (kept is not None) == is_asked_to_leave
     assert told == ([] if is_asked_to_leave else ["worker signed-off was buried: 0 jobs run again"])
+
+
+def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
+    project: Project,
+) -> None:
+    """It wakes, beats for a worker that has long stopped by itself, and only then hears of its end."""
+    told: list[str] = []
+
+    async def wake() -> None:
+        supervisor = Supervisor(project, told.append)
+        supervisor._store = project.store
+        child = await waiting_child("left-alone")
+        project.store.register(child.name, "host", child.process.pid, "1")
+        child.beaten_at -= TRUST_S
+        supervisor._slots = [_Slot("sound", child)]
+        try:
+            await supervisor._beat_all()
+            child.process.kill()
+            await child.process.wait()
+            # As a worker ends that heard of no beat in time.
+            child.process._transport._returncode = EXIT_BURIED  # type: ignore[attr-defined]
+            await supervisor._take_back(child)
+        finally:
+            await child.end()
+            supervisor._calls.close()
+
+    asyncio.run(wake())
+    kinds = [event.kind for event in project.store.events(limit=100)]
+    assert "worker.stopped" in kinds
+    assert "worker.buried" not in kinds

@@ -186,24 +186,15 @@ def _tell_queued(row: RunRow, args: argparse.Namespace) -> None:
 
 
 def _worked(project: Project, row: RunRow, args: argparse.Namespace) -> RunRow:
-    from rich.console import Console
-
-    from penstock.cli.progress import LineProgress, LiveProgress
+    from penstock.cli.working import showing_progress
     from penstock.engine.foreground import Interrupted, run_foreground
 
     if args.drop:
         raise Refused(f"replay {row.id} is {row.state}", f"penstock cancel {row.id}, then drop it")
     out: Output = args.out
-    is_terminal = out.stderr.isatty()
-    console = Console(
-        file=out.stderr, markup=False, highlight=False, emoji=False, soft_wrap=not is_terminal
-    )
-    progress = LiveProgress(console) if is_terminal else LineProgress(console)
     try:
-        with progress:
-            run_foreground(
-                project, [row.id], progress.show, lambda text: console.print(out.tidy(text))
-            )
+        with showing_progress(out) as (show, tell):
+            run_foreground(project, [row.id], show, tell)
     except Interrupted:
         out.error("interrupted; nothing is lost", f"penstock replay {row.id} goes on with it")
     return project.require_run(row.id)

@@ -161,22 +161,13 @@ def _begun(project: Project, key: str, row: RunRow | None, args: argparse.Namesp
 
 
 def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
-    from rich.console import Console
-
-    from penstock.cli.progress import LineProgress, LiveProgress
+    from penstock.cli.working import showing_progress
     from penstock.engine.foreground import Interrupted, run_foreground
 
     out: Output = args.out
-    is_terminal = out.stderr.isatty()
-    console = Console(
-        file=out.stderr, markup=False, highlight=False, emoji=False, soft_wrap=not is_terminal
-    )
-    progress = LiveProgress(console) if is_terminal else LineProgress(console)
     try:
-        with progress:
-            reports = run_foreground(
-                project, run_ids, progress.show, lambda text: console.print(out.tidy(text))
-            )
+        with showing_progress(out) as (show, tell):
+            reports = run_foreground(project, run_ids, show, tell)
     except Interrupted as interrupted:
         _tell(project, interrupted.reports, args)
         _tell_interrupted(interrupted.reports, out)

@@ -26,12 +26,14 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
+    from penstock.cli.unblocked import unblocked
     from penstock.engine.foreground import run_forever
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
         refuse_on_sqlite(project.settings, "scheduler")
         out.note(working_on(project, "scheduling"))
-        run_forever(project, tell=out.note, workers=0)
+        with unblocked(out):
+            run_forever(project, tell=out.note, workers=0)
         say_stopped(project, out)
     return exits.DONE

@@ -31,6 +31,7 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
+    from penstock.cli.unblocked import unblocked
     from penstock.engine.foreground import run_forever
     from penstock.engine.lock import holder_of
 
@@ -39,7 +40,10 @@ def run(args: argparse.Namespace) -> int:
         workers = how_many(project.settings, args.workers)
         if holder_of(project.settings) is None:
             out.note(working_on(project, "working on"))
-        is_whole = run_forever(project, tell=out.note, until_idle=args.until_idle, workers=workers)
+        with unblocked(out):
+            is_whole = run_forever(
+                project, tell=out.note, until_idle=args.until_idle, workers=workers
+            )
         if not is_whole:
             say_stopped(project, out)
     if is_whole:

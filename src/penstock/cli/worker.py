@@ -32,6 +32,7 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
+    from penstock.cli.unblocked import unblocked
     from penstock.engine.foreground import run_forever
 
     out: Output = args.out
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
         refuse_on_sqlite(project.settings, "worker")
         workers = how_many(project.settings, args.workers)
         out.note(working_on(project, "working on"))
-        run_forever(project, tell=out.note, workers=workers, has_scheduler=False)
+        with unblocked(out):
+            run_forever(project, tell=out.note, workers=workers, has_scheduler=False)
         say_stopped(project, out)
     return exits.DONE

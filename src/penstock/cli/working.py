@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.cli.output import Output
 from penstock.cli.parser import whole_number
@@ -11,8 +13,28 @@ from penstock.cli.wording import count
 from penstock.errors import Refused, StoreError
 
 if TYPE_CHECKING:
+    from penstock.engine.foreground import RunReport
     from penstock.project import Project
     from penstock.settings import Settings
+
+Show: TypeAlias = "Callable[[list[RunReport]], None]"
+
+
+@contextmanager
+def showing_progress(out: Output) -> Iterator[tuple[Show, Callable[[str], None]]]:
+    """How runs are shown while they go on, and how something is said beside that; neither ever waits."""
+    from rich.console import Console
+
+    from penstock.cli.progress import LineProgress, LiveProgress
+    from penstock.cli.unblocked import unblocked
+
+    is_terminal = out.stderr.isatty()
+    with unblocked(out):
+        console = Console(
+            file=out.stderr, markup=False, highlight=False, emoji=False, soft_wrap=not is_terminal
+        )
+        with LiveProgress(console) if is_terminal else LineProgress(console) as progress:
+            yield progress.show, lambda text: console.print(out.tidy(text))
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,7 @@ from penstock.engine.lock import locked
 from penstock.engine.trouble import REPEAT_S
 from penstock.engine.watch import PATIENCE_S, Watch
 from penstock.engine.worker_child import WorkerChild, how_it_ended
-from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, TRUST_S
+from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
@@ -203,8 +203,11 @@ class Supervisor:
     # Beside the work.
 
     async def _end_the_slow(self) -> None:
-        """Whatever the store is doing, who outlasts its grace is ended in time."""
+        """Whatever the store is doing, who outlasts its grace or the time of a step is ended in time."""
         while True:
+            for child in self._children():
+                if not child.has_ended and (why := child.stuck(self._now())):
+                    child.kill(why)
             if self._now() >= self._kill_at:
                 for child in self._children():
                     child.kill()
@@ -327,8 +330,10 @@ class Supervisor:
     async def _look_around(self) -> None:
         if self._is_leaving or not self._is_due("look", LOOK_S):
             return
+        # Whatever became of ours is for `_tend` to see: who slept itself must not take them for lost.
+        ours = {child.name for child in self._children()}
         alive = {child.name for child in self._children() if _is_alive(child)}
-        for worker, jobs in await self._calls(lambda: self._watch.look(alive)):
+        for worker, jobs in await self._calls(lambda: self._watch.look(alive, ours)):
             self.tell(f"worker {worker} stopped beating: {jobs} jobs run again")
 
     async def _look_at_ward(self) -> None:
@@ -426,13 +431,13 @@ class Supervisor:
         if self._is_leaving and code != EXIT_BROKEN:
             await self._calls(lambda: store.sign_off(child.name))
             return
-        # One that heard of no beat for so long has stopped its attempts and itself, as it must.
-        has_heard_nothing = self._now() - child.beaten_at >= TRUST_S
-        if code in (EXIT_BURIED, EXIT_LOST) and has_heard_nothing:
+        # One that heard of no beat for so long has stopped its attempts and itself, as it must: whether the
+        # store was silent or this process was stopped, its jobs are not to blame.
+        if code in (EXIT_BURIED, EXIT_LOST) and child.has_heard_nothing(self._now()):
             why = "was out of touch with the store and stopped"
             jobs = await self._calls(lambda: store.sign_off(child.name, why))
         else:
-            why = how_it_ended(code)
+            why = child.ended_why or how_it_ended(code)
             jobs = await self._calls(lambda: store.bury(child.name, why))
         if jobs:
             self.tell(f"worker {child.name} {why}: {len(jobs)} jobs run again")

@@ -56,10 +56,11 @@ class Watch:
         self._clock = clock
         self.contact = Contact()
 
-    def look(self, alive: Collection[str]) -> list[tuple[str, int]]:
+    def look(self, alive: Collection[str], ours: Collection[str] = ()) -> list[tuple[str, int]]:
         """Bury who has stopped beating; answers with each and how many jobs it left.
 
         `alive` are workers that the caller sees living: theirs are renewed, whatever the clocks say.
+        `ours` it has started itself, and learns of their ends in a better way.
         """
         try:
             with self._store.hurried(PATIENCE_S):
@@ -72,7 +73,7 @@ class Watch:
         for worker in expired:
             if worker in alive:
                 self._store.beat(worker)
-            elif self.contact.is_steady(self._clock.monotonic()):
+            elif worker not in ours and self.contact.is_steady(self._clock.monotonic()):
                 jobs = self._store.bury_if_expired(worker, "its lease ran out")
                 if jobs is not None:
                     buried.append((worker, len(jobs)))

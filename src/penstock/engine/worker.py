@@ -22,6 +22,7 @@ from msgspec import structs
 
 from penstock.clock import SyncedClock
 from penstock.engine.calls import Answer, Calls
+from penstock.engine.deadlines import Deadlines
 from penstock.engine.fetching import Errand, Fetching
 from penstock.engine.keeping import Keeper
 from penstock.engine.pacing import Pacing
@@ -97,6 +98,7 @@ class Worker:
         has_changed: Callable[[], bool] | None,
         tell: Callable[[str], None],
         admits: Admits = "all",
+        deadlines: Deadlines | None = None,
     ) -> None:
         self.name = name
         self._store = store
@@ -125,7 +127,8 @@ class Worker:
         self._news = asyncio.Event()
         keeper.on_kept = self._news.set
         self._works: dict[tuple[int, int], tuple[Work, Post]] = {}
-        self._deadlines: dict[tuple[int, int], float] = {}
+        # Known outside of the loop, too, before the step's first line runs: that line may block it.
+        self._deadlines = deadlines if deadlines is not None else Deadlines()
         self._posts: dict[tuple[int, str], Post | None] = {}
         self._runs: dict[int, RunView] = {}
         self._ends: list[Settlement | Flush] = []
@@ -166,11 +169,6 @@ class Worker:
     def must_be_recycled(self) -> bool:
         """Too many threads are stuck in steps that timed out; only a new process frees them."""
         return self._performer.lost_threads > MAX_LOST_THREADS
-
-    @property
-    def earliest_deadline(self) -> float:
-        """When the first of the running attempts runs out of time, on the monotonic clock."""
-        return min(self._deadlines.values(), default=float("inf"))
 
     # The loop.
 

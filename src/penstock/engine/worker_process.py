@@ -1,8 +1,8 @@
 """A worker as a process of its own: `python -m penstock.engine.worker_process`.
 
-It is started by a supervisor, which writes lines to its standard input: `beat` (the lease was renewed,
-by a call that was made at this time of the monotonic clock), `drain`, and nothing more when the
-supervisor is gone, in which case it stops at once.
+It is started by a supervisor, which writes lines to a pipe that nobody else knows of: `beat` (the lease
+was renewed, by a call that was made at this time of the monotonic clock), `drain`, and nothing more when
+the supervisor is gone, in which case it stops at once. Its standard input is empty.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
-from penstock.clock import SyncedClock
+from penstock.clock import Clock, SyncedClock
 from penstock.engine.calls import InOneThread, InThreads
 from penstock.engine.children import Children
+from penstock.engine.deadlines import Deadlines, SharedDeadlines
 from penstock.engine.keeping import Keeper
 from penstock.engine.lifeline import Lifeline
 from penstock.engine.listening import Listening
@@ -64,19 +65,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--env")
     parser.add_argument("--worker", required=True)
     parser.add_argument("--admits", choices=get_args(Admits), default="all")
+    parser.add_argument("--control", type=int, required=True)
+    parser.add_argument("--deadlines", type=int, required=True)
     args = parser.parse_args(arguments)
     _die_with_parent()
+    for descriptor in (args.control, args.deadlines):
+        os.set_inheritable(descriptor, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         project = Project.load(args.project, args.env)
-        lifeline = Lifeline(sys.stdin.fileno(), project.clock, TRUST_S, _vanish)
+        lifeline = Lifeline(args.control, project.clock, TRUST_S, _vanish)
         if not lifeline.wait_for_beat():
             return EXIT_BURIED
         lifeline.start()
-        return asyncio.run(_work(project, args.worker, args.admits, lifeline))
+        shared = SharedDeadlines(args.deadlines)
+        return asyncio.run(_work(project, args.worker, args.admits, lifeline, shared))
     except StoreUnreachable:
         return EXIT_LOST  # the supervisor says so, and waits
     except PenstockError as error:
@@ -84,12 +90,15 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_BROKEN
 
 
-async def _work(project: Project, name: str, admits: Admits, lifeline: Lifeline) -> int:
+async def _work(
+    project: Project, name: str, admits: Admits, lifeline: Lifeline, shared: SharedDeadlines
+) -> int:
     gc.freeze()
-    worker, close = build_worker(project, name, _tell, admits)
+    deadlines = Deadlines(shared)
+    worker, close = build_worker(project, name, _tell, admits, deadlines)
     lifeline.attach(_OnLoop(worker, asyncio.get_running_loop()))
-    watchdog = Watchdog(project.clock)
-    pulsing = asyncio.create_task(_pulse(watchdog, worker))
+    watchdog = Watchdog(project.clock, deadlines)
+    pulsing = asyncio.create_task(_pulse(watchdog, shared, project.clock))
     watchdog.start()
     try:
         is_orderly = await worker.work()
@@ -103,7 +112,11 @@ async def _work(project: Project, name: str, admits: Admits, lifeline: Lifeline)
 
 
 def build_worker(
-    project: Project, name: str, tell: Callable[[str], None], admits: Admits = "all"
+    project: Project,
+    name: str,
+    tell: Callable[[str], None],
+    admits: Admits = "all",
+    deadlines: Deadlines | None = None,
 ) -> tuple[Worker, Callable[[], Awaitable[None]]]:
     """A worker of this project with the real clock, network, threads and processes."""
     settings = project.settings
@@ -144,6 +157,7 @@ def build_worker(
         has_changed=listening.has_changed,
         tell=tell,
         admits=admits,
+        deadlines=deadlines,
     )
 
     listening.wake = worker.wake
@@ -164,9 +178,10 @@ def build_worker(
     return worker, close
 
 
-async def _pulse(watchdog: Watchdog, worker: Worker) -> None:
+async def _pulse(watchdog: Watchdog, shared: SharedDeadlines, clock: Clock) -> None:
     while True:
-        watchdog.pulse(worker.earliest_deadline)
+        watchdog.pulse()
+        shared.pulse(clock.monotonic())
         await asyncio.sleep(PULSE_S)
 
 

@@ -167,10 +167,14 @@ def _cause(error: BaseException) -> str:
 def _place(error: BaseException) -> str:
     """The last line of the user's own code, without the machine's folders."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        name = frame.filename
-        if not name.startswith(("<", *_OURS, *_PLUMBING, *_INSTALLED)):
-            return f"{Path(name).name}:{frame.lineno}"
+        if is_users_code(frame.filename):
+            return f"{Path(frame.filename).name}:{frame.lineno}"
     return ""
+
+
+def is_users_code(filename: str) -> bool:
+    """Whether a line of this file is the project's own: neither Penstock's nor of what is installed."""
+    return not filename.startswith(("<", *_OURS, *_PLUMBING, *_INSTALLED))
 
 
 def _delay_s(error: BaseException) -> float:
