@@ -6,6 +6,7 @@ import asyncio
 import copy
 import functools
 import gc
+import threading
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.engine.frames import End, outcome_from
 from penstock.engine.perform import CANCEL_GRACE_S
 from penstock.engine.threads import InlineThreads, Threads
+from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
 from penstock.jobs.job import NewJob, canonical_key
 from penstock.jobs.outcome import (
     AttemptLost,
@@ -659,3 +662,146 @@ def test_job_for_something_that_is_no_window_fails_and_nothing_else_does(
     assert isinstance(outcome, Failed)
     assert (outcome.is_permanent, outcome.kind) == (True, "data")
     assert "needs 'from' as a time" in outcome.error
+
+
+# Steps that would never end, or say what nobody can write down.
+
+
+@pytest.mark.parametrize("ends_by", ["returning", "raising", "skipping"])
+def test_an_attempt_that_cancels_itself_has_failed_or_ended_and_is_not_put_back(
+    ends_by: str,
+) -> None:
+    """A task that was cancelled by its own code, or by a helper that never calls `uncancel`."""
+    pipeline = begun()
+
+    @pipeline.step(after="begin", unit="page")
+    async def act(item: Any, ctx: Any) -> None:
+        ctx.note("was here")
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            assert task.cancelling() > 0
+            if ends_by == "raising":
+                raise
+            if ends_by == "skipping":
+                raise Skip("nothing there") from None
+
+    async def perform() -> Outcome:
+        return await Bench(pipeline).start("act", {})
+
+    outcome = virtually(perform())
+    expected = {"returning": Succeeded, "raising": Failed, "skipping": Skipped}[ends_by]
+    assert isinstance(outcome, expected)
+
+
+def test_a_cancellation_that_strikes_while_the_end_is_written_is_a_failure() -> None:
+    pipeline = begun()
+
+    @pipeline.step(after="begin", unit="page")
+    async def act(item: Any, ctx: Any) -> None:
+        ctx.note("was here")
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        raise Skip("nothing there")
+
+    async def perform() -> Outcome:
+        services = ListedServices(room=asyncio.Semaphore(0))
+        return await Bench(pipeline, services).start("act", {})
+
+    assert isinstance(virtually(perform()), Failed)
+
+
+class Unshowable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+STRANGE = [KeyError("x"), None, 7, b"raw", "\ud800", "a\x00b", ["list"], Unshowable(), object]
+
+
+@pytest.mark.parametrize("kind", [Skip, Reject, Snooze, Transient, Permanent, AuthFailed, BadData])
+@pytest.mark.parametrize("reason", STRANGE, ids=lambda each: type(each).__name__)
+def test_any_reason_becomes_text_that_processes_and_databases_take(
+    kind: Callable[..., Exception], reason: Any
+) -> None:
+    def act(item: Any) -> None:
+        raise kind(reason) if kind is not Snooze else Snooze(reason, reason)
+
+    outcome = attempt(candidate(act), "judge", {})
+    packed = msgspec.msgpack.encode(outcome)
+    again = outcome_from(End(type(outcome).__name__, packed))
+    assert again == outcome
+    said = {
+        name: getattr(outcome, name)
+        for name in ("reason", "error", "cause")
+        if hasattr(outcome, name)
+    }
+    assert said
+    for text in said.values():
+        assert type(text) is str
+        assert "\x00" not in text
+
+
+def test_a_reason_that_is_an_error_keeps_its_type() -> None:
+    def act(item: Any) -> None:
+        raise Skip(KeyError("x"))  # type: ignore[arg-type]
+
+    assert attempt(candidate(act), "judge", {}) == Skipped("KeyError: 'x'")
+
+
+def test_an_endless_plain_step_stops_at_its_next_yield_once_its_time_is_over() -> None:
+    pipeline = begun()
+    yields, goes_on, stopped = [0], threading.Event(), threading.Event()
+
+    @pipeline.step(after="begin", unit="page")
+    def act(item: Any) -> Any:
+        try:
+            while True:
+                yields[0] += 1
+                yield None
+                if yields[0] == 100:
+                    goes_on.wait()
+        finally:
+            stopped.set()
+
+    async def perform() -> Outcome:
+        threads = Threads()
+        outcome = await Bench(pipeline, threads=threads).start("act", {}, timeout_s=0.05)
+        goes_on.set()
+        await asyncio.get_running_loop().run_in_executor(None, stopped.wait, 10)
+        threads.close()
+        return outcome
+
+    assert asyncio.run(perform()) == expired("timed out after 0.05 s")
+    assert stopped.is_set()
+    assert yields == [101]
+
+
+@pytest.mark.parametrize("what", ["children", "saves"])
+def test_what_an_attempt_buffers_for_one_commit_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr("penstock.pipeline.attempt.MOST_HELD_BYTES", 100_000)
+    pipeline, made = begun(), [0]
+
+    @pipeline.step(after="begin", unit="page")
+    def act(item: Any, ctx: Any) -> Any:
+        while True:
+            made[0] += 1
+            if what == "saves":
+                ctx.save("page", key=made[0], data={"text": "x" * 100})
+            yield {"number": made[0]}
+
+    @pipeline.step(after="act", unit="candidate")
+    def judge(item: Any) -> None:
+        return None
+
+    outcome = attempt(pipeline, "act", {})
+    assert isinstance(outcome, Failed)
+    assert outcome.is_permanent
+    assert "buffered" in outcome.error
+    assert 100 < made[0] < 600

@@ -37,8 +37,9 @@ def unblocked(out: Output) -> Iterator[None]:
     try:
         yield
     finally:
-        out.stderr = usual
-        stream.end()
+        # Where nobody reads, the last words of the command must not wait for it either.
+        if stream.end():
+            out.stderr = usual
 
 
 class UnblockedStream:
@@ -80,13 +81,14 @@ class UnblockedStream:
                 self._changed.notify_all()
         return len(text)
 
-    def end(self) -> None:
-        """Let the rest be read, as long as somebody reads."""
+    def end(self) -> bool:
+        """Let the rest be read, as long as somebody reads; whether all was."""
         with self._changed:
             self._is_ended = True
             self._changed.notify_all()
             while (self._waiting or self._is_writing) and self._changed.wait(LAST_S):
                 pass
+            return not self._waiting and not self._is_writing
 
     def _work(self) -> None:
         while (text := self._next()) is not None:

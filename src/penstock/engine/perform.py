@@ -286,8 +286,13 @@ class _OnTask(_Performance):
         if self.is_over:
             self.performer.lost_tasks.discard(task)
             return
-        outcome = Cancelled("cancelled") if task.cancelled() else task.result()
-        self.conclude(self.verdict or outcome)
+        self.conclude(self.verdict or self._outcome_of(task))
+
+    def _outcome_of(self, task: asyncio.Task[Outcome]) -> Outcome:
+        try:
+            return task.result()
+        except BaseException as error:
+            return outcome_of(error, self.stage.errors)
 
     def _set_timer(self, delay_s: float, act: Callable[[], None]) -> None:
         if self.timer is not None:
@@ -316,7 +321,8 @@ class _OnLoop(_OnTask):
                 await walk_async(self.stage.root, item_of(self), self)
             return Succeeded(await self.harvest())
         except BaseException as error:
-            outcome = Cancelled("cancelled") if self.task.cancelling() else self.judged(error)
+            # Whoever stops it on purpose has given its verdict before: a step that cancels itself has failed.
+            outcome = self.verdict or self.judged(error)
         if self.verdict is None and _is_kept(outcome):
             outcome = await self.keep(outcome)
         if self.outflow is not None:

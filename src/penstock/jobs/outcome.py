@@ -337,7 +337,7 @@ class Snooze(Exception):
     """Raise in a step: run this job again after so many seconds; no attempt is spent."""
 
     def __init__(self, delay_s: float, reason: str = "") -> None:
-        super().__init__(reason or f"snoozed for {delay_s:g} s")
+        super().__init__(reason or f"snoozed for {delay_s} s")
         self.delay_s = delay_s
         self.reason = reason
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from penstock.sources.response import Response
 
 Answer = TypeVar("Answer")
+# What one attempt may buffer until it commits, and what an item counts for beside its JSON.
+MOST_HELD_BYTES = 512_000_000
+ITEM_BYTES = 200
 Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
 
 
@@ -94,6 +97,7 @@ class Attempt:
         "halt_reason",
         "has_arrived",
         "has_committed",
+        "held",
         "hop",
         "is_fenced",
         "job",
@@ -133,6 +137,7 @@ class Attempt:
         # Why the attempt must stop at its next pause point; empty while it may go on.
         self.halt_reason = ""
         self.saved = 0
+        self.held = 0
         self.dropped: Skip | Reject | None = None
         # The page that what is saved came from: the one fetched last, or the one the item came from.
         self.snapshot: int | None = job.snapshot
@@ -177,9 +182,19 @@ class Attempt:
         if self.probe is not None and not self.probe.admits(child.stage):
             return
         if self.outflow is None:
+            self.hold(len(child.item))
             self.effects.children.append(child)
         else:
             self.outflow.add(child)
+
+    def hold(self, size: int) -> None:
+        """Count what is buffered until the attempt commits; an endless step must not fill the memory."""
+        self.held += size + ITEM_BYTES
+        if self.held > MOST_HELD_BYTES:
+            raise PipelineError(
+                f"stage {self.stage.name!r} has buffered {MOST_HELD_BYTES // 1_000_000} MB for one commit",
+                "call ctx.commit() on the way, or yield more and smaller items from a run-level step",
+            )
 
     def announce(self, announced: Announced) -> None:
         """At once, not when the step has come to its end: no child may be durable before it."""
@@ -204,6 +219,7 @@ class Attempt:
 
     async def write(self, effects: Effects) -> None:
         self.has_committed = True
+        self.held = 0
         self.saved += len(effects.saves)
         try:
             await self.services.flush(self.job, effects)

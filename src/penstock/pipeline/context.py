@@ -25,6 +25,7 @@ from penstock.jobs.outcome import (
 from penstock.jobs.run import RunKind
 from penstock.jobs.signals import is_reserved
 from penstock.jobs.windows import Window
+from penstock.jobs.words import words_of
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.judging import below_threshold, is_code, rejection_of
 from penstock.pipeline.step import DataError, is_text
@@ -170,6 +171,7 @@ class Context:
             judged = below_threshold(f"{collection} {save.key}", save.score, threshold)
             self._attempt.effects.rejections.append(judged)
         else:
+            self._attempt.hold(len(save.data))
             self._attempt.effects.saves.append(save)
         if self._attempt.probe is not None:
             self._attempt.probe.saved()
@@ -269,8 +271,7 @@ class Context:
         """Write a line into the journal."""
         self._attempt.guard()
         # Cut to its length when secrets have been masked in it.
-        line = str(text)[:LOOKED_AT].encode("utf-8", "backslashreplace").decode()[:LOOKED_AT]
-        self._attempt.effects.notes.append(Note(line))
+        self._attempt.effects.notes.append(Note(words_of(text, LOOKED_AT)))
 
     def commit(self) -> Awaitable[None]:
         """Make what is buffered so far durable, under this attempt's fence. A plain step waits."""

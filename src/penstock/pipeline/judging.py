@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from penstock.jobs.outcome import BELOW_THRESHOLD, CODE_LENGTH, REJECTED, Reject, Rejection
+from penstock.jobs.words import words_of
 from penstock.settings.secrets import LOOKED_AT
 
 _CODE = re.compile(r"[A-Za-z0-9_.:-]+")
@@ -35,4 +36,4 @@ def _number(score: Any) -> float | None:
 
 def _line(text: Any) -> str:
     # Cut to its length when secrets have been masked in it.
-    return str(text)[:LOOKED_AT].encode("utf-8", "backslashreplace").decode()[:LOOKED_AT]
+    return words_of(text, LOOKED_AT)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import sysconfig
 import traceback
+from math import isfinite
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.errors import PipelineError
@@ -31,6 +33,7 @@ from penstock.jobs.outcome import (
     Throttled,
     Unchanged,
 )
+from penstock.jobs.words import words_of
 from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
 from penstock.settings.secrets import LOOKED_AT
@@ -48,6 +51,8 @@ SHOWN_FRAMES = 8
 # How long a provider is left alone that turned us away without naming a time.
 THROTTLE_S = 30.0
 LONGEST_THROTTLE_S = 3600.0
+# A snooze for longer than this is a mistake of units.
+LONGEST_SNOOZE_S = 10 * 365 * 86_400.0
 _ROOM = Path(__file__).resolve().parent.parent
 _OURS = tuple(str(_ROOM / room) for room in ("pipeline", "engine", "sources"))
 _PLUMBING = (
@@ -65,17 +70,24 @@ def outcome_of(error: BaseException, declared: Declared = ()) -> Outcome:
     A CancelledError is a failure here: who stops an attempt on purpose says so beforehand, and a
     step that cancels itself would otherwise be started again for ever.
     """
-    error = _innermost(error)
+    try:
+        return _judged(_innermost(error), declared)
+    except Exception as trouble:  # an error whose own code fails while it is looked at
+        name = type(error).__name__
+        return Failed(f"{name}: (can't be looked at: {type(trouble).__name__})", cause=name)
+
+
+def _judged(error: BaseException, declared: Declared) -> Outcome:
     match error:
         case Unchanged():
-            return Skipped(error.reason, why="unchanged")
+            return Skipped(words_of(error.reason, LOOKED_AT), why="unchanged")
         case Skip():
-            return Skipped(error.reason)
+            return Skipped(words_of(error.reason, LOOKED_AT))
         case Reject():
             judged = rejection_of(error)
             return Skipped(judged.reason, is_rejection=True, code=judged.code, score=judged.score)
         case Snooze():
-            return Snoozed(error.delay_s, error.reason)
+            return Snoozed(_pause_s(error.delay_s), words_of(error.reason, LOOKED_AT))
         case AttemptLost():
             return Cancelled(str(error))
         case FetchError():
@@ -177,6 +189,12 @@ def is_users_code(filename: str) -> bool:
     return not filename.startswith(("<", *_OURS, *_PLUMBING, *_INSTALLED))
 
 
+def _pause_s(asked: Any) -> float:
+    """How long a step wants to wait: a number of seconds, or at once."""
+    is_number = isinstance(asked, (int, float)) and not isinstance(asked, bool)
+    return min(max(float(asked), 0.0), LONGEST_SNOOZE_S) if is_number and isfinite(asked) else 0.0
+
+
 def _delay_s(error: BaseException) -> float:
     asked = attribute_of(error, "retry_after")
     if isinstance(asked, (int, float)) and 0 < asked <= LONGEST_THROTTLE_S:
@@ -195,6 +213,9 @@ def _innermost(error: BaseException) -> BaseException:
 def _tell(error: BaseException, with_type: bool = True) -> str:
     try:
         message = str(error)
+        # A message that is an error itself: its type says more than its text.
+        if len(error.args) == 1 and isinstance(error.args[0], BaseException):
+            message = words_of(error.args[0], LOOKED_AT)
     except Exception:
         message = "(its message can't be shown)"
     name = type(error).__name__
@@ -203,8 +224,8 @@ def _tell(error: BaseException, with_type: bool = True) -> str:
 
 
 def _storable(text: str) -> str:
-    """Without lone surrogates. It is cut to its length later, after secrets are masked in it."""
-    return text[:LOOKED_AT].encode("utf-8", "backslashreplace").decode()[:LOOKED_AT]
+    """It is cut to its length later, after secrets are masked in it."""
+    return words_of(text, LOOKED_AT)
 
 
 def _frames(error: BaseException) -> str:

@@ -59,6 +59,8 @@ def _call_plain(node: Node, item: Any, attempt: Attempt) -> Any:
 
 
 def _pass_on_plain(node: Node, output: Any, attempt: Attempt) -> None:
+    # Nobody can stop a step's thread; one whose attempt is over stops here, at its next yield.
+    attempt.guard()
     if output is None:
         return
     for feed in node.feeds:
@@ -72,7 +74,6 @@ def _pass_on_plain(node: Node, output: Any, attempt: Attempt) -> None:
         except (Skip, Reject) as dropped:
             _drop(attempt, dropped)
     if attempt.outflow is not None:
-        attempt.guard()
         if node.is_root:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
@@ -115,6 +116,7 @@ async def _pass_on_result(node: Node, result: Any, attempt: Attempt) -> None:
 
 
 async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
+    attempt.guard()
     if output is None:
         return
     for feed in node.feeds:
@@ -125,7 +127,6 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
         except (Skip, Reject) as dropped:
             _drop(attempt, dropped)
     if attempt.outflow is not None:
-        attempt.guard()
         if node.is_root:
             attempt.outflow.seal()
         if attempt.outflow.is_full:
