@@ -27,6 +27,7 @@ from penstock.settings.retries import read_retries
 from penstock.settings.secrets import SECRET_NAME
 from penstock.settings.section import Section
 from penstock.settings.source import read_source
+from penstock.settings.trust import refuse_foreign
 from penstock.settings.units import normalise_source, parse_duration
 from penstock.settings.unset import NEEDED_TO_LOOK, Unset, refuse_unset, warnings_about
 from penstock.settings.values import (
@@ -59,11 +60,12 @@ _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def find_project(start: Path) -> Path:
-    """The nearest penstock.yaml at or above this folder."""
+    """The nearest penstock.yaml at or above this folder; refused where others could have put it there."""
     start = start.absolute()
     for folder in (start, *start.parents):
         file = folder / FILE_NAME
         if os.path.exists(file):  # unlike Path.exists, False where we may not look
+            refuse_foreign(file)
             return file
     raise ConfigError(
         f"there is no {FILE_NAME} in {start} or above it",
