@@ -37,7 +37,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 12 MB. Without the right to mount one, the sweep's injected errors must do."""
     place = tmp_path / "disk"
     place.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=12m", "penstock-test", str(place)]
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=0700", "penstock-test", str(place)]
     if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True).returncode != 0:
         pytest.skip(
             "can't mount a small file system here: only injected errors were tried (sweep fail)"
@@ -59,7 +59,7 @@ def test_full_disk_is_waited_out(small_disk: Path) -> None:
         assert rig.output(process).count("the disk is full") == 1
         assert len(rig.jobs(JobState.SUCCEEDED)) >= done
 
-        subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+        subprocess.run(["mount", "-o", "remount,size=200m,mode=0700", str(small_disk)], check=True)
 
         assert process.wait(timeout=120) == 0, rig.output(process)
         assert "Traceback" not in rig.output(process)

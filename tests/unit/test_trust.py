@@ -85,7 +85,7 @@ def test_a_project_that_everybody_can_write_is_refused(folder: Path, what: str, 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other groups")
 def test_a_project_that_another_group_can_write_is_refused(folder: Path) -> None:
     (folder / "penstock.yaml").chmod(0o664)
-    assert find_project(folder)
+    assert find_project(folder) == folder / "penstock.yaml"
     os.chown(folder / "penstock.yaml", -1, STRANGER)
     with pytest.raises(ConfigError, match=f"can be written by the group {STRANGER}"):
         find_project(folder)

@@ -8,9 +8,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from penstock.errors import StoreError, UsageError, nearest
+from penstock.private_files import make_private
 from penstock.project import Project
 from penstock.settings import find_project, normalise_source
-from penstock.store.sqlite.database import translated
+from penstock.snapshots.directory import private_folder
+from penstock.store.sqlite.database import files_of, translated
 
 
 @contextmanager
@@ -24,10 +26,21 @@ def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Pro
     args.out.secrets = project.settings.secrets
     for warning in project.settings.warnings:
         args.out.note(f"penstock: {warning}")
+    for path in make_private(_files(project)):
+        args.out.note(f"penstock: {path} could be read by everybody; only its owner can now")
     if is_validated:
         project.validate()
     with project, _explained(project):
         yield project
+
+
+def _files(project: Project) -> list[Path]:
+    """What of the project holds data and lies on this machine."""
+    settings = project.settings
+    files = [] if settings.is_on_postgres else files_of(settings.store_file.resolve())
+    if isinstance(settings.snapshots, Path):
+        files += private_folder(settings.snapshots)
+    return files
 
 
 def _explained(project: Project) -> AbstractContextManager[None]:

@@ -270,11 +270,12 @@ def _write_json(project: Project, row: RunRow, args: argparse.Namespace) -> None
 
 def _write_html(project: Project, row: RunRow, args: argparse.Namespace) -> None:
     from penstock.cli.diff_html import page
+    from penstock.private_files import open_report
 
     out: Output = args.out
     diff = project.diff(row.id, args.limit or SHOWN_HTML)
     try:
-        with open(args.html, "w", encoding="utf-8", errors="backslashreplace") as file:
+        with open_report(args.html) as file:
             file.writelines(page(diff, out.as_json, out.tidy))
     except OSError as error:
         raise UsageError(f"{args.html} can't be written ({error.strerror})") from None

@@ -192,6 +192,8 @@ def _lines(seen: _Day) -> list[tuple[str, str, str, str, str]]:
 
 
 def _draw(args: argparse.Namespace, coming: Iterator[Coming], now: float) -> int:
+    from penstock.private_files import open_report
+
     first = _local(now).date()
     cells: Counter[tuple[int, int]] = Counter()
     for each in coming:
@@ -203,7 +205,8 @@ def _draw(args: argparse.Namespace, coming: Iterator[Coming], now: float) -> int
     )
     path = Path(args.svg)
     try:
-        path.write_text(svg(cells, first, args.days + 1, title), encoding="utf-8")
+        with open_report(path) as file:
+            file.write(svg(cells, first, args.days + 1, title))
     except OSError as error:
         raise UsageError(f"--svg: {path} can't be written ({error.strerror})") from None
     if args.json:

@@ -248,9 +248,11 @@ def _json(sides: dict[str, Figures], changes: list[str], notes: list[str]) -> di
 
 def _write_html(args: argparse.Namespace, sides: dict[str, Figures], notes: list[str]) -> None:
     from penstock.cli.simulate_html import page
+    from penstock.private_files import open_report
 
     text = "".join(page(sides, args.set, notes, lines, args.out.tidy))
     try:
-        Path(args.html).write_text(text, encoding="utf-8")
+        with open_report(args.html) as file:
+            file.write(text)
     except OSError as error:
         raise UsageError(f"{args.html} can't be written ({error.strerror})") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.errors import AlreadyRunning
+from penstock.private_files import open_private
 from penstock.settings import Settings
 
 
@@ -17,7 +18,8 @@ class ProjectLock:
 
     def __init__(self, store_file: Path) -> None:
         self._path = lock_file(store_file)
-        self._file = open(self._path, "a+")  # noqa: SIM115  held until close()
+        # Held until it is released; whoever could open it could keep us out.
+        self._file = os.fdopen(open_private(self._path, beside=store_file), "r+")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -62,11 +64,11 @@ def holder_of(settings: Settings) -> int | None:
 
 def _holder(store_file: Path) -> int | None:
     try:
-        with open(lock_file(store_file)) as file:
+        with open(os.open(lock_file(store_file), os.O_RDONLY | os.O_NOFOLLOW)) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
                 return int(file.read() or 0) or None
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
     return None

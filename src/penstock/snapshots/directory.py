@@ -15,6 +15,7 @@ from pathlib import Path
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
+from penstock.private_files import FILE_MODE, FOLDER_MODE, make_private
 from penstock.snapshots.segment import (
     IDLE_S,
     SUFFIX,
@@ -182,7 +183,7 @@ class DirectorySnapshots:
             self._number += 1
             segment = name_of(self._mark, self._number)
             try:
-                return segment, os.open(segment + SUFFIX, _CREATE, 0o644, dir_fd=self._root)
+                return segment, os.open(segment + SUFFIX, _CREATE, FILE_MODE, dir_fd=self._root)
             except FileExistsError:
                 continue
 
@@ -209,13 +210,21 @@ class DirectorySnapshots:
 def _make(root: Path) -> None:
     """The folder, and its name durable in the folder above it."""
     missing = [folder for folder in (root, *root.parents) if not folder.exists()]
-    root.mkdir(parents=True, exist_ok=True)
+    root.parent.mkdir(parents=True, exist_ok=True)
+    root.mkdir(mode=FOLDER_MODE, exist_ok=True)
+    if missing[:1] != [root]:
+        make_private(private_folder(root))
     for folder in missing:
         above = os.open(folder.parent, _FOLDER)
         try:
             _sync_folder(above)
         finally:
             os.close(above)
+
+
+def private_folder(root: Path) -> list[Path]:
+    """The folder, unless there is more in it than snapshots: a project with its code."""
+    return [] if (root / "penstock.yaml").exists() else [root]
 
 
 def _sync_folder(folder: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import apsw
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
+from penstock.private_files import copy_private, create_private
 from penstock.store.project_name import name_in
 from penstock.store.sqlite.database import SqliteDatabase, translated
 from penstock.store.sqlite.migrate import APPLICATION_ID
@@ -46,7 +46,7 @@ class FileUpkeep:
         Written beside its target and renamed, so that a half-made backup never has a backup's name.
         """
         part = target.with_name(target.name + ".part")
-        part.unlink(missing_ok=True)
+        create_private(part)
         with translated(target):
             copy = apsw.Connection(str(part))
             with copy.backup("main", self._db.connection, "main") as step:
@@ -73,7 +73,7 @@ def restore(
     if not backup.is_file():
         raise StoreError(f"there is no backup at {backup}")
     part = target.with_name(target.name + ".restoring")
-    shutil.copyfile(backup, part)
+    copy_private(backup, part)
     try:
         _verify(part)
         _make_ready(part, clock or SystemClock(), project)

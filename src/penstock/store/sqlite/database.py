@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
 from penstock.jobs.job import Claimed
+from penstock.private_files import make_private, touch_private
 from penstock.store.database import Decoded, Fences, JobRow, Owned, to_json
 from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_newer, refuse_unfinished
@@ -71,6 +72,7 @@ class SqliteDatabase:
             )
         filesystem.refuse_network_file_system(self.path)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        _make_private(self.path)
         with translated(self.path):
             connection = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs)
             connection.set_busy_timeout(BUSY_MS)
@@ -282,6 +284,18 @@ class SqliteDatabase:
         """Changes when another connection has committed."""
         with translated(self.path):
             return int(self.connection.pragma("data_version"))
+
+
+def files_of(path: Path) -> list[Path]:
+    """A database and what lies beside it: its log, the log's index, the lock, the reserve."""
+    return [path.with_name(path.name + tail) for tail in ("", "-wal", "-shm", ".lock", ".reserve")]
+
+
+def _make_private(path: Path) -> None:
+    """SQLite makes a file as the umask has it, and its log with the file's mode."""
+    with suppress(OSError):  # where it can't be made, SQLite says why
+        touch_private(path.resolve())
+    make_private(files_of(path.resolve()))
 
 
 def keep_a_log(connection: apsw.Connection) -> None:

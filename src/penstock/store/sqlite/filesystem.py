@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from penstock.errors import StoreError
+from penstock.private_files import open_private
 
 MOUNTS = Path("/proc/self/mountinfo")
 NETWORK_FILE_SYSTEMS = {
@@ -48,18 +49,24 @@ class Reserve:
     """A file that can be given back when the disk is full, so that finished work can still be written."""
 
     def __init__(self, database: Path) -> None:
+        self._database = database
         self._path = database.with_name(database.name + ".reserve")
 
     def hold(self) -> bool:
         """Have the reserve in place; False while there is no room for it."""
         try:
-            if self._path.exists() and self._path.stat().st_size >= RESERVE_BYTES:
-                return True
-            with open(self._path, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+            descriptor = open_private(self._path, beside=self._database)
+        except (OSError, StoreError):
+            self._path.unlink(missing_ok=True)
+            return False
+        try:
+            if os.fstat(descriptor).st_size < RESERVE_BYTES:
+                os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
         except OSError:
             self._path.unlink(missing_ok=True)
             return False
+        finally:
+            os.close(descriptor)
         return True
 
     def release(self) -> None:
