@@ -216,6 +216,40 @@ sources:
     assert (found["pages"], found["accepted"], found["skipped"]) == (50, 49, 1)
 
 
+def test_guide_followed_to_the_letter_updates_its_records_and_doubles_none(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "first-pipeline.md").read_text("utf-8")
+    discover, *better = [block.partition("```")[0] for block in guide.split("```python\n")[1:]]
+    project = tmp_path / "shop-watch"
+    assert run("init", "shop-watch", cwd=tmp_path).returncode == 0
+    steps = project / "products.py"
+    head, _, rest = steps.read_text().partition("@products.step")
+    _, _, later = rest.partition("@products.step")
+    steps.write_text(f"{head}{discover}\n\n@products.step{later}")
+    with Site() as site:
+        config = (project / "penstock.yaml").read_text()
+        config = config.replace("https://example.com", site.origins["catalogue"])
+        config = config.replace('sitemap.xml"}', 'sitemap.xml", at_most: 50}')
+        config = config.replace("rate: 60/m", "rate: 6000/m")
+        config += "    fetch: {allow_private: true}\n"
+        (project / "penstock.yaml").write_text(config)
+        assert run("run", "example.com", cwd=project).returncode == 0
+        before = keys_of(project)
+
+        steps.write_text(head + "\n".join([discover, *better]))
+        done = run("run", "example.com", "--json", cwd=project)
+
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)["counts"]
+    assert (counts["inserted"], counts["updated"], counts["skipped"]) == (0, 49, 1)
+    assert keys_of(project) == before
+    assert len(before) == 49  # one of the fifty is kept from us by robots.txt
+
+
+def keys_of(project: Path) -> list[str]:
+    held = run("records", "product", "--format", "jsonl", cwd=project)
+    return [json.loads(line)["key"] for line in held.stdout.splitlines()]
+
+
 def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "products.py").write_text("mine = True\n")
     done = run("init", cwd=tmp_path)
