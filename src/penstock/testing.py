@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 import selectors
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from contextvars import Context
 from types import TracebackType
@@ -37,10 +37,13 @@ from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import EventRow
 
 __all__ = [
+    "RawResponse",
+    "Request",
     "ScriptedNetwork",
     "Simulation",
     "VirtualClock",
     "VirtualLoop",
+    "answer",
     "journal",
     "run_together",
 ]
@@ -108,12 +111,34 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return super().call_at(max(when, self.time() + SOONEST_S), callback, *args, context=context)
 
 
+def answer(
+    body: str | bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> RawResponse:
+    """What a server answers; as HTML in UTF-8, unless the headers say otherwise."""
+    told = {"content-type": "text/html; charset=utf-8", **(headers or {})}
+    lower = {name.lower(): value for name, value in told.items()}
+    return RawResponse(status, lower, body.encode() if isinstance(body, str) else body)
+
+
 class ScriptedNetwork:
     """A network that answers from a function: `async def script(request) -> RawResponse`."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
         self.requests: list[str] = []
+
+    @classmethod
+    def of_pages(cls, pages: Mapping[str, str | bytes | RawResponse]) -> ScriptedNetwork:
+        """A network that knows these addresses and answers 404 to all others, robots.txt included.
+
+        The pages are looked up at each request: change the mapping, and the site has changed.
+        """
+
+        async def answer_from(request: Request) -> RawResponse:
+            found = pages.get(request.url, answer("", status=404))
+            return found if isinstance(found, RawResponse) else answer(found)
+
+        return cls(answer_from)
 
     async def send(self, request: Request) -> RawResponse:
         self.requests.append(request.url)
@@ -194,7 +219,9 @@ class Simulation:
             fetcher=Fetcher(self._network, self._clock, self._rng, pacing),
             performer=self._performer,
             assignments={
-                project.source_ids[key]: Assignment(source, project.graph(source), project.retries)
+                project.source_ids[key]: Assignment(
+                    source, project.graph(source), project.retries, project.settings.root
+                )
                 for key, source in project.ready_sources().items()
             },
             limits=project.limits(),

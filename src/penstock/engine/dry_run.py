@@ -282,7 +282,9 @@ class _DryRun:
     def _post(self, name: str) -> Post:
         if name not in self._posts:
             [stage] = [stage for stage in self._graph.stages if stage.name == name]
-            assignment = Assignment(self._source, self._graph, self._project.retries)
+            assignment = Assignment(
+                self._source, self._graph, self._project.retries, self._project.settings.root
+            )
             self._posts[name] = post_of(assignment, stage)
         return self._posts[name]
 

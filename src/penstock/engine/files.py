@@ -18,6 +18,7 @@ from penstock.project import Project
 from penstock.schedules.landing import Landing
 from penstock.settings.pattern import Pattern, pattern_of
 from penstock.settings.values import ScheduleSettings, WatchSettings
+from penstock.sources.folder import scan
 from penstock.store.store import Store
 
 ACTOR = "watch"
@@ -209,39 +210,3 @@ class _Folder:
 def folder_of(project: Project, pattern: Pattern) -> Path:
     """The folder that is looked through for what a pattern means."""
     return Path(os.path.normpath(project.settings.root / pattern.root))
-
-
-def scan(root: Path, pattern: Pattern) -> dict[str, str] | None:
-    """A stamp for every file that is meant, by its whole path; None if the folder can't be read.
-
-    Follows no link to a folder: those may lead anywhere, and in circles.
-    """
-    found: dict[str, str] = {}
-    folders = [(str(root), "", 1)]
-    while folders:
-        folder, prefix, depth = folders.pop()
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    name = prefix + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        if pattern.depth is None or depth < pattern.depth:
-                            folders.append((entry.path, f"{name}/", depth + 1))
-                    elif pattern.holds(name):
-                        stamp = _stamp(entry)
-                        if stamp is not None:
-                            found[entry.path] = stamp
-        except OSError:
-            if not prefix:
-                return None
-    return found
-
-
-def _stamp(entry: os.DirEntry[str]) -> str | None:
-    try:
-        if not entry.is_file():
-            return None
-        status = entry.stat()
-    except OSError:  # it has gone in between
-        return None
-    return f"{status.st_mtime_ns}:{status.st_size}"

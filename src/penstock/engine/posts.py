@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from penstock.jobs.retry import RETRY_CLASSES, RetryClass, choose_retry
 from penstock.pipeline.attempt import SourceView
@@ -24,6 +25,8 @@ class Assignment:
     settings: SourceSettings
     graph: Graph
     retries: Mapping[str, RetryClass] = field(default_factory=lambda: RETRY_CLASSES)
+    # The folder of penstock.yaml, which the patterns of files are relative to.
+    root: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ def post_of(assignment: Assignment, stage: Stage) -> Post:
         settings.threshold,
         version_of(assignment.graph, settings),
         reach_of(settings.fetch.addresses, settings.fetch.hosts),
+        tuple(str(assignment.root / s.watch.pattern) for s in settings.schedules if s.watch),
     )
     graph = assignment.graph
     retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)

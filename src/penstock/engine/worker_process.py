@@ -137,7 +137,9 @@ def build_worker(
         return Performer(clock=clock, services=worker, threads=threads, children=children)
 
     assignments = {
-        project.source_ids[key]: Assignment(source, project.graph(source), project.retries)
+        project.source_ids[key]: Assignment(
+            source, project.graph(source), project.retries, project.settings.root
+        )
         for key, source in project.ready_sources().items()
     }
     worker = Worker(

@@ -48,6 +48,8 @@ class SourceView:
     # Of the code and configuration that this worker performs its steps with.
     version: str = ""
     reach: Reach = ANYWHERE
+    # The files that its schedules watch for, as absolute patterns.
+    watched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from penstock.jobs.outcome import (
     Unchanged,
 )
 from penstock.jobs.run import RunKind
-from penstock.jobs.signals import is_reserved
+from penstock.jobs.signals import FILE_LANDED, is_reserved
 from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
@@ -85,6 +85,24 @@ class Context:
         if found is None:
             raise PipelineError(f"step {self._step!r} is not in a job that takes windows")
         return found
+
+    def files(self) -> list[str]:
+        """The files that this run is about, by their whole paths.
+
+        Those that landed, where that started the run; in a run that was started otherwise, all that match
+        what the schedules of the source watch for.
+        """
+        signal, watched = self.run.signal, self.source.watched
+        if signal is not None and signal.name == FILE_LANDED:
+            return list(signal.data["files"])
+        if not watched:
+            raise PipelineError(
+                f"ctx.files: source {self.source.key} watches no folder",
+                'schedule: {watch: "./inbox/*.json"}',
+            )
+        from penstock.sources.folder import matching
+
+        return matching(watched)
 
     @property
     def in_progress(self) -> Attempt:
