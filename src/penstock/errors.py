@@ -57,6 +57,10 @@ class StoreCorrupt(StoreError):
     """The database file is damaged; Penstock has stopped writing to it."""
 
 
+class StoreReplaced(StoreCorrupt):
+    """Another file lies where the open database did, or none; what is written now would be lost."""
+
+
 class AlreadyRunning(PenstockError):
     """Another Penstock holds this project."""
 

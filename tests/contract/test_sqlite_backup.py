@@ -165,13 +165,14 @@ def test_backup_that_is_not_there_is_named(world: World) -> None:
         restore(world.file.with_name("nothing.db"), world.file)
 
 
-def test_older_log_is_not_left_for_the_next_file_kept(world: World, tmp_path: Path) -> None:
+def test_what_is_kept_gets_a_name_that_no_file_or_log_has(world: World, tmp_path: Path) -> None:
     world.start()
     backup = backed_up(world)
     target = tmp_path / "twice.db"
-    for _ in range(2):
-        restore(backup, target, world.clock)
-        target.with_name("twice.db.before-restore-wal").write_bytes(b"stale")
-    restore(backup, target, world.clock)
+    stale = target.with_name("twice.db.before-restore-wal")
+    stale.write_bytes(b"stale")
+    kept = [restore(backup, target, world.clock) for _ in range(3)]
 
-    assert not target.with_name("twice.db.before-restore-wal").exists()
+    names = ["twice.db.before-restore-2", "twice.db.before-restore-3"]
+    assert kept == [None, *(target.with_name(name) for name in names)]
+    assert stale.read_bytes() == b"stale", "a log of somebody else's file is left alone"

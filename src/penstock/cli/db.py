@@ -10,6 +10,7 @@ from penstock.cli import db_copy, db_grants, db_migrate, db_rename, exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.wording import count
 from penstock.errors import Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -25,15 +26,18 @@ EXAMPLES = """\
   penstock db migrate --plan
   penstock db copy sqlite:penstock.db postgresql://penstock@db.example.com/shop"""
 CHECK = """\
-Read the whole database: SQLite's own check, and whether counters, jobs, items and snapshots agree.
-Ends with 5 if anything is wrong."""
+Read the whole database: SQLite's own check, whether counters, jobs, items and snapshots agree, and
+whether every stored page can be read as it was fetched. Pages in a bucket are only looked for, unless
+--full. Ends with 5 if anything is wrong."""
 BACKUP = """\
 Copy the database while work goes on. The copy is checked, and appears under its name only when it is
 whole."""
 RESTORE = """\
 Put a backup in the database's place, after checking it. Refused while anything works on the project.
-The present file is kept beside it, with .before-restore at the end of its name."""
+The present file is kept beside it, with .before-restore at the end of its name; no file that an earlier
+restore has kept is overwritten."""
 STEP = 0.1
+PAGES_A_NOTE = 10_000
 
 
 def register(commands: Commands) -> None:
@@ -46,6 +50,13 @@ def register(commands: Commands) -> None:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     checking = add_command(verbs, "check", "is it sound?", CHECK, "  penstock db check")
+    depth = checking.add_mutually_exclusive_group()
+    depth.add_argument(
+        "--quick", action="store_true", help="look for the stored pages, and read none of them"
+    )
+    depth.add_argument(
+        "--full", action="store_true", help="read every stored page, also from a bucket"
+    )
     add_json(checking)
     checking.set_defaults(run=check)
     saving = add_command(
@@ -72,14 +83,30 @@ def check(args: argparse.Namespace) -> int:
     with opened(args) as project:
         require_database(project)
         problems = project.store.check()
+        problems += _check_pages(project, args)
         name = project.settings.store_name
     if args.json:
         out.json_list(problems)
     else:
         for problem in problems:
             out.line(problem)
-        out.line(f"{name}: {f'{len(problems)} problems' if problems else 'sound'}")
+        out.line(f"{name}: {count(len(problems), 'problem') if problems else 'sound'}")
     return exits.STORE if problems else exits.DONE
+
+
+def _check_pages(project: Project, args: argparse.Namespace) -> list[str]:
+    from penstock.project.soundness import check_snapshots
+
+    is_local = isinstance(project.settings.snapshots, Path)
+    problems: list[str] = []
+    pages = shown = 0
+    for checked in check_snapshots(project, reads=args.full or (is_local and not args.quick)):
+        problems += checked.problems
+        pages += checked.payloads
+        if pages - shown >= PAGES_A_NOTE:
+            shown = pages
+            args.out.note(f"{count(pages, 'stored page')} checked")
+    return problems
 
 
 def backup(args: argparse.Namespace) -> int:
@@ -138,10 +165,11 @@ def restore(args: argparse.Namespace) -> int:
         confirm(args, f"Put {args.file} in the place of {target}?")
         lock = ProjectLock(target)
         try:
-            _put_back(project, args.file)
+            kept = _put_back(project, args.file)
         finally:
             lock.release()
-    args.out.line(f"{target} is {args.file} now; what it was is in {target.name}.before-restore")
+    was = f"; what it was is in {kept.name}" if kept is not None else ""
+    args.out.line(f"{target} is {args.file} now{was}")
     return exits.DONE
 
 
@@ -162,12 +190,13 @@ def _refuse_while_working(project: Project) -> None:
         )
 
 
-def _put_back(project: Project, backup: Path) -> None:
+def _put_back(project: Project, backup: Path) -> Path | None:
     from penstock.project import default_actor
     from penstock.store.sqlite.backup import restore as put_back
 
     # Closed, so that what its log holds is in the file that is kept.
     project.close()
     settings = project.settings
-    put_back(backup, settings.store_file, project.clock, settings.project)
+    kept = put_back(backup, settings.store_file, project.clock, settings.project)
     project.store.note_restored(default_actor(), backup.name)
+    return kept

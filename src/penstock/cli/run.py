@@ -154,8 +154,12 @@ def _refuse_held(project: Project, key: str) -> None:
 
 
 def _begun(project: Project, key: str, row: RunRow | None, args: argparse.Namespace) -> RunRow:
-    if row is None:
+    if row is None and (args.new or args.draft):
         return project.start_run(key, args.kind, reason=args.reason, is_draft=args.draft)
+    if row is None:
+        row, is_new = project.start_or_join(key, args.kind, reason=args.reason)
+        if is_new:
+            return row
     args.out.note(f"run {row.id} of {key} has not ended yet; going on with it (--new: another)")
     return row
 

@@ -15,6 +15,7 @@ from penstock.engine.posts import Post
 from penstock.engine.replaying import Replaying
 from penstock.engine.revisiting import Ask, Revisiting, Visit
 from penstock.engine.spending import Spending
+from penstock.errors import StoreCorrupt
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Effects
 from penstock.jobs.run import RunKind
@@ -22,6 +23,7 @@ from penstock.pipeline.attempt import RunView
 from penstock.pipeline.visits import is_page
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
+from penstock.store.rows import SnapshotRow
 from penstock.store.store import Store
 
 
@@ -55,8 +57,9 @@ class Fetching:
             return await self.replaying.fetch(job, run, errand.url, options)
         if job.is_resumed and options.get("method", "GET") == "GET":
             row = await self.ask(lambda: self.store.snapshot_of(job.id, errand.url))
-            if row is not None:
-                return await self.keeper.read(job, row)
+            stored = await self._stored(job, row)
+            if stored is not None:
+                return stored
         if run.kind == RunKind.INCREMENTAL and is_page(options):
             return await self._revisit(errand, options)
         if options.pop("conditional", False):
@@ -88,7 +91,23 @@ class Fetching:
         response = await self._send(errand, options)
         if last is None or not response.not_modified:
             return await self._kept(errand.job, response)
-        return await self.keeper.read(errand.job, last, not_modified=True)
+        stored = await self._stored(errand.job, last, not_modified=True)
+        if stored is not None:
+            return stored
+        # The site says that we have it, and we do not any more.
+        options["etag"] = options["last_modified"] = None
+        return await self._kept(errand.job, await self._send(errand, options))
+
+    async def _stored(
+        self, job: Claimed, row: SnapshotRow | None, *, not_modified: bool = False
+    ) -> Response | None:
+        """A page as it was stored; None if there is none, or it can't be read any more."""
+        if row is None:
+            return None
+        try:
+            return await self.keeper.read(job, row, not_modified=not_modified)
+        except StoreCorrupt:
+            return None
 
     async def _revisit(self, errand: Errand, options: dict[str, Any]) -> Response:
         """In an incremental run: no more than is needed to know whether a page is as it was."""

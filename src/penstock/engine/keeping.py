@@ -172,12 +172,17 @@ class Keeper:
         await asyncio.sleep(self.trouble.wait_s(error))
 
     def _write(self, batch: list[_Fetched]) -> list[Kept]:
-        """In the keeper's thread: equal content has one place, new content is appended and synced."""
+        """In the keeper's thread: equal content has one place, new content is appended and synced.
+
+        What was stored and can't be read any more is stored again, and is known by its new place.
+        """
         hashes = [content_hash(fetched.response.body) for fetched in batch]
         for fetched, key in zip(batch, hashes, strict=True):
             fetched.hash = key
         known = self._store.places(sorted(set(hashes)))
-        places = {key: Place(key, *where) for key, where in known.items()}
+        found = (Place(key, *where) for key, where in known.items())
+        places = {place.hash: place for place in found if self._snapshots.holds(place)}
+        lost = known.keys() - places.keys()
         new = {
             key: _capture(fetched.response)
             for key, fetched in zip(hashes, batch, strict=True)
@@ -186,7 +191,10 @@ class Keeper:
         for place in self._snapshots.append(list(new.values())):
             places[place.hash] = place
         self._snapshots.sync()
-        return [_kept(fetched, places[key]) for key, fetched in zip(hashes, batch, strict=True)]
+        return [
+            _kept(fetched, places[key], mends=key in lost)
+            for key, fetched in zip(hashes, batch, strict=True)
+        ]
 
     def _new_id(self) -> int:
         """Made here, so that a step can name its snapshot before the row exists: milliseconds, then
@@ -206,7 +214,7 @@ def _capture(response: Response) -> Capture:
     )
 
 
-def _kept(fetched: _Fetched, place: Place) -> Kept:
+def _kept(fetched: _Fetched, place: Place, *, mends: bool) -> Kept:
     response = fetched.response
     return Kept(
         fetched.snapshot_id,
@@ -221,4 +229,5 @@ def _kept(fetched: _Fetched, place: Place) -> Kept:
         place.offset,
         place.length,
         response.url if response.url != response.requested_url else "",
+        mends,
     )

@@ -54,7 +54,9 @@ def locked(settings: Settings) -> AbstractContextManager[None]:
 
 
 def lock_file(store_file: Path) -> Path:
-    return store_file.with_name(store_file.name + ".lock")
+    """Beside the file itself, not beside a link to it: by whatever name it is opened, it is one project."""
+    real = store_file.resolve()
+    return real.with_name(real.name + ".lock")
 
 
 def holder_of(settings: Settings) -> int | None:

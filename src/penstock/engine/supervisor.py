@@ -353,6 +353,8 @@ class Supervisor:
         if self._is_leaving or not self._is_due("until", self._glance_s):
             return
         if self._is_settled and await self._calls(self.until):
+            # A file that was taken away is idle, too.
+            await self._calls(self._store.refuse_if_replaced)
             self._is_done = True
             self._leaving.set()
             self._drain_all()

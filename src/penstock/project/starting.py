@@ -58,10 +58,31 @@ class Starting(Opened):
         is_draft: bool = False,
     ) -> RunRow:
         """The same, answering with its row; a draft waits for `start`."""
+        return self._start_run(name, kind, actor, reason, is_draft=is_draft)[0]
+
+    def start_or_join(
+        self, name: str, kind: str = "full", actor: str | None = None, reason: str = ""
+    ) -> tuple[RunRow, bool]:
+        """The active run of this kind, or a new one if there is none; and whether it is new.
+
+        However many ask at once, one run is started.
+        """
+        return self._start_run(name, kind, actor, reason, joins_active=True)
+
+    def _start_run(
+        self,
+        name: str,
+        kind: str,
+        actor: str | None,
+        reason: str,
+        *,
+        is_draft: bool = False,
+        joins_active: bool = False,
+    ) -> tuple[RunRow, bool]:
         source = self.source(name)
         self.refuse_run(name, kind)
         graph = self.graph(source)
-        run_id, _ = self.store.start_run(
+        run_id, is_new = self.store.start_run(
             self.source_ids[source.key],
             RunKind(kind),
             graph.plan(source.priority, RunKind(kind)),
@@ -71,8 +92,9 @@ class Starting(Opened):
             reason=reason,
             options=run_options(source),
             is_draft=is_draft,
+            joins_active=joins_active,
         )
-        return self.require_run(run_id)
+        return self.require_run(run_id), is_new
 
     def refuse_run(self, name: str, kind: str) -> None:
         """Say why a source can't have a run of this kind now, if it can't.

@@ -71,6 +71,8 @@ class BucketSnapshots:
         self._max_object_bytes = max_object_bytes
         self._mark, self._number = secrets.token_hex(8), 0
         self._filling: _Object | None = None
+        # An object is never written again.
+        self._sizes: dict[str, int] = {}
         try:
             self._bucket = _connect(url)
         except _ERRORS as error:
@@ -94,6 +96,12 @@ class BucketSnapshots:
     def read(self, place: Place) -> Capture:
         refuse_bad_place(place)
         return unpacked(place, self._bytes(place))
+
+    def holds(self, place: Place) -> bool:
+        refuse_bad_place(place)
+        if place.segment not in self._sizes:
+            self._sizes[place.segment] = self._size(place.segment)
+        return self._sizes[place.segment] >= place.offset + place.length
 
     def segments(self) -> Iterator[tuple[str, int]]:
         try:
@@ -148,6 +156,15 @@ class BucketSnapshots:
                 raise StoreError(f"{segment}{SUFFIX} is taken at {self._url}") from None
         except _ERRORS as error:
             raise refusal(f"can't write snapshots to {self._url}", error) from None
+
+    def _size(self, segment: str) -> int:
+        """How large an object is; 0 if it is gone."""
+        try:
+            return int(self._bucket.head(segment + SUFFIX)["size"])
+        except _ERRORS as error:
+            if isinstance(error, FileNotFoundError) and not is_without_bucket(error):
+                return 0
+            raise refusal(f"can't read snapshots at {self._url}", error) from None
 
     def _whole(self, segment: str) -> bytes:
         try:

@@ -93,6 +93,13 @@ class DirectorySnapshots:
         refuse_bad_place(place)
         return unpacked(place, self._bytes(place))
 
+    def holds(self, place: Place) -> bool:
+        try:
+            self.read(place)
+        except StoreCorrupt:
+            return False
+        return True
+
     def segments(self) -> Iterator[tuple[str, int]]:
         try:
             for name in os.listdir(self._root):

@@ -34,6 +34,12 @@ class SnapshotStore(Protocol):
     def read(self, place: Place) -> Capture:
         """The capture at this place; StoreCorrupt if it is not there as it was written."""
 
+    def holds(self, place: Place) -> bool:
+        """Whether the capture can still be had, so that equal content need not be stored again.
+
+        A folder reads it; an object store, which keeps its own checksums, is asked how large its segment is.
+        """
+
     def segments(self) -> Iterator[tuple[str, int]]:
         """Every segment of every writer, with its size.
 

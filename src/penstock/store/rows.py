@@ -236,3 +236,11 @@ class Overview(msgspec.Struct, frozen=True):
     workers: int
     records: int
     next_due_at: float | None
+
+
+class SegmentEnd(msgspec.Struct, frozen=True):
+    """A segment of the snapshots: how large it has to be for what lies in it, and how much that is."""
+
+    segment: str
+    size: int
+    payloads: int

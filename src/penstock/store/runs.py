@@ -52,13 +52,19 @@ class Runs:
         options: RunOptions = NO_OPTIONS,
         of_run_id: int | None = None,
         is_draft: bool = False,
+        joins_active: bool = False,
     ) -> tuple[int, bool]:
         """Start a run, or answer with the one that this key has started already.
 
-        Answers (run, is_new). The run and the jobs of its first stages exist together or not at all.
+        Answers (run, is_new). The run and the jobs of its first stages exist together or not at all. With
+        `joins_active` an active run of the same kind is the answer, if there is one.
         """
         with self._db.writing() as now:
             known = self._db.value("known_run", source_id=source_id, key=key)
+            if known is None and joins_active:
+                # Under its lane's lock: of many who start the same source at once, one does.
+                self._db.lock_lanes([source_id])
+                known = self._db.value("active_run_of_kind", source_id=source_id, kind=kind)
             if known is None:
                 about = (source_id, kind, plan, pipeline_version, key, actor, reason)
                 run_id = add_run(self._db, now, *about, options, of_run_id, is_draft)

@@ -37,6 +37,7 @@ from penstock.store.rows import (
     Overview,
     RecordRow,
     RunRow,
+    SegmentEnd,
     SnapshotRow,
     SourceRow,
     WorkerRow,
@@ -106,6 +107,8 @@ class Kept:
     length: int
     # Where the redirects ended; '' is the url itself.
     final_url: str = ""
+    # This content was stored before, at a place where it can't be read any more.
+    mends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,7 @@ class Store(Protocol):
         options: RunOptions = NO_OPTIONS,
         of_run_id: int | None = None,
         is_draft: bool = False,
+        joins_active: bool = False,
     ) -> tuple[int, bool]: ...
 
     def run_facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]: ...
@@ -357,6 +361,12 @@ class Store(Protocol):
     def quick_check(self) -> None: ...
 
     def check(self) -> list[str]: ...
+
+    def segment_ends(self, after: str = "", limit: int = 1000) -> list[SegmentEnd]: ...
+
+    def payloads(self, segment: str) -> list[tuple[str, int, int]]: ...
+
+    def refuse_if_replaced(self) -> None: ...
 
     def segments_in_use(self, segments: Sequence[str]) -> set[str]: ...
 

@@ -141,5 +141,7 @@ def keep_snapshots(db: Database, worker: str, kept: Sequence[Kept]) -> list[int]
         ]
         places = [(k.hash, k.segment, k.offset, k.length) for k in mine]
         db.do("add_payloads", payloads=to_json(places))
+        if mended := [(k.hash, k.segment, k.offset, k.length) for k in mine if k.mends]:
+            db.do("mend_payloads", payloads=to_json(mended))
         db.do("add_snapshots", snapshots=to_json(rows))
     return [k.id for k in mine]

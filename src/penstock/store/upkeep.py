@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from penstock.store.announcing import OVER_S
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.rows import SegmentEnd
 from penstock.store.store import Keep
 
 # A worker looks through the breakers of hosts each second: it need not meet those that failed last month.
@@ -67,6 +68,15 @@ class Upkeep:
             self._db.do("lock_payloads")
             self._db.do("drop_unused_payloads", segments=to_json(segments))
         return str(segments[-1])
+
+    def segment_ends(self, after: str = "", limit: int = 1000) -> list[SegmentEnd]:
+        """Segments that payloads lie in, in order, and how large each has to be for them."""
+        rows = self._db.json("segment_ends", after=after, limit=limit)
+        return [SegmentEnd(*row) for row in rows]
+
+    def payloads(self, segment: str) -> list[tuple[str, int, int]]:
+        """What lies in a segment: hash, offset and length of each."""
+        return [(key, at, length) for key, at, length in self._db.json("payloads", segment=segment)]
 
     def segments_in_use(self, segments: Sequence[str]) -> set[str]:
         """Those of these segments that payloads lie in."""

@@ -103,6 +103,9 @@ SELECT id FROM penstock.run
 WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
 ORDER BY id LIMIT 1;
 
+-- name: active_run_of_kind
+SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND kind = %(kind)s AND state IN ('queued', 'running', 'paused') ORDER BY id DESC LIMIT 1;
+
 -- name: active_runs_of
 SELECT coalesce(json_agg(json_build_array(id, kind, created_at) ORDER BY id), '[]')::text FROM penstock.run
 WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe');

@@ -5,6 +5,21 @@ FROM jsonb_array_elements(%(payloads)s::jsonb) AS p
 ORDER BY p ->> 0
 ON CONFLICT (hash) DO NOTHING;
 
+-- name: mend_payloads
+-- They could not be read where they were, and were stored again.
+UPDATE penstock.payload AS p SET segment = v ->> 1, "offset" = (v ->> 2)::bigint, length = (v ->> 3)::bigint
+FROM jsonb_array_elements(%(payloads)s::jsonb) AS v WHERE p.hash = v ->> 0;
+
+-- name: segment_ends
+SELECT coalesce(json_agg(json_build_array(segment, size, payloads) ORDER BY segment), '[]')::text FROM (
+  SELECT segment, max("offset" + length) AS size, count(*) AS payloads FROM penstock.payload WHERE segment > %(after)s
+  GROUP BY segment ORDER BY segment LIMIT %(limit)s
+) AS s;
+
+-- name: payloads
+SELECT coalesce(json_agg(json_build_array(hash, "offset", length) ORDER BY "offset"), '[]')::text
+FROM penstock.payload WHERE segment = %(segment)s;
+
 -- name: add_snapshots
 -- A turn whose commit was in doubt is taken again: its snapshots may be there.
 INSERT INTO penstock.snapshot (id, job_id, run_id, url, hash, status, headers, fetched_at, final_url)

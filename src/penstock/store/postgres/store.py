@@ -103,6 +103,9 @@ class PostgresStore(Verbs):
         """Put what was tallied of runs that have ended into their counters."""
         self._db.fold_ended_runs(FOLD_RUNS)
 
+    def refuse_if_replaced(self) -> None:
+        """A server has its database where it says."""
+
     def quick_check(self) -> None:
         self._db.now()
 

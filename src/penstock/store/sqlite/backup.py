@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import apsw
@@ -30,6 +31,9 @@ class FileUpkeep:
         """Give the space of the write-ahead log back; does nothing while a reader is in the way."""
         with translated(self._db.path):
             self._db.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def refuse_if_replaced(self) -> None:
+        self._db.refuse_if_replaced()
 
     def quick_check(self) -> None:
         """Refuse to work on a damaged file."""
@@ -64,8 +68,8 @@ class FileUpkeep:
 
 def restore(
     backup: Path, target: Path, clock: Clock | None = None, project: str | None = None
-) -> None:
-    """Put a backup in a database's place, after checking it; the old one is kept beside it.
+) -> Path | None:
+    """Put a backup in a database's place, after checking it; answers where the old one is kept.
 
     Leases in a backup are void: what its workers had claimed is released, and no attempt is spent.
     A backup of another project than the one named is refused.
@@ -82,9 +86,10 @@ def restore(
             part.with_name(part.name + tail).unlink(missing_ok=True)
         raise
     _sync(part)
-    _set_aside(target)
+    kept = _set_aside(target)
     os.replace(part, target)
     _sync(target.parent)
+    return kept
 
 
 def _verify(path: Path) -> None:
@@ -128,14 +133,26 @@ def _refuse_another(found: str | None, project: str | None) -> None:
         )
 
 
-def _set_aside(target: Path) -> None:
-    """Move the old database away with its log: left in place, that would be replayed into the new one."""
+def _set_aside(target: Path) -> Path | None:
+    """Move the old database away with its log: left in place, that would be replayed into the new one.
+
+    Under a name that nothing has: an earlier restore may have kept the only copy of the live data.
+    """
+    kept = _free_name(target)
     for tail in TAILS:
         old = target.with_name(target.name + tail)
-        kept = target.with_name(f"{target.name}.before-restore{tail}")
-        kept.unlink(missing_ok=True)
         if old.exists():
-            os.replace(old, kept)
+            os.replace(old, kept.with_name(kept.name + tail))
+    return kept if kept.exists() else None
+
+
+def _free_name(target: Path) -> Path:
+    for number in count(1):
+        mark = "" if number == 1 else f"-{number}"
+        kept = target.with_name(f"{target.name}.before-restore{mark}")
+        if not any(kept.with_name(kept.name + tail).exists() for tail in TAILS):
+            return kept
+    raise AssertionError("numbers do not end")
 
 
 def _sync(path: Path) -> None:

@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from penstock.clock import Clock
-from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
+from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError, StoreReplaced
 from penstock.jobs.job import Claimed
 from penstock.private_files import make_private, touch_private
 from penstock.store.database import Decoded, Fences, JobRow, Owned, to_json
@@ -71,13 +71,41 @@ class SqliteDatabase:
                 "install apsw with its bundled SQLite (the wheel from the package index)",
             )
         filesystem.refuse_network_file_system(self.path)
+        if filesystem.is_read_only(self.path):
+            return self._open_to_look()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         _make_private(self.path)
         with translated(self.path):
             connection = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs)
             connection.set_busy_timeout(BUSY_MS)
             self._prepare(connection)
+        self._identity = filesystem.identity_of(self.path)
         return connection
+
+    def _open_to_look(self) -> apsw.Connection:
+        """A file that can't be written can be read: commands that only look go on, others say why not."""
+        address = filesystem.read_only_address(self.path)
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        with translated(self.path):
+            connection = apsw.Connection(address, flags=flags, vfs=self._vfs)
+            state = migrate.state_of(connection)
+        if connection.pragma("application_id") != APPLICATION_ID:
+            raise StoreError(f"{self.path} is a database, but not one of Penstock's")
+        refuse_newer(self.place, state, self.schema)
+        if state.number < self.schema:
+            hint = "copy it to where it can be written, and open it there"
+            raise StoreError(f"{self.path} is of an older Penstock, and can't be written", hint)
+        self._identity = filesystem.identity_of(self.path)
+        return connection
+
+    def refuse_if_replaced(self) -> None:
+        """What is written to a file that has lost its name is lost, without any error of SQLite's."""
+        if filesystem.identity_of(self.path) != self._identity:
+            raise StoreReplaced(
+                f"{self.path} was removed or replaced while it was in use",
+                "what was written since is lost unless you put the old file back: stop everything that uses "
+                "it, then restore it or a backup (penstock db restore FILE)",
+            )
 
     def _prepare(self, connection: apsw.Connection) -> None:
         # One statement, one moment: another process may be making the file just now.
@@ -172,6 +200,7 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[float]:
+        self.refuse_if_replaced()
         with translated(self.path):
             now = self._clock.now()
             self.connection.execute("BEGIN IMMEDIATE")
@@ -282,6 +311,7 @@ class SqliteDatabase:
 
     def data_version(self) -> int:
         """Changes when another connection has committed."""
+        self.refuse_if_replaced()
         with translated(self.path):
             return int(self.connection.pragma("data_version"))
 

@@ -45,6 +45,35 @@ def refuse_network_file_system(path: Path) -> None:
         )
 
 
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Which file has this name now; None if none has."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether there is a file that can be read and not be written, or whose folder can't be."""
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return False
+    return not (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
+
+
+def read_only_address(path: Path) -> str:
+    """How SQLite can read such a file: without its log's index it can't tell what the log adds."""
+    log, index = (path.with_name(path.name + tail) for tail in ("-wal", "-shm"))
+    if not log.exists() or not log.stat().st_size:
+        return f"{path.absolute().as_uri()}?immutable=1"
+    if index.exists():
+        return f"{path.absolute().as_uri()}?mode=ro"
+    raise StoreError(
+        f"{path} can't be written, and its log ({log.name}) was not merged into it",
+        "copy both files to where they can be written, and open them there",
+    )
+
+
 class Reserve:
     """A file that can be given back when the disk is full, so that finished work can still be written."""
 

@@ -104,6 +104,9 @@ SELECT id FROM run
 WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
 ORDER BY id LIMIT 1;
 
+-- name: active_run_of_kind
+SELECT id FROM run WHERE source_id = :source_id AND kind = :kind AND state IN ('queued', 'running', 'paused') ORDER BY id DESC LIMIT 1;
+
 -- name: active_runs_of
 SELECT json_group_array(json_array(id, kind, created_at)) FROM (
   SELECT id, kind, created_at FROM run

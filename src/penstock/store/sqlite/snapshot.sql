@@ -3,6 +3,22 @@ INSERT INTO payload (hash, segment, offset, length)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(:payloads) WHERE true
 ON CONFLICT (hash) DO NOTHING;
 
+-- name: mend_payloads
+-- They could not be read where they were, and were stored again.
+UPDATE payload SET segment = value ->> 1, offset = value ->> 2, length = value ->> 3
+FROM jsonb_each(:payloads) WHERE hash = value ->> 0;
+
+-- name: segment_ends
+SELECT json_group_array(json_array(segment, size, payloads)) FROM (
+  SELECT segment, max(offset + length) AS size, count(*) AS payloads FROM payload WHERE segment > :after
+  GROUP BY segment ORDER BY segment LIMIT :limit
+);
+
+-- name: payloads
+SELECT json_group_array(json_array(hash, offset, length)) FROM (
+  SELECT hash, offset, length FROM payload WHERE segment = :segment ORDER BY offset
+);
+
 -- name: add_snapshots
 -- A turn whose commit was in doubt is taken again: its snapshots may be there.
 INSERT INTO snapshot (id, job_id, run_id, url, hash, status, headers, fetched_at, final_url)
