@@ -28,7 +28,13 @@ class UsageError(PenstockError):
 
 
 class ConfigError(UsageError):
-    """`penstock.yaml` (or a module it names) can't be used as it is written."""
+    """`penstock.yaml` (or a module it names) can't be used as it is written.
+
+    `entry` is the piece that is wrong. `mistakes` are all that were found, a line each, if there are several.
+    """
+
+    entry: object = None
+    mistakes: tuple[str, ...] = ()
 
 
 class PipelineError(UsageError):

@@ -246,7 +246,7 @@ def test_a_mistake_in_a_source_is_named(tmp_path: Path, line: str, expected: str
         ("just words\n", "penstock.yaml:1: must be a mapping of keys to values, not 'just words'"),
         ("\nsources: [a]\n", "penstock.yaml:2: sources: must be a mapping of source names"),
         ("store: oracle://x\n", "penstock.yaml:1: store: must be sqlite:FILE"),
-        ("a: b\na: c\n", "penstock.yaml:2: a: stands here twice (first: line 1)"),
+        ("project: b\nproject: c\n", "penstock.yaml:2: project: stands here twice (first: line 1)"),
         ("a: [\n", "penstock.yaml:2: is not YAML: "),
         ("a: b\n\tc: d\n", "penstock.yaml:2: is not YAML: "),
         ("a: 1\n---\nb: 2\n", "penstock.yaml:2: is not YAML: "),

@@ -14,7 +14,7 @@ from typing import TextIO
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Parser
-from penstock.errors import PenstockError, UsageError
+from penstock.errors import ConfigError, PenstockError, UsageError
 from penstock.version import __version__
 
 # Each command and the module that registers it, in the groups and the order in which help shows them.
@@ -164,7 +164,7 @@ def _told(error: BaseException, out: Output) -> int:
     if os.environ.get("PENSTOCK_DEBUG"):
         out.stderr.write(_traceback(error, out))
     if isinstance(error, PenstockError):
-        out.error(error.message, error.hint)
+        _tell_error(error, out)
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
         out.error("interrupted")
@@ -177,6 +177,14 @@ def _told(error: BaseException, out: Output) -> int:
         return exits.BUG
     out.error(f"{type(error).__name__}: {error}", f"this is a bug; {_kept(error, out)}")
     return exits.BUG
+
+
+def _tell_error(error: PenstockError, out: Output) -> None:
+    mistakes = error.mistakes if isinstance(error, ConfigError) else ()
+    first, _, _ = error.message.partition("\n") if mistakes else (error.message, "", "")
+    out.error(first, error.hint)
+    for each in mistakes:
+        out.note(f"  {each}")
 
 
 def _kept(error: BaseException, out: Output) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +19,8 @@ from penstock.errors import ConfigError
 
 Scalar = None | bool | int | float | str
 Value = Scalar | dict[str, "Entry"] | list["Entry"]
+
+Tell = Callable[[ConfigError], None]
 
 LARGEST_FILE = 10_000_000
 MOST_ENTRIES = 300_000
@@ -55,7 +57,7 @@ class Entry:
     """A value and where it was written.
 
     `written` is the text before variables were put into it; empty where there were none. `unset` are those
-    of them that the environment does not have.
+    of them that the environment does not have. `home` is the path of a default, which many sources share.
     """
 
     value: Value
@@ -63,6 +65,7 @@ class Entry:
     line: int
     written: str = field(default="", repr=False)
     unset: tuple[str, ...] = ()
+    home: str = ""
 
     @property
     def is_secret(self) -> bool:
@@ -75,10 +78,13 @@ class Entry:
 
     def error(self, path: str, problem: str) -> ConfigError:
         """The one line about this entry; what came from the environment stands in it as it was written."""
+        path = self.home or path
         text = f"{path}: {problem}" if path else problem
         for each in self.below():
             text = each.as_written(text)
-        return ConfigError(one_line(self.where + text))
+        made = ConfigError(one_line(self.where + text))
+        made.entry = self
+        return made
 
     def as_written(self, text: str) -> str:
         """The text with the value of this entry, if it came from the environment, as it was written."""
@@ -96,8 +102,11 @@ class Entry:
             yield from each.below()
 
 
-def read_document(file: Path) -> Entry:
-    """The file's one document; anything a person could have got wrong is a ConfigError with its line."""
+def read_document(file: Path, tell: Tell | None = None) -> Entry:
+    """The file's one document; anything a person could have got wrong is a ConfigError with its line.
+
+    What does not keep the rest from being read is told, where `tell` is given, and left out.
+    """
     name = display_name(file)
     text = _read_text(file, name)
     try:
@@ -107,7 +116,7 @@ def read_document(file: Path) -> Entry:
         raise _not_yaml(error, name) from None
     if node is None:
         raise Entry(None, name, 0).error("", "the file is empty")
-    return _Reader(name).entry(node, "", 0)
+    return _Reader(name, tell).entry(node, "", 0)
 
 
 def read_value(text: str, name: str) -> Entry:
@@ -118,6 +127,10 @@ def read_value(text: str, name: str) -> Entry:
     except yaml.YAMLError as error:
         raise _not_yaml(error, name) from None
     return Entry(None, name, 0) if node is None else _Reader(name).entry(node, "", 0)
+
+
+def raise_it(error: ConfigError) -> None:
+    raise error
 
 
 def one_line(text: str) -> str:
@@ -179,8 +192,9 @@ def _not_yaml(error: yaml.YAMLError, name: str) -> ConfigError:
 class _Reader:
     """Turns composed nodes into entries, counting them: an alias costs what it expands to."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tell: Tell | None = None) -> None:
         self._name = name
+        self._tell = tell or raise_it
         self._count = 0
 
     def entry(self, node: yaml.Node, path: str, depth: int) -> Entry:
@@ -216,9 +230,9 @@ class _Reader:
             inner = self.entry(value, join(path, name), depth + 1)
             if name in own:
                 first = own[name].line
-                raise self._at(key).error(
-                    join(path, name), f"stands here twice (first: line {first})"
-                )
+                twice = f"stands here twice (first: line {first})"
+                self._tell(self._at(key).error(join(path, name), twice))
+                continue
             own[name] = inner
         return {**merged, **own}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from penstock.errors import ConfigError, nearest
@@ -18,11 +19,13 @@ from penstock.settings.budget import (
     read_hosts,
 )
 from penstock.settings.changes import with_changes
-from penstock.settings.document import Entry, display_name, join, read_document
+from penstock.settings.defaults import with_defaults
+from penstock.settings.document import Entry, Tell, display_name, join, raise_it, read_document
 from penstock.settings.dotenv import read_dotenv
 from penstock.settings.environment import Substitution, overlay, without_unset
 from penstock.settings.hooks import TRIGGER_KEYS, read_hooks, read_trigger
 from penstock.settings.place import parse_snapshots
+from penstock.settings.problems import Problems
 from penstock.settings.retries import read_retries
 from penstock.settings.secrets import SECRET_NAME
 from penstock.settings.section import Section
@@ -52,10 +55,13 @@ TOP_KEYS = (
     "hosts",
     "hooks",
     "trigger",
+    "defaults",
     "sources",
 )
 WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace")
 RETENTION_KEYS = ("jobs", "events", "versions", "snapshots", "quarantine", "rejects", "staged")
+# A source without a pipeline is still read, so that the rest of what is wrong with it is told too.
+STAND_INS = {"pipeline": "missing:missing"}
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -89,13 +95,14 @@ def load_settings(
     dotenv = read_dotenv(file.parent)
     environ = {**dotenv.values, **environ}
     environment = environment or environ.get("PENSTOCK_ENV") or None
-    document = read_layers(file, environment)
+    early = Problems()
+    document = read_layers(file, environment, early.add)
     document = with_changes(document, changes)
     substitution = Substitution(environ)
     document = substitution.apply(document)
     unset = substitution.unset
     refuse_unset([each for each in unset if each.section in NEEDED_TO_LOOK])
-    settings = _tolerant(document, unset, file, environment)
+    settings = _tolerant(document, unset, Reading(file, environment, early))
     # A password that stands in the address itself is no less a secret than one from the environment.
     secrets = substitution.secrets | secrets_in(settings.store) | _secret(dotenv.values)
     return replace(
@@ -112,21 +119,37 @@ def _secret(values: Mapping[str, str]) -> set[str]:
     return {value for name, value in values.items() if SECRET_NAME.search(name)}
 
 
-def _tolerant(
-    document: Entry, unset: Sequence[Unset], file: Path, environment: str | None
-) -> Settings:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which file is read, for which environment, and what is known to be wrong before its keys are read."""
+
+    file: Path
+    environment: str | None
+    early: Problems
+
+    def settings(self, document: Entry) -> Settings:
+        """The settings; or everything that is wrong, raised at once."""
+        problems = Problems(self.early)
+        settings = problems.read(document, lambda entry: _settings(entry, self, problems))
+        problems.refuse()
+        if settings is None:
+            raise ConfigError(f"{display_name(self.file)} can't be read")
+        return settings
+
+
+def _tolerant(document: Entry, unset: Sequence[Unset], reading: Reading) -> Settings:
     """The settings as far as they can be read: what needs variables that are not set counts as not written.
 
     Where a section makes no sense without them, the whole section does.
     """
     sections = {each.section for each in unset if not each.source}
     try:
-        return _settings(_top(document, sections, without_unset), file, environment)
+        return reading.settings(_top(document, sections, without_unset))
     except ConfigError:
         if not sections:
             raise
     try:
-        return _settings(_top(document, sections, lambda _: None), file, environment)
+        return reading.settings(_top(document, sections, lambda _: None))
     except ConfigError:
         refuse_unset([each for each in unset if each.section in sections])
         raise
@@ -134,14 +157,14 @@ def _tolerant(
 
 def _top(
     document: Entry, sections: Collection[str], change: Callable[[Entry], Entry | None]
-) -> Section:
+) -> Entry:
     if not sections or not isinstance(document.value, dict):
-        return Section(document, "", TOP_KEYS)
+        return document
     changed = {
         name: change(entry) if name in sections else entry for name, entry in document.value.items()
     }
     kept = {name: entry for name, entry in changed.items() if entry is not None}
-    return Section(replace(document, value=kept), "", TOP_KEYS)
+    return replace(document, value=kept)
 
 
 def _with_unset(
@@ -154,13 +177,13 @@ def _with_unset(
     return found
 
 
-def read_layers(file: Path, environment: str | None) -> Entry:
-    """The file with its overlay laid over it, and nothing of the environment in it yet."""
-    document = _with_normal_sources(read_document(file))
+def read_layers(file: Path, environment: str | None, tell: Tell = raise_it) -> Entry:
+    """The file with its overlay over it and its defaults under its sources, and no variables in it yet."""
+    document = _with_normal_sources(read_document(file, tell), tell)
     if environment is None:
-        return document
-    top = _with_normal_sources(read_document(_overlay_file(file, environment)))
-    return overlay(document, top)
+        return with_defaults(document)
+    top = read_document(_overlay_file(file, environment), tell)
+    return with_defaults(overlay(document, _with_normal_sources(top, tell)))
 
 
 def _project_file(path: Path) -> Path:
@@ -190,7 +213,7 @@ def _overlays(file: Path) -> list[Path]:
     return sorted(file.parent.glob(f"{file.stem}.*{file.suffix}"))
 
 
-def _with_normal_sources(document: Entry) -> Entry:
+def _with_normal_sources(document: Entry, tell: Tell) -> Entry:
     # Before the overlay is laid on top: both files may spell the same source differently.
     if not isinstance(document.value, dict):
         return document
@@ -201,34 +224,37 @@ def _with_normal_sources(document: Entry) -> Entry:
     normal: dict[str, Entry] = {}
     for name, entry in sources.value.items():
         path = join("sources", name)
-        key = _source_key(name, entry, path)
+        key = _source_key(name, entry, path, tell)
         if key in normal:
-            raise entry.error(path, f"is the same source as {spelled[key]!r} ({key})")
-        spelled[key] = name
-        normal[key] = entry
+            tell(entry.error(path, f"is the same source as {spelled[key]!r} ({key})"))
+        elif key is not None:
+            spelled[key] = name
+            normal[key] = entry
     return replace(document, value={**document.value, "sources": replace(sources, value=normal)})
 
 
-def _source_key(name: str, entry: Entry, path: str) -> str:
+def _source_key(name: str, entry: Entry, path: str, tell: Tell) -> str | None:
     try:
         return normalise_source(name)
     except ConfigError as error:
-        raise entry.error(path, error.message) from None
+        tell(entry.error(path, error.message))
+        return None
 
 
-def _settings(top: Section, file: Path, environment: str | None) -> Settings:
-    root = file.parent
+def _settings(document: Entry, reading: Reading, problems: Problems) -> Settings:
+    top, root = Section(document, "", TOP_KEYS), reading.file.parent
     retries = read_retries(top)
     names = (*RETRY_NAMES, *retries)
     sources = _mapping(top, "sources")
-    read = {key: _source(key, entry, names) for key, entry in sources.items()}
-    refuse_circles(sources, read)
+    read = _sources(sources, names, problems)
+    if len(read) == len(sources):
+        refuse_circles(sources, read)
     return Settings(
         root=root,
-        file=file,
+        file=reading.file,
         project=top.text("project", root.name or "penstock"),
         store=_store(top),
-        environment=environment,
+        environment=reading.environment,
         worker=_worker(top.section("worker", WORKER_KEYS)),
         retention=_retention(top.section("retention", RETENTION_KEYS)),
         snapshots=_snapshots(top, root),
@@ -242,7 +268,19 @@ def _settings(top: Section, file: Path, environment: str | None) -> Settings:
     )
 
 
-def _source(key: str, entry: Entry, retries: Collection[str]) -> SourceSettings:
+def _sources(
+    sources: Mapping[str, Entry], retries: Collection[str], problems: Problems
+) -> dict[str, SourceSettings]:
+    """Those that are sound; what is wrong with the others is kept."""
+    found = {}
+    for key, entry in sources.items():
+        source = problems.read(entry, partial(_source, key, retries), STAND_INS)
+        if source is not None:
+            found[key] = source
+    return found
+
+
+def _source(key: str, retries: Collection[str], entry: Entry) -> SourceSettings:
     """The source, as far as it can be read where variables are not set."""
     if not any(below.unset for below in entry.below()):
         return read_source(key, entry, retries)
