@@ -8,6 +8,7 @@ import pytest
 
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import AGEING_S
+from penstock.jobs.loaded import Loaded, LoadedSource
 from penstock.jobs.run import Plan, PlannedStage
 from penstock.store.store import Capacity
 from tests.contract.scenes import WIDE, World, a_job, done, quarantined, retried, snoozed, throttled
@@ -298,3 +299,44 @@ def test_jobs_wait_for_their_lane_and_not_for_a_paused_run_before_them(world: Wo
     assert world.store.has_startable(0) is False
     world.store.resume_run(one, "ops", "")
     assert world.store.has_startable(0)
+
+
+def test_a_worker_claims_only_what_it_has_loaded(world: World) -> None:
+    pages = world.start_with_pages(2)
+    other = world.start(source="new.org")
+    known = Loaded(sources={world.source(): LoadedSource("v1", ("discover",))})
+
+    assert world.turn("w", capacity=Capacity(10, loaded=known)).claimed == []
+    world.store.announce("w", known, 77)
+    [code] = world.store.worker_codes()
+    assert (code.worker, code.parent_pid, code.loaded) == ("w", 77, known)
+    assert sorted(world.store.startable_stages(0)) == sorted(
+        [(world.source(), "extract"), (world.source("new.org"), "discover")]
+    )
+    outlook = world.store.explain(world.limits, Capacity(10), run_id=other)
+    assert (outlook.stands, outlook.gate) == ("person", "code")
+    assert "new.org" in next(gate.by for gate in outlook.gates if gate.name == "code")
+    outlook = world.store.explain(world.limits, Capacity(10), run_id=pages)
+    assert "'extract'" in next(gate.by for gate in outlook.gates if gate.name == "code")
+
+    whole = Loaded(
+        sources={
+            world.source(): LoadedSource("v1", ("discover", "extract")),
+            world.source("new.org"): LoadedSource("v1", ("discover",)),
+        }
+    )
+    world.store.announce("w", whole, 77)
+    assert world.store.explain(world.limits, Capacity(10), run_id=other).would_start
+    claimed = world.turn("w", capacity=Capacity(10, loaded=whole)).claimed
+    assert {job.run_id for job in claimed} == {pages, other}
+
+
+def test_a_run_says_which_version_performs_it(world: World) -> None:
+    run_id = world.start()
+
+    assert world.store.restamp(run_id, "v1", "v0", "w")
+    assert not world.store.restamp(run_id, "v1", "v2", "another"), "somebody was faster"
+
+    assert world.run(run_id).pipeline_version == "v0"
+    [event] = world.store.events(run_id=run_id, kind="run.version")
+    assert (event.actor, event.detail) == ("w", "performed with pipeline v0; until now v1")

@@ -108,6 +108,19 @@ def test_a_step_knows_its_source_run_and_job() -> None:
         (lambda ctx: ctx.checkpoint(object()), "ctx.checkpoint got something that is not JSON"),
         (lambda ctx: ctx.checkpoint(1, partition=""), "the name of a partition, not ''"),
         (lambda ctx: ctx.signal(""), "ctx.signal needs a name, not ''"),
+        (
+            lambda ctx: ctx.save("p", key="a", data={"of": [{"price": float("nan")}], "b": None}),
+            "ctx.save('p') got a number that JSON does not have: of[0].price is nan",
+        ),
+        (
+            lambda ctx: ctx.save("p", key="a", data=Product("x", float("inf"))),
+            "price is inf",
+        ),
+        (lambda ctx: ctx.checkpoint(float("-inf")), "the value is -inf"),
+        (lambda ctx: ctx.signal("gap", size=float("inf")), "size is inf"),
+        (lambda ctx: ctx.spend(money=1e308), "ctx.spend needs money from 0 to 1e+12, not 1e+308"),
+        (lambda ctx: ctx.spend(requests=10**400), "ctx.spend needs requests from 0 to 1e+12"),
+        (lambda ctx: ctx.save("p", key="a", data={}, score=1e308), "a number, not 1e+308"),
     ],
 )
 def test_what_can_not_be_kept_is_refused_in_words(
@@ -242,3 +255,18 @@ def test_a_context_that_outlives_its_attempt_is_void() -> None:
         ctx.note("late")
     assert isinstance(outcome, Succeeded)
     assert not outcome.effects
+
+
+def test_an_item_with_a_number_that_json_does_not_have_is_refused_by_name() -> None:
+    pipeline = page_step(lambda: {"price": float("nan")})
+
+    @pipeline.step(after="act", unit="candidate")
+    def keep(item: Any) -> None:
+        return None
+
+    outcome = attempt(pipeline, "act", {"n": 1})
+    assert isinstance(outcome, Failed)
+    assert (
+        "step 'act' gave an item with a number that JSON does not have: price is nan"
+        in outcome.error
+    )

@@ -55,6 +55,7 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened, source_key
     from penstock.cli.shapes import run_shape
+    from penstock.project.stale_code import stale_workers
 
     run_id = _run_id(args.words)
     with opened(args) as project:
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
             _tell_one(project, args, run_id, now)
             return 0
         rows = project.store.runs(source_key(project, args.source), args.active, args.limit)
+        for stale in stale_workers(project):
+            args.out.note(stale.words)
     if args.json:
         args.out.json_list(run_shape(row, now) for row in rows)
     elif rows:

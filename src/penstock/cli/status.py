@@ -20,6 +20,7 @@ from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
 if TYPE_CHECKING:
     from penstock.project import Project
+    from penstock.project.stale_code import StaleWorker, UnknownWork
     from penstock.settings import ScheduleSettings
     from penstock.store.breakers import BreakerRow
     from penstock.store.cadences import CadenceRow
@@ -88,11 +89,14 @@ class Seen:
     staged_s: float
     given_up: list[CadenceRow]
     schedules: dict[str, tuple[ScheduleSettings, ...]]
+    stale: list[StaleWorker]
+    unknown: list[UnknownWork]
 
     @classmethod
     def of(cls, project: Project) -> Seen:
         from penstock.gates.terms import hours_of
         from penstock.gates.windows import hosts_outside
+        from penstock.project.stale_code import stale_workers, unknown_work
 
         store = project.store
         now = store.now()
@@ -115,6 +119,8 @@ class Seen:
             staged_s=project.settings.retention.staged_s,
             given_up=[each for each in store.cadences() if each.level == "paused"],
             schedules={key: each.schedules for key, each in project.settings.sources.items()},
+            stale=stale_workers(project),
+            unknown=unknown_work(store),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -145,6 +151,8 @@ class Seen:
             "holds": [hold_shape(each) for each in self.holds],
             "breaches": [breach_shape(each) for each in self.breaches],
             "undecided": [self._undecided_shape(each) for each in self.undecided],
+            "stale_workers": [{"pid": each.pid, "files": each.files} for each in self.stale],
+            "not_loaded": [{"source": each.source, "stage": each.stage} for each in self.unknown],
         }
 
     def tell(self, out: Output) -> None:
@@ -177,6 +185,7 @@ class Seen:
             *([("scheduler", scheduler_words(self.leaders, self.now))] if self._schedules else []),
             ("jobs", ", ".join(jobs) or "none open"),
             ("records", f"{seen.records:,}"),
+            *(("older code", each.words) for each in self.stale),
         ]
 
     @property
@@ -186,7 +195,8 @@ class Seen:
         return is_wanted or scheduler_of(self.leaders, self.now) is not None
 
     def _waits(self) -> list[tuple[str, str]]:
-        told = [
+        told = [(each.source, each.words) for each in self.unknown]
+        told += [
             (
                 each.scope or "everything",
                 f"{held_words(each)}; penstock unhold {each.scope}".rstrip(),

@@ -19,12 +19,18 @@ when one is lost the others take over its jobs."""
 EXAMPLES = """\
   penstock up
   penstock up --until-idle
+  penstock up --reload      drain and start again when a step or penstock.yaml was changed
   penstock up --workers 4   four worker processes on this host (Postgres)"""
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "up", "work until stopped", DESCRIPTION, EXAMPLES)
     parser.add_argument("--until-idle", action="store_true", help="end when nothing is left to do")
+    parser.add_argument(
+        "--reload",
+        action="store_true",
+        help="for development: load code and penstock.yaml again when they change",
+    )
     add_workers(parser)
     parser.set_defaults(run=run)
 
@@ -42,7 +48,11 @@ def run(args: argparse.Namespace) -> int:
             out.note(working_on(project, "working on"))
         with unblocked(out):
             is_whole = run_forever(
-                project, tell=out.note, until_idle=args.until_idle, workers=workers
+                project,
+                tell=out.note,
+                until_idle=args.until_idle,
+                workers=workers,
+                reloads=args.reload,
             )
         if not is_whole:
             say_stopped(project, out)

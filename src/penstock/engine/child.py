@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -42,6 +43,7 @@ from penstock.pipeline.graph import Graph
 from penstock.pipeline.loading import put_on_path
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.version import version_of
 from penstock.sources.response import Response
 
 PR_SET_PDEATHSIG = 1
@@ -128,8 +130,10 @@ def _work(charge: Charge) -> Work:
     stage = graph.stage(charge.stage)
     if stage is None:
         raise PipelineError(f"pipeline {charge.pipeline!r} has no stage {charge.stage!r}")
+    # A child may have been started after the worker, and have newer code.
+    source = replace(charge.source, version=version_of(graph, charge.source))
     # Time is kept by the worker, which can kill.
-    return Work(charge.job, stage, graph, charge.source, charge.run, inf)
+    return Work(charge.job, stage, graph, source, charge.run, inf)
 
 
 @cache

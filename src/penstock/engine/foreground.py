@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.lock import holder_of
+from penstock.engine.reloading import start_again
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import AlreadyRunning
 from penstock.gates.windows import window_opens_at
+from penstock.jobs.loaded import Loaded
 from penstock.jobs.windows import expected_units
 from penstock.project import Project
+from penstock.project.stale_code import stale_workers, unknown_work
 from penstock.settings import Settings
 from penstock.store.database import to_json
 from penstock.store.rows import RunRow
@@ -122,6 +125,10 @@ def run_foreground(
             is_whole = asyncio.run(supervisor.run())
         except AlreadyRunning:
             tell("another Penstock is working on this project: it does the work, this shows it")
+            for stale in stale_workers(project):
+                tell(stale.words)
+            for unknown in unknown_work(project.store):
+                tell(unknown.words)
             is_whole = asyncio.run(_watch(project, have_ended))
     if not is_whole or is_stopping():
         raise Interrupted(reports(rows()))
@@ -178,23 +185,31 @@ def run_forever(
     until_idle: bool = False,
     workers: int | None = None,
     has_scheduler: bool = True,
+    reloads: bool = False,
 ) -> bool:
     """Work until stopped, or with `until_idle` until nothing is left to do now.
 
-    Answers True if it ended by itself.
+    Answers True if it ended by itself. `reloads`: code that changes is loaded, by starting again.
     """
+
+    loaded: Loaded | None = None
 
     begun_at, settling_s = project.clock.monotonic(), settling(project.settings)
 
     def is_idle() -> bool:
+        nonlocal loaded
         if not until_idle or project.clock.monotonic() < begun_at + settling_s:
             return False
-        return nothing_left(project.store, outside_hours(project, PATIENCE_S))
+        loaded = loaded or project.loaded()
+        return nothing_left(project.store, outside_hours(project, PATIENCE_S), loaded)
 
     if workers is None:
         workers = workers_of(project.settings)
-    supervisor = Supervisor(project, tell, is_idle, has_scheduler, workers)
-    return asyncio.run(supervisor.run())
+    supervisor = Supervisor(project, tell, is_idle, has_scheduler, workers, reloads)
+    is_whole = asyncio.run(supervisor.run())
+    if is_whole and supervisor.wants_reload:
+        start_again()
+    return is_whole
 
 
 def workers_of(settings: Settings) -> int:
@@ -218,10 +233,16 @@ def settling(settings: Settings) -> float:
     return max((watch.debounce_s + SETTLING_S for watch in watched), default=0.0)
 
 
-def nothing_left(store: Store, outside: Sequence[int] = ()) -> bool:
-    """Nothing queued that may start, nothing running that will end, nothing due soon."""
+def nothing_left(store: Store, outside: Sequence[int] = (), loaded: Loaded | None = None) -> bool:
+    """Nothing queued that may start, nothing running that will end, nothing due soon.
+
+    What is not `loaded` waits for a worker that knows it, and nobody waits for that.
+    """
     seen = store.overview()
-    if seen.running > store.running_streams() or store.has_startable(PATIENCE_S, outside):
+    if seen.running > store.running_streams():
+        return False
+    startable = store.startable_stages(PATIENCE_S, outside)
+    if any(loaded is None or loaded.knows(*where) for where in startable):
         return False
     if store.has_to_deliver():
         return False

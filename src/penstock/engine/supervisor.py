@@ -29,12 +29,14 @@ from penstock.engine.calls import InOneThread
 from penstock.engine.clockwork import Clockwork, a_holder
 from penstock.engine.hooks import Hooks
 from penstock.engine.lock import locked
+from penstock.engine.reloading import CodeWatch, trouble_with
 from penstock.engine.trouble import REPEAT_S
 from penstock.engine.watch import PATIENCE_S, Watch
 from penstock.engine.worker_child import WorkerChild, how_it_ended
 from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
+from penstock.project.stale_code import named
 from penstock.snapshots import open_snapshots
 from penstock.store.rows import Admits
 from penstock.store.store import Store
@@ -83,6 +85,9 @@ class Supervisor:
     until: Callable[[], bool] = lambda: False
     has_scheduler: bool = False
     workers: int = 1
+    # Load changed code by starting again; `wants_reload` says that this is due.
+    reloads: bool = False
+    wants_reload: bool = False
     _store: Store = field(init=False)
     _stores: list[Store] = field(default_factory=list)
     _watch: Watch = field(init=False)
@@ -95,6 +100,8 @@ class Supervisor:
     _is_done: bool = False
     _is_settled: bool = True
     _failure: PenstockError | None = None
+    _code: CodeWatch | None = None
+    _checking: asyncio.Task[None] | None = None
     _ask_at: float = float("-inf")
     _due: dict[str, float] = field(default_factory=dict)
     _said: dict[str, float] = field(default_factory=dict)
@@ -187,6 +194,8 @@ class Supervisor:
         finally:
             self._is_done = True
             self._leaving.set()
+            if self._checking is not None:
+                self._checking.cancel()
             await self._end_children()
             await _ended(beside)
             await self._calls(self._store.close)
@@ -247,7 +256,13 @@ class Supervisor:
     # The loop.
 
     async def _pulse(self) -> None:
-        for chore in (self._beat_all, self._look_around, self._look_at_ward, self._ask_if_done):
+        for chore in (
+            self._beat_all,
+            self._look_around,
+            self._look_at_ward,
+            self._look_at_code,
+            self._ask_if_done,
+        ):
             await self._try(chore)
         for slot in self._slots:
             await self._try(partial(self._tend, slot))
@@ -348,6 +363,40 @@ class Supervisor:
     def _has_patients(self, ward: str) -> bool:
         with self._store.hurried(PATIENCE_S):
             return bool(ward and self._store.jobs_of(ward)) or self._store.has_suspects()
+
+    async def _look_at_code(self) -> None:
+        """Say that files have changed since they were loaded, or load them anew once they are sound."""
+        is_checking = self._checking is not None and not self._checking.done()
+        if self._is_leaving or is_checking or not self._is_due("code", LOOK_S):
+            return
+        if self._code is None:
+            self._code = CodeWatch(self.project)
+        files = self._code.news()
+        if not files:
+            return
+        what = named(files)
+        if not self.reloads:
+            self.tell(
+                f"{what} changed: workers go on with what they loaded; restart penstock up, or use --reload"
+            )
+            return
+        self._checking = asyncio.create_task(self._reload(what))
+
+    async def _reload(self, what: str) -> None:
+        """Beside the loop: leases are renewed meanwhile."""
+        trouble = await trouble_with(self.project.settings)
+        if self._is_leaving:
+            return
+        if trouble:
+            self.tell(
+                f"{what} changed, but can't be loaded; workers go on with what they loaded: {trouble}"
+            )
+            return
+        self.tell(f"{what} changed: running work is finished, then the new code is loaded")
+        self.wants_reload = self._is_done = True
+        self._kill_at = self._now() + self.project.settings.worker.grace_s + OVERTIME_S
+        self._leaving.set()
+        self._drain_all()
 
     async def _ask_if_done(self) -> None:
         if self._is_leaving or not self._is_due("until", self._glance_s):

@@ -13,6 +13,7 @@ fetched meanwhile are in a segment on the disk by then; the rows that refer to t
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,7 @@ from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, Unit
+from penstock.jobs.loaded import Loaded
 from penstock.jobs.outcome import (
     AttemptLost,
     Effects,
@@ -49,7 +51,7 @@ from penstock.jobs.outcome import (
 from penstock.jobs.probe import dry, without_retries
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
-from penstock.jobs.run import BACKGROUND_KINDS, OWN_CURSOR_KINDS, RunKind
+from penstock.jobs.run import BACKGROUND_KINDS, OWN_CURSOR_KINDS, RunFacts, RunKind
 from penstock.pipeline.attempt import RunView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
@@ -99,6 +101,7 @@ class Worker:
         tell: Callable[[str], None],
         admits: Admits = "all",
         deadlines: Deadlines | None = None,
+        loaded: Loaded | None = None,
     ) -> None:
         self.name = name
         self._store = store
@@ -113,6 +116,8 @@ class Worker:
         self._rng = rng
         self._has_changed = has_changed
         self._admits = admits
+        self._loaded = loaded
+        self._is_announced = False
         self._pacing = pacing
         self._spending = Spending(pacing.rules)
         self._stopped: dict[tuple[int, str], str] = {}
@@ -248,12 +253,15 @@ class Worker:
     ) -> Turn:
         """In the store's thread: one transaction."""
         self._trouble.mend()
+        if self._loaded is not None and not self._is_announced:
+            self._store.announce(self.name, self._loaded, os.getppid())
+            self._is_announced = True
         while self._stopped:
             (run_id, stage), reason = self._stopped.popitem()
             self._store.set_aside(run_id, stage, reason, self.name)
         turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
         self._trouble.regain()
-        self._learn({job.run_id for job in turn.claimed})
+        self._learn({job.run_id: job.source_id for job in turn.claimed})
         if turn.claimed and self._clock.monotonic() - self._looked_at >= REVIEW_S:
             self._looked_at = self._clock.monotonic()
             self._pacing.hosts.learn(self._store.watched_hosts())
@@ -261,16 +269,33 @@ class Worker:
             self._spending.learn(self._store.exhausted_budgets())
         return turn
 
-    def _learn(self, run_ids: set[int]) -> None:
+    def _learn(self, source_of: dict[int, int]) -> None:
         """What the steps of these runs must know of them; it never changes."""
+        run_ids = source_of.keys()
         unknown = sorted(run_ids - self._runs.keys())
         if unknown:
             if len(self._runs) > KNOWN_RUNS:
                 self._runs = {run_id: self._runs[run_id] for run_id in run_ids & self._runs.keys()}
             for facts in self._store.run_facts(unknown).values():
                 self._runs[facts.id] = RunView(
-                    facts.id, facts.kind, facts.options, facts.of_run_id, facts.pipeline_version
+                    facts.id,
+                    facts.kind,
+                    facts.options,
+                    facts.of_run_id,
+                    self._stamped(facts, source_of[facts.id]),
                 )
+
+    def _stamped(self, facts: RunFacts, source_id: int) -> str:
+        """The version that a run is performed with here; the run says so from now on.
+
+        What a replay has staged is of the version that it was asked for, or it is not performed.
+        """
+        own = self._loaded.sources.get(source_id) if self._loaded is not None else None
+        known = facts.pipeline_version
+        if own is None or own.version == known or facts.options.is_staged:
+            return known
+        self._store.restamp(facts.id, known, own.version, self.name)
+        return own.version
 
     def _capacity(self) -> Capacity:
         if self._is_draining or self._trouble.is_full or self._keeper.is_late:
@@ -278,7 +303,7 @@ class Worker:
         if self._clock.monotonic() < self._claim_at:
             return Capacity(0, admits=self._admits)
         free = self._settings.slots - len(self._works)
-        return Capacity(max(0, free), self._cpu, self._memory_mb, self._admits)
+        return Capacity(max(0, free), self._cpu, self._memory_mb, self._admits, self._loaded)
 
     def _answer(self, turn: Turn, ends: list[Settlement | Flush]) -> None:
         lost, written = set(turn.lost), {id(end) for end in ends}

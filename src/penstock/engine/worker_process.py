@@ -160,6 +160,7 @@ def build_worker(
         tell=tell,
         admits=admits,
         deadlines=deadlines,
+        loaded=project.loaded(),
     )
 
     listening.wake = worker.wake

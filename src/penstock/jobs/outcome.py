@@ -32,6 +32,8 @@ class Save(msgspec.Struct, frozen=True):
     merge: Merge
     snapshot: int | None = None
     is_staged: bool = False
+    # Of the code and configuration that made it; empty: that of its run.
+    version: str = ""
 
 
 class Mark(msgspec.Struct, frozen=True):

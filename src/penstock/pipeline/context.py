@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
@@ -28,6 +27,7 @@ from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.judging import below_threshold, is_code, rejection_of
+from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
 
@@ -183,6 +183,7 @@ class Context:
             self._score(collection, score),
             merge,
             self._attempt.snapshot,
+            version=self._attempt.source.version,
         )
         threshold = self._attempt.source.threshold
         if threshold is not None and save.score is not None and save.score < threshold:
@@ -274,9 +275,10 @@ class Context:
         self._attempt.guard()
         amounts = {"money": money, "requests": requests, "bytes": bytes, "seconds": seconds}
         for measure, amount in amounts.items():
-            is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
-            if not is_number or not math.isfinite(amount) or amount < 0:
-                raise self._bad(f"ctx.spend needs {measure} that is 0 or more, not {amount!r}")
+            if not is_number(amount) or amount < 0:
+                raise self._bad(
+                    f"ctx.spend needs {measure} from 0 to {LARGEST_NUMBER:g}, not {amount!r:.60}"
+                )
         spent = self._attempt.effects.spent
         used = {measure: amount for measure, amount in amounts.items() if amount}
         for measure, amount in used.items():
@@ -340,10 +342,9 @@ class Context:
     def _score(self, collection: str, score: Any) -> float | None:
         if score is None:
             return None
-        is_number = isinstance(score, (int, float)) and not isinstance(score, bool)
-        if not is_number or not math.isfinite(score):
+        if not is_number(score):
             raise self._bad(
-                f"ctx.save({collection!r}) needs a score that is a number, not {score!r}"
+                f"ctx.save({collection!r}) needs a score that is a number, not {score!r:.60}"
             )
         return float(score)
 
@@ -352,8 +353,7 @@ class Context:
             if at.utcoffset() is None:
                 raise self._bad(f"ctx.announce needs a time with a zone, not {at}")
             at = at.timestamp()
-        is_number = isinstance(at, (int, float)) and not isinstance(at, bool)
-        if not is_number or not 0 < at < END_OF_TIME:
+        if not is_number(at) or not 0 < at < END_OF_TIME:
             raise self._bad(
                 "ctx.announce needs a datetime with a zone or UTC in seconds since the epoch, "
                 f"not {at!r}"
@@ -362,9 +362,13 @@ class Context:
 
     def _json(self, where: str, value: Any) -> bytes:
         try:
-            return msgspec.json.encode(value, order="sorted")
+            encoded = msgspec.json.encode(value, order="sorted")
+            unkept = unkept_number(value, encoded)
         except (TypeError, ValueError, RecursionError) as error:
             raise self._bad(f"{where} got something that is not JSON: {error}") from None
+        if unkept:
+            raise self._bad(f"{where} got a number that JSON does not have: {unkept}")
+        return encoded
 
     def _bad(self, message: str) -> DataError:
         return DataError(f"step {self._step!r}: {message}")

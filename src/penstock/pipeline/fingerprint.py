@@ -9,6 +9,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from penstock.jobs.loaded import Loaded, hash_of
+
 # Ours has a version of its own, and what is installed is not the project's.
 _OURS = "penstock"
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -16,23 +18,43 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 def code_texts(function: Callable[..., Any]) -> set[bytes]:
     """The text of the module that holds a step, and of those beside it that it uses, and so on."""
+    files = code_files(function)
+    return set(files.values()) or {_code_bytes(getattr(inspect.unwrap(function), "__code__", None))}
+
+
+def code_files(function: Callable[..., Any]) -> dict[Path, bytes]:
+    """The same by file; nothing for code that is in no file."""
     function = inspect.unwrap(function)
     try:
         own = Path(inspect.getsourcefile(function) or "").resolve()
-        texts = {own.read_bytes()}
+        files = {own: own.read_bytes()}
     except (OSError, TypeError):
-        return {_code_bytes(getattr(function, "__code__", None))}
+        return {}
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     if module is None or _file_of(module) != own:
-        return texts
+        return files
     # A module of a package is that much deeper in the folder that the package lies in.
     root = own.parents[module.__name__.count(".")]
     for file in sorted(_files_beside(module, root)):
         try:
-            texts.add(file.read_bytes())
+            files[file] = file.read_bytes()
         except OSError:
             continue
-    return texts
+    return files
+
+
+def changed_files(loaded: Loaded, root: Path) -> list[str]:
+    """Files that are not what they were when they were loaded; none if that was from another folder."""
+    if loaded.root != str(root):
+        return []
+    return [name for name, known in loaded.files.items() if _hash_now(root / name) != known]
+
+
+def _hash_now(file: Path) -> str:
+    try:
+        return hash_of(file.read_bytes())
+    except OSError:
+        return ""
 
 
 def _files_beside(module: ModuleType, root: Path) -> set[Path]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,8 +16,10 @@ import msgspec
 from penstock.errors import PipelineError, nearest
 from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
+from penstock.jobs.loaded import hash_of
 from penstock.jobs.run import Plan, PlannedStage, RunKind
-from penstock.pipeline.fingerprint import code_texts
+from penstock.pipeline.fingerprint import code_files, code_texts
+from penstock.pipeline.numbers import unkept_number
 from penstock.pipeline.planner import PLANNER, plan_windows
 from penstock.pipeline.step import (
     DataError,
@@ -47,8 +50,13 @@ class Feed:
     def job(self, item: Any, default_priority: int, snapshot: int | None = None) -> NewJob:
         try:
             encoded = _encode(item)
+            unkept = unkept_number(item, encoded)
         except (TypeError, ValueError, RecursionError) as error:
             raise DataError(f"step {self.giver!r} gave an item that is not JSON: {error}") from None
+        if unkept:
+            raise DataError(
+                f"step {self.giver!r} gave an item with a number that JSON does not have: {unkept}"
+            )
         priority = default_priority if self.priority is None else self.priority
         return NewJob(self.stage, self.key_of(item), encoded, priority, snapshot)
 
@@ -105,6 +113,8 @@ class Graph:
     stages: tuple[Stage, ...]
     version: str
     retry: RetryChoice | None = None
+    # Hashes of the files that hold its code.
+    files: dict[Path, str] = field(default_factory=dict)
     _by_name: dict[str, Stage] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -116,6 +126,11 @@ class Graph:
     def windows(self) -> Stage | None:
         """The stage whose items are windows of time, which is what a backfill begins with."""
         return next((stage for stage in self.stages if stage.takes_windows), None)
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """Every stage whose jobs can be performed."""
+        return tuple(self._by_name)
 
     def stage(self, name: str) -> Stage | None:
         return self._by_name.get(name)
@@ -192,7 +207,7 @@ def build_graph(
     except PipelineError as error:
         raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
     stages = _fuse(ordered, known)
-    return Graph(pipeline, stages, _fingerprint(ordered), chosen)
+    return Graph(pipeline, stages, _fingerprint(ordered), chosen, _files(ordered))
 
 
 def _named(steps: list[Step]) -> dict[str, Step]:
@@ -353,6 +368,13 @@ def _fingerprint(ordered: list[Step]) -> str:
     for text in sorted(set().union(*(code_texts(step.function) for step in ordered))):
         digest.update(text)
     return digest.hexdigest()
+
+
+def _files(ordered: list[Step]) -> dict[Path, str]:
+    found: dict[Path, bytes] = {}
+    for step in ordered:
+        found |= code_files(step.function)
+    return {file: hash_of(text) for file, text in found.items()}
 
 
 def _configuration(step: Step) -> tuple[object, ...]:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any, Protocol
 
 import msgspec
 
 from penstock.pipeline.graph import Graph
-from penstock.settings import SourceSettings
 
 # What an environment gives may be no JSON, and still is a configuration.
 _encode = msgspec.json.Encoder(order="deterministic", enc_hook=repr).encode
 
 
-def version_of(graph: Graph, source: SourceSettings) -> str:
+class Configured(Protocol):
+    """What of a source matters for what comes out of its steps."""
+
+    @property
+    def params(self) -> dict[str, Any]: ...
+
+    @property
+    def threshold(self) -> float | None: ...
+
+
+def version_of(graph: Graph, source: Configured) -> str:
     """Equal for equal code and configuration; what only says when, how fast or how often does not count."""
     matters = {"params": source.params, "threshold": source.threshold}
     if not source.params and source.threshold is None:

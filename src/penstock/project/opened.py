@@ -12,6 +12,8 @@ from penstock.clock import Clock, SystemClock
 from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
+from penstock.jobs.loaded import Loaded, LoadedSource, hash_of
+from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run import RunKind
 from penstock.pipeline.graph import Graph
@@ -33,6 +35,7 @@ class Opened:
         self.settings = settings
         self.clock = clock or SystemClock()
         self._graphs: dict[str, Graph] = {}
+        self._settings_files = _hashes(settings)
 
     @classmethod
     def load(cls, directory: str | Path = ".", environment: str | None = None) -> Self:
@@ -128,6 +131,23 @@ class Opened:
         source = self.source(name)
         return version_of(self.graph(source), source)
 
+    def loaded(self) -> Loaded:
+        """What a worker of this project would load now: its sources' stages and versions, and its files."""
+        sources = {}
+        for key, source in self.settings.sources.items():
+            graph = self.graph(source)
+            stages = (*graph.stage_names, REPLAY_STAGE)
+            sources[self.source_ids[key]] = LoadedSource(version_of(graph, source), stages)
+        return Loaded(str(self.settings.root), self.files(), sources)
+
+    def files(self) -> dict[str, str]:
+        """Hashes of the files in the project's folder that it was loaded from, by their paths there."""
+        files = dict(self._settings_files)
+        for source in self.settings.sources.values():
+            graph = self.graph(source)
+            files |= {name: graph.files[file] for name, file in _below(self.settings.root, graph)}
+        return files
+
     def require_run(self, run_id: int) -> RunRow:
         run = self.store.run(run_id)
         if run is None:
@@ -161,6 +181,20 @@ class Opened:
     def _refuse_degraded_run(self, run: RunRow) -> None:
         if run.kind not in (RunKind.PROBE, RunKind.REPLAY) and run.source in self.settings.sources:
             self._refuse_degraded(self.source(run.source))
+
+
+def _below(root: Path, graph: Graph) -> list[tuple[str, Path]]:
+    """The files of a pipeline that lie in the project's folder, by their paths in it."""
+    return [
+        (str(file.relative_to(root)), file) for file in graph.files if file.is_relative_to(root)
+    ]
+
+
+def _hashes(settings: Settings) -> dict[str, str]:
+    try:
+        return {settings.file.name: hash_of(settings.file.read_bytes())}
+    except OSError:
+        return {}
 
 
 def lane_limits(source: SourceSettings) -> LaneLimits:

@@ -24,6 +24,7 @@ from penstock.gates.lane import (
 )
 from penstock.gates.sharing import Grant, Room, confirm
 from penstock.jobs.job import Claimed, JobState
+from penstock.jobs.loaded import Loaded
 from penstock.jobs.run import RunKind
 from penstock.store.breakers import begin_tries
 from penstock.store.database import Database, to_json
@@ -54,7 +55,7 @@ def claim(
     grants = memory.sharing.share(lanes, room, now)
     begin_tries(db, ledger, memory.watch, _granted(lanes, grants))
     if db.is_shared and grants:
-        grants = _confirmed(db, memory, lanes, grants, limits, capacity.admits, now)
+        grants = _confirmed(db, memory, lanes, grants, limits, capacity, now)
     picked = _pick(db, memory.floors, worker, grants, capacity.admits)
     if not picked:
         return []
@@ -85,7 +86,7 @@ def _confirmed(
     lanes: Sequence[Lane],
     grants: Sequence[Grant],
     limits: Mapping[int, LaneLimits],
-    admits: Admits,
+    capacity: Capacity,
     now: float,
 ) -> list[Grant]:
     """What was granted on a glance, cut down to what is there once nobody else can take it."""
@@ -93,7 +94,8 @@ def _confirmed(
     sources = sorted({source_of[grant.run_id] for grant in grants})
     db.lock_lanes(sources)
     db.lock_runs(sorted({grant.run_id for grant in grants}))
-    return confirm(grants, ready_lanes(db, limits, memory.floors, admits, sources), now)
+    found = ready_lanes(db, limits, memory.floors, capacity.admits, sources, capacity.loaded)
+    return confirm(grants, found, now)
 
 
 def ready_lanes(
@@ -102,8 +104,12 @@ def ready_lanes(
     floors: Floors,
     admits: Admits = "all",
     sources: Sequence[int] | None = None,
+    loaded: Loaded | None = None,
 ) -> list[Lane]:
-    """Every source that has queued jobs in a run that is not paused, with what is running of it."""
+    """Every source that has queued jobs in a run that is not paused, with what is running of it.
+
+    Only of stages that are `loaded`: what a worker does not know waits for one that does.
+    """
     running: dict[tuple[int, Place], int] = defaultdict(int)
     heads: dict[int, list[Head]] = defaultdict(list)
     facts: dict[int, _Facts] = {}
@@ -113,6 +119,8 @@ def ready_lanes(
     else:
         rows, counts = db.ready_lanes(floors.all(), sources)
     for source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, kind, *about in rows:
+        if loaded is not None and not loaded.knows(source_id, stage):
+            continue
         head = Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb, RunKind(kind))
         heads[source_id].append(head)
         if source_id not in facts:

@@ -31,6 +31,7 @@ from penstock.gates.lane import Head, Lane, LaneLimits, place_of
 from penstock.gates.sharing import Room
 from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.job import Claimed, JobState, Unit
+from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
@@ -153,7 +154,9 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         wake_due(self._db, ledger, memory.floors, now)
         ledger.write()
         loads = self._db.decoded("worker_loads", list[_Load], now=now)
-        rooms = [(load.id, _free(load, whole)) for load in loads] or [("", whole)]
+        codes = {code.worker: code.loaded for code in self._codes(now)}
+        rooms = [(load.id, _free(load, whole, codes.get(load.id))) for load in loads]
+        rooms = rooms or [("", whole)]
         case = self._case(source, run_id, job_id)
         if case.may_start:
             lanes, taken = self._rehearse(ledger, memory, limits, rooms, case)
@@ -162,6 +165,9 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             return self._seen(now, case, lanes, rooms, taken, len(loads))
         lane = self._pretended(now, memory, limits, case)
         return self._seen(now, case, [lane], rooms, [], len(loads))
+
+    def _codes(self, now: float) -> list[WorkerCode]:
+        return self._db.decoded("worker_codes", list[WorkerCode], now=now)
 
     def _keep_order(self) -> None:
         """Lock all that the turns could lock and wait for, in the order that everybody keeps.
@@ -277,7 +283,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         alive: int,
     ) -> Outlook:
         lane = next((each for each in lanes if each.source_id == case.source.id), None)
-        gates = [workers_gate(alive)]
+        gates = [workers_gate(alive), *_code_gate(case, rooms)]
         job = None if case.job is None else self._job_facts(case.job)
         if case.run is not None:
             gates.append(run_gate(self._run_facts(case.run, case.source), job))
@@ -419,13 +425,27 @@ def _at_its_host(outlook: Outlook, hours: Mapping[str, Windows]) -> Outlook:
     return msgspec.structs.replace(outlook, gate="host", command=host.command)
 
 
-def _free(load: _Load, whole: Capacity) -> Capacity:
+def _code_gate(case: _Case, rooms: Sequence[tuple[str, Capacity]]) -> list[GateSeen]:
+    """Whether a worker that is alive has loaded what the job needs; only told where none has."""
+    if case.job is None or not case.may_start:
+        return []
+    known = [capacity.loaded for _, capacity in rooms]
+    if any(code is None or code.knows(case.source.id, case.job.stage) for code in known):
+        return []
+    has_source = any(code and case.source.id in code.sources for code in known)
+    what = f"step {case.job.stage!r} of {case.source.key}" if has_source else case.source.key
+    by = f"no worker that is alive has loaded {what}"
+    return [GateSeen("code", False, by, command="restart penstock up")]
+
+
+def _free(load: _Load, whole: Capacity, loaded: Loaded | None) -> Capacity:
     slots = load.slots or whole.slots
     return Capacity(
         max(0, slots - load.running),
         whole.cpu - load.cpu,
         whole.memory_mb - load.memory_mb,
         load.admits,
+        loaded,
     )
 
 

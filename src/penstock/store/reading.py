@@ -68,6 +68,14 @@ class Reading:
         until, away = self._db.now() + within_s, to_json(sorted(outside))
         return self._db.value("startable", until=until, outside=away) is not None
 
+    def startable_stages(
+        self, within_s: float, outside: Sequence[int] = ()
+    ) -> list[tuple[int, str]]:
+        """The same, by source and stage."""
+        until, away = self._db.now() + within_s, to_json(sorted(outside))
+        found = self._db.json("startable_stages", until=until, outside=away)
+        return [(source_id, stage) for source_id, stage in found]
+
     def sources(self) -> list[SourceRow]:
         return self._db.decoded("sources", list[SourceRow])
 

@@ -94,6 +94,7 @@ def _apply(
         verdict = "updated"
     old.data, old.score, old.is_removed, old.is_changed = data, score, False, True
     old.source_id, old.run_id, old.snapshot_id = source_id, run_id, save.snapshot
+    old.pipeline_version = save.version or None
     old.adds += verdict == "inserted"
     return verdict
 

@@ -79,6 +79,20 @@ class Runs:
         found = self._db.decoded("run_facts", list[RunFacts], ids=to_json(sorted(run_ids)))
         return {facts.id: facts for facts in found}
 
+    def restamp(self, run_id: int, known: str, version: str, actor: str) -> bool:
+        """A worker performs a run with another version than the run says: from now on it says that one.
+
+        False if somebody else has changed it meanwhile.
+        """
+        with self._db.writing() as now:
+            rows = self._db.rows("restamp_if_known", id=run_id, known=known, version=version)
+            if rows:
+                ledger = Ledger(self._db, now)
+                detail = f"performed with pipeline {version}; until now {known}"
+                ledger.journal("run.version", rows[0][0], run_id, actor=actor, detail=detail)
+                ledger.write()
+            return bool(rows)
+
     def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add jobs to a run that has not ended; a known key answers with the job it has, unchanged."""
         with self._db.writing() as now:

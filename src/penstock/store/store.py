@@ -19,6 +19,7 @@ from penstock.gates.rates import Verdict, Want
 from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.account import Account
 from penstock.jobs.job import Claimed, JobState, NewJob
+from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
@@ -82,12 +83,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a worker can take on now: free slots, and what is left of its ceilings."""
+    """What a worker can take on now: free slots, what is left of its ceilings, and what it has loaded.
+
+    One that has not said what it has `loaded` is taken to know everything.
+    """
 
     slots: int
     cpu: float = float("inf")
     memory_mb: float = float("inf")
     admits: Admits = "all"
+    loaded: Loaded | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +354,16 @@ class Store(Protocol):
     def still_owned(self, worker: str, job_ids: Sequence[int]) -> set[int]: ...
 
     def halted(self, worker: str, job_ids: Sequence[int]) -> dict[int, str]: ...
+
+    def announce(self, worker: str, loaded: Loaded, parent_pid: int) -> None: ...
+
+    def worker_codes(self) -> list[WorkerCode]: ...
+
+    def restamp(self, run_id: int, known: str, version: str, actor: str) -> bool: ...
+
+    def startable_stages(
+        self, within_s: float, outside: Sequence[int] = ()
+    ) -> list[tuple[int, str]]: ...
 
     def jobs_of(self, worker: str) -> set[tuple[int, int]]: ...
 

@@ -184,6 +184,9 @@ TABLES = (
     _table(
         "worker",
         "id",
-        "host pid version started_at:real lease_expires_at:real slots admits schema",
+        """host pid version started_at:real lease_expires_at:real slots admits schema loaded
+        parent_pid""",
     ),
+    _table("loaded", "hash", "code"),
+    _table("sent", "job_id hash", ""),
 )

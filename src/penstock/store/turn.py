@@ -91,7 +91,7 @@ def start_work(
 
     The explanation of why something does not start takes this very step, and undoes it.
     """
-    lanes = ready_lanes(db, limits, memory.floors, capacity.admits)
+    lanes = ready_lanes(db, limits, memory.floors, capacity.admits, loaded=capacity.loaded)
     memory.watch.look(lanes)
     return claim(db, memory, ledger, worker, capacity, limits, lanes), lanes
 

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.errors import Refused
 from penstock.jobs.failures import POISON
 from penstock.jobs.job import JobState
+from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.retry import MAX_DEATHS
 from penstock.store.advancing import advance_runs
 from penstock.store.budgets import forfeit
@@ -124,6 +125,18 @@ class Workers:
     def still_owned(self, worker: str, job_ids: Sequence[int]) -> set[int]:
         """Those of these jobs that are still this worker's."""
         return set(self._db.json("owned_jobs", ids=to_json(job_ids), worker=worker))
+
+    def announce(self, worker: str, loaded: Loaded, parent_pid: int) -> None:
+        """Say what a worker has loaded: what no worker that is alive knows waits until one does."""
+        with self._db.writing():
+            self._db.do("add_loaded", hash=loaded.hash, code=loaded.text)
+            about = {"hash": loaded.hash, "parent_pid": parent_pid}
+            self._db.do("announce_if_registered", id=worker, **about)
+            self._db.do("drop_loaded")
+
+    def worker_codes(self) -> list[WorkerCode]:
+        """The workers that are alive and what each has loaded."""
+        return self._db.decoded("worker_codes", list[WorkerCode], now=self._db.now())
 
     def halted(self, worker: str, job_ids: Sequence[int]) -> dict[int, str]:
         """Those of this worker's running jobs whose run, source or project is paused or held, and by what."""

@@ -391,6 +391,18 @@ CROSS JOIN LATERAL (
 JOIN penstock.source AS s ON s.id = j.source_id
 LEFT JOIN LATERAL (SELECT error, kind FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS f ON true;
 
+-- name: startable_stages
+SELECT coalesce(json_agg(json_build_array(source_id, stage)), '[]')::text FROM (
+  SELECT DISTINCT r.source_id, g.stage FROM penstock.run AS r
+  JOIN penstock.source AS s ON s.id = r.source_id
+  JOIN penstock.stage_count AS g ON g.run_id = r.id
+  WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
+    AND NOT EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key))
+    AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id <> ALL (translate(%(outside)s, '[]', '{}')::bigint[]) AND NOT EXISTS (
+      SELECT 1 FROM penstock.breaker
+      WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > %(until)s))
+) AS found;
+
 -- name: startable
 SELECT 1 FROM penstock.run AS r
 JOIN penstock.source AS s ON s.id = r.source_id

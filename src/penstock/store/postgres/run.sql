@@ -17,6 +17,9 @@ SELECT %(run_id)s, s.name, s.unit, s.priority, s.cpu, s.memory_mb
 FROM jsonb_to_recordset(%(stages)s::jsonb)
   AS s(name text, unit text, priority bigint, cpu double precision, memory_mb double precision);
 
+-- name: restamp_if_known
+UPDATE penstock.run SET pipeline_version = %(version)s WHERE id = %(id)s AND pipeline_version = %(known)s RETURNING source_id;
+
 -- name: stages
 SELECT coalesce(json_object_agg(g.stage, json_build_object('unit', g.unit, 'priority', g.priority, 'kind', r.kind, 'continues',
   CASE WHEN strpos(r.options, '"continues":') > 0 AND r.options::jsonb -> 'continued_stages' ? g.stage THEN (r.options::jsonb ->> 'continues')::bigint END)), '{}')::text

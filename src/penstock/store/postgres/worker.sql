@@ -31,6 +31,22 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY w.started_at, w.id), '[]')::text
 FROM penstock.worker AS w;
 
+-- name: announce_if_registered
+UPDATE penstock.worker SET loaded = %(hash)s, parent_pid = %(parent_pid)s WHERE id = %(id)s;
+
+-- name: add_loaded
+INSERT INTO penstock.loaded (hash, code) VALUES (%(hash)s, %(code)s) ON CONFLICT (hash) DO NOTHING;
+
+-- name: drop_loaded
+DELETE FROM penstock.loaded WHERE hash NOT IN (SELECT loaded FROM penstock.worker WHERE loaded IS NOT NULL);
+
+-- name: worker_codes
+SELECT coalesce(json_agg(json_build_object(
+  'worker', w.id, 'host', w.host, 'parent_pid', w.parent_pid, 'loaded', l.code::json) ORDER BY w.started_at, w.id), '[]')::text
+FROM penstock.worker AS w
+LEFT JOIN penstock.loaded AS l ON l.hash = w.loaded
+WHERE w.lease_expires_at > %(now)s;
+
 -- name: jobs_of
 SELECT coalesce(json_agg(json_build_array(id, attempt)), '[]')::text
 FROM penstock.job WHERE state = 'running' AND worker = %(id)s;

@@ -279,6 +279,17 @@ CROSS JOIN job AS j ON j.id = c.value
 JOIN source AS s ON s.id = j.source_id
 LEFT JOIN job_failure AS f ON f.job_id = j.id;
 
+-- name: startable_stages
+SELECT json_group_array(json_array(source_id, stage)) FROM (
+  SELECT DISTINCT r.source_id, g.stage FROM run_stage AS g INDEXED BY run_stage_ready
+  CROSS JOIN run AS r ON r.id = g.run_id
+  CROSS JOIN source AS s ON s.id = r.source_id
+  WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
+    AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key))
+    AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id NOT IN (SELECT value FROM jsonb_each(:outside)) AND NOT EXISTS (
+      SELECT 1 FROM breaker WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > :until))
+);
+
 -- name: startable
 SELECT 1 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id

@@ -15,6 +15,9 @@ INSERT INTO run_stage (run_id, stage, unit, priority, cpu, memory_mb)
 SELECT :run_id, value ->> 'name', value ->> 'unit', value ->> 'priority', value ->> 'cpu', value ->> 'memory_mb'
 FROM jsonb_each(:stages);
 
+-- name: restamp_if_known
+UPDATE run SET pipeline_version = :version WHERE id = :id AND pipeline_version = :known RETURNING source_id;
+
 -- name: stages
 SELECT json_group_object(g.stage, json_object('unit', g.unit, 'priority', g.priority, 'kind', r.kind, 'continues',
   CASE WHEN instr(r.options, '"continues":') > 0 AND g.stage IN (SELECT value FROM jsonb_each(r.options, '$.continued_stages'))

@@ -29,6 +29,20 @@ SELECT json_group_array(json_object(
 ))
 FROM (SELECT * FROM worker ORDER BY started_at, id) AS w;
 
+-- name: announce_if_registered
+UPDATE worker SET loaded = :hash, parent_pid = :parent_pid WHERE id = :id;
+
+-- name: add_loaded
+INSERT INTO loaded (hash, code) VALUES (:hash, :code) ON CONFLICT (hash) DO NOTHING;
+
+-- name: drop_loaded
+DELETE FROM loaded WHERE hash NOT IN (SELECT loaded FROM worker WHERE loaded IS NOT NULL);
+
+-- name: worker_codes
+SELECT json_group_array(json_object('worker', w.id, 'host', w.host, 'parent_pid', w.parent_pid, 'loaded', json(l.code)))
+FROM (SELECT id, host, parent_pid, loaded FROM worker WHERE lease_expires_at > :now ORDER BY started_at, id) AS w
+LEFT JOIN loaded AS l ON l.hash = w.loaded;
+
 -- name: jobs_of
 SELECT json_group_array(json_array(id, attempt)) FROM job WHERE state = 'running' AND worker = :id;
 

@@ -1,0 +1,104 @@
+"""Code that changes while workers run: it is noticed, checked in a process of its own, and loaded afresh.
+
+A Python process can't unload what it has imported. To reload, the workers are drained and the command
+starts itself again: what runs is finished with the code that it began with, and the rest with the new.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from penstock.errors import PenstockError
+from penstock.jobs.loaded import hash_of
+from penstock.project import Project
+from penstock.settings import Settings
+
+CHECK_S = 60.0
+Found = tuple[tuple[str, str], ...]
+
+
+class CodeWatch:
+    """The files of a project as they were loaded, and which of them are different now."""
+
+    def __init__(self, project: Project) -> None:
+        self._root = project.settings.root
+        self._loaded = project.files()
+        self._stats: dict[str, tuple[int, int]] = {}
+        self._now: dict[str, str] = {}
+        self._seen: Found = ()
+
+    def news(self) -> list[str]:
+        """The changed files, each time that something has changed since the last look."""
+        found = tuple(
+            (name, now) for name in self._loaded if (now := self._hash(name)) != self._loaded[name]
+        )
+        is_new, self._seen = found != self._seen, found
+        return [name for name, _ in found] if is_new else []
+
+    def _hash(self, name: str) -> str:
+        """Files are read only when they were written to."""
+        file = self._root / name
+        try:
+            stat = file.stat()
+            if self._stats.get(name) != (stat.st_mtime_ns, stat.st_size):
+                self._now[name] = hash_of(file.read_bytes())
+                self._stats[name] = (stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            self._stats.pop(name, None)
+            return ""
+        return self._now[name]
+
+
+async def trouble_with(settings: Settings) -> str:
+    """Why the project as it is now can't be loaded; empty if it can."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "penstock.engine.reloading",
+        "--project",
+        str(settings.root),
+    ]
+    if settings.environment is not None:
+        command += ["--env", settings.environment]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
+    )
+    try:
+        _, errors = await asyncio.wait_for(process.communicate(), CHECK_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return f"loading it takes longer than {CHECK_S:g} s"
+    if process.returncode == 0:
+        return ""
+    return errors.decode(errors="replace").strip() or f"loading it ended with {process.returncode}"
+
+
+def start_again() -> None:
+    """Become the same command anew, in the same process."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  ourselves
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="penstock.engine.reloading")
+    parser.add_argument("--project", type=Path, required=True)
+    parser.add_argument("--env")
+    args = parser.parse_args()
+    try:
+        Project.load(args.project, args.env)
+    except PenstockError as error:
+        print(f"{error.message}\n  {error.hint}".rstrip(), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
