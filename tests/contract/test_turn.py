@@ -8,7 +8,17 @@ import msgspec
 import pytest
 
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Flush, Settlement
+from penstock.jobs.outcome import (
+    Effects,
+    Flush,
+    Mark,
+    Note,
+    Raised,
+    Rejection,
+    Settlement,
+)
+from penstock.jobs.repeats import Sayings
+from penstock.store.rejected import RejectFilter
 from penstock.store.store import Capacity, Kept
 from tests.contract.scenes import (
     Ends,
@@ -351,3 +361,63 @@ def test_what_an_attempt_spent_is_counted_in_its_run(world: World) -> None:
 
     run = world.run(run_id)
     assert (run.requests, run.bytes, run.seconds) == (2, 10, 0.5)
+
+
+def said(*words: str) -> Effects:
+    return Effects(
+        signals=[Raised("batch.done", msgspec.json.encode(word)) for word in words],
+        notes=[Note(word) for word in words],
+        rejections=[Rejection("no_price", word) for word in words],
+    )
+
+
+def keyed(sayings: Sayings, effects: Effects) -> Effects:
+    sayings.key(effects)
+    return effects
+
+
+def heard(world: World) -> tuple[list[str], list[str], list[str]]:
+    raised = world.store.signals(limit=100)
+    signals = [signal.data for signal in raised if signal.name == "batch.done"]
+    notes = [event.detail for event in world.store.events(kind="job.noted", limit=100)]
+    rejects = [row.reason for row in world.store.rejects(RejectFilter(), 100)]
+    return sorted(map(str, signals)), sorted(notes), sorted(rejects)
+
+
+def test_what_a_second_attempt_says_again_is_written_once(world: World) -> None:
+    run_id = world.start()
+    first, sayings = world.one(), Sayings()
+    words = ["one", "two", "two"]
+    world.turn("w", Flush(first.id, first.attempt, keyed(sayings, said(*words)), 1))
+    world.store.bury("w", "killed")
+    world.register("w")
+
+    second, sayings = world.one(), Sayings()
+    assert (second.id, second.attempt) == (first.id, 2)
+    world.turn("w", Flush(second.id, 2, keyed(sayings, said("one", "two")), 1))
+    world.turn("w", done(second, effects=keyed(sayings, said("two", "two", "three"))))
+
+    every = ["one", "three", "two", "two", "two"]
+    assert heard(world) == (every, every, every)
+    assert world.run(run_id).rejected == len(every)
+    assert world.dump()["sent"] == []
+
+
+def test_what_is_said_after_a_checkpoint_or_a_snooze_is_new(world: World) -> None:
+    world.start()
+    first, sayings = world.one(), Sayings()
+    past = said("one")
+    past.marks = [Mark("inbox", b"1")]
+    world.turn("w", Flush(first.id, first.attempt, keyed(sayings, past), 1))
+    world.turn("w", released(first))
+
+    second, sayings = world.one(), Sayings()
+    asked = said("one")
+    asked.forgets = True
+    world.turn("w", Flush(second.id, 2, keyed(sayings, asked), 1))
+    world.turn("w", released(second))
+
+    third, sayings = world.one(), Sayings()
+    world.turn("w", done(third, effects=keyed(sayings, said("one"))))
+
+    assert heard(world)[1] == ["one", "one", "one"]

@@ -270,3 +270,46 @@ def test_an_item_with_a_number_that_json_does_not_have_is_refused_by_name() -> N
         "step 'act' gave an item with a number that JSON does not have: price is nan"
         in outcome.error
     )
+
+
+def test_more_than_a_transaction_can_hold_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.pipeline.attempt.MOST_EFFECTS", 10)
+
+    def too_many(ctx: Any) -> None:
+        for number in range(11):
+            ctx.save("p", key=number, data={})
+
+    outcome = acting(too_many)
+    assert isinstance(outcome, Failed)
+    assert (outcome.is_permanent, outcome.kind) == (True, "data")
+    assert "call ctx.commit() now and then" in outcome.error
+
+    async def in_pieces(ctx: Any) -> None:
+        for number in range(30):
+            ctx.save("p", key=number, data={})
+            if number % 10 == 9:
+                await ctx.commit()
+
+    services = ListedServices()
+    assert isinstance(acting(in_pieces, services), Succeeded)
+    assert [len(effects.saves) for effects in services.flushed] == [10, 10, 10]
+
+
+def test_items_of_a_page_are_counted_with_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.pipeline.attempt.MOST_EFFECT_BYTES", 100)
+
+    def long(ctx: Any) -> Any:
+        yield {"text": "x" * 60}
+        yield {"text": "y" * 60}
+
+    pipeline = page_step(long)
+
+    @pipeline.step(after="act", unit="candidate")
+    def keep(item: Any) -> None:
+        return None
+
+    outcome = attempt(pipeline, "act", {"n": 1})
+    assert isinstance(outcome, Failed)
+    assert "call ctx.commit() now and then" in outcome.error

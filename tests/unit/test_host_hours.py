@@ -181,11 +181,11 @@ def test_equal_hours_have_one_definition_and_others_another() -> None:
 def test_job_that_meets_them_waits_until_then_and_loses_nothing() -> None:
     error = HostOutside(HOST, 1200.0, "https://cdn.example/1?token=secret")
     reason = "cdn.example is outside of its hours (hosts.cdn.example.windows)"
-    assert outcome_of(error) == Snoozed(1200.0, reason, outside=HOST)
+    assert outcome_of(error) == Snoozed(1200.0, reason, outside=HOST, is_cut=True)
     # And as a child process meets it.
     again = error_from(refusal_of(1, error))
     assert isinstance(again, HostOutside)
-    assert outcome_of(again) == Snoozed(1200.0, reason, outside=HOST)
+    assert outcome_of(again) == Snoozed(1200.0, reason, outside=HOST, is_cut=True)
 
 
 # The breaker of a host as a worker counts for it.

@@ -64,7 +64,8 @@ def raising(error: BaseException, unit: str = "page") -> Pipeline:
         (HostBroken("a.com:443", 30.0),
          Throttled("a.com:443", 30.0, is_answer=False, gate="breaker")),
         (Paced("a.com:443", 5.0),
-         Snoozed(5.0, "no room in the rate for another request to a.com:443 for 5 s")),
+         Snoozed(5.0, "no room in the rate for another request to a.com:443 for 5 s",
+                 is_cut=True)),
         (AttemptLost("taken"), Cancelled("taken")),
         (ExceptionGroup("two", [ValueError("x"), HostClosed("a.com:443", 9.0, "", 503)]),
          Throttled("a.com:443", 9.0)),
@@ -785,7 +786,7 @@ def test_an_endless_plain_step_stops_at_its_next_yield_once_its_time_is_over() -
 def test_what_an_attempt_buffers_for_one_commit_is_bounded(
     monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr("penstock.pipeline.attempt.MOST_HELD_BYTES", 100_000)
+    monkeypatch.setattr("penstock.pipeline.attempt.MOST_EFFECTS", 500)
     pipeline, made = begun(), [0]
 
     @pipeline.step(after="begin", unit="page")
@@ -803,5 +804,5 @@ def test_what_an_attempt_buffers_for_one_commit_is_bounded(
     outcome = attempt(pipeline, "act", {})
     assert isinstance(outcome, Failed)
     assert outcome.is_permanent
-    assert "buffered" in outcome.error
+    assert "call ctx.commit() now and then" in outcome.error
     assert 100 < made[0] < 600

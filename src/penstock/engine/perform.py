@@ -177,6 +177,8 @@ class _Performance(Attempt):
             if outcome.why == "unchanged":
                 # Most pages of a run may end like this: no turn is taken for it but the last.
                 return replace(outcome, effects=self.effects) if self.effects else outcome
+        if isinstance(outcome, Snoozed) and not outcome.is_cut:
+            self.effects.forgets = self.has_committed or bool(self.effects)
         try:
             await self.write_buffered()
         except Exception as error:

@@ -34,6 +34,7 @@ from penstock.engine.replaying import Replaying, another_version, put_aside
 from penstock.engine.spending import Spending
 from penstock.engine.streams import Streams
 from penstock.engine.trouble import Trouble
+from penstock.engine.turn_size import that_fit
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState, Unit
@@ -49,6 +50,7 @@ from penstock.jobs.outcome import (
     Succeeded,
 )
 from penstock.jobs.probe import dry, without_retries
+from penstock.jobs.repeats import Sayings
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
 from penstock.jobs.run import BACKGROUND_KINDS, OWN_CURSOR_KINDS, RunFacts, RunKind
@@ -140,6 +142,7 @@ class Worker:
         self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
         self._flush_counts: dict[tuple[int, int], int] = {}
         self._renewed: set[tuple[int, int]] = set()
+        self._sayings: dict[tuple[int, int], Sayings] = {}
         self._cpu = settings.cpu
         self._memory_mb = float(settings.memory_mb)
         self._is_draining = False
@@ -211,7 +214,7 @@ class Worker:
         if not await self._is_trusted():
             self._is_buried = True
             return None
-        ends, self._ends = self._ends, []
+        ends = self._next_ends()
         kept, capacity = self._keeper.take(), self._capacity()
         began = self._clock.monotonic()
         try:
@@ -236,6 +239,14 @@ class Worker:
         await asyncio.sleep(delay_s)
         self._news.set()
         return None
+
+    def _next_ends(self) -> list[Settlement | Flush]:
+        """As many ends as one transaction may hold, in their order; the rest is for the next turn."""
+        many = that_fit(self._ends)
+        ends, self._ends = self._ends[:many], self._ends[many:]
+        if self._ends:
+            self._news.set()
+        return ends
 
     async def _is_trusted(self) -> bool:
         """Whether the lease still holds, as far as this process knows.
@@ -456,6 +467,9 @@ class Worker:
     ) -> None:
         outcome = redacted(outcome, self._secrets)
         end = settle(job, outcome, retry, self._rng, unit, took_s, useful_for_s)
+        if job.attempt > 1 and end.effects:
+            self._key(job, end.effects)
+        self._sayings.pop((job.id, job.attempt), None)
         if self._is_probe(job):
             post = self._post(job)
             end = without_retries(end, post.timeout_s if post else took_s)
@@ -544,6 +558,7 @@ class Worker:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
+        self._key(job, effects)
         is_long = where in self._works and self._works[where][0].stage.is_long
         flush = Flush(job.id, job.attempt, effects, number, is_long and bool(effects))
         if flush.is_progress:
@@ -553,6 +568,12 @@ class Worker:
         self._ends.append(flush)
         self._news.set()
         await written
+
+    def _key(self, job: Claimed, effects: Effects) -> None:
+        """Let what is said again be known. A stream goes on where it was, so what it says is new."""
+        post = self._post(job)
+        if post is not None and not post.stage.is_stream:
+            self._sayings.setdefault((job.id, job.attempt), Sayings()).key(effects)
 
     async def records(
         self, collection: str, after_key: str | None, limit: int

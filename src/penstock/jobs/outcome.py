@@ -15,6 +15,9 @@ Merge = Literal["replace", "keep", "merge"]
 SkipWhy = Literal["", "unchanged", "disallowed", "missing"]
 # What a rejection is filed under when nobody names a code, and when its score is too low.
 REJECTED = "rejected"
+# What one transaction may hold of effects: it takes a second or two, and no beat of its worker is late.
+MOST_EFFECTS = 200_000
+MOST_EFFECT_BYTES = 128_000_000
 BELOW_THRESHOLD = "below_threshold"
 CODE_LENGTH = 64
 
@@ -49,16 +52,18 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """A signal an attempt raised."""
+    """A signal an attempt raised. `key` is the same in every attempt that says the same again."""
 
     name: str
     data: bytes
+    key: str = ""
 
 
 class Note(msgspec.Struct, frozen=True):
     """A line for the journal, in the step's own words."""
 
     text: str
+    key: str = ""
 
 
 class Rejection(msgspec.Struct, frozen=True):
@@ -70,6 +75,7 @@ class Rejection(msgspec.Struct, frozen=True):
     code: str
     reason: str
     score: float | None = None
+    key: str = ""
 
 
 class Announced(msgspec.Struct, frozen=True):
@@ -132,6 +138,8 @@ class Effects:
     is_schema_verified: bool = False
     # How many records this attempt has saved before, in commits of its own.
     saved_before: int = 0
+    # The attempt has come to an end that it wanted: what the next one says is new, however equal it is.
+    forgets: bool = False
 
     def __bool__(self) -> bool:
         return bool(
@@ -151,6 +159,7 @@ class Effects:
             or self.is_dropped
             or self.is_schema_verified
             or self.saved_before
+            or self.forgets
         )
 
     @property
@@ -164,6 +173,16 @@ class Effects:
             + len(self.announced)
             + len(self.moments)
         )
+
+    @property
+    def weight(self) -> int:
+        """How much of a transaction's time it takes, where MOST_EFFECTS is as much as there is."""
+        many = self.size + len(self.signals)
+        if many < 1000:
+            return many
+        written = sum([len(save.data) for save in self.saves])
+        written += sum([len(child.item) for child in self.children])
+        return max(many, written * MOST_EFFECTS // MOST_EFFECT_BYTES)
 
     def take(self) -> Effects:
         """Hand over what is buffered and start afresh."""
@@ -189,7 +208,8 @@ class Effects:
         self.is_dropped = self.is_dropped or others.is_dropped
         self.is_schema_verified = self.is_schema_verified or others.is_schema_verified
         self.saved_before += others.saved_before
-        others.is_dropped = others.is_schema_verified = False
+        self.forgets = self.forgets or others.forgets
+        others.is_dropped = others.is_schema_verified = others.forgets = False
         others.saved_before = 0
 
 
@@ -234,12 +254,14 @@ class Throttled(msgspec.Struct, frozen=True):
 class Snoozed(msgspec.Struct, frozen=True):
     """The step asked to be run again later; no attempt is spent.
 
-    `outside`: the host whose hours it waits for, if it does.
+    `outside`: the host whose hours it waits for, if it does. `is_cut`: it was put off in the middle of a
+    step, which starts over.
     """
 
     delay_s: float
     reason: str = ""
     outside: str = ""
+    is_cut: bool = False
 
 
 class Skipped(msgspec.Struct, frozen=True):

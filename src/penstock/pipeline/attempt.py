@@ -12,11 +12,20 @@ import msgspec
 
 from penstock.errors import PipelineError
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
-from penstock.jobs.outcome import Announced, AttemptLost, Covered, Effects, Reject, Skip
+from penstock.jobs.outcome import (
+    MOST_EFFECT_BYTES,
+    MOST_EFFECTS,
+    Announced,
+    AttemptLost,
+    Covered,
+    Effects,
+    Reject,
+    Skip,
+)
 from penstock.jobs.run import NO_OPTIONS, VISITING_KINDS, RunKind, RunOptions
 from penstock.jobs.signals import SignalFacts
 from penstock.pipeline.probing import OneOfEach
-from penstock.pipeline.step import window_of
+from penstock.pipeline.step import DataError, window_of
 from penstock.pipeline.visits import Visits
 from penstock.sources.reach import ANYWHERE, Reach
 
@@ -28,9 +37,6 @@ if TYPE_CHECKING:
     from penstock.sources.response import Response
 
 Answer = TypeVar("Answer")
-# What one attempt may buffer until it commits, and what an item counts for beside its JSON.
-MOST_HELD_BYTES = 512_000_000
-ITEM_BYTES = 200
 Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
 
 
@@ -100,6 +106,7 @@ class Attempt:
         "has_arrived",
         "has_committed",
         "held",
+        "held_bytes",
         "hop",
         "is_fenced",
         "job",
@@ -140,6 +147,7 @@ class Attempt:
         self.halt_reason = ""
         self.saved = 0
         self.held = 0
+        self.held_bytes = 0
         self.dropped: Skip | Reject | None = None
         # The page that what is saved came from: the one fetched last, or the one the item came from.
         self.snapshot: int | None = job.snapshot
@@ -190,13 +198,21 @@ class Attempt:
             self.outflow.add(child)
 
     def hold(self, size: int) -> None:
-        """Count what is buffered until the attempt commits; an endless step must not fill the memory."""
-        self.held += size + ITEM_BYTES
-        if self.held > MOST_HELD_BYTES:
-            raise PipelineError(
-                f"stage {self.stage.name!r} has buffered {MOST_HELD_BYTES // 1_000_000} MB for one commit",
-                "call ctx.commit() on the way, or yield more and smaller items from a run-level step",
-            )
+        """Count what is buffered until the attempt commits: one transaction must be able to write it in time,
+        and an endless step must not fill the memory."""
+        self.held += 1
+        self.held_bytes += size
+        if self.held <= MOST_EFFECTS and self.held_bytes <= MOST_EFFECT_BYTES:
+            return
+        raise DataError(
+            f"stage {self.stage.name!r}: an attempt can hold {MOST_EFFECTS:,} records, items and notes, "
+            f"or {MOST_EFFECT_BYTES // 1_000_000} MB of them: "
+            "call ctx.commit() now and then, or yield them from a run-level step"
+        )
+
+    def let_go(self) -> None:
+        """What was buffered is on its way to the store."""
+        self.held = self.held_bytes = 0
 
     def announce(self, announced: Announced) -> None:
         """At once, not when the step has come to its end: no child may be durable before it."""
@@ -217,11 +233,11 @@ class Attempt:
         if self.outflow is not None:
             await self.outflow.flush_all()
         elif self.effects:
+            self.let_go()
             await self.write(self.effects.take())
 
     async def write(self, effects: Effects) -> None:
         self.has_committed = True
-        self.held = 0
         self.saved += len(effects.saves)
         try:
             await self.services.flush(self.job, effects)

@@ -185,12 +185,12 @@ class Context:
             self._attempt.snapshot,
             version=self._attempt.source.version,
         )
+        self._attempt.hold(len(save.data))
         threshold = self._attempt.source.threshold
         if threshold is not None and save.score is not None and save.score < threshold:
             judged = below_threshold(f"{collection} {save.key}", save.score, threshold)
             self._attempt.effects.rejections.append(judged)
         else:
-            self._attempt.hold(len(save.data))
             self._attempt.effects.saves.append(save)
         if self._attempt.probe is not None:
             self._attempt.probe.saved()
@@ -201,6 +201,7 @@ class Context:
         if not is_code(code):
             raise self._bad(f"ctx.reject needs a code of letters, digits and _.:-, not {code!r}")
         judged = Reject(reason, code, self._score("reject", score))
+        self._attempt.hold(0)
         self._attempt.effects.rejections.append(rejection_of(judged))
 
     def checkpoint(
@@ -223,6 +224,7 @@ class Context:
             raise self._bad(f"a partition's name can't begin with ~, as {partition!r} does")
         encoded = self._json("ctx.checkpoint", cursor)
         at = self._json("ctx.checkpoint", offset)
+        self._attempt.hold(len(encoded))
         self._attempt.effects.marks.append(Mark(partition, encoded, at, bool(ordered)))
 
     def signal(self, name: str, **data: Any) -> None:
@@ -232,7 +234,9 @@ class Context:
             raise self._bad(f"ctx.signal needs a name, not {name!r}")
         if is_reserved(name):
             raise self._bad(f"ctx.signal: {name} is raised by Penstock alone")
-        self._attempt.effects.signals.append(Raised(name, self._json("ctx.signal", data)))
+        raised = Raised(name, self._json("ctx.signal", data))
+        self._attempt.hold(len(raised.data))
+        self._attempt.effects.signals.append(raised)
 
     def announce(self, at: datetime | float) -> None:
         """Something will happen at this moment: a schedule with `near` looks more often around it.
@@ -291,7 +295,9 @@ class Context:
         """Write a line into the journal."""
         self._attempt.guard()
         # Cut to its length when secrets have been masked in it.
-        self._attempt.effects.notes.append(Note(words_of(text, LOOKED_AT)))
+        line = words_of(text, LOOKED_AT)
+        self._attempt.hold(len(line))
+        self._attempt.effects.notes.append(Note(line))
 
     def commit(self) -> Awaitable[None]:
         """Make what is buffered so far durable, under this attempt's fence. A plain step waits."""

@@ -85,7 +85,7 @@ class Outflow:
             is_first = not self._outbox
             self._bytes += sum([len(save.data) for save in buffered.saves])
             self._outbox.pour(buffered)
-            self._attempt.held = 0
+            self._attempt.let_go()
         if is_first:
             self._start_clock()
 

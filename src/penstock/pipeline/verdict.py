@@ -125,9 +125,9 @@ def _outcome_of_fetch(error: FetchError, declared: Declared) -> Outcome:
             return Skipped(_tell(error, with_type=False), why="disallowed")
         case Paced():
             # Our own rate, not the host's wish: the others on that host need not wait.
-            return Snoozed(error.delay_s, _tell(error, with_type=False))
+            return Snoozed(error.delay_s, _tell(error, with_type=False), is_cut=True)
         case HostOutside():
-            return Snoozed(error.delay_s, error.message, outside=error.host)
+            return Snoozed(error.delay_s, error.message, outside=error.host, is_cut=True)
         case HostBroken():
             return Throttled(error.host, error.delay_s, is_answer=False, gate="breaker")
         case HostClosed():

@@ -22,6 +22,7 @@ from penstock.store.pages import note_pages
 from penstock.store.promises import note_verified
 from penstock.store.records import save_records
 from penstock.store.rejecting import add_rejects
+from penstock.store.repeats import find_repeats
 from penstock.store.staging import stage_records
 
 End = Settlement | Flush
@@ -46,7 +47,7 @@ class _Batch:
     failed: list[int] = field(default_factory=list)
     probed: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def take(self, job: Owned, effects: Effects) -> None:
+    def take(self, job: Owned, effects: Effects, repeats: set[tuple[int, str]]) -> None:
         self.children.extend((job, child) for child in effects.children)
         for save in effects.saves:
             (self.staged if save.is_staged else self.saves).append(
@@ -58,8 +59,11 @@ class _Batch:
         self.covered.extend((job, stretch) for stretch in effects.covered)
         self.charges.extend(effects.charges)
         for raised in effects.signals:
-            self.signals.append((raised.name, raised.data.decode(), job.source_id, job.run_id))
-        self.rejections.extend((job, each) for each in effects.rejections)
+            if (job.id, raised.key) not in repeats:
+                self.signals.append((raised.name, raised.data.decode(), job.source_id, job.run_id))
+        self.rejections.extend(
+            (job, each) for each in effects.rejections if (job.id, each.key) not in repeats
+        )
         self.moments.extend((job.source_id, at, job.run_id) for at in effects.moments)
         if effects.is_schema_verified:
             self.verified.append(job)
@@ -73,13 +77,13 @@ def add_effects(
     db: Database, ledger: Ledger, actor: str, accepted: Sequence[tuple[End, Owned]]
 ) -> None:
     """Children, records, checkpoints, signals and notes of accepted attempts."""
-    batch = _Batch()
+    batch, repeats = _Batch(), find_repeats(db, accepted)
     for end, job in accepted:
         if isinstance(end, Settlement) and end.state is JobState.QUARANTINED:
             batch.failed.append(job.id)
         if end.effects:
-            batch.take(job, end.effects)
-            _note(ledger, actor, job, end)
+            batch.take(job, end.effects, repeats)
+            _note(ledger, actor, job, end, repeats)
     if batch.children:
         add_children(db, ledger, batch.children)
     if batch.staged:
@@ -88,8 +92,10 @@ def add_effects(
     _write(db, ledger, actor, batch)
 
 
-def _note(ledger: Ledger, actor: str, job: Owned, end: End) -> None:
+def _note(ledger: Ledger, actor: str, job: Owned, end: End, repeats: set[tuple[int, str]]) -> None:
     for note in end.effects.notes:
+        if (job.id, note.key) in repeats:
+            continue
         ledger.journal(
             "job.noted", job.source_id, job.run_id, job.id, end.attempt, actor, note.text
         )

@@ -52,7 +52,7 @@ class Upkeep:
             ids = self._db.json("old_jobs", before=before, limit=limit)
             if ids:
                 chosen = to_json(ids)
-                for query in ("drop_jobs", "drop_items", "drop_failures"):
+                for query in ("drop_jobs", "drop_items", "drop_failures", "drop_sent"):
                     self._db.do(query, ids=chosen)
             return len(ids)
 

@@ -21,6 +21,18 @@ SELECT coalesce(json_agg(job.id), '[]')::text
 FROM penstock.job
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'running' AND worker = %(worker)s;
 
+-- name: known_sent
+SELECT coalesce(json_agg(json_build_array(sent.job_id, sent.hash)), '[]')::text
+FROM jsonb_array_elements(%(keys)s::jsonb) AS k
+JOIN penstock.sent ON sent.job_id = (k ->> 0)::bigint AND sent.hash = k ->> 1;
+
+-- name: add_sent
+INSERT INTO penstock.sent (job_id, hash) SELECT (k ->> 0)::bigint, k ->> 1 FROM jsonb_array_elements(%(keys)s::jsonb) AS k
+ON CONFLICT DO NOTHING;
+
+-- name: drop_sent
+DELETE FROM penstock.sent WHERE job_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
+
 -- name: halted_jobs
 SELECT coalesce(json_agg(json_build_array(job.id, CASE
   WHEN r.state = 'paused' THEN 'run ' || r.id || ' is paused'

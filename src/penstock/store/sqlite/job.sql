@@ -13,6 +13,16 @@ FROM jsonb_each(:ids) AS c
 CROSS JOIN job NOT INDEXED ON job.id = c.value
 WHERE job.state = 'running' AND job.worker = :worker;
 
+-- name: known_sent
+SELECT json_group_array(json_array(sent.job_id, sent.hash))
+FROM jsonb_each(:keys) AS k CROSS JOIN sent ON sent.job_id = k.value ->> 0 AND sent.hash = k.value ->> 1;
+
+-- name: add_sent
+INSERT INTO sent (job_id, hash) SELECT value ->> 0, value ->> 1 FROM jsonb_each(:keys) WHERE true ON CONFLICT DO NOTHING;
+
+-- name: drop_sent
+DELETE FROM sent WHERE job_id IN (SELECT value FROM jsonb_each(:ids));
+
 -- name: halted_jobs
 SELECT json_group_array(json_array(job.id, CASE
   WHEN r.state = 'paused' THEN 'run ' || r.id || ' is paused'
