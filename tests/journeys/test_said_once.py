@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from penstock.jobs.run import RunState
 from penstock.store.rejected import RejectFilter
@@ -44,7 +45,10 @@ def test_signals_notes_and_rejects_of_a_killed_step_are_written_once(tmp_path: P
         "pipeline": "steps:follow",
         "schedule": {"signal": "batch.loaded", "overlap": "queue"},
     }
-    sources = {"batches.org": {"pipeline": "steps:batches"}, "follow.org": follower}
+    sources: dict[str, dict[str, Any]] = {
+        "batches.org": {"pipeline": "steps:batches"},
+        "follow.org": follower,
+    }
     with Rig(tmp_path, sources, STEPS) as rig:
         rig.enqueue("batches.org")
         done = rig.penstock("up", "--until-idle")
