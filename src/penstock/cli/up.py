@@ -40,20 +40,25 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.unblocked import unblocked
     from penstock.engine.foreground import run_forever
     from penstock.engine.lock import holder_of
+    from penstock.engine.reloading import CodeChanged, start_again
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
         workers = how_many(project.settings, args.workers)
         if holder_of(project.settings) is None:
             out.note(working_on(project, "working on"))
-        with unblocked(out):
-            is_whole = run_forever(
-                project,
-                tell=out.note,
-                until_idle=args.until_idle,
-                workers=workers,
-                reloads=args.reload,
-            )
+        try:
+            with unblocked(out):
+                is_whole = run_forever(
+                    project,
+                    tell=out.note,
+                    until_idle=args.until_idle,
+                    workers=workers,
+                    reloads=args.reload,
+                )
+        except CodeChanged:
+            start_again()
+            raise
         if not is_whole:
             say_stopped(project, out)
     if is_whole:

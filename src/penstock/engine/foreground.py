@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.lock import holder_of
-from penstock.engine.reloading import start_again
+from penstock.engine.reloading import CodeChanged
 from penstock.engine.supervisor import Supervisor
 from penstock.errors import AlreadyRunning
 from penstock.gates.windows import window_opens_at
@@ -189,7 +189,7 @@ def run_forever(
 ) -> bool:
     """Work until stopped, or with `until_idle` until nothing is left to do now.
 
-    Answers True if it ended by itself. `reloads`: code that changes is loaded, by starting again.
+    Answers True if it ended by itself. `reloads`: it ends with CodeChanged when there is new code to load.
     """
 
     loaded: Loaded | None = None
@@ -208,7 +208,7 @@ def run_forever(
     supervisor = Supervisor(project, tell, is_idle, has_scheduler, workers, reloads)
     is_whole = asyncio.run(supervisor.run())
     if is_whole and supervisor.wants_reload:
-        start_again()
+        raise CodeChanged
     return is_whole
 
 

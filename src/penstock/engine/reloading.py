@@ -21,6 +21,10 @@ CHECK_S = 60.0
 Found = tuple[tuple[str, str], ...]
 
 
+class CodeChanged(Exception):
+    """The workers were drained because there is new code: the command is to start again."""
+
+
 class CodeWatch:
     """The files of a project as they were loaded, and which of them are different now."""
 
