@@ -106,7 +106,7 @@ def test_a_project_on_a_read_only_file_system_can_be_looked_at_and_backed_up(
 ) -> None:
     place = tmp_path / "disk"
     place.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=40m", "penstock-test", str(place)]
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=40m,mode=700", "penstock-test", str(place)]
     if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True).returncode != 0:
         pytest.skip("can't mount a file system here")
     try:
