@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from penstock.engine.calls import Inline
-from penstock.engine.trigger import application, is_loopback, refuse_open_door
+from penstock.engine.connections import Connections
+from penstock.engine.trigger import is_loopback, listening, refuse_open_door
 from penstock.errors import ConfigError, Refused
 from penstock.project import Project
 from penstock.settings import load_settings
@@ -51,19 +52,17 @@ def ask(
     """The status, the answer, and all that was written to the client."""
 
     async def exchange() -> tuple[int, dict[str, Any], str]:
-        runner = web.AppRunner(application(project, Inline(), host), access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}{path}"
-        try:
-            async with aiohttp.ClientSession() as session:
-                given = {**JSON} if headers is None else headers
-                async with session.request(method, url, data=body, headers=given) as answer:
-                    text = await answer.text()
-                    is_json = answer.content_type == "application/json"
-                    return answer.status, json.loads(text) if is_json else {}, text
-        finally:
-            await runner.cleanup()
+        async with (
+            listening(project, Inline(), host, 0, lambda _: None) as (_, port),
+            aiohttp.ClientSession() as session,
+        ):
+            url = f"http://127.0.0.1:{port}{path}"
+            given = {**JSON} if headers is None else headers
+            given = {name: value.replace("PORT", str(port)) for name, value in given.items()}
+            async with session.request(method, url, data=body, headers=given) as answer:
+                text = await answer.text()
+                is_json = answer.content_type == "application/json"
+                return answer.status, json.loads(text) if is_json else {}, text
 
     return asyncio.run(exchange())
 
@@ -114,6 +113,10 @@ def test_who_has_not_may_not(project: Project, header: str | None) -> None:
     [
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "https://127.0.0.1:PORT"},
+        {"Origin": "http://localhost:PORT"},
+        {"Origin": "http://[::1"},
         {"Host": "evil.example"},
         {"Host": "127.0.0.1.evil.example"},
         {"Sec-Fetch-Site": "cross-site"},
@@ -138,6 +141,107 @@ def test_only_json_is_taken(project: Project, kind: str) -> None:
 def test_a_host_that_is_configured_is_known(project: Project) -> None:
     given = {**JSON, **BEARER, "Host": "Hooks.Example:8787"}
     assert ask(with_token(project, hosts=("hooks.example",)), headers=given)[0] == 202
+
+
+def test_a_page_of_our_own_may_use_it(project: Project) -> None:
+    assert ask(project, headers={**JSON, "Origin": "http://127.0.0.1:PORT"})[0] == 202
+    known = with_token(project, hosts=("hooks.example",))
+    given = {**JSON, **BEARER, "Host": "hooks.example", "Origin": "https://hooks.example"}
+    assert ask(known, headers=given)[0] == 202
+
+
+def test_a_thousand_half_open_connections_do_not_make_it_unreachable(project: Project) -> None:
+    async def crowd() -> int:
+        async with listening(project, Inline(), "127.0.0.1", 0, lambda _: None) as (_, port):
+            idle = []
+            try:
+                for number in range(1010):
+                    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.write(b"POST /signals/go HTTP/1.1\r\nHost: 127.0.0.1\r\n" * (number % 2))
+                    idle.append((reader, writer))
+                async with aiohttp.ClientSession() as session:
+                    url = f"http://127.0.0.1:{port}/signals/go"
+                    async with session.post(url, data=b"{}", headers=JSON) as answer:
+                        return answer.status
+            finally:
+                for _, writer in idle:
+                    writer.transport.abort()
+
+    assert asyncio.run(crowd()) == 202
+
+
+def test_a_connection_that_sends_no_headers_in_time_is_closed() -> None:
+    class Silent(asyncio.Protocol):
+        pass
+
+    async def wait_to_be_closed() -> tuple[bytes, int]:
+        connections = Connections(Silent, header_s=0.05)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(connections, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"POST / HTTP/1.1\r\nHost: a\r\n")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.transport.abort()
+        server.close()
+        return b"", len(connections)
+
+    assert asyncio.run(wait_to_be_closed()) == (b"", 0)
+
+
+def test_only_who_waits_makes_room_for_who_comes() -> None:
+    class Talking(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.transport = transport
+
+        def data_received(self, data: bytes) -> None:
+            assert isinstance(self.transport, asyncio.Transport)
+            self.transport.write(b"heard")
+
+    async def come_and_go() -> list[bytes]:
+        connections = Connections(Talking, header_s=60, most=2, most_per_peer=2)
+        server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
+        at = server.sockets[0].getsockname()
+        busy = await asyncio.open_connection(*at)
+        busy[1].write(b"POST / HTTP/1.1\r")
+        busy[1].write(b"\n\r\n")
+        heard = [await busy[0].readexactly(5)]
+        idle, fresh = await asyncio.open_connection(*at), await asyncio.open_connection(*at)
+        fresh[1].write(b"\r\n\r\n")
+        heard.append(await fresh[0].readexactly(5))
+        turned_away = await asyncio.open_connection(*at)
+        for gone in (idle, turned_away):
+            with suppress(ConnectionResetError):
+                heard.append(await gone[0].read())
+        busy[1].write(b"more")
+        heard.append(await busy[0].readexactly(5))
+        for _, writer in (busy, idle, fresh, turned_away):
+            writer.transport.abort()
+        server.close()
+        return [each for each in heard if each]
+
+    assert asyncio.run(come_and_go()) == [b"heard"] * 3
+
+
+@pytest.mark.parametrize("bad", ["\x00", "\r", "\x7f\x01", "\n"])
+def test_a_malformed_header_does_not_put_the_token_into_the_log(
+    project: Project, bad: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    async def post() -> None:
+        async with listening(with_token(project), Inline(), "127.0.0.1", 0, told.append) as at:
+            reader, writer = await asyncio.open_connection(*at)
+            lines = f"POST /signals/go HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}{bad}x"
+            writer.write(f"{lines}\r\nContent-Length: x\r\n\r\n".encode())
+            with suppress(ConnectionResetError):
+                await reader.read()
+            writer.transport.abort()
+
+    asyncio.run(post())
+    captured = capfd.readouterr()
+    assert TOKEN not in f"{told}{caplog.text}{captured.out}{captured.err}"
+    assert [line.partition(" (")[0] for line in told] == ["a request could not be served"]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import logging
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,11 +21,15 @@ import msgspec
 from aiohttp import web
 
 from penstock.engine.calls import Calls, InOneThread
+from penstock.engine.connections import HEADER_S, Connections
 from penstock.errors import ConfigError, PenstockError, Refused, StoreError, UsageError
 from penstock.project import Project
 from penstock.settings.unset import NEEDED_BY_TRIGGER, refuse_unset
 
 BODY_S = 10.0
+# What is left of a body that nobody wanted is read for so long, so that the answer arrives.
+LINGER_S = 1.0
+BACKLOG = 512
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 ACTOR = "http"
 LONGEST_KEY = 200
@@ -56,7 +62,6 @@ def is_loopback(host: str) -> bool:
 
 async def _serve(project: Project, host: str, port: int, tell: Callable[[str], None]) -> None:
     calls = InOneThread("trigger")
-    runner = web.AppRunner(application(project, calls, host), access_log=None)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -64,20 +69,61 @@ async def _serve(project: Project, host: str, port: int, tell: Callable[[str], N
         await calls(
             lambda: project.source_ids
         )  # opens the store in its thread, or says what is wrong
-        await runner.setup()
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ConfigError(f"can't listen on {host}:{port}: {error.strerror}") from None
-        bound = runner.addresses[0]
-        shown = f"[{bound[0]}]" if ":" in str(bound[0]) else bound[0]
-        tell(f"listening on http://{shown}:{bound[1]}")
-        await stopping.wait()
+        async with listening(project, calls, host, port, tell) as (name, bound):
+            shown = f"[{name}]" if ":" in name else name
+            tell(f"listening on http://{shown}:{bound}")
+            await stopping.wait()
     finally:
-        await runner.cleanup()
         await calls(project.close)
         calls.close()
+
+
+@asynccontextmanager
+async def listening(
+    project: Project, calls: Calls, host: str, port: int, tell: Callable[[str], None]
+) -> AsyncIterator[tuple[str, int]]:
+    """Serve for as long as this lasts; the address and port it listens at."""
+    runner = web.AppRunner(
+        application(project, calls, host),
+        access_log=None,
+        logger=_quiet(tell),
+        keepalive_timeout=HEADER_S,
+        lingering_time=LINGER_S,
+    )
+    await runner.setup()
+    server = None
+    try:
+        assert runner.server is not None  # noqa: S101  it was set up
+        connections = Connections(runner.server)
+        try:
+            loop = asyncio.get_running_loop()
+            server = await loop.create_server(connections, host, port, backlog=BACKLOG)
+        except OSError as error:
+            raise ConfigError(f"can't listen on {host}:{port}: {error.strerror}") from None
+        bound = server.sockets[0].getsockname()
+        yield str(bound[0]), int(bound[1])
+    finally:
+        if server is not None:
+            server.close()
+        await runner.cleanup()
+
+
+def _quiet(tell: Callable[[str], None]) -> logging.Logger:
+    """What the server logs of requests that it can't read repeats them, with their tokens."""
+    logger = logging.getLogger("penstock.trigger")
+    logger.propagate = False
+    logger.handlers = [_Telling(tell)]
+    return logger
+
+
+class _Telling(logging.Handler):
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0] if record.exc_info else None
+        self._tell(f"a request could not be served ({kind.__name__ if kind else record.levelname})")
 
 
 def application(project: Project, calls: Calls, host: str) -> web.Application:
@@ -97,10 +143,11 @@ class Door:
         self._hosts = frozenset(hosts)
 
     def check(self, request: web.Request) -> None:
-        if not self._is_known(request.headers.get("Host", "")):
+        host = request.headers.get("Host", "")
+        if not self._is_known(host):
             raise _answer(web.HTTPForbidden, "this is not a host that it is known by")
         origin = request.headers.get("Origin")
-        if origin is not None and not self._is_known(urlsplit(origin).netloc):
+        if origin is not None and not _is_same(origin, host):
             raise _answer(web.HTTPForbidden, "not from another origin")
         if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             raise _answer(web.HTTPForbidden, "not from another origin")
@@ -121,6 +168,20 @@ class Door:
         scheme, _, given = header.partition(" ")
         same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token)
         return same and scheme.lower() == "bearer"
+
+
+def _is_same(origin: str, host: str) -> bool:
+    """Whether a page came from where it posts to: scheme, name and port. Behind a proxy that may be https."""
+    try:
+        at = urlsplit(origin)
+        usual = {"http": 80, "https": 443}[at.scheme]
+        to = urlsplit(f"//{host}")
+        is_local = at.hostname in LOCAL_NAMES
+        if is_local and at.scheme != "http":
+            return False
+        return (at.hostname, at.port or usual) == (to.hostname, to.port or usual)
+    except (KeyError, ValueError):
+        return False
 
 
 async def _raise(project: Project, calls: Calls, door: Door, request: web.Request) -> web.Response:
