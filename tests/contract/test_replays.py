@@ -13,6 +13,7 @@ from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Effects, Extracted, Rejection, Settlement
 from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
+from penstock.store.diffs import read_diff
 from penstock.store.entries import EntryFilter
 from penstock.store.records import read_present, write_records
 from penstock.store.rehearsal import seal
@@ -560,10 +561,35 @@ def test_items_without_keys_that_are_rejected_as_before_are_no_news(shop: Shop) 
     before = rejecting(shop, run_id, p1=digest("a"), p2="sku-2", p3=digest("c"))
     now = rejecting(shop, run_id, p1=digest("d"), p2="sku-9", p3=digest("c"))
 
-    news, olds = (shop.store.reject_shift(*runs) for runs in (([now], [before]), ([before], [now])))
+    news, olds = (
+        shop.store.reject_shift(*runs, now) for runs in (([now], [before]), ([before], [now]))
+    )
 
     assert (news.count, news.only, olds.count, olds.only) == (3, 1, 3, 1)
     assert [each["key"] for each in (*news.first, *olds.first)] == ["sku-9", "sku-2"]
+
+
+def test_a_difference_shows_what_is_removed_before_what_is_changed_or_added(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    replay = shop.replay(run_id, {"p1": {"n": 9}, "p2": {"n": 9}}, p2="new")
+    seal(shop.store, replay)
+    row = shop.world.run(replay)
+
+    every = [(each.kind, each.key) for each in read_diff(shop.store, row, 20).first]
+
+    assert every == [("removed", "p2"), ("removed", "p3"), ("changed", "p1"), ("added", "new")]
+    assert [each.key for each in read_diff(shop.store, row, 3).first] == ["p2", "p3", "p1"]
+
+
+def test_what_was_rejected_of_a_page_that_is_not_replayed_is_not_missed(shop: Shop) -> None:
+    run_id = shop.run(PAGES)
+    before = rejecting(shop, run_id, p1="sku-1", p2="sku-2", p3="sku-3")
+    now = shop.replay(shop.run({"p2": {"n": 2}}), {"p2": {"n": 3}})
+
+    olds = shop.store.reject_shift([before], [now], now)
+
+    assert (olds.count, olds.only) == (1, 1)
+    assert [each["key"] for each in olds.first] == ["sku-2"]
 
 
 def test_item_that_is_rejected_of_another_page_is_news(shop: Shop) -> None:
@@ -572,7 +598,7 @@ def test_item_that_is_rejected_of_another_page_is_news(shop: Shop) -> None:
     before = rejecting(shop, run_id, p1=digest("a"))
     now = rejecting(shop, other, p1=digest("b"))
 
-    assert shop.store.reject_shift([now], [before]).only == 1
+    assert shop.store.reject_shift([now], [before], now).only == 1
 
 
 def test_what_a_replay_rejects_is_redriven_only_when_it_is_committed(shop: Shop) -> None:

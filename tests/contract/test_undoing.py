@@ -55,12 +55,13 @@ def test_what_it_would_do_is_told_and_not_done(shop: Shop) -> None:
     second = shop.run({"p1": {"n": 10}, "p9": {"n": 9}})
     before = shop.world.dump()
 
-    report = preview_undo(shop.store, second, 1)
+    report = preview_undo(shop.store, second, 2)
 
     assert counts(report) == (1, 0, 1)
-    [first] = report.first
-    assert (first.key, first.kind) == ("p1", "changed")
-    assert [(f.path, f.before, f.after) for f in first.fields] == [(("n",), 10, 1)]
+    removed, changed = report.first
+    assert (removed.key, removed.kind) == ("p9", "removed")
+    assert (changed.key, changed.kind) == ("p1", "changed")
+    assert [(f.path, f.before, f.after) for f in changed.fields] == [(("n",), 10, 1)]
     assert shop.world.dump() == before
 
 

@@ -68,6 +68,9 @@ def test_today_s_logic_is_tried_on_old_pages_and_committed(rig: Rig, site: Count
     committed = told(rig, "replay", "3", "--commit", "--yes", "--reason", "with length")
 
     assert committed["committed"]["changed"] == COUNT
+    again = rig.penstock("replay", "3", "--diff", "--json")
+    assert (again.returncode, again.stdout) == (7, "")
+    assert "what replay 3 had staged was committed already" in again.stderr
     rows = rig.store.records("page", limit=1000)
     assert all(row.data["length"] == len(row.key) and row.run == 3 for row in rows)
     assert rig.penstock("replay", "2", "--drop", "--yes").returncode == 0

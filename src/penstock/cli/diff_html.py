@@ -89,7 +89,7 @@ def _about(diff: Diff) -> str:
 def _totals(diff: Diff, text: Callable[[object], str]) -> Iterator[str]:
     totals = diff.totals
     yield '<ul class="totals">'
-    for name in ("added", "removed", "changed", "same", "conflicts", "newer"):
+    for name in ("removed", "changed", "added", "same", "conflicts", "newer"):
         yield f"<li>{name}<b>{getattr(totals, name):,}</b></li>"
     yield "</ul>\n"
     if scores := score_words(totals):

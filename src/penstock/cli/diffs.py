@@ -35,9 +35,9 @@ def tell_totals(out: Output, totals: Totals) -> None:
     """All of it in a few lines."""
     out.fields(
         [
-            ("added", totals.added),
             ("removed", totals.removed),
             ("changed", totals.changed),
+            ("added", totals.added),
             ("same", totals.same),
             ("conflicts", _unless_zero(totals.conflicts, "changed by other runs since")),
             ("newer", _unless_zero(totals.newer, "known from later pages")),

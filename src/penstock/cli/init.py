@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 from pathlib import Path
 
 from penstock.cli import exits
@@ -11,6 +13,10 @@ from penstock.cli.parser import Commands, add_command
 from penstock.errors import Refused, UsageError
 
 GITIGNORE = ".gitignore"
+# The name that the template has.
+PLACEHOLDER = "my-project"
+# What YAML reads as something else than text.
+NOT_TEXT = ("true", "false", "null")
 DESCRIPTION = """\
 Write penstock.yaml, products.py (a first pipeline of twenty lines) and .gitignore. A file that is
 there already is never overwritten."""
@@ -37,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     folder: Path = args.dir
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file, not a folder")
-    texts = {_file_name(name): text for name, text in template("first")}
+    name = project_name(folder)
+    texts = {_file_name(each): _named(text, name) for each, text in template("first")}
     there = {name for name in texts if (folder / name).exists()}
     for name in sorted(there - {GITIGNORE}):
         raise Refused(
@@ -50,6 +57,22 @@ def run(args: argparse.Namespace) -> int:
     for line in _report(folder, sorted(texts.keys() - there), keeps_gitignore=bool(there)):
         out.line(line)
     return exits.DONE
+
+
+def project_name(folder: Path) -> str:
+    """The folder's own name; a project needs one that fits a line."""
+    name = folder.absolute().resolve().name.strip()
+    return name if name and name.isprintable() else PLACEHOLDER
+
+
+def _named(text: str, name: str) -> str:
+    """The template with this name in place of its own; in quotes where it is no plain word of YAML."""
+    is_plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name) and name.lower() not in NOT_TEXT
+    # `$${` is how a file says `${` without meaning a variable.
+    escaped = name.replace("${", "$${")
+    written = name if is_plain else json.dumps(escaped, ensure_ascii=False)
+    named = text.replace(f"project: {PLACEHOLDER}\n", f"project: {written}\n")
+    return named.replace(f'"{PLACEHOLDER} (', f'"{name if is_plain else PLACEHOLDER} (')
 
 
 def _file_name(template_name: str) -> str:

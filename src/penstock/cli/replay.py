@@ -253,11 +253,13 @@ def _write_json(project: Project, row: RunRow, args: argparse.Namespace) -> None
 
     out: Output = args.out
     totals = Totals()
+    # Asked for before anything is written: what is refused must not leave half an object behind.
+    changes = project.changes(row.id, totals)
     written = 0
     head = {"replay": row.id, "of_run": row.of_run_id, "source": row.source, "state": row.state}
     pages = {"pages": row.pages, "failed": row.quarantined}
     out.stdout.write(out.as_json({**head, **pages})[:-1] + ',"changes":[')
-    for change in project.changes(row.id, totals):
+    for change in changes:
         if args.limit is None or written < args.limit:
             out.stdout.write(("," if written else "") + "\n" + out.as_json(change_shape(change)))
             written += 1

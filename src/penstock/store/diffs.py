@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -18,6 +18,8 @@ PAGE = 1000
 # So many different fields are counted one by one; a map with a name for each record has no end of them.
 MOST_FIELDS = 200
 OTHER_FIELDS = "(other fields)"
+# What is lost is looked at first.
+GRAVEST = ("removed", "changed", "added")
 
 _decode = msgspec.json.decode
 
@@ -105,13 +107,20 @@ class Diff(msgspec.Struct):
 
 
 def read_diff(store: Store, run: RunRow, limit: int) -> Diff:
-    """All of a replay's difference is walked through; the first `limit` records of it are kept."""
+    """All of a replay's difference is walked through; `limit` records of it are kept, the gravest first."""
     totals = Totals()
-    changes = record_changes(store, run.id, totals)
-    first = list(islice(changes, limit))
-    for _ in changes:
-        pass
+    first = gravest(record_changes(store, run.id, totals), limit)
     return Diff(run, totals, first, *rejected(store, run))
+
+
+def gravest(changes: Iterable[RecordChange], limit: int) -> list[RecordChange]:
+    """So many of them: what is removed, then what is changed, then what is added. All are walked through."""
+    found: dict[str, list[RecordChange]] = {kind: [] for kind in GRAVEST}
+    for change in changes:
+        kept = found.setdefault(change.kind, [])
+        if len(kept) < limit:
+            kept.append(change)
+    return list(islice(chain.from_iterable(found.values()), limit))
 
 
 def rejected(store: Store, run: RunRow, limit: int = 20) -> tuple[Rejects, Rejects]:
@@ -119,8 +128,8 @@ def rejected(store: Store, run: RunRow, limit: int = 20) -> tuple[Rejects, Rejec
     before = [run.of_run_id] if run.of_run_id is not None else []
     if run.options.since_at is not None:
         before = store.runs_since(run.source_id, run.options.since_at)
-    now = store.reject_shift([run.id], before, limit)
-    return now, store.reject_shift(before, [run.id], limit)
+    now = store.reject_shift([run.id], before, run.id, limit)
+    return now, store.reject_shift(before, [run.id], run.id, limit)
 
 
 def record_changes(store: Store, run_id: int, totals: Totals) -> Iterator[RecordChange]:

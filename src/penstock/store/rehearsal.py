@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from penstock.errors import Refused
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
-from penstock.store.diffs import RecordChange, Totals, undo_changes
+from penstock.store.diffs import RecordChange, Totals, gravest, undo_changes
 from penstock.store.replays import BEGINNING, Committed, Scope
 from penstock.store.undoing import Later, Undone
 
@@ -153,10 +152,7 @@ def _told(done: Committed, reason: str) -> str:
 def preview_undo(store: Store, run_id: int, limit: int) -> UndoReport:
     """What undoing a run would do; changes nothing."""
     totals = Totals()
-    changes = undo_changes(store, run_id, totals)
-    first = list(islice(changes, limit))
-    for _ in changes:
-        pass
+    first = gravest(undo_changes(store, run_id, totals), limit)
     later = store.changed_since(run_id, limit)
     return UndoReport(run_id, totals, first, later, is_cut_short=store.is_undoing(run_id))
 

@@ -284,13 +284,16 @@ class Replays:
         """How many records the replay has made just as they are."""
         return int(self._db.value("staged_same", run_id=run_id))
 
-    def reject_shift(self, these: Sequence[int], those: Sequence[int], limit: int = 20) -> Rejects:
-        """What is rejected in these runs, and not in those."""
+    def reject_shift(
+        self, these: Sequence[int], those: Sequence[int], replay_id: int, limit: int = 20
+    ) -> Rejects:
+        """What is rejected in these runs, and not in those; of what this replay has done again alone."""
         return self._db.decoded(
             "reject_shift",
             Rejects,
             these=to_json(list(these)),
             those=to_json(list(those)),
+            replay_id=replay_id,
             limit=limit,
         )
 

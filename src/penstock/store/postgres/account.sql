@@ -37,7 +37,8 @@ FROM (
   LEFT JOIN LATERAL (SELECT cause FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS e ON true
   WHERE j.run_id = %(run_id)s AND j.state = 'quarantined'
   GROUP BY 1 ORDER BY jobs DESC, job_id LIMIT %(limit)s
-) AS c LEFT JOIN penstock.job_failure AS f ON f.job_id = c.job_id;
+) AS c
+LEFT JOIN LATERAL (SELECT kind, error FROM penstock.job_failure WHERE job_id = c.job_id OFFSET 0) AS f ON true;
 
 -- name: runs_made_of
 SELECT coalesce(json_agg(id ORDER BY id), '[]')::text

@@ -224,16 +224,30 @@ SELECT coalesce(json_agg(json_build_array(o.id, o.source_id)), '[]')::text FROM 
 ) AS o;
 
 -- name: reject_shift
--- What is rejected in these runs and not in those, by stage and key. Without a key of their own, items that were made
+-- What is rejected in these runs and not in those, by stage and key, of jobs and pages that the replay has, too. Without a key of their own, items that were made
 -- differently of one page have different keys: of those, as many as were rejected there for the same code are no news.
 WITH here AS MATERIALIZED (
   SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code, min(reason) AS reason,
     key LIKE '1:%%' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
-  FROM penstock.reject WHERE run_id = ANY (translate(%(these)s, '[]', '{}')::bigint[]) GROUP BY stage, key
+  FROM penstock.reject WHERE run_id = ANY (translate(%(these)s, '[]', '{}')::bigint[])
+    AND (run_id = %(replay_id)s OR EXISTS (
+      SELECT 1 FROM (SELECT stage, key FROM penstock.job WHERE id = reject.job_id OFFSET 0) AS j
+      LEFT JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = reject.job_id OFFSET 0) AS i ON true
+      LEFT JOIN LATERAL (SELECT stage, key FROM penstock.job WHERE id = i.parent_id OFFSET 0) AS p ON true
+      WHERE EXISTS (SELECT 1 FROM penstock.job_key AS r WHERE r.run_id = %(replay_id)s AND r.stage = j.stage AND r.key = j.key)
+        OR EXISTS (SELECT 1 FROM penstock.job_key AS r WHERE r.run_id = %(replay_id)s AND r.stage = p.stage AND r.key = p.key)))
+  GROUP BY stage, key
 ), there AS MATERIALIZED (
   SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code,
     key LIKE '1:%%' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
-  FROM penstock.reject WHERE run_id = ANY (translate(%(those)s, '[]', '{}')::bigint[]) GROUP BY stage, key
+  FROM penstock.reject WHERE run_id = ANY (translate(%(those)s, '[]', '{}')::bigint[])
+    AND (run_id = %(replay_id)s OR EXISTS (
+      SELECT 1 FROM (SELECT stage, key FROM penstock.job WHERE id = reject.job_id OFFSET 0) AS j
+      LEFT JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = reject.job_id OFFSET 0) AS i ON true
+      LEFT JOIN LATERAL (SELECT stage, key FROM penstock.job WHERE id = i.parent_id OFFSET 0) AS p ON true
+      WHERE EXISTS (SELECT 1 FROM penstock.job_key AS r WHERE r.run_id = %(replay_id)s AND r.stage = j.stage AND r.key = j.key)
+        OR EXISTS (SELECT 1 FROM penstock.job_key AS r WHERE r.run_id = %(replay_id)s AND r.stage = p.stage AND r.key = p.key)))
+  GROUP BY stage, key
 ), news AS MATERIALIZED (
   SELECT h.stage, h.key, h.snapshot_id, h.code, h.reason, h.is_digest,
     row_number() OVER (PARTITION BY h.stage, h.snapshot_id, h.code, h.is_digest ORDER BY h.key) AS n

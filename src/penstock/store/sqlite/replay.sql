@@ -179,16 +179,28 @@ SELECT json_group_array(json_array(id, source_id)) FROM (
 );
 
 -- name: reject_shift
--- What is rejected in these runs and not in those, by stage and key. Without a key of their own, items that were made
+-- What is rejected in these runs and not in those, by stage and key, of jobs and pages that the replay has, too. Without a key of their own, items that were made
 -- differently of one page have different keys: of those, as many as were rejected there for the same code are no news.
 WITH here AS MATERIALIZED (
   SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code, min(reason) AS reason,
     key GLOB '1:*' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
-  FROM reject WHERE run_id IN (SELECT value FROM jsonb_each(:these)) GROUP BY stage, key
+  FROM reject WHERE run_id IN (SELECT value FROM jsonb_each(:these))
+    AND (run_id = :replay_id OR EXISTS (
+      SELECT 1 FROM job AS j LEFT JOIN job_item AS i ON i.job_id = j.id LEFT JOIN job AS p NOT INDEXED ON p.id = i.parent_id
+      WHERE j.id = reject.job_id AND EXISTS (
+        SELECT 1 FROM job AS r INDEXED BY sqlite_autoindex_job_1
+        WHERE r.run_id = :replay_id AND (r.stage, r.key) IN ((j.stage, j.key), (p.stage, p.key)))))
+  GROUP BY stage, key
 ), there AS MATERIALIZED (
   SELECT stage, key, min(snapshot_id) AS snapshot_id, min(code) AS code,
     key GLOB '1:*' AND length(key) = 34 AND min(snapshot_id) IS NOT NULL AS is_digest
-  FROM reject WHERE run_id IN (SELECT value FROM jsonb_each(:those)) GROUP BY stage, key
+  FROM reject WHERE run_id IN (SELECT value FROM jsonb_each(:those))
+    AND (run_id = :replay_id OR EXISTS (
+      SELECT 1 FROM job AS j LEFT JOIN job_item AS i ON i.job_id = j.id LEFT JOIN job AS p NOT INDEXED ON p.id = i.parent_id
+      WHERE j.id = reject.job_id AND EXISTS (
+        SELECT 1 FROM job AS r INDEXED BY sqlite_autoindex_job_1
+        WHERE r.run_id = :replay_id AND (r.stage, r.key) IN ((j.stage, j.key), (p.stage, p.key)))))
+  GROUP BY stage, key
 ), news AS MATERIALIZED (
   SELECT h.stage, h.key, h.snapshot_id, h.code, h.reason, h.is_digest,
     row_number() OVER (PARTITION BY h.stage, h.snapshot_id, h.code, h.is_digest ORDER BY h.key) AS n
