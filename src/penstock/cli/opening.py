@@ -19,7 +19,8 @@ from penstock.store.sqlite.database import files_of, translated
 def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Project]:
     """The project the command line means, closed at the end; its secrets are masked from here on.
 
-    With `is_validated` every pipeline is imported and checked; looking needs none of that.
+    With `is_validated` every pipeline is imported and checked; looking needs none of that. One that can't
+    be loaded is named, and the others go on.
     """
     place = args.project if args.project is not None else find_project(Path.cwd())
     project = Project.open(place, args.env)
@@ -29,7 +30,8 @@ def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Pro
     for path in make_private(_files(project)):
         args.out.note(f"penstock: {path} could be read by everybody; only its owner can now")
     if is_validated:
-        project.validate()
+        for error in project.validate_what_loads().values():
+            args.out.note(f"left out until `penstock up` is restarted: {error.message}")
     with project, _explained(project):
         yield project
 

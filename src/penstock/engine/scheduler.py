@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from penstock.engine.cadences import standing_of
+from penstock.errors import UsageError
 from penstock.jobs.run import RunKind
 from penstock.pipeline.version import version_of
 from penstock.project import Project, run_options
@@ -234,7 +235,7 @@ class _Look:
     def _start(
         self, row: DueRow, source: SourceSettings, settings: ScheduleSettings
     ) -> Start | None:
-        if source.unset:
+        if source.unset or self._unloadable(source):
             return None
         graph = self._project.graph(source)
         kind = RunKind(settings.run_kind)
@@ -243,9 +244,18 @@ class _Look:
         plan, version = graph.plan(source.priority, kind), version_of(graph, source)
         return Start(kind, plan, version, run_options(source))
 
+    def _unloadable(self, source: SourceSettings) -> str:
+        try:
+            self._project.graph(source)
+        except UsageError as error:
+            return error.message
+        return ""
+
     def _denied(self, source: SourceSettings, settings: ScheduleSettings) -> str:
         if source.unset:
             return f"the environment variable {source.unset[0].name} is not set"
+        if why := self._unloadable(source):
+            return f"its pipeline can't be loaded: {why}"
         opens_at = slot_opens_at(settings, self._now)
         if opens_at is None:
             return ""

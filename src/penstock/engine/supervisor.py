@@ -33,7 +33,7 @@ from penstock.engine.reloading import CodeWatch, trouble_with
 from penstock.engine.trouble import REPEAT_S
 from penstock.engine.watch import PATIENCE_S, Watch
 from penstock.engine.worker_child import WorkerChild, how_it_ended
-from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST
+from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, EXIT_UNFIT
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.project.stale_code import named
@@ -70,6 +70,8 @@ class _Slot:
     child: WorkerChild | None = None
     needed_at: float = float("-inf")
     fast_deaths: int = 0
+    # Its last worker could not begin, and has said why.
+    is_unfit: bool = False
     start_at: float = float("-inf")
 
 
@@ -96,6 +98,7 @@ class Supervisor:
     _ghosts: list[WorkerChild] = field(default_factory=list)
     _leaving: asyncio.Event = field(default_factory=asyncio.Event)
     _stops: int = 0
+    _has_worked: bool = False
     _kill_at: float = float("inf")
     _is_done: bool = False
     _is_settled: bool = True
@@ -290,6 +293,9 @@ class Supervisor:
             self._said[matter] = self._now()
             self.tell(text)
 
+    def _say_again(self, text: str) -> None:
+        self._say(text, text)
+
     def _is_due(self, what: str, every_s: float) -> bool:
         now = self._now()
         if now < self._due.get(what, now):
@@ -412,6 +418,7 @@ class Supervisor:
 
     async def _tend(self, slot: _Slot) -> None:
         now, child = self._now(), slot.child
+        self._has_worked = self._has_worked or (child is not None and child.has_begun)
         if child is None:
             if self._may_start(slot, now):
                 await self._start(slot)
@@ -433,7 +440,9 @@ class Supervisor:
 
     async def _start(self, slot: _Slot) -> None:
         name, settings = f"{self._rng.getrandbits(48):012x}", self.project.settings
-        child = await WorkerChild.start(settings, name, slot.admits, self.tell, self._now())
+        # What its predecessor could not begin for is said once a minute, not at every try.
+        tell = self._say_again if slot.is_unfit else self.tell
+        child = await WorkerChild.start(settings, name, slot.admits, tell, self._now())
         slot.child = child
         about = (socket.gethostname(), child.process.pid, __version__, settings.worker.slots)
         asked_at = self._now()
@@ -470,16 +479,19 @@ class Supervisor:
             self.tell(f"worker {child.name} could not be signed off: its lease ends by itself")
         slot.child = None
         await child.last_words()
-        if code == EXIT_BROKEN:
+        # What was fit once is waited for: a file that is being edited, a login that is refused.
+        if code == EXIT_BROKEN or (code == EXIT_UNFIT and not self._has_worked):
             self._failure = StoreError("a worker could not work", "its message is above")
         is_fast = code != 0 and now - child.started_at < FAST_DEATH_S
         slot.fast_deaths = slot.fast_deaths + 1 if is_fast else 0
-        slot.start_at = now + min(MAX_RESTART_DELAY_S, 0.05 * 2 ** min(slot.fast_deaths, 10))
+        longest_s = LONGEST_WAIT_S if code == EXIT_UNFIT else MAX_RESTART_DELAY_S
+        slot.is_unfit = code == EXIT_UNFIT
+        slot.start_at = now + min(longest_s, 0.05 * 2 ** min(slot.fast_deaths, 10))
 
     async def _take_back(self, child: WorkerChild) -> None:
         """A death counts against the jobs; a worker that left in good order owes nothing for them."""
         code, store = child.exit_code, self._store
-        if self._is_leaving and code != EXIT_BROKEN:
+        if (self._is_leaving and code != EXIT_BROKEN) or code == EXIT_UNFIT:
             await self._calls(lambda: store.sign_off(child.name))
             return
         # One that heard of no beat for so long has stopped its attempts and itself, as it must: whether the

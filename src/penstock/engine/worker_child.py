@@ -77,6 +77,11 @@ class WorkerChild:
         return self.process.returncode
 
     @property
+    def has_begun(self) -> bool:
+        """Whether it has loaded its project and works."""
+        return self.control >= 0 and self.deadlines.pulsed_at > self.started_at
+
+    @property
     def has_ended(self) -> bool:
         return self.process.returncode is not None
 
@@ -104,6 +109,8 @@ class WorkerChild:
 
     def stuck(self, now: float) -> str:
         """Why it must be ended, if its loop and its watchdog have stood still past an attempt's time."""
+        if self.control < 0:
+            return ""
         if self.is_stopped():
             self._loop.excuse(now)
             return ""

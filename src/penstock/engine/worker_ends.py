@@ -9,6 +9,7 @@ MARGIN_S = 3.0
 TRUST_S = LEASE_S - MARGIN_S
 # Numbers that no step is likely to end the process with: the supervisor acts on them.
 EXIT_DRAINED = 0
+EXIT_UNFIT = 94
 EXIT_BROKEN = 95
 EXIT_BURIED = 96
 EXIT_RECYCLE = 97

@@ -17,8 +17,9 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from penstock.clock import Clock, SyncedClock
 from penstock.engine.calls import InOneThread, InThreads
@@ -39,9 +40,10 @@ from penstock.engine.worker_ends import (
     EXIT_DRAINED,
     EXIT_LOST,
     EXIT_RECYCLE,
+    EXIT_UNFIT,
     TRUST_S,
 )
-from penstock.errors import PenstockError, StoreUnreachable
+from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
 from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
@@ -57,6 +59,8 @@ READING_THREADS = 8
 # Attempts make many short-lived objects and hardly any cycles: by default a sixth of the loop's time
 # went into looking for some. What is loaded by the time work begins is not looked at again.
 GC_THRESHOLDS = (20_000, 20, 20)
+# A worker, and how to close all that it was built with.
+Built: TypeAlias = tuple[Worker, Callable[[], Awaitable[None]]]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,29 +80,37 @@ def main(arguments: list[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        project = Project.load(args.project, args.env)
+        project = Project.open(args.project, args.env)
+        for error in project.broken_sources().values():
+            _tell(f"its jobs wait until it can be loaded: {error.message}")
         lifeline = Lifeline(args.control, project.clock, TRUST_S, _vanish)
         if not lifeline.wait_for_beat():
             return EXIT_BURIED
         lifeline.start()
         shared = SharedDeadlines(args.deadlines)
-        return asyncio.run(_work(project, args.worker, args.admits, lifeline, shared))
+        build = partial(build_worker, project, args.worker, _tell, args.admits)
+        return asyncio.run(_work(build, project.clock, lifeline, shared))
     except StoreUnreachable:
         return EXIT_LOST  # the supervisor says so, and waits
-    except PenstockError as error:
-        print(f"{error.message}\n  {error.hint}".rstrip(), file=sys.stderr, flush=True)
+    except (StoreCorrupt, StoreIoError) as error:
+        _say_error(error)
         return EXIT_BROKEN
+    except (
+        PenstockError
+    ) as error:  # the configuration as it is now, or a server that lets nobody in
+        _say_error(error)
+        return EXIT_UNFIT
 
 
 async def _work(
-    project: Project, name: str, admits: Admits, lifeline: Lifeline, shared: SharedDeadlines
+    build: Callable[..., Built], clock: Clock, lifeline: Lifeline, shared: SharedDeadlines
 ) -> int:
     gc.freeze()
     deadlines = Deadlines(shared)
-    worker, close = build_worker(project, name, _tell, admits, deadlines)
+    worker, close = build(deadlines=deadlines)
     lifeline.attach(_OnLoop(worker, asyncio.get_running_loop()))
-    watchdog = Watchdog(project.clock, deadlines)
-    pulsing = asyncio.create_task(_pulse(watchdog, shared, project.clock))
+    watchdog = Watchdog(clock, deadlines)
+    pulsing = asyncio.create_task(_pulse(watchdog, shared, clock))
     watchdog.start()
     try:
         is_orderly = await worker.work()
@@ -117,7 +129,7 @@ def build_worker(
     tell: Callable[[str], None],
     admits: Admits = "all",
     deadlines: Deadlines | None = None,
-) -> tuple[Worker, Callable[[], Awaitable[None]]]:
+) -> Built:
     """A worker of this project with the real clock, network, threads and processes."""
     settings = project.settings
     store, index = project.open_store(), project.open_store()
@@ -140,7 +152,7 @@ def build_worker(
         project.source_ids[key]: Assignment(
             source, project.graph(source), project.retries, project.settings.root
         )
-        for key, source in project.ready_sources().items()
+        for key, source in project.loadable_sources().items()
     }
     worker = Worker(
         name,
@@ -186,6 +198,10 @@ async def _pulse(watchdog: Watchdog, shared: SharedDeadlines, clock: Clock) -> N
         watchdog.pulse()
         shared.pulse(clock.monotonic())
         await asyncio.sleep(PULSE_S)
+
+
+def _say_error(error: PenstockError) -> None:
+    _tell(f"{error.message}\n  {error.hint}".rstrip())
 
 
 def _tell(text: str) -> None:

@@ -35,6 +35,8 @@ class Opened:
         self.settings = settings
         self.clock = clock or SystemClock()
         self._graphs: dict[str, Graph] = {}
+        # Sources whose pipeline could not be loaded; None before it was tried.
+        self._broken: dict[str, UsageError] | None = None
         self._settings_files = _hashes(settings)
 
     @classmethod
@@ -54,6 +56,32 @@ class Opened:
         self.settings.refuse_unset()
         for source in self.ready_sources().values():
             self.graph(source)
+
+    def validate_what_loads(self) -> dict[str, UsageError]:
+        """As `validate`, for who works for all sources: the code of one must not keep the others from it.
+
+        Answers with the sources that can't be loaded, and why; raises if that is all of them.
+        """
+        self.settings.refuse_unset()
+        ready, broken = self.ready_sources(), {}
+        for key, source in ready.items():
+            try:
+                self.graph(source)
+            except UsageError as error:
+                broken[key] = error
+        if broken and len(broken) == len(ready):
+            raise next(iter(broken.values()))
+        self._broken = broken
+        return broken
+
+    def broken_sources(self) -> dict[str, UsageError]:
+        """Those that could not be loaded when that was tried last, and why."""
+        return self.validate_what_loads() if self._broken is None else self._broken
+
+    def loadable_sources(self) -> dict[str, SourceSettings]:
+        """Of those that are ready, the others."""
+        broken = self.broken_sources()
+        return {key: s for key, s in self.ready_sources().items() if key not in broken}
 
     def ready_sources(self) -> dict[str, SourceSettings]:
         """The sources that lack no variable: the others can be looked at, and can't run."""
@@ -134,7 +162,7 @@ class Opened:
     def loaded(self) -> Loaded:
         """What a worker of this project would load now: its sources' stages and versions, and its files."""
         sources = {}
-        for key, source in self.settings.sources.items():
+        for key, source in self.loadable_sources().items():
             graph = self.graph(source)
             stages = (*graph.stage_names, REPLAY_STAGE)
             sources[self.source_ids[key]] = LoadedSource(version_of(graph, source), stages)
@@ -143,10 +171,20 @@ class Opened:
     def files(self) -> dict[str, str]:
         """Hashes of the files in the project's folder that it was loaded from, by their paths there."""
         files = dict(self._settings_files)
-        for source in self.settings.sources.values():
+        for key in self.broken_sources():
+            files |= self._file_of_module(self.settings.sources[key].pipeline)
+        for source in self.loadable_sources().values():
             graph = self.graph(source)
             files |= {name: graph.files[file] for name, file in _below(self.settings.root, graph)}
         return files
+
+    def _file_of_module(self, pipeline: str) -> dict[str, str]:
+        """Of a module that can't be loaded: when it is mended, that is a change."""
+        name = pipeline.partition(":")[0].replace(".", "/") + ".py"
+        try:
+            return {name: hash_of((self.settings.root / name).read_bytes())}
+        except OSError:
+            return {}
 
     def require_run(self, run_id: int) -> RunRow:
         run = self.store.run(run_id)
