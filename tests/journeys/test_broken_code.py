@@ -76,7 +76,7 @@ def test_a_configuration_that_is_broken_for_a_while_is_waited_for(rig: Rig) -> N
         assert first is not None
         (rig.folder / "penstock.yaml").write_text("project: [")
         kill(first)
-        until(lambda: "penstock.yaml" in rig.output(process), "it is said what is wrong")
+        until(lambda: "penstock.yaml:" in rig.output(process), "it is said what is wrong")
         assert process.poll() is None
         (rig.folder / "penstock.yaml").write_text(config)
         [good] = rig.enqueue("good")
