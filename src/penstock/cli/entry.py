@@ -175,6 +175,7 @@ def _told(error: BaseException, out: Output) -> int:
     if isinstance(error, (OSError, MemoryError)):
         out.error(str(error) or type(error).__name__, "PENSTOCK_DEBUG=1 shows where")
         return exits.BUG
+    out.secrets |= _probable_secrets()
     out.error(f"{type(error).__name__}: {error}", f"this is a bug; {_kept(error, out)}")
     return exits.BUG
 
@@ -185,6 +186,13 @@ def _tell_error(error: PenstockError, out: Output) -> None:
     out.error(first, error.hint)
     for each in mistakes:
         out.note(f"  {each}")
+
+
+def _probable_secrets() -> frozenset[str]:
+    """What the environment holds under secret names: a bug may come before the settings are known."""
+    from penstock.settings.secrets import SECRET_NAME
+
+    return frozenset(value for name, value in os.environ.items() if SECRET_NAME.search(name))
 
 
 def _kept(error: BaseException, out: Output) -> str:
