@@ -142,6 +142,22 @@ def test_a_table_shows_text_from_outside_as_it_is_and_harmless(
     assert all(line.isprintable() for line in lines)
 
 
+@pytest.mark.parametrize(
+    "mark", ["\u202e", "\u2066", "\u200b", "\ufeff", "\x1b", "\x9b", "\U000e0041"]
+)
+def test_marks_that_hide_or_turn_text_around_are_shown_by_their_number(mark: str) -> None:
+    assert harmless(f"a{mark}b").isascii()
+    out, stream = printed()
+    out.json([f"a{mark}b"])
+    assert stream.getvalue().isascii()
+    assert json.loads(stream.getvalue()) == [f"a{mark}b"]
+
+
+def test_words_that_need_joiners_keep_them() -> None:
+    family = "👨\u200d👩\u200d👧 می\u200cخواهم"
+    assert harmless(family) == family
+
+
 def test_json_has_no_control_character_either() -> None:
     out, stream = printed()
     out.json({"title": EVIL})
@@ -362,12 +378,25 @@ def as_csv(*records: dict[str, Any]) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(stream.getvalue())))
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", " =", "\x00="])
+@pytest.mark.parametrize(
+    "start",
+    ["=", "+", "-", "@", "\t", "\r", " =", "\x00=", "＝", "＋", "－", "＠", "\u200b=", "\ufeff@"],
+)
 def test_csv_text_can_not_be_taken_for_a_formula(start: str) -> None:
     [row] = as_csv(_record({"cell": f"{start}SUM(A1)", f"{start}field": "x"}, key=f"{start}k"))
     assert row["cell"].startswith("'")
     assert row["key"].startswith("'")
     assert all(not name.startswith(start) for name in row)
+
+
+@pytest.mark.parametrize("between", [";", "; ", "\n", "\t", ";\u200b"])
+@pytest.mark.parametrize("formula", ["=1+1", "＝1+1", "@SUM(A1)"])
+def test_csv_text_holds_no_formula_behind_what_may_separate_cells(
+    between: str, formula: str
+) -> None:
+    [row] = as_csv(_record({"cell": f"a{between}{formula}", "list": [f"a;{formula}"]}))
+    for cell in row.values():
+        assert not re.search(r"[;\t\n]\W*?(?<!')[=＝@]", cell.replace("'", "q")), cell
 
 
 def test_csv_numbers_stay_numbers() -> None:

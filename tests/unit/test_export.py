@@ -142,6 +142,19 @@ def test_a_workflow_knows_where_the_project_is_in_its_repository(
     assert "--requirement apps/shop/requirements.txt" in install
 
 
+def test_a_workflow_installs_by_hashes_where_there_are_some(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        "# No hashes: put them and penstock into requirements.txt"
+        in export(capsys, "github-actions")[1]
+    )
+    (folder / "requirements.txt").write_text("penstock==1 --hash=sha256:00\n")
+    _, out, _ = export(capsys, "github-actions")
+    assert "pip install --require-hashes --requirement requirements.txt" in out
+    assert "No hashes" not in out
+
+
 def test_units_may_write_where_the_project_does(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

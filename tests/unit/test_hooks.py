@@ -166,6 +166,19 @@ def test_a_command_is_told_on_its_input_and_by_its_environment(
     assert "SHOP_PASSWORD" not in text
 
 
+def test_a_command_is_given_a_secret_by_its_environment(tmp_path: Path) -> None:
+    (tmp_path / "penstock.yaml").write_text(
+        "hooks: [{command: [/bin/sh, -c, 'echo \"$PAGER\" >&2; exit 1'], env: {PAGER: '${TOKEN}'}}]\n"
+    )
+    [hook] = load_settings(tmp_path, environ={"TOKEN": "canary-17"}).hooks
+    assert command(hook, PARCEL) == "it ended with 1: canary-17"
+    assert "canary-17" not in repr(hook)
+    for wrong in ("{a=b: x}", "{A: [x]}", "x", "{A: 5}"):
+        (tmp_path / "penstock.yaml").write_text(f"hooks: [{{command: [a], env: {wrong}}}]\n")
+        with pytest.raises(ConfigError, match="env"):
+            load_settings(tmp_path)
+
+
 def test_the_words_of_a_command_are_not_read_by_a_shell(tmp_path: Path) -> None:
     planted = tmp_path / "planted"
     hook = HookSettings("x", command=("/bin/echo", f"; touch {planted}", f"$(touch {planted})"))

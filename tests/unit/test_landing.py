@@ -262,13 +262,14 @@ def test_a_folder_that_is_not_there_is_waited_for_and_forgets_nothing(inbox: Inb
     inbox.close()
 
 
-def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+def test_no_link_is_followed_out_of_the_folder(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in", tmp_path / "out"
     inside.mkdir()
     outside.mkdir()
     (outside / "secret.json").write_text("{}")
     (inside / "out").symlink_to(outside)
     (inside / "round").symlink_to(inside)
+    (inside / "link.json").symlink_to(outside / "secret.json")
     (inside / "a.json").write_text("{}")
     os.mkfifo(inside / "pipe.json")
     found = scan(inside, pattern_of("**/*.json"))

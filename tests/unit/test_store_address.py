@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import ConfigError
 from penstock.settings import Settings, load_settings, redact
-from penstock.settings.address import without_schema
+from penstock.settings.address import is_unprotected, without_schema
 
 SOURCES = "sources:\n  acme.com:\n    pipeline: products:catalogue\n"
 PASSWORD = "horse/battery@staple"
@@ -117,3 +120,60 @@ def test_schema_that_can_not_be_one_is_refused(tmp_path: Path, schema: str) -> N
 )
 def test_server_is_never_told_of_our_own_option(store: str, plain: str) -> None:
     assert without_schema(store) == plain
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("postgresql://u:p@db.example.com/shop", True),
+        ("postgresql://u:p@10.0.0.5:5432/shop", True),
+        ("postgresql://u@localhost,db.example.com/shop", True),
+        ("postgresql://u@[2001:db8::1]:5432/shop", True),
+        ("postgresql:///shop?host=db.example.com", True),
+        ("postgresql://u@db.example.com/shop?sslmode=verify-full", False),
+        ("postgresql://u@db.example.com/shop?sslmode=disable", False),
+        ("postgresql://u@localhost/shop", False),
+        ("postgresql://u@127.0.0.1:6432/shop", False),
+        ("postgresql://u@[::1]/shop", False),
+        ("postgresql:///shop?host=/run/postgresql", False),
+        ("postgresql:///shop", False),
+        ("sqlite:shop.db", False),
+    ],
+)
+def test_a_server_elsewhere_is_warned_about_where_nothing_says_that_it_is_encrypted(
+    tmp_path: Path, address: str, expected: bool
+) -> None:
+    assert is_unprotected(address, {}) is expected
+    assert not is_unprotected(address, {"PGSSLMODE": "require"})
+    (tmp_path / "penstock.yaml").write_text(f"store: {address}\n")
+    told = load_settings(tmp_path, environ={}).warnings
+    assert any("sslmode=verify-full" in each for each in told) is expected
+
+
+def test_a_server_that_asks_for_the_password_as_it_is_does_not_get_it() -> None:
+    psycopg = pytest.importorskip("psycopg")
+    from penstock.store.postgres.connection import conninfo
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        heard: list[bytes] = []
+
+        def serve() -> None:
+            asker, _ = listening.accept()
+            with asker:
+                heard.append(asker.recv(8))  # may we encrypt?
+                asker.sendall(b"N")
+                heard.append(asker.recv(4096))
+                asker.sendall(b"R" + struct.pack("!ii", 8, 3))  # the password, as it is
+                heard.append(asker.recv(4096))
+
+        server = threading.Thread(target=serve)
+        server.start()
+        info = conninfo("postgresql://shop:hunter2@db.example.com/shop")
+        port = listening.getsockname()[1]
+        with pytest.raises(psycopg.OperationalError, match="cleartext password"):
+            psycopg.connect(info, hostaddr="127.0.0.1", port=port)
+        server.join(10)
+    assert len(heard) == 3
+    assert b"hunter2" not in b"".join(heard)
+    chosen = conninfo("postgresql://shop:hunter2@db.example.com/shop?sslmode=require")
+    assert "require_auth" not in chosen

@@ -20,6 +20,9 @@ from penstock.bridges.starts import (
 )
 
 FILE = "penstock.yml"
+UNHASHED = (
+    "      # No hashes: put them and penstock into requirements.txt (pip-compile --generate-hashes)"
+)
 CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
 SETUP_PYTHON = "actions/setup-python@a309ff8b426b58ec0e2a45f0f869d46889d02405 # v6.2.0"
 CACHE = "55cc8345863c7cc4c66a329aec7e433d2d1c52a9 # v6.1.0"
@@ -237,6 +240,7 @@ def _preparing(at: Workplace, name: str) -> list[str]:
         f"      - uses: {SETUP_PYTHON}",
         "        with:",
         f"          python-version: {_text(at.python)}",
+        *([] if "--require-hashes" in at.install else [UNHASHED]),
         "      - name: Install",
         f"        run: {_text(shlex.join(['python', '-P', '-m', 'pip', 'install', *at.install]))}",
     ]

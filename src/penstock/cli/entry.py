@@ -169,6 +169,11 @@ def _told(error: BaseException, out: Output) -> int:
     if isinstance(error, KeyboardInterrupt):
         out.error("interrupted")
         return exits.INTERRUPTED
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        # What is not UTF-8 on the command line or in a file's name comes as this.
+        shown = error.object[error.start : error.end].encode("utf-8", "backslashreplace").decode()
+        out.error(f"a name or text is not UTF-8: {shown}")
+        return exits.USAGE
     if isinstance(error, SystemExit):
         out.error(f"the project's own code called sys.exit({error.code!r})")
         return exits.USAGE

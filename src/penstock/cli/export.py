@@ -37,6 +37,7 @@ A line for each schedule, for a host without systemd. Its times are by one clock
 SYSTEMD = """\
 A service and a timer for each schedule. A timer that was missed while the host was off is made up for
 once. Without --dir they are all printed."""
+HASH = "--hash="
 USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 
 
@@ -274,9 +275,16 @@ def _workplace(settings: Settings) -> Workplace:
     return Workplace(
         folder="" if folder == "." else folder,
         kept=kept,
-        install=(*named, f"penstock{_extras(settings)}=={__version__}"),
+        install=_install(requirements, named, f"penstock{_extras(settings)}=={__version__}"),
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
     )
+
+
+def _install(requirements: Path, named: list[str], penstock: str) -> tuple[str, ...]:
+    """Where requirements.txt has hashes, what is installed is what they say, and Penstock is one of them."""
+    if named and HASH in requirements.read_text(encoding="utf-8", errors="replace"):
+        return ("--require-hashes", *named)
+    return (*named, penstock)
 
 
 def _within(path: Path, root: Path) -> str:

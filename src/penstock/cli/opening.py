@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from penstock.cli.parser import LARGEST_ID
 from penstock.errors import StoreError, UsageError, nearest
 from penstock.private_files import make_private
 from penstock.project import Project
@@ -71,6 +72,8 @@ def source_key(project: Project, name: str | None) -> str | None:
 def run_or_source(project: Project, target: str) -> int | str:
     """A number means a run, unless a source has it for a name."""
     if target.isdecimal() and target not in project.settings.sources:
+        if len(target) > len(str(LARGEST_ID)) or int(target) > LARGEST_ID:
+            raise UsageError(f"there is no run {target:.40}", "penstock runs lists them")
         return int(target)
     return target
 

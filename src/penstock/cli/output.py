@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
@@ -20,7 +19,7 @@ from penstock.cli.tables import (
     shown_width,
     widened,
 )
-from penstock.cli.wording import Brief, Shortened, cut, cut_inside, harmless
+from penstock.cli.wording import HARMFUL, Brief, Shortened, cut, cut_inside, escaped, harmless
 
 # A terminal that says nothing of its width, and one that nobody has.
 USUAL_WIDTH, WIDEST = 80, 300
@@ -36,8 +35,6 @@ STYLES = {
     "cancelled": "dim",
 }
 CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
-# JSON leaves these as they are, and some terminals obey them.
-_C1 = re.compile("[\x7f-\x9f]")
 
 
 class Output:
@@ -159,7 +156,8 @@ class Output:
         import msgspec
 
         text = msgspec.json.encode(self._masked_within(value), enc_hook=_plain_text).decode()
-        return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        # JSON leaves some as they are that a terminal obeys, or that nobody sees.
+        return HARMFUL.sub(escaped, text)
 
     def _cell(self, value: object) -> Cell:
         if isinstance(value, int):

@@ -6,10 +6,13 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-# Control characters could move the cursor or retitle the window; bidirectional overrides could make
-# a line read as something else. None of them is wanted in a line of text.
-_HARMFUL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+"
+# Ends of lines and other space, which a line of text has as one space.
+_SPACE = re.compile("[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
+# Control characters could move the cursor or retitle the window; marks of direction could make a line read
+# as something else; what has no width could hide a difference. Joiners (200c, 200d) are parts of words.
+HARMFUL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _END_OF_CALENDAR = datetime(9999, 12, 30, tzinfo=UTC).timestamp()
 _STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -28,8 +31,17 @@ class Brief(str):
 
 
 def harmless(text: str) -> str:
-    """The text on one line, without anything that a terminal would obey."""
-    return _HARMFUL.sub(" ", text)
+    """The text on one line; what a terminal would obey, and what nobody would see, is shown by its number."""
+    return HARMFUL.sub(escaped, _SPACE.sub(" ", text))
+
+
+def escaped(found: re.Match[str]) -> str:
+    """A character as JSON and Python write it."""
+    code = ord(found[0])
+    if code <= 0xFFFF:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 def harmless_lines(text: str) -> str:

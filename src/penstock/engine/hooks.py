@@ -192,6 +192,7 @@ def command(hook: HookSettings, parcel: Parcel) -> str:
         "PENSTOCK_DELIVERY": str(parcel.id),
         "PENSTOCK_EVENT": f"run.{parcel.state}",
         "PENSTOCK_RUN": str(parcel.run_id),
+        **hook.env,
     }
     try:
         process = subprocess.Popen(  # noqa: S603 (the operator's own words, and no shell)

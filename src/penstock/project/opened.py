@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,10 @@ from penstock.store.rejected import RejectFilter, RejectRow
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.schema import Schema
 from penstock.store.store import Store
+
+# Who somebody was before `sudo`, and who the environment says he is.
+CLAIMS = ("SUDO_USER", "LOGNAME", "USER")
+LONGEST_CLAIM = 64
 
 
 class Opened:
@@ -255,8 +260,15 @@ def _windows(source: SourceSettings) -> Windows | None:
 
 
 def default_actor() -> str:
-    """Who is asking, for the journal."""
+    """Who is asking, for the journal: the user that the system knows, and whom the environment claims to be.
+
+    Anybody can set LOGNAME; `root (says alice)` tells the two apart.
+    """
+    uid = os.getuid()
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
+        known = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        known = f"uid {uid}"
+    said = next((os.environ[name] for name in CLAIMS if os.environ.get(name)), known)
+    claim = "".join(char for char in said if char.isprintable())[:LONGEST_CLAIM]
+    return known if claim in ("", known) else f"{known} (says {claim})"

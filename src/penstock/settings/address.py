@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from ipaddress import ip_address
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from penstock.errors import ConfigError
@@ -65,6 +67,32 @@ def without_schema(store: str) -> str:
     # The empty host of postgresql:///name has to keep its slashes.
     rest, _, _ = store.partition("?")
     return f"{rest}?{'&'.join(options)}" if any(options) else rest
+
+
+def is_unprotected(store: str, environ: Mapping[str, str]) -> bool:
+    """Whether a server elsewhere is asked without a word on encryption: anybody between could answer."""
+    if not store.startswith(POSTGRES):
+        return False
+    options = parse_qs(urlsplit(store).query)
+    is_said = "sslmode" in options or bool(environ.get("PGSSLMODE"))
+    return not is_said and any(map(_is_remote, _hosts(store, options, environ)))
+
+
+def _hosts(store: str, options: Mapping[str, list[str]], environ: Mapping[str, str]) -> list[str]:
+    named = options.get("hostaddr") or options.get("host")
+    if named is None:
+        named = [urlsplit(store).netloc.rpartition("@")[2] or environ.get("PGHOST", "")]
+    return [unquote(host) for text in named for host in text.split(",")]
+
+
+def _is_remote(host: str) -> bool:
+    name = host.rpartition("]")[0].lstrip("[") if "]" in host else host.partition(":")[0]
+    if not name or name.startswith(("/", "@")) or name.lower() == "localhost":
+        return False
+    try:
+        return not ip_address(name).is_loopback
+    except ValueError:
+        return True
 
 
 def secrets_in(store: str) -> set[str]:

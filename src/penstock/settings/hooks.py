@@ -12,7 +12,7 @@ from penstock.settings.section import Section, describe, text_of
 from penstock.settings.units import parse_duration, parse_size
 from penstock.settings.values import HookSettings, TriggerSettings
 
-HOOK_KEYS = ("name", "on", "url", "secret", "headers", "allow_private", "command", "timeout")
+HOOK_KEYS = ("name", "on", "url", "secret", "headers", "allow_private", "command", "env", "timeout")
 TRIGGER_KEYS = ("token", "hosts", "max_bytes")
 ENDS = ("completed", "partial", "failed", "cancelled")
 URL_KEYS = ("secret", "headers", "allow_private")
@@ -23,6 +23,7 @@ LISTS = {
     "command": '["/usr/bin/notify", "a run has ended"]',
     "hosts": "[hooks.example.com]",
 }
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -51,6 +52,8 @@ def _hook(entry: Entry, path: str, prefix: str) -> HookSettings:
         for key in URL_KEYS:
             if section.get(key) is not None:
                 raise section.error(key, "belongs to url, not to command")
+    elif section.get("env") is not None:
+        raise section.error("env", "belongs to command, not to url")
     usual = HookSettings("")
     url, command = _url(section), _words(section, "command")
     name = section.text("name", "") or _usual_name(url, command)
@@ -64,8 +67,27 @@ def _hook(entry: Entry, path: str, prefix: str) -> HookSettings:
         headers=read_headers(section),
         allow_private=section.flag("allow_private", usual.allow_private),
         command=command,
+        env=_environment(section),
         timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.1),
     )
+
+
+def _environment(section: Section) -> dict[str, str]:
+    """What a command finds in its environment beside the usual; the way to give it a secret."""
+    entry = section.get("env")
+    if entry is None:
+        return {}
+    if not isinstance(entry.value, dict):
+        raise section.error("env", f"must be a mapping, not {describe(entry)}")
+    found = {}
+    for name, inner in entry.value.items():
+        path = join(section.path, f"env.{name}")
+        if not _VARIABLE.fullmatch(name):
+            raise inner.error(path, "is not the name of an environment variable")
+        found[name] = text_of(inner, path)
+        if "\0" in found[name]:
+            raise inner.error(path, "must not have a NUL in it")
+    return found
 
 
 def _usual_name(url: str | None, command: tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from penstock.errors import ConfigError, nearest
-from penstock.settings.address import parse_store, secrets_in
+from penstock.settings.address import is_unprotected, parse_store, secrets_in
 from penstock.settings.budget import (
     BUDGET_KEYS,
     COST_KEYS,
@@ -62,6 +62,9 @@ WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "gr
 RETENTION_KEYS = ("jobs", "events", "versions", "snapshots", "quarantine", "rejects", "staged")
 # A source without a pipeline is still read, so that the rest of what is wrong with it is told too.
 STAND_INS = {"pipeline": "missing:missing"}
+UNPROTECTED = (
+    "store: nothing says that the connection to the database is encrypted; add ?sslmode=verify-full"
+)
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -110,7 +113,11 @@ def load_settings(
         secrets=frozenset(secrets),
         sources=_with_unset(settings.sources, unset),
         unset=tuple(each for each in unset if not each.source),
-        warnings=(*dotenv.warnings, *warnings_about(unset)),
+        warnings=(
+            *dotenv.warnings,
+            *([UNPROTECTED] if is_unprotected(settings.store, environ) else []),
+            *warnings_about(unset),
+        ),
     )
 
 

@@ -268,10 +268,12 @@ class HookSettings:
     headers: dict[str, str] = field(default_factory=Headers)
     allow_private: bool = False
     command: tuple[str, ...] = field(default=(), repr=False)
+    env: dict[str, str] = field(default_factory=Headers)
     timeout_s: float = 10.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headers", Headers(self.headers))
+        object.__setattr__(self, "env", Headers(self.env))
 
 
 @dataclass(frozen=True, slots=True)

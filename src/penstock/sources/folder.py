@@ -21,7 +21,8 @@ def matching(patterns: Sequence[str]) -> list[str]:
 def scan(root: Path, pattern: Pattern) -> dict[str, str] | None:
     """A stamp for every file that is meant, by its whole path; None if the folder can't be read.
 
-    Follows no link to a folder: those may lead anywhere, and in circles.
+    Follows no link, to a folder or to a file: it may lead anywhere, and whoever can put files into the folder
+    could have others read that he can't read himself.
     """
     found: dict[str, str] = {}
     folders = [(str(root), "", 1)]
@@ -46,9 +47,9 @@ def scan(root: Path, pattern: Pattern) -> dict[str, str] | None:
 
 def _stamp(entry: os.DirEntry[str]) -> str | None:
     try:
-        if not entry.is_file():
+        if not entry.is_file(follow_symlinks=False):
             return None
-        status = entry.stat()
+        status = entry.stat(follow_symlinks=False)
     except OSError:  # it has gone in between
         return None
     return f"{status.st_mtime_ns}:{status.st_size}"

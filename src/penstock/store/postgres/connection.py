@@ -18,13 +18,14 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from penstock.errors import ConfigError, StoreError
-from penstock.settings.address import SCHEMA, schema_of, without_schema
+from penstock.settings.address import SCHEMA, is_unprotected, schema_of, without_schema
 
 Answer = TypeVar("Answer")
 # What the driver notes beside an error, the error says: nobody is to meet it on a terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 OLDEST = 14
+FIRST_WITH_REQUIRE_AUTH = 160_000
 CONNECT_S = 5
 STATEMENT_S = 10.0
 LOCK_S = 5.0
@@ -76,7 +77,14 @@ def conninfo(url: str) -> str:
             "it looks like postgresql://user:password@host:5432/name",
         ) from None
     named = {key: value for key, value in given.items() if value is not None}
-    return make_conninfo("", **{**DEFAULTS, **named, "client_encoding": "UTF8"})
+    usual = {**DEFAULTS, **(_careful() if is_unprotected(url, os.environ) else {})}
+    return make_conninfo("", **{**usual, **named, "client_encoding": "UTF8"})
+
+
+def _careful() -> dict[str, str]:
+    """Where nothing says that the connection is encrypted, whoever answers gets no password as it is."""
+    is_known = psycopg.pq.version() >= FIRST_WITH_REQUIRE_AUTH
+    return {"require_auth": "!password"} if is_known and not os.environ.get("PGREQUIREAUTH") else {}
 
 
 def place_of(url: str) -> str:

@@ -510,7 +510,8 @@ REFUSED = re.compile(
     r"password authentication failed|authentication failed|no password supplied|no pg_hba\.conf entry"
     r"|permission denied for database|is not permitted to log in|no such user"
     r"|(?P<missing>(role|user|database) \"[^\"]*\" does not exist|no such database)"
-    r"|server does not support SSL|certificate verify failed|invalid sslmode",
+    r"|server requested a cleartext password|server does not support SSL|certificate verify failed"
+    r"|invalid sslmode",
     re.IGNORECASE,
 )
 PREAMBLE = re.compile(r"^connection failed: connection to server at .*? failed: (FATAL: +)?")
@@ -521,6 +522,8 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
     said = PREAMBLE.sub("", " ".join(str(error).split()))[:300]
     if error.sqlstate is None and (refused := REFUSED.search(said)):
         hint = "create it, or mend its name" if refused["missing"] else "check user and password"
+        if "cleartext password" in said:
+            hint = "its password would go out as it is: add ?sslmode=verify-full&sslrootcert=system"
         return StoreError(f"{place} does not let us in ({said})", f"{hint} in `store:`")
     match error:
         case e.DiskFull():
