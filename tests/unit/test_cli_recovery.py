@@ -27,7 +27,7 @@ from penstock import Pipeline
 prices = Pipeline("prices")
 
 
-@prices.step(unit="run")
+@prices.step(unit="run", timeout="45s")
 def begin(ctx):
     pass
 
@@ -70,6 +70,25 @@ def ended(project: Project, state: JobState = JobState.SUCCEEDED, **about: Any) 
     end = Settlement(job.id, job.attempt, state, **about)
     project.store.turn("w", [end], Capacity(0), project.limits())
     return job.id
+
+
+def quarantined_together(project: Project, number: int) -> tuple[int, list[int]]:
+    """A run of prices with so many jobs in quarantine, each for a cause of its own."""
+    pages = [NewJob("begin", f"page {each}", b"null") for each in range(number)]
+    run_id = project.run("prices")
+    [root] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    ends = [Settlement(root.id, root.attempt, JobState.SUCCEEDED, effects=Effects(children=pages))]
+    found: list[int] = []
+    while claimed := project.store.turn("w", ends, Capacity(9), project.limits()).claimed:
+        found += [job.id for job in claimed]
+        ends = [
+            Settlement(
+                job.id, job.attempt, JobState.QUARANTINED, spends_try=True, reason="data",
+                error=f"cause of {job.key}", cause=job.key,
+            )
+            for job in claimed
+        ]  # fmt: skip
+    return run_id, found
 
 
 def test_all_leaves_out_what_has_no_run_of_that_kind(
@@ -177,7 +196,7 @@ def test_plan_names_what_is_missing_by_the_backfill_s_own_days(
 def test_acts_on_the_quarantine_answer_programs(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = (ended(project, JobState.QUARANTINED, error="no") for _ in range(2))
+    _, [first, second] = quarantined_together(project, 2)
 
     def told(*words: str) -> Any:
         assert main(["quarantine", *words, "--json"]) == exits.DONE
@@ -261,19 +280,7 @@ def test_the_summary_of_a_run_has_the_first_error_of_each_cause_and_what_became_
 def test_a_summary_with_many_causes_says_that_there_are_more(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pages = [NewJob("begin", f"page {number}", b"null") for number in range(7)]
-    run_id = project.run("prices")
-    [root] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
-    done = Settlement(root.id, root.attempt, JobState.SUCCEEDED, effects=Effects(children=pages))
-    ends = [done]
-    while claimed := project.store.turn("w", ends, Capacity(9), project.limits()).claimed:
-        ends = [
-            Settlement(
-                job.id, job.attempt, JobState.QUARANTINED, spends_try=True, reason="data",
-                error=f"cause of {job.key}", cause=job.key,
-            )
-            for job in claimed
-        ]  # fmt: skip
+    run_id, _ = quarantined_together(project, 7)
 
     tell_first_errors(project, run_id, Output())
 
@@ -291,3 +298,33 @@ def test_progress_of_a_run_without_pages_says_how_far_its_checkpoint_has_come(
     project.store.turn("w", [Flush(job.id, job.attempt, marks)], Capacity(0), project.limits())
 
     assert Cursors(project).of(project.require_run(run_id)) == '{"page":7}'
+
+
+def test_a_job_says_under_which_timeout_retry_class_and_budgets_it_is_performed(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (project.settings.root / "penstock.yaml").read_text()
+    limits = "    retry: {class: provider-safe, tries: 9}\n    budget: {requests: 100/d}\n"
+    (project.settings.root / "penstock.yaml").write_text(
+        "budget: {bytes: 5MB/d}\n" + text.replace("  ticks:\n", f"{limits}  ticks:\n", 1)
+    )
+    job = ended(project, JobState.QUARANTINED, error="no", reason="data", spends_try=True)
+
+    for words in (["jobs", str(job)], ["explain", "--job", str(job)]):
+        assert main([*words, "--json"]) == exits.DONE
+        terms = json.loads(capsys.readouterr().out)["terms"]
+        assert (terms["timeout_s"], terms["retry"]["name"], terms["retry"]["tries"]) == (
+            *(45.0, "provider-safe"),
+            9,
+        )
+        assert [(each["scope"], each["measure"]) for each in terms["budgets"]] == [
+            ("project", "bytes"),
+            ("source:prices", "requests"),
+        ]
+        assert main(words) == exits.DONE
+        told = capsys.readouterr().out
+        assert "timeout      45 s an attempt\n" in told
+        assert (
+            "retry class  provider-safe: 9 tries, 1 spent; waits 10 s at first, 1 h at most" in told
+        )
+        assert "budget       100 requests a day of prices, 100 requests left\n" in told

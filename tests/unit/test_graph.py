@@ -75,7 +75,7 @@ def test_consecutive_steps_of_one_unit_are_one_stage() -> None:
 def test_the_plan_says_what_comes_after_what_and_what_is_required() -> None:
     assert catalogue().compile().plan(priority=3).stages == (
         PlannedStage("discover", "run", (), is_required=True, priority=3),
-        PlannedStage("extract", "page", ("discover",), priority=3),
+        PlannedStage("extract", "page", ("discover",), priority=3, timeout_s=30.0),
         PlannedStage("normalize", "candidate", ("extract",), priority=3),
         PlannedStage("report", "run", ("normalize",), is_gather=True, is_required=True, priority=3),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
 from penstock.cli.tables import key_column, text, whole
-from penstock.cli.wording import duration, iso, local_time, until
+from penstock.cli.wording import count, duration, iso, local_time, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,6 +176,7 @@ def _line(standing: Standing, now: float) -> tuple[object, ...]:
 
 
 def _amount(bound: Bound, amount: float, is_small: bool = False) -> str:
+    """So much of what the budget bounds."""
     match bound.measure:
         case "money":
             return f"{amount:,.4f}" if is_small else f"{_money(amount, bound.amount)} money"
@@ -183,7 +184,7 @@ def _amount(bound: Bound, amount: float, is_small: bool = False) -> str:
             return f"{amount:.2f} s" if is_small and amount < 10 else duration(amount)
         case "bytes":
             return _size(amount)
-    return f"{amount:,.2f}" if is_small else f"{amount:,.0f} requests"
+    return f"{amount:,.2f}" if is_small else count(round(amount), "request")
 
 
 def _money(amount: float, bound: float) -> str:

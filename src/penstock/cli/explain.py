@@ -15,6 +15,7 @@ from penstock.cli.wording import count, duration, iso, local_time, shortened, un
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.cli.job_terms import Terms
     from penstock.cli.queues import Queue
     from penstock.gates.explaining import GateSeen
     from penstock.project import Project
@@ -80,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _told(project: Project, args: argparse.Namespace) -> Told:
+    from penstock.cli.job_terms import terms_of
     from penstock.cli.opening import run_or_source
 
     target = None if args.target is None else run_or_source(project, args.target)
@@ -98,6 +100,7 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
     )
     if args.job_id is not None:
         told.story = project.store.story(args.job_id)
+        told.terms = None if row is None else terms_of(project, row)
     elif run_id is None:
         told.about = _about_source(project, outlook)
         told.queue = _queue(project, outlook)
@@ -128,6 +131,7 @@ class Told:
     about: list[tuple[str, str]] = field(default_factory=list)
     story: Story | None = None
     queue: Queue | None = None
+    terms: Terms | None = None
 
     def as_json(self) -> dict[str, Any]:
         from penstock.cli.shapes import job_shape, run_shape, shaped
@@ -155,6 +159,8 @@ class Told:
             told["run_row"] = run_shape(self.run, outlook.now)
         if self.job is not None:
             told["job_row"] = job_shape(self.job)
+        if self.terms is not None:
+            told["terms"] = self.terms.shape()
         if self.story is not None:
             story = self.story
             told["attempts"] = [
@@ -189,6 +195,9 @@ class Told:
         if self.queue is not None and self.queue.rows:
             out.line()
             self.queue.tell(out, outlook.now)
+        if self.terms is not None and self.job is not None:
+            out.line()
+            out.fields(self.terms.fields(self.job.tries))
         if self.story is not None:
             _tell_story(self.story, self.job, out)
 

@@ -99,17 +99,22 @@ def _line(row: JobRow, now: float) -> tuple[object, ...]:
 def _tell_one(project: Project, args: argparse.Namespace) -> None:
     from penstock.cli.events import COLUMNS as EVENT_COLUMNS
     from penstock.cli.events import event_line
+    from penstock.cli.job_terms import terms_of
     from penstock.cli.shapes import event_shape, job_shape
 
     out: Output = args.out
     row = project.require_job(args.job_id)
-    detail = project.store.job_detail(row.id)
+    detail, terms = project.store.job_detail(row.id), terms_of(project, row)
     events = project.store.events(run_id=row.run_id, job_id=row.id, limit=LATEST)
     if args.json:
         more = {"parent": detail.parent_id, "item": detail.item, "traceback": detail.traceback}
-        out.json({**job_shape(row), **more, "events": [event_shape(event) for event in events]})
+        under = {"terms": None if terms is None else terms.shape()}
+        out.json(
+            {**job_shape(row), **more, **under, "events": [event_shape(event) for event in events]}
+        )
         return
-    out.fields([*_fields(row, project.store.now()), ("item", detail.item)])
+    under = terms.fields(row.tries) if terms is not None else []
+    out.fields([*_fields(row, project.store.now()), *under, ("item", detail.item)])
     for line in detail.traceback.splitlines():
         out.line(f"  {line}")
     if events:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.jobs.retry import RETRY_CLASSES, RetryClass, choose_retry
+from penstock.jobs.run import PlannedStage
 from penstock.pipeline.attempt import SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.version import version_of
@@ -42,15 +43,20 @@ class Post:
     useful_for_s: float | None = None
 
 
-def post_of(assignment: Assignment, stage: Stage) -> Post:
-    settings = assignment.settings
+def timeout_of(stage: Stage | PlannedStage, settings: SourceSettings) -> float:
+    """How long one attempt at a job of this stage may take."""
     # A source's timeout is meant for a page; discovering a whole site takes as long as it takes.
     own_s, fallback_s = settings.timeout_s, DEFAULT_TIMEOUT_S
     if stage.unit == "run":
         own_s, fallback_s = None, DEFAULT_RUN_TIMEOUT_S
     if stage.is_stream:
         fallback_s = ENDLESS_S
-    timeout_s = stage.timeout_s or own_s or fallback_s
+    return stage.timeout_s or own_s or fallback_s
+
+
+def post_of(assignment: Assignment, stage: Stage) -> Post:
+    settings = assignment.settings
+    timeout_s = timeout_of(stage, settings)
     source = SourceView(
         settings.key,
         settings.params,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from penstock.jobs.run import Plan, PlannedStage
 
 # The first stage of a replay: it brings the pages of the replayed runs. No step can have this name.
@@ -37,6 +39,4 @@ def _priority(plan: Plan) -> int:
 
 
 def _with_after(stage: PlannedStage, after: tuple[str, ...]) -> PlannedStage:
-    return PlannedStage(
-        stage.name, stage.unit, after, False, False, stage.priority, stage.cpu, stage.memory_mb
-    )
+    return replace(stage, after=after, is_gather=False, is_required=False)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from penstock.jobs.job import DEFAULT_PRIORITY, Unit
 from penstock.jobs.signals import SignalFacts
+from penstock.settings import RetryChoice
 
 
 class RunState(StrEnum):
@@ -124,6 +125,11 @@ class PlannedStage(msgspec.Struct, frozen=True):
     priority: int = DEFAULT_PRIORITY
     cpu: float = 0.0
     memory_mb: float = 0.0
+    # As the pipeline's code declares them, so that they can be shown without importing it.
+    is_stream: bool = False
+    timeout_s: float | None = None
+    retry: RetryChoice | None = None
+    pipeline_retry: RetryChoice | None = None
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -149,7 +149,7 @@ class Graph:
             what = "stream" if kind is RunKind.STREAM else "step that begins a run and ends"
             raise PipelineError(f"pipeline {self.name!r} has no {what}")
         kept = {stage.name for stage in stages}
-        return Plan(tuple(_planned(stage, priority, kept) for stage in stages))
+        return Plan(tuple(self._planned(stage, priority, kept) for stage in stages))
 
     def _begun_by(self, is_stream: bool, gathers: bool) -> list[Stage]:
         """The stages that streams lead to, or all the others do."""
@@ -175,20 +175,23 @@ class Graph:
                 reached[stage.name] = stage
         kept = {PLANNER, *reached}
         stages = [self._by_name[PLANNER], *reached.values()]
-        return Plan(tuple(_planned(stage, priority, kept) for stage in stages))
+        return Plan(tuple(self._planned(stage, priority, kept) for stage in stages))
 
-
-def _planned(stage: Stage, priority: int, kept: set[str]) -> PlannedStage:
-    return PlannedStage(
-        name=stage.name,
-        unit=stage.unit,
-        after=tuple(name for name in stage.after if name in kept),
-        is_gather=stage.is_gather,
-        is_required=stage.unit == "run" or stage.is_required,
-        priority=priority if stage.priority is None else stage.priority,
-        cpu=stage.cpu,
-        memory_mb=stage.memory_mb,
-    )
+    def _planned(self, stage: Stage, priority: int, kept: set[str]) -> PlannedStage:
+        return PlannedStage(
+            name=stage.name,
+            unit=stage.unit,
+            after=tuple(name for name in stage.after if name in kept),
+            is_gather=stage.is_gather,
+            is_required=stage.unit == "run" or stage.is_required,
+            priority=priority if stage.priority is None else stage.priority,
+            cpu=stage.cpu,
+            memory_mb=stage.memory_mb,
+            is_stream=stage.is_stream,
+            timeout_s=stage.timeout_s,
+            retry=stage.retry,
+            pipeline_retry=self.retry,
+        )
 
 
 def build_graph(

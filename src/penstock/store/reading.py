@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
+from penstock.jobs.run import Plan
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.database import Database, to_json
 from penstock.store.rows import (
@@ -98,6 +99,10 @@ class Reading:
             "runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1
         )
         return found[0] if found else None
+
+    def run_plan(self, run_id: int) -> Plan:
+        """The stages that a run was started with."""
+        return self._db.decoded("run_plan", Plan, id=run_id)
 
     def jobs(self, wanted: JobFilter) -> list[JobRow]:
         """Jobs in the order they were enqueued."""

@@ -97,6 +97,9 @@ SELECT coalesce(json_agg(json_build_object(
   'id', id, 'kind', kind, 'options', options::json, 'of_run_id', of_run_id, 'pipeline_version', pipeline_version)), '[]')::text
 FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
+-- name: run_plan
+SELECT plan::text FROM penstock.run WHERE id = %(id)s;
+
 -- name: run_state
 SELECT state, source_id FROM penstock.run WHERE id = %(id)s;
 

@@ -98,6 +98,9 @@ SELECT json_group_array(json_object(
   'id', id, 'kind', kind, 'options', json(options), 'of_run_id', of_run_id, 'pipeline_version', pipeline_version))
 FROM run WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
+-- name: run_plan
+SELECT json(plan) FROM run WHERE id = :id;
+
 -- name: run_state
 SELECT state, source_id FROM run WHERE id = :id;
 
