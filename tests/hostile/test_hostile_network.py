@@ -27,7 +27,7 @@ from penstock.sources.failures import AddressRefused, FetchError, HostClosed
 from penstock.sources.fetch import Fetcher
 from penstock.sources.kept_headers import MAX_HEADERS_KEPT
 from penstock.sources.network import AiohttpNetwork, RawResponse, Request, unpack
-from tests.hostile.loopback import Doors, Loopback, Names, Stream, answer, in_loop
+from tests.hostile.loopback import Doors, Loopback, Names, Seen, Stream, answer, in_loop
 from tests.hostile.offline import FakeClock, FakeDoor
 from tests.unit.test_addresses import NO_URL, ODD_NUMBERS, REFUSED, SCHEMES
 
@@ -591,3 +591,51 @@ async def test_a_whole_fetch_over_the_wire() -> None:
 
 def a_real_fetcher() -> Fetcher:
     return Fetcher(AiohttpNetwork(), FakeClock(), random.Random(7), FakeDoor())
+
+
+class Dropping(Loopback):
+    """Ends the connection in place of an answer, for the first `drops` requests of each path."""
+
+    drops = 1_000_000
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        self.seen.append(Seen(head.split("\r\n")[0], {}))
+        path = self.seen[-1].path
+        if sum(seen.path == path for seen in self.seen) <= self.drops:
+            if path.startswith("/reset"):
+                writer.transport.abort()
+            return False
+        writer.write(answer(b"at last"))
+        await writer.drain()
+        return True
+
+
+@pytest.mark.parametrize("path", ["/close", "/reset"])
+@pytest.mark.parametrize(("method", "repeats"), [("GET", 1), ("HEAD", 1), ("POST", 0), ("PUT", 0)])
+@in_loop
+async def test_a_dropped_request_goes_out_as_often_as_it_is_counted(
+    path: str, method: str, repeats: int
+) -> None:
+    async with Dropping() as server:
+        door = FakeDoor()
+        counted: list[Sent] = []
+        fetcher = Fetcher(AiohttpNetwork(), FakeClock(), random.Random(7), door)
+        for _ in range(3):
+            with pytest.raises(FetchError):
+                await fetcher.fetch(server.url + path, OPEN, method=method, count=counted.append)
+        assert len(server.seen) == 3 * (1 + repeats) == len(door.sent) == len(counted)
+        # Of a request and its repetition one speaks of the host.
+        assert [told.is_well for _, told in door.sent].count(False) == 3
+        await fetcher.close()
+
+
+@in_loop
+async def test_one_dropped_connection_costs_no_try() -> None:
+    async with Dropping() as server:
+        server.drops = 1
+        door = FakeDoor()
+        fetcher = Fetcher(AiohttpNetwork(), FakeClock(), random.Random(7), door)
+        assert (await fetcher.fetch(server.url + "/page", OPEN)).text == "at last"
+        assert len(server.seen) == len(door.sent) == 2
+        await fetcher.close()

@@ -38,6 +38,10 @@ class FetchError(Exception):
         super().__init__(f"{message}: {self.url}" if self.url else message)
 
 
+class Dropped(FetchError):
+    """The connection ended before any of the answer came; a request that changes nothing may be repeated."""
+
+
 class Refusal(FetchError):
     """A fetch that was never made, and would not be made later either."""
 

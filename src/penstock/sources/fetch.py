@@ -22,6 +22,7 @@ from penstock.sources.failures import (
     AddressRefused,
     BudgetSpent,
     Disallowed,
+    Dropped,
     FetchError,
     HostBroken,
     HostClosed,
@@ -58,6 +59,8 @@ __all__ = [
 _AUTH = frozenset({401, 403, 407, 511})
 _TRANSIENT = frozenset({408, 425})
 _CLOSING = frozenset({429, 503})
+# They change nothing at the server, so a dropped one may be sent once more.
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def _uncounted(sent: Sent) -> None:
@@ -135,8 +138,14 @@ class Fetcher:
         self._check_open(target)
         if policy.robots:
             await self._ask_robots(target, policy)
-        want = _want(target, policy, whose)
-        return await self._let_out(target, want, _request(hop, policy), count)
+        want, request = _want(target, policy, whose), _request(hop, policy)
+        if hop.method not in _REPEATABLE:
+            return await self._let_out(target, want, request, count)
+        try:
+            return await self._let_out(target, want, request, count, is_last=False)
+        except Dropped:
+            # Servers close kept connections at any moment. The repetition is a request like any other.
+            return await self._let_out(target, want, request, count)
 
     async def _send_elsewhere(
         self, target: Target, request: Request, policy: FetchPolicy
@@ -157,10 +166,15 @@ class Fetcher:
         return await self._let_out(target, want, request, _uncounted)
 
     async def _let_out(
-        self, target: Target, want: Want, request: Request, count: Callable[[Sent], None]
+        self,
+        target: Target,
+        want: Want,
+        request: Request,
+        count: Callable[[Sent], None],
+        is_last: bool = True,
     ) -> RawResponse:
         wait_s = await self._ask(target, want)
-        meter = _Meter(self._clock)
+        meter = _Meter(self._clock, is_last)
         try:
             if wait_s > 0.0:
                 await asyncio.sleep(wait_s)
@@ -239,8 +253,9 @@ class Fetcher:
 class _Meter:
     """What one request took, and what it brought as far as is known."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, is_last: bool) -> None:
         self._clock = clock
+        self._is_last = is_last
         self.has_begun = False
         self.sent = Sent(None, 0, 0.0)
 
@@ -258,7 +273,8 @@ class _Meter:
             return raw
         except (FetchError, TimeoutError) as error:
             received, told = getattr(error, "received", 0), str(error) or "timed out"
-            is_well = None if getattr(error, "is_permanent", False) else False
+            is_judged = self._is_last or not isinstance(error, Dropped)
+            is_well = None if getattr(error, "is_permanent", False) or not is_judged else False
             raise
         finally:
             seconds = self._clock.monotonic() - began

@@ -27,7 +27,7 @@ from penstock.sources.addresses import (
     not_public,
 )
 from penstock.sources.encoding import Body, BrokenCoding, UnknownCoding
-from penstock.sources.failures import AddressRefused, FetchError
+from penstock.sources.failures import AddressRefused, Dropped, FetchError
 from penstock.sources.kept_headers import keep_headers
 from penstock.sources.slots import HostSlots
 
@@ -159,6 +159,7 @@ class AiohttpNetwork:
         )
         return aiohttp.ClientSession(
             connector=connector,
+            middlewares=(_send_once,),
             cookie_jar=_NoCookies(),
             auto_decompress=False,
             trust_env=False,
@@ -178,6 +179,21 @@ class AiohttpNetwork:
         if timeout is None:
             timeout = self._timeouts[total_s] = aiohttp.ClientTimeout(total=total_s)
         return timeout
+
+
+class _DroppedError(aiohttp.ClientError):
+    """Under another name, so that aiohttp does not send the request a second time without our counting it."""
+
+
+async def _send_once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _DroppedError(type(error).__name__) from None
 
 
 class CheckedResolver(AbstractResolver):
@@ -275,6 +291,8 @@ def _failure(error: Exception, request: Request) -> FetchError:
             return FetchError("the answer is not well-formed HTTP or was cut off", url, kind="data")
         case aiohttp.InvalidURL():
             return FetchError("not a URL that can be fetched", url, is_permanent=True)
+        case _DroppedError():
+            return Dropped(f"the connection broke ({error})", url)
         case OSError():
             return FetchError(f"no connection ({error.strerror or type(error).__name__})", url)
         case aiohttp.ClientError() | EOFError():
