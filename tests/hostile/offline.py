@@ -69,6 +69,9 @@ class FakeDoor:
     async def ask(self, want: Want) -> Verdict:
         return give_place(want, self.next_at, self.clock.now())
 
+    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+        return False
+
     def told(self, want: Want, sent: Sent) -> None:
         self.sent.append((want, sent))
 

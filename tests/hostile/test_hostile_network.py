@@ -539,9 +539,8 @@ async def test_no_more_requests_are_in_flight_to_a_host_than_allowed() -> None:
         yield answer(b"ok", connection="close")
 
     async with Loopback({f"/{n}": held for n in range(12)}) as server:
-        network = AiohttpNetwork()
-        requests = [a_request(f"{server.url}/{n}", connections=3) for n in range(12)]
-        answers = asyncio.gather(*(network.send(request) for request in requests))
+        fetcher, policy = a_real_fetcher(), replace(OPEN, connections=3)
+        answers = asyncio.gather(*(fetcher.fetch(f"{server.url}/{n}", policy) for n in range(12)))
         for _ in range(3):
             await arrived.acquire()
         for _ in range(200):
@@ -549,7 +548,7 @@ async def test_no_more_requests_are_in_flight_to_a_host_than_allowed() -> None:
         assert server.connections == 3
         gate.set()
         assert [each.status for each in await answers] == [200] * 12
-        await network.close()
+        await fetcher.close()
 
 
 @in_loop

@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 BYTES = Bound("source:shop", "bytes", "day", 1000.0)
 REQUESTS = Bound("source:shop", "requests", "day", 3.0)
 HOST = HostLimit("shop.example", 2)
-POLICY = FetchPolicy(robots=False, max_bytes=400, timeout_s=10.0)
+POLICY = FetchPolicy(robots=False, max_bytes=400, timeout_s=10.0, connections=100)
 
 
 class Watched(SqliteStore):

@@ -57,11 +57,10 @@ def test_the_policy_travels_with_the_request() -> None:
         user_agent="me/1",
         timeout_s=7,
         max_bytes=99,
-        connections=3,
     )
     fetched(network, policy=policy)
     [sent] = network.sent
-    assert (sent.timeout_s, sent.max_bytes, sent.connections) == (7, 99, 3)
+    assert (sent.timeout_s, sent.max_bytes) == (7, 99)
     assert sent.allow_private
     assert sent.headers["User-Agent"] == "me/1"
     assert sent.headers["Accept-Encoding"] == "gzip, deflate"

@@ -10,6 +10,8 @@ import pytest
 from penstock.sources.slots import HostSlots
 from tests.hostile.loopback import in_loop
 
+A = ("a", "small")
+
 
 @pytest.mark.parametrize("seed", range(20))
 @in_loop
@@ -19,7 +21,7 @@ async def test_the_limit_holds_and_everyone_has_a_turn_whoever_is_cancelled(seed
 
     async def visit(steps: int) -> None:
         nonlocal running, most, finished
-        await slots.take("a", 3)
+        await slots.take(A, 3)
         running += 1
         most = max(most, running)
         try:
@@ -27,7 +29,7 @@ async def test_the_limit_holds_and_everyone_has_a_turn_whoever_is_cancelled(seed
                 await asyncio.sleep(0)
         finally:
             running -= 1
-            slots.give("a")
+            slots.give(A)
         finished += 1
 
     visits = [asyncio.ensure_future(visit(rng.randrange(5))) for _ in range(60)]
@@ -44,17 +46,18 @@ async def test_the_limit_holds_and_everyone_has_a_turn_whoever_is_cancelled(seed
 @in_loop
 async def test_hosts_do_not_wait_for_each_other() -> None:
     slots = HostSlots()
-    await slots.take("a", 1)
-    await asyncio.wait_for(slots.take("b", 1), 30.0)
-    waiting = asyncio.ensure_future(slots.take("a", 1))
+    await slots.take(A, 1)
+    await asyncio.wait_for(slots.take(("b", "small"), 1), 30.0)
+    waiting = asyncio.ensure_future(slots.take(A, 1))
     await asyncio.sleep(0)
     assert not waiting.done()
-    slots.give("a")
+    slots.give(A)
     await waiting
 
 
 @in_loop
-async def test_a_wider_limit_may_pass_a_narrower_one() -> None:
+async def test_sources_do_not_wait_for_each_other_at_one_host() -> None:
     slots = HostSlots()
-    await slots.take("a", 1)
-    await asyncio.wait_for(slots.take("a", 2), 30.0)
+    for _ in range(32):
+        await slots.take(("a", "big"), 32)
+    await asyncio.wait_for(slots.take(A, 1), 30.0)

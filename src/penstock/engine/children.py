@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,11 +133,14 @@ class _Child:
         if ended is not None:
             return ended
         try:
-            async with asyncio.timeout(work.timeout_s):
+            async with asyncio.timeout(work.timeout_s) as limit:
+                work.postpone = partial(_postpone, limit)
                 return await self._converse(work.job, services)
         except TimeoutError:
             self.is_sound = False
             return timed_out(work.timeout_s)
+        finally:
+            work.postpone = None
 
     async def _begin(self, work: Work) -> Outcome | None:
         """Hand the work over; an outcome means that it could not even be begun."""
@@ -193,6 +197,12 @@ class _Child:
         """Wait until the process is gone."""
         while self._process.poll() is None:
             await asyncio.sleep(REAP_S)
+
+
+def _postpone(limit: asyncio.Timeout, by_s: float) -> None:
+    ends_at = limit.when()
+    if ends_at is not None and not limit.expired():
+        limit.reschedule(ends_at + by_s)
 
 
 def _spawn(descriptor: int, root: Path) -> subprocess.Popen[bytes]:

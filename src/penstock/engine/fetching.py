@@ -7,6 +7,7 @@ died; from the snapshots alone, in a replay; and in an incremental run only if i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +36,8 @@ class Errand:
     run: RunView
     post: Post
     url: str
-    # How long the attempt may still take.
-    left_s: float
+    # Entered while what is shared with others is waited for: the attempt's time stands still.
+    idle: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,7 @@ class Fetching:
         count = self.spending.counter(job, source.key)
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
         about["is_again"] = job.tries > 0
-        # Who stands in line until its time is over fails, and it was nobody's fault.
-        about["patience_s"] = errand.left_s / 2
+        about["idle"] = errand.idle
         return await self.fetcher.fetch(errand.url, source.fetch, **about)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:

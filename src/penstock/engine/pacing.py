@@ -10,9 +10,12 @@ What this worker has reserved and not used yet is known here, and is said in ful
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
+from math import inf
 from types import MappingProxyType
 
 from penstock.engine.calls import Calls
@@ -21,7 +24,7 @@ from penstock.engine.trouble import RETRY_S, Trouble
 from penstock.errors import StoreError
 from penstock.gates.admission import IN_LINE, Report, reservations, spendings
 from penstock.gates.budget import Bound
-from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want
+from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want, latest_s
 from penstock.gates.terms import NO_RULES, Rules
 from penstock.store.breakers import HostTold
 from penstock.store.store import Store
@@ -30,7 +33,10 @@ from penstock.store.store import Store
 LONGEST_LINE_S = 30.0
 # After a call as long as it took is waited for more to ask together, but no longer than this.
 REST_S = 0.005
-NOTHING_SENT = Sent(None, 0, 0.0)
+# By more than this the store's clock does not run ahead of ours unless it was set.
+JUMP_S = 0.5
+# The quickest of so many calls says how long an answer of the store is on its way.
+CALLS_KEPT = 8
 NOTHING_TOLD: Mapping[str, HostTold] = MappingProxyType({})
 
 
@@ -70,6 +76,12 @@ class Pacing:
         self._held: dict[str, float] = {}
         self._spent: list[tuple[Bound, float]] = []
         self._has_news = False
+        self._delays_s: deque[float] = deque(maxlen=CALLS_KEPT)
+        self._ahead_s: float | None = None
+        self._jumped_at = -inf
+        # When each source was let out last, counted in requests.
+        self._served: dict[str, int] = {}
+        self._turn = 0
         self.hosts = HostWatch(rules.breakers)
         self._asking: asyncio.Task[None] | None = None
         self._looking: asyncio.TimerHandle | None = None
@@ -98,6 +110,26 @@ class Pacing:
             self._forgo(asked)
             raise
 
+    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+        """Whether the place of this request is over: it stood still, or the store's clock was put forward.
+
+        What the store's answers always take is no delay of this request, or a slow link would never send.
+        """
+        want = self._with_terms(want)
+        if not want.rates:
+            return False
+        late_s = now - (verdict.given_at + verdict.wait_s)
+        usual_s = min(self._delays_s, default=0.0)
+        return verdict.given_at < self._jumped_at or late_s > usual_s + latest_s(want)
+
+    def _note_time(self, verdict: Verdict) -> None:
+        self._delays_s.append(asyncio.get_running_loop().time() - verdict.given_at)
+        ahead_s = verdict.now - verdict.given_at
+        if self._ahead_s is not None and ahead_s > self._ahead_s + JUMP_S:
+            # To the store the places that it gave before are past, and it gives them again.
+            self._jumped_at = verdict.given_at
+        self._ahead_s = ahead_s
+
     def _forgo(self, asked: _Asked) -> None:
         """Nobody waits for this answer any more: what it brought is given back."""
         if not asked.answer.done():
@@ -111,12 +143,13 @@ class Pacing:
         held = reservations(want)
         for key, amount in held.items():
             self._held[key] = max(0.0, self._held.get(key, 0.0) - amount)
-        if held:
-            self._spent += spendings(want, sent.seconds, sent.bytes)
+        spent = spendings(want, sent)
+        if held or spent:
+            self._spent += spent
             self._has_news = True
         with suppress(RuntimeError):  # its loop is gone, and this worker with it
             now = asyncio.get_running_loop().time()
-            if self.hosts.note(want, sent, now) or held:
+            if self.hosts.note(want, sent, now) or held or spent:
                 self._begin()
 
     def _with_terms(self, want: Want) -> Want:
@@ -182,8 +215,19 @@ class Pacing:
         return is_asked or bool(self._closings) or self._has_news or self.hosts.has_news
 
     def _waiting(self) -> list[_Asked]:
-        """Who waits for an answer, who stands in line first; who gave up needs nothing any more."""
-        return [asked for asked in (*self._in_line, *self._asked) if not asked.answer.done()]
+        """Who waits for an answer, one of each source in turn, who was served least recently first.
+
+        Who gave up needs nothing any more. Within a source, who stands in line comes first.
+        """
+        lines: dict[str, deque[_Asked]] = {}
+        for asked in (*self._in_line, *self._asked):
+            if not asked.answer.done():
+                lines.setdefault(asked.want.key, deque()).append(asked)
+        if len(lines) == 1:
+            return list(*lines.values())
+        order = sorted(lines, key=lambda key: self._served.get(key, 0))
+        rounds = zip_longest(*(lines[key] for key in order))
+        return [asked for each in rounds for asked in each if asked is not None]
 
     async def _ask_for(
         self, batch: list[_Asked], closings: dict[str, float], report: Report
@@ -198,9 +242,13 @@ class Pacing:
         for key, amount in report.held.items():
             if amount <= 0 and self._held.get(key) == 0.0:
                 del self._held[key]  # it was said that nothing is held of it
+        timed = next((verdict for verdict in verdicts if verdict.now), None)
+        if timed is not None:
+            self._note_time(timed)
         looks_in_s = []
         for asked, verdict in zip(batch, verdicts, strict=True):
             if not verdict.gate:
+                self._served[asked.want.key] = self._turn = self._turn + 1
                 for key, amount in reservations(asked.want).items():
                     self._held[key] = self._held.get(key, 0.0) + amount
             if asked.answer.done():

@@ -44,6 +44,8 @@ class Work:
     source: SourceView
     run: RunView
     timeout_s: float
+    # Moves the end of its time, where somebody else than the loop keeps it.
+    postpone: Callable[[float], None] | None = None
 
 
 class ThreadPool(Protocol):
@@ -109,6 +111,12 @@ class Performer:
         for performance in self._running.values():
             performance.halt_reason = reasons.get(performance.job.id, "")
 
+    def postpone(self, job_id: int, attempt: int, by_s: float) -> None:
+        """Move the end of an attempt's time."""
+        performance = self._running.get((job_id, attempt))
+        if performance is not None:
+            performance.postpone(by_s)
+
     def loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -146,6 +154,9 @@ class _Performance(Attempt):
 
     def cancel(self, reason: str) -> None:
         raise NotImplementedError
+
+    def postpone(self, by_s: float) -> None:
+        """Move the end of its time; a plain stage fetches nothing, and waits for nobody."""
 
     def conclude(self, outcome: Outcome) -> None:
         """End the attempt, if it has not ended yet."""
@@ -335,6 +346,11 @@ class _OnLoop(_OnTask):
         super().fence()
         if self.outflow is not None:
             self.outflow.stop()
+
+    def postpone(self, by_s: float) -> None:
+        if self.timer is not None and self.verdict is None:
+            left_s = self.timer.when() - self.performer.loop().time()
+            self._set_timer(max(0.0, left_s + by_s), self._expire)
 
     def _expire(self) -> None:
         self.stop(timed_out(self.timeout_s))

@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -32,6 +33,7 @@ from penstock.engine.posts import Assignment, Post, post_of
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.replaying import Replaying, another_version, put_aside
 from penstock.engine.spending import Spending
+from penstock.engine.standstill import Standstill
 from penstock.engine.streams import Streams
 from penstock.engine.trouble import Trouble
 from penstock.engine.turn_size import that_fit
@@ -136,6 +138,7 @@ class Worker:
         self._works: dict[tuple[int, int], tuple[Work, Post]] = {}
         # Known outside of the loop, too, before the step's first line runs: that line may block it.
         self._deadlines = deadlines if deadlines is not None else Deadlines()
+        self._standstills: dict[tuple[int, int], Standstill] = {}
         self._posts: dict[tuple[int, str], Post | None] = {}
         self._runs: dict[int, RunView] = {}
         self._ends: list[Settlement | Flush] = []
@@ -441,6 +444,7 @@ class Worker:
         work, post = self._works.pop((job.id, job.attempt))
         began = self._deadlines.pop((job.id, job.attempt)) - work.timeout_s
         self._flush_counts.pop((job.id, job.attempt), None)
+        self._standstills.pop((job.id, job.attempt), None)
         if (job.id, job.attempt) in self._renewed:
             # What it brought has made up for what failed before, in the store too.
             self._renewed.remove((job.id, job.attempt))
@@ -448,7 +452,7 @@ class Worker:
         self._streams.close(job)
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
-        took_s = self._clock.monotonic() - began
+        took_s = max(0.0, self._clock.monotonic() - began)
         outcome = self._keeper.excuse(job, outcome)
         if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded | Skipped):
             put_aside(outcome.effects or Effects(), is_redrive=work.run.options.is_redrive)
@@ -545,8 +549,24 @@ class Worker:
             raise AttemptLost("the worker's lease has ended")
         where = (job.id, job.attempt)
         work, post = self._works[where]
-        left_s = max(0.0, self._deadlines[where] - self._clock.monotonic())
-        return await self._fetching.fetch(Errand(job, work.run, post, url, left_s), options)
+        idle = partial(self._standing_still, where)
+        return await self._fetching.fetch(Errand(job, work.run, post, url, idle), options)
+
+    @contextmanager
+    def _standing_still(self, where: tuple[int, int]) -> Iterator[None]:
+        """An attempt that waits for what it shares with others does not use up its time."""
+        standstill = self._standstills.setdefault(where, Standstill())
+        self._move_deadline(where, standstill.begin)
+        try:
+            yield
+        finally:
+            self._move_deadline(where, standstill.end)
+
+    def _move_deadline(self, where: tuple[int, int], move: Callable[[float, float], float]) -> None:
+        if where in self._deadlines:
+            before = self._deadlines[where]
+            self._deadlines[where] = move(self._clock.monotonic(), before)
+            self._performer.postpone(*where, self._deadlines[where] - before)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""

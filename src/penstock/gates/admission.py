@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.gates.budget import COUNTED, Account, Bound, used_up, words
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_place, place_of
+from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want, give_place, place_of
 from penstock.gates.terms import outside
 from penstock.gates.windows import window_opens_at
 
@@ -147,7 +147,13 @@ def reservations(want: Want) -> dict[str, float]:
     return found
 
 
-def spendings(want: Want, seconds: float, received: float) -> list[tuple[Bound, float]]:
-    """What a request has used of the budgets that are counted when it is over."""
-    amounts = {"bytes": received, "seconds": seconds}
-    return [(b, amounts[b.measure]) for b in want.terms.bounds if b.measure in amounts]
+def spendings(want: Want, sent: Sent) -> list[tuple[Bound, float]]:
+    """What a request has used of the budgets that are counted when it is over.
+
+    Of one that never went out: what was counted for it before, to be taken off again.
+    """
+    bounds = want.terms.bounds
+    if sent.is_void:
+        return [(b, -takes(want, b)) for b in bounds if b.measure in COUNTED and takes(want, b)]
+    amounts = {"bytes": sent.bytes, "seconds": sent.seconds}
+    return [(b, amounts[b.measure]) for b in bounds if b.measure in amounts]

@@ -14,6 +14,8 @@ from penstock.gates.terms import NO_TERMS, Terms
 
 # Who would wait longer for a place is given none, and told when to ask again.
 LONGEST_WAIT_S = 5.0
+# A place is used this late at the most. At low rates later: one interval, but no longer than a second.
+LATEST_S, LATEST_AT_LOW_RATES_S = 0.25, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +64,32 @@ class Sent:
     seconds: float
     error: str = ""
     is_answer: bool = False
+    # It never went out: what was counted for it is given back.
+    is_void: bool = False
+
+
+NOTHING_SENT = Sent(None, 0, 0.0, is_void=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """May it go out? Without a gate yes, in `wait_s`; else that gate is closed: ask again in `wait_s`.
 
-    A span and not a time: who is told may have a clock that is an hour off.
+    A span and not a time: who is told may have a clock that is an hour off. It was decided when the store's
+    clock showed `now`, and the asking process's monotonic clock `given_at`.
     """
 
     wait_s: float
     gate: str = ""
     reason: str = ""
+    now: float = 0.0
+    given_at: float = 0.0
+
+
+def latest_s(want: Want) -> float:
+    """How late a request may use its place; who stood still must not send all its places at once."""
+    intervals = [1.0 / rate_per_s for _, rate_per_s in want.rates]
+    return max(LATEST_S, min([LATEST_AT_LOW_RATES_S, *intervals]))
 
 
 def places_soon(next_at: float, rate_per_s: float, now: float) -> int:

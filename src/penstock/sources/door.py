@@ -14,6 +14,10 @@ class Door(Protocol):
         """May this request go out, and when?"""
         ...
 
+    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+        """Whether its place is over by now (monotonic): it asks again."""
+        ...
+
     def told(self, want: Want, sent: Sent) -> None:
         """This became of a request that was let through."""
         ...

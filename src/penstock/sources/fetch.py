@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
-from penstock.gates.rates import LONGEST_WAIT_S, Sent, Want
+from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want
 from penstock.sources import encoding
 from penstock.sources.addresses import Target, host_key, look_at
 from penstock.sources.door import Door
@@ -38,6 +40,7 @@ from penstock.sources.redirects import REDIRECTS, Hop, follow
 from penstock.sources.response import Response
 from penstock.sources.retry_after import DEFAULT_S, MOST_S, retry_after_s
 from penstock.sources.robots import Robots
+from penstock.sources.slots import HostSlots
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy
@@ -59,12 +62,29 @@ __all__ = [
 _AUTH = frozenset({401, 403, 407, 511})
 _TRANSIENT = frozenset({408, 425})
 _CLOSING = frozenset({429, 503})
+# Who has missed so many places in a row leaves, and comes back later.
+MOST_ASKS = 20
 # They change nothing at the server, so a dropped one may be sent once more.
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def _uncounted(sent: Sent) -> None:
     """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """On whose account a request goes out; `idle` stops the caller's time while others are waited for."""
+
+    source: str = ""
+    run_id: int = 0
+    is_again: bool = False
+    patience_s: float = inf
+    count: Callable[[Sent], None] = _uncounted
+    idle: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+NOBODY = _Caller()
 
 
 class Fetcher:
@@ -77,6 +97,7 @@ class Fetcher:
         self._door = door
         self._robots = Robots(network, clock, self._pause, self._send_elsewhere)
         self._closed: dict[str, float] = {}
+        self._slots = HostSlots()
 
     async def fetch(
         self,
@@ -93,17 +114,20 @@ class Fetcher:
         is_again: bool = False,
         patience_s: float = inf,
         count: Callable[[Sent], None] = _uncounted,
+        idle: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> Response:
         """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
 
         `source` names whose rate and budgets this request counts against; without it, the host's. Each
         request that went out is told to `count`. Nobody is waited for in line longer than `patience_s`.
+        `idle` is entered while what others share is waited for.
         """
+        caller = _Caller(source, run_id, is_again, patience_s, count, idle)
         conditions = _conditions(etag, last_modified)
         target = look_at(url)
         hop = Hop(method.upper(), target, _headers(target, policy, headers, conditions), body)
         for _ in range(policy.max_redirects + 1):
-            raw = await self._send(hop, policy, (source, run_id, is_again, patience_s), count)
+            raw = await self._send(hop, policy, caller)
             if raw.status not in REDIRECTS:
                 return self._answer(url, hop, raw, bool(conditions))
             hop = follow(hop, raw.status, raw.headers.get("location", ""))
@@ -126,26 +150,25 @@ class Fetcher:
         await self._robots.close()
         await self._network.close()
 
-    async def _send(
-        self,
-        hop: Hop,
-        policy: FetchPolicy,
-        whose: tuple[str, int, bool, float],
-        count: Callable[[Sent], None],
-    ) -> RawResponse:
+    async def _send(self, hop: Hop, policy: FetchPolicy, caller: _Caller) -> RawResponse:
         target = hop.target
         check_reach(target, policy)
         self._check_open(target)
         if policy.robots:
             await self._ask_robots(target, policy)
-        want, request = _want(target, policy, whose), _request(hop, policy)
+        async with self._slots.taken((target.host_key, caller.source), policy.connections):
+            return await self._send_in_slot(hop, policy, caller)
+
+    async def _send_in_slot(self, hop: Hop, policy: FetchPolicy, caller: _Caller) -> RawResponse:
+        target = hop.target
+        want, request = _want(target, policy, caller), _request(hop, policy)
         if hop.method not in _REPEATABLE:
-            return await self._let_out(target, want, request, count)
+            return await self._let_out(target, want, request, caller)
         try:
-            return await self._let_out(target, want, request, count, is_last=False)
+            return await self._let_out(target, want, request, caller, is_last=False)
         except Dropped:
             # Servers close kept connections at any moment. The repetition is a request like any other.
-            return await self._let_out(target, want, request, count)
+            return await self._let_out(target, want, request, caller)
 
     async def _send_elsewhere(
         self, target: Target, request: Request, policy: FetchPolicy
@@ -163,28 +186,43 @@ class Fetcher:
             is_of_host=True,
             patience_s=LONGEST_WAIT_S,
         )
-        return await self._let_out(target, want, request, _uncounted)
+        return await self._let_out(target, want, request, NOBODY)
 
     async def _let_out(
         self,
         target: Target,
         want: Want,
         request: Request,
-        count: Callable[[Sent], None],
+        caller: _Caller,
         is_last: bool = True,
     ) -> RawResponse:
-        wait_s = await self._ask(target, want)
+        with caller.idle():
+            await self._wait_for_place(target, want)
         meter = _Meter(self._clock, is_last)
         try:
-            if wait_s > 0.0:
-                await asyncio.sleep(wait_s)
             self._check_open(target)
             return await meter.send(self._network, request)
         finally:
             # Whatever became of it: what was reserved for it is given back.
             self._door.told(want, meter.sent)
-            if meter.has_begun:
-                count(meter.sent)
+            if not meter.sent.is_void:
+                caller.count(meter.sent)
+
+    async def _wait_for_place(self, target: Target, want: Want) -> None:
+        """Return when it may go out. Who comes too late for its place gives it back, and asks again."""
+        for _ in range(MOST_ASKS):
+            verdict = await self._ask(target, want)
+            is_in_time = False
+            try:
+                if verdict.wait_s > 0.0:
+                    await asyncio.sleep(verdict.wait_s)
+                is_in_time = not self._door.is_late(want, verdict, self._clock.monotonic())
+            finally:
+                if not is_in_time:
+                    self._door.told(want, NOTHING_SENT)
+            if is_in_time:
+                return
+        raise Paced(target.host_key, LONGEST_WAIT_S, target.text)
 
     def _check_open(self, target: Target) -> None:
         if self._closed and (until := self.closed_until(target.host_key)):
@@ -197,8 +235,8 @@ class Fetcher:
         if not await self._robots.is_allowed(target, policy):
             raise Disallowed("robots.txt disallows it", target.text)
 
-    async def _ask(self, target: Target, want: Want) -> float:
-        """How long to wait before it may go out."""
+    async def _ask(self, target: Target, want: Want) -> Verdict:
+        """When it may go out."""
         verdict = await self._door.ask(want)
         if verdict.gate == "window":
             raise HostOutside(target.host_key, verdict.wait_s, target.text)
@@ -208,7 +246,7 @@ class Fetcher:
             raise HostBroken(target.host_key, verdict.wait_s, target.text)
         if verdict.gate:
             raise Paced(target.host_key, verdict.wait_s, target.text)
-        return verdict.wait_s
+        return verdict
 
     def _answer(self, url: str, hop: Hop, raw: RawResponse, is_conditional: bool) -> Response:
         is_unchanged = raw.status == 304 and is_conditional
@@ -256,14 +294,12 @@ class _Meter:
     def __init__(self, clock: Clock, is_last: bool) -> None:
         self._clock = clock
         self._is_last = is_last
-        self.has_begun = False
-        self.sent = Sent(None, 0, 0.0)
+        self.sent = NOTHING_SENT
 
     async def send(self, network: Network, request: Request) -> RawResponse:
         began, received = self._clock.monotonic(), 0
         is_well: bool | None = None
         told, is_answer = "", False
-        self.has_begun = True
         try:
             raw = await network.send(request)
             received = len(raw.body) + raw.head_bytes
@@ -281,18 +317,17 @@ class _Meter:
             self.sent = Sent(is_well, received, seconds, told, is_answer)
 
 
-def _want(target: Target, policy: FetchPolicy, whose: tuple[str, int, bool, float]) -> Want:
-    source, run_id, is_again, patience_s = whose
+def _want(target: Target, policy: FetchPolicy, caller: _Caller) -> Want:
     return Want(
-        source or target.host_key,
+        caller.source or target.host_key,
         policy.rate_per_s,
         target.host_key,
-        run_id,
+        caller.run_id,
         policy.max_bytes,
         policy.timeout_s,
         has_breaker=policy.has_breaker,
-        is_again=is_again,
-        patience_s=patience_s,
+        is_again=caller.is_again,
+        patience_s=caller.patience_s,
     )
 
 
@@ -334,5 +369,4 @@ def _request(hop: Hop, policy: FetchPolicy) -> Request:
         policy.timeout_s,
         policy.max_bytes,
         policy.allow_private,
-        policy.connections,
     )

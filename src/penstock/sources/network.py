@@ -29,7 +29,6 @@ from penstock.sources.addresses import (
 from penstock.sources.encoding import Body, BrokenCoding, UnknownCoding
 from penstock.sources.failures import AddressRefused, Dropped, FetchError
 from penstock.sources.kept_headers import keep_headers
-from penstock.sources.slots import HostSlots
 
 DNS_TTL_S = 60
 KEEP_ALIVE_S = 30.0
@@ -52,7 +51,6 @@ class Request(msgspec.Struct, frozen=True):
     timeout_s: float = 20.0
     max_bytes: int = 16_000_000
     allow_private: bool = False
-    connections: int = 4
     is_prefix_enough: bool = False
 
     def __repr__(self) -> str:
@@ -92,13 +90,11 @@ class AiohttpNetwork:
         self._tls = tls
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
-        self._slots = HostSlots()
 
     async def send(self, request: Request) -> RawResponse:
         target = look_at(request.url)
         if not request.allow_private:
             check_literal(target)
-        await self._slots.take(target.host_key, request.connections)
         try:
             return await self._exchange(target, request)
         except AddressRefused as error:
@@ -108,8 +104,6 @@ class AiohttpNetwork:
         except (aiohttp.ClientError, OSError, ValueError, EOFError) as error:
             # Without its cause: aiohttp's texts and frames quote the URL and headers as they are.
             raise _failure(error, request) from None
-        finally:
-            self._slots.give(target.host_key)
 
     async def close(self) -> None:
         sessions, self._sessions = self._sessions, {}

@@ -224,7 +224,6 @@ def _request(hop: Hop, policy: FetchPolicy) -> Request:
         timeout_s=policy.timeout_s,
         max_bytes=MAX_BYTES,
         allow_private=policy.allow_private,
-        connections=policy.connections,
         is_prefix_enough=True,
     )
 

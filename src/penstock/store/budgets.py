@@ -146,7 +146,9 @@ class Accounts:
 
     def spend(self, spent: Iterable[tuple[Bound, float]]) -> None:
         for bound, amount in spent:
-            self._kept[bound.key].account.used += amount
+            account = self._kept[bound.key].account
+            # What is given back may have been counted in a period that is over.
+            account.used = max(0.0, account.used + amount)
 
     def write(self) -> None:
         """Put down what has changed, with a line for each warning that is due."""

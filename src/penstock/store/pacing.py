@@ -6,6 +6,7 @@ Places in time, places at hosts and shares of budgets. The store's clock is the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from penstock.gates.admission import NO_REPORT, Book, Report, admit, reservations
 from penstock.gates.budget import Bound
@@ -43,6 +44,11 @@ class Pacing:
                 reason = f"{host} asked to wait {for_s:.0f} s"
                 self._db.do("close_host", host=host, until=now + for_s, reason=reason)
 
+    def held_at_hosts(self) -> dict[str, float]:
+        """How many requests all workers together have under way at each host that bounds them."""
+        found: dict[str, float] = self._db.json("held_at_hosts")
+        return {key.partition(":")[2]: amount for key, amount in found.items()}
+
 
 def reserve(
     db: Database, wants: Sequence[Want], report: Report, keys: str, bounds: Sequence[Bound]
@@ -62,6 +68,7 @@ def reserve(
         # Read when nobody else can reserve: a time from before the wait for the locks has been lived
         # through by others already, and would be given to two.
         ledger.now = now = db.now()
+        given_at = db.monotonic()
         accounts.begin_anew(now)
         accounts.spend(report.spent)
         book = _open_book(db, wants, report, dict(next_at), accounts)
@@ -69,7 +76,7 @@ def reserve(
         _write(db, report, book, next_at)
         accounts.write()
         ledger.write()
-    return verdicts
+    return [replace(verdict, now=now, given_at=given_at) for verdict in verdicts]
 
 
 def _open_book(

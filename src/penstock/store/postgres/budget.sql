@@ -35,6 +35,11 @@ SELECT coalesce(json_object_agg(key, amount), '{}')::text FROM (
   WHERE key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb))) AND worker <> %(worker)s GROUP BY key
 ) AS others;
 
+-- name: held_at_hosts
+SELECT coalesce(json_object_agg(key, amount), '{}')::text FROM (
+  SELECT key, sum(amount) AS amount FROM penstock.holding WHERE starts_with(key, 'host:') GROUP BY key
+) AS held;
+
 -- name: set_holdings
 INSERT INTO penstock.holding (worker, key, amount)
 SELECT %(worker)s, h ->> 0, (h ->> 1)::double precision FROM jsonb_array_elements(%(holdings)s::jsonb) AS h

@@ -26,6 +26,11 @@ SELECT json_group_object(key, amount) FROM (
   WHERE key IN (SELECT value FROM jsonb_each(:keys)) AND worker <> :worker GROUP BY key
 );
 
+-- name: held_at_hosts
+SELECT json_group_object(key, amount) FROM (
+  SELECT key, sum(amount) AS amount FROM holding WHERE key >= 'host:' AND key < 'host;' GROUP BY key
+);
+
 -- name: set_holdings
 INSERT INTO holding (worker, key, amount) SELECT :worker, value ->> 0, value ->> 1 FROM jsonb_each(:holdings) WHERE true
 ON CONFLICT (key, worker) DO UPDATE SET amount = excluded.amount;
