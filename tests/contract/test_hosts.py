@@ -291,3 +291,10 @@ def test_what_jobs_waited_for_is_forgotten_when_its_time_has_come(world: World) 
     world.clock.advance(OPENS_S + 1)
     world.store.prune(Keep(None, None, None, None))
     assert world.dump()["host_wait"] == []
+
+
+def test_places_taken_at_hosts_are_told_for_all_workers_together(world: World) -> None:
+    for worker, held in (("u", 2.0), ("v", 1.0)):
+        world.store.register(worker, "here", 1, "test")
+        world.store.reserve_places([], Report(worker, {f"host:{API}": held, "budget:a:b:c": 5.0}))
+    assert world.store.held_at_hosts() == {API: 3.0}

@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import ParamSpec
+from typing import ParamSpec, Self
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -56,7 +56,7 @@ class Loopback:
     seen: list[Seen] = field(default_factory=list)
     port: int = 0
 
-    async def __aenter__(self) -> Loopback:
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         self._tasks: set[asyncio.Task[None]] = set()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.sources.addresses import MAX_URL, check_literal, host_key, is_refused, look_at
+from penstock.sources.access import Access
+from penstock.sources.addresses import MAX_URL, host_key, is_refused, look_at
 from penstock.sources.failures import (
     AddressRefused,
     safe_url,
@@ -23,6 +24,8 @@ REFUSED = """
     :: ::1 ::2 ::127.0.0.1 ::8.8.8.8 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:8.8.8.8
     ::ffff:0:127.0.0.1 64:ff9b::7f00:1 64:ff9b::127.0.0.1 64:ff9b::808:808 64:ff9b:1::1 100::1
     2001::1 2001:0:7f00:1:: 2001:db8::1 2002:7f00:1:: 2002:a00:1::1 2002:808:808::1 3fff::1
+    161.26.0.6 166.8.0.1 166.11.255.255 199.36.153.4 199.36.153.11 2600:2d00:2:1000::1
+    2600:2d00:2:2000::1 2606:4700:1:2:0:5efe:10.0.0.1 2606:4700:1:2:200:5efe:7f00:1
     4000::1 5f00::1 fc00::1 fd00::1 fd00:ec2::254 fe80::1 fe80::1%eth0 fec0::1 ff02::1 ff0e::1
 """.split()
 PUBLIC = """
@@ -142,7 +145,7 @@ def test_a_url_that_could_be_read_in_two_ways_is_refused(url: str) -> None:
 )
 def test_an_address_in_disguise_is_seen_as_what_it_is(url: str) -> None:
     with pytest.raises(AddressRefused):
-        check_literal(look_at(url))
+        Access().check_literal(look_at(url))
 
 
 @pytest.mark.parametrize(

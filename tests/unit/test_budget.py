@@ -21,7 +21,7 @@ from penstock.gates.budget import (
     period_of,
     used_up,
 )
-from penstock.gates.rates import LONGEST_WAIT_S, Want
+from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Want
 from penstock.gates.terms import HostLimit, Terms
 
 # Midnights that are skipped, that come twice, half hours, and a day that never was (Apia).
@@ -248,10 +248,11 @@ def test_a_request_gives_back_what_it_reserved_and_says_what_it_used() -> None:
     )
     assert [takes(want, bound) for bound in want.terms.bounds] == [1, 300, 20, 0.25]
     assert reservations(want) == {BYTES.holding: 300.0, "budget:seconds:run:run:1": 20.0}
-    assert [(b.measure, amount) for b, amount in spendings(want, 1.5, 120)] == [
-        ("bytes", 120),
-        ("seconds", 1.5),
-    ]
+    used = spendings(want, Sent(True, 120, 1.5))
+    assert [(b.measure, amount) for b, amount in used] == [("bytes", 120), ("seconds", 1.5)]
+    # One that never went out takes back what was counted before it.
+    void = spendings(want, NOTHING_SENT)
+    assert [(b.measure, amount) for b, amount in void] == [("requests", -1), ("money", -0.25)]
 
 
 @settings(max_examples=300, deadline=None)

@@ -53,6 +53,21 @@ async def enrich(item, ctx):
 @paid.step(after="enrich", unit="candidate")
 def keep(item, ctx):
     ctx.save("item", key=item["n"], data=item)
+
+
+judged = Pipeline("judged")
+
+
+@judged.step(unit="run")
+async def look(ctx):
+    for number in range(ctx.params["pages"]):
+        yield {"n": number}
+
+
+@judged.step(after="look", unit="candidate")
+def judge(item, ctx):
+    ctx.spend(money=0.10, reason="a model was asked")
+    ctx.save("item", key=item["n"], data=item)
 """
 )
 PARIS = ZoneInfo("Europe/Paris")
@@ -399,4 +414,20 @@ def test_leader_begins_budgets_anew_when_their_time_has_come(tmp_path: Path) -> 
         leader.do_a_little()
         world.clock.advance(3600)
     assert len(looks) <= 2, "once, and once more for what it released"
+    world.close()
+
+
+def test_candidates_stop_spending_when_the_money_is_gone(tmp_path: Path) -> None:
+    """Those that have begun go on: what is spent too much is at most one attempt for each place."""
+    source = a_source(300, "judged", budget={"money": "1/d"}, limits={"candidates": 8})
+    world = World(tmp_path / "p", {"sources": {"shop": source}})
+    run_id = world.project.run("shop", actor="test")
+    world.simulation.run()
+    run = world.run(run_id)
+    spent = sum(row.used for row in world.project.store.budgets() if row.measure == "money")
+    assert 1.0 <= round(spent, 6) < 1.0 + 8 * 0.10
+    assert (run.state, run.end_reason) == ("partial", "budget")
+    jobs = world.project.store.jobs(JobFilter(run_id=run.id, limit=1000))
+    assert {job.tries for job in jobs if job.state is JobState.QUARANTINED} == {0}
+    assert len(world.project.store.records("item", limit=1000)) == round(spent / 0.10)
     world.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from penstock.errors import ConfigError
 from penstock.gates.budget import Bound
 from penstock.gates.rates import Sent
 from penstock.gates.terms import NO_RULES, HostLimit, Rules, rules_of
-from penstock.jobs.job import Claimed, JobState
+from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import Effects, Failed, Note, Succeeded
 from penstock.jobs.retry import RETRY_CLASSES, settle
 from penstock.jobs.run import Advance, RunState, StageCount, advance
+from penstock.pipeline.graph import Stage, stage_of_our_own
+from penstock.pipeline.spenders import measures_spent
 from penstock.pipeline.verdict import outcome_of
 from penstock.settings import BudgetLimit, HostLimits, load_settings
 from penstock.sources.failures import BudgetSpent
@@ -139,19 +142,56 @@ def test_only_what_steps_spend_is_charged_with_the_commit(tmp_path: Path) -> Non
     assert effects.spent == {"money": 0.5, "requests": 2, "bytes": 1, "seconds": 1.0}
 
 
+def a_stage(unit: Unit, **about: Any) -> Stage:
+    async def invoke(item: Any, ctx: Any) -> None:
+        return None
+
+    return replace(stage_of_our_own("any", invoke), unit=unit, **about)
+
+
 def test_jobs_that_need_what_is_used_up_do_not_begin(tmp_path: Path) -> None:
     spending = Spending(rules(tmp_path, source={"budget": {"requests": "5/d"}}))
     row = BudgetRow("source:shop", "requests", "day", 0.0, 1.0, 5.0, 5.0, 100)
     told = "the budget of 5 requests a day of shop is used up"
-    assert spending.stops(JOB, "shop", "page", "full", False) == ""
+    assert spending.stops(JOB, "shop", a_stage("page"), "full") == ""
     spending.learn([row])
-    assert spending.stops(JOB, "shop", "page", "full", False) == told
-    assert spending.stops(JOB, "shop", "run", "backfill", False) == told
+    assert spending.stops(JOB, "shop", a_stage("page"), "full") == told
+    assert spending.stops(JOB, "shop", a_stage("run"), "backfill") == told
     # These need no request, or are not concerned.
-    assert spending.stops(JOB, "shop", "candidate", "full", False) == ""
-    assert spending.stops(JOB, "shop", "page", "replay", False) == ""
-    assert spending.stops(JOB, "shop", "run", "full", True) == ""
-    assert spending.stops(JOB, "other", "page", "full", False) == ""
+    assert spending.stops(JOB, "shop", a_stage("candidate"), "full") == ""
+    assert spending.stops(JOB, "shop", a_stage("page"), "replay") == ""
+    assert spending.stops(JOB, "shop", a_stage("run", is_gather=True), "full") == ""
+    assert spending.stops(JOB, "other", a_stage("page"), "full") == ""
+
+
+def test_candidates_that_spend_what_is_used_up_do_not_begin(tmp_path: Path) -> None:
+    spending = Spending(rules(tmp_path, source={"budget": {"money": "5/d"}}))
+    spending.learn([BudgetRow("source:shop", "money", "day", 0.0, 1.0, 5.0, 5.0, 100)])
+    told = "the budget of 5.00 of money a day of shop is used up"
+    spender = a_stage("candidate", spends=frozenset({"money"}))
+    other = a_stage("candidate", spends=frozenset({"seconds"}))
+    assert spending.stops(JOB, "shop", spender, "full") == told
+    assert spending.stops(JOB, "shop", other, "full") == ""
+    # Its code did not tell, but it was seen to.
+    spending.load(JOB, "shop", Effects(spent={"money": 0.5}))
+    assert spending.stops(JOB, "shop", other, "full") == told
+
+
+def test_what_a_step_spends_is_known_by_its_code() -> None:
+    def paid(item: Any, ctx: Any) -> None:
+        for _ in range(2):
+            ctx.spend(money=0.1, reason="a model was asked")
+
+    async def inner(ctx: Any) -> Any:
+        yield [ctx.spend(seconds=each) for each in range(3)]
+
+    def anything(ctx: Any, **amounts: Any) -> None:
+        ctx.spend(**amounts)
+
+    assert measures_spent(paid) == {"money"}
+    assert measures_spent(inner) == {"seconds"}
+    assert measures_spent(anything) == {"money", "requests", "bytes", "seconds"}
+    assert measures_spent(a_stage) == frozenset()
 
 
 def test_steps_say_what_they_spend() -> None:

@@ -274,8 +274,8 @@ def _gate_line(gate: GateSeen, now: float) -> tuple[object, ...]:
 def _at_the_request(project: Project, outlook: Outlook) -> list[GateSeen]:
     """What would hold back a request once it has started; the claim does not ask for it."""
     from penstock.gates.budget import used_up
-    from penstock.gates.explaining import GateSeen, hours_gates
-    from penstock.gates.terms import hours_of
+    from penstock.gates.explaining import GateSeen, hours_gates, places_gates
+    from penstock.gates.terms import hours_of, rules_of
     from penstock.store.budgets import account_of
 
     store = project.store
@@ -296,6 +296,7 @@ def _at_the_request(project: Project, outlook: Outlook) -> list[GateSeen]:
         for row in store.breakers()
         if row.kind == "host" and row.state != "closed"
     ]
+    told += places_gates(rules_of(project.settings).hosts.values(), store.held_at_hosts())
     scopes = ("project", f"source:{outlook.source}", f"run:{outlook.run_id}")
     for budget in store.exhausted_budgets():
         if budget.scope in scopes or budget.scope == "":

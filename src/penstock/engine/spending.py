@@ -8,9 +8,10 @@ from penstock.gates.budget import used_up
 from penstock.gates.lane import place_of
 from penstock.gates.rates import Sent
 from penstock.gates.terms import Rules
-from penstock.jobs.job import Claimed, Unit
+from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Effects
 from penstock.jobs.run import RunKind
+from penstock.pipeline.graph import Stage
 from penstock.store.rows import BudgetRow
 
 
@@ -22,6 +23,8 @@ class Spending:
         # Asked for each job, and found by looking at every source.
         self.has_budgets = rules.has_budgets
         self._meters: dict[tuple[int, int], dict[str, float]] = {}
+        # What the steps of a stage were seen to spend.
+        self._spenders: dict[tuple[str, str], set[str]] = {}
         # The budgets that are used up, as the last claim found them.
         self._exhausted: dict[tuple[str, str, str], BudgetRow] = {}
 
@@ -48,6 +51,7 @@ class Spending:
         they have spent is charged with the commit.
         """
         if effects.spent:
+            self._spenders.setdefault((source, job.stage), set()).update(effects.spent)
             effects.charges = [
                 (bound, effects.spent[bound.measure])
                 for bound in self._rules.bounds(source, job.run_id)
@@ -57,14 +61,20 @@ class Spending:
         if meter:
             effects.pour(Effects(spent=meter))
 
-    def stops(self, job: Claimed, source: str, unit: Unit, kind: str, is_gather: bool) -> str:
+    def stops(self, job: Claimed, source: str, stage: Stage, kind: str) -> str:
         """Why this job is set aside without being begun; empty if it may begin.
 
-        What was fetched already is worked on, and what was gathered is reported, with no budget at all.
+        What was fetched already is worked on, and what was gathered is reported, with no budget at all,
+        unless a candidate spends by itself what is used up. Attempts that have begun go on, so a budget is
+        passed by what those spend that run at once.
         """
-        if not self._exhausted or is_gather or place_of(unit, RunKind(kind)) == "candidate":
+        if not self._exhausted or stage.is_gather:
             return ""
+        needs_all = place_of(stage.unit, RunKind(kind)) != "candidate"
+        spends = stage.spends | self._spenders.get((source, job.stage), set())
         for bound in self._rules.bounds(source, job.run_id):
+            if not needs_all and bound.measure not in spends:
+                continue
             row = self._exhausted.get(bound.key)
             # A bound that was raised since has more to give.
             if row is not None and (bound.amount <= row.bound or bound.amount <= row.used):

@@ -397,7 +397,7 @@ class Worker:
     def _set_aside(self, job: Claimed, post: Post, run: RunView) -> bool:
         """End a job that needs what a budget has no more of, before it begins; no try is spent."""
         stage = post.stage
-        stops = self._spending.stops(job, post.source.key, stage.unit, run.kind, stage.is_gather)
+        stops = self._spending.stops(job, post.source.key, stage, run.kind)
         if stops:
             failed = Failed(stops, is_permanent=True, kind="budget")
             self._end(job, failed, post.retry, stage.unit)

@@ -7,7 +7,7 @@ room for it, and whether it is its turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.gates.decide import background_of, concurrency_of, gates_before
 from penstock.gates.lane import Closed, Lane, Place
-from penstock.gates.terms import hours_setting, outside
+from penstock.gates.terms import HostLimit, hours_setting, outside
 from penstock.gates.windows import Windows, hosts_outside
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
@@ -142,6 +142,18 @@ def hours_gates(hours: Mapping[str, Windows], now: float) -> list[GateSeen]:
         GateSeen("host", False, outside(host), None, opens_at, hours_setting(host))
         for host, opens_at in hosts_outside(hours, now).items()
     ]
+
+
+def places_gates(limits: Iterable[HostLimit], held: Mapping[str, float]) -> list[GateSeen]:
+    """The hosts whose places for all sources are taken: requests wait there for others to end."""
+    found = []
+    for limit in limits:
+        taken = held.get(limit.host, 0.0)
+        if limit.concurrency is not None and taken >= limit.concurrency:
+            by = f"{limit.host} has {taken:.0f} of {limit.concurrency} requests, of all sources"
+            setting = f"hosts.{limit.host}.concurrency"
+            found.append(GateSeen("host", False, by, command=setting))
+    return found
 
 
 def lane_gates(lane: Lane, place: Place, facts: LaneFacts, now: float) -> list[GateSeen]:

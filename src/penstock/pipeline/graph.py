@@ -21,6 +21,7 @@ from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.pipeline.fingerprint import code_files, code_texts
 from penstock.pipeline.numbers import unkept_number
 from penstock.pipeline.planner import PLANNER, plan_windows
+from penstock.pipeline.spenders import measures_spent
 from penstock.pipeline.step import (
     DataError,
     Declaration,
@@ -98,6 +99,8 @@ class Stage:
     is_required: bool = False
     errors: Declared = ()
     takes_windows: bool = False
+    # What its steps spend beside their requests, as far as their code tells.
+    spends: frozenset[str] = frozenset()
 
     @property
     def is_long(self) -> bool:
@@ -309,6 +312,7 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str], errors: D
         is_required=first.is_required,
         errors=(*(each for step in members for each in step.errors), *errors),
         takes_windows=first.takes_windows,
+        spends=frozenset().union(*(measures_spent(step.function) for step in members)),
     )
 
 

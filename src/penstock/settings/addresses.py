@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator
 
@@ -46,3 +47,26 @@ def read_hosts(section: Section) -> tuple[str, ...] | None:
             raise inner.error(path, "needs hosts such as cdn.example.com or *.example.com")
         found.append(host)
     return tuple(found)
+
+
+def read_allow_private(section: Section) -> bool | tuple[str, ...]:
+    """`allow_private`: false, true, or a list of networks, addresses and hosts."""
+    entry = section.get("allow_private")
+    if entry is None or not isinstance(entry.value, list):
+        return section.flag("allow_private", default=False)
+    path, found = join(section.path, "allow_private"), []
+    for inner in entry.value:
+        text = text_of(inner, path).strip().lower()
+        is_host = _HOST_PATTERN.fullmatch(text) and ":" not in text and text != "*"
+        if not _is_network(text) and not is_host:
+            raise inner.error(path, "needs networks or hosts, such as 10.2.0.0/16 or db.internal")
+        found.append(text)
+    return tuple(found)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True

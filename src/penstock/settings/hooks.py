@@ -6,6 +6,7 @@ import re
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
+from penstock.settings.addresses import read_allow_private
 from penstock.settings.document import Entry, join
 from penstock.settings.headers import read_headers
 from penstock.settings.section import Section, describe, text_of
@@ -65,7 +66,7 @@ def _hook(entry: Entry, path: str, prefix: str) -> HookSettings:
         url=url,
         secret=section.text("secret", "") or None,
         headers=read_headers(section),
-        allow_private=section.flag("allow_private", usual.allow_private),
+        allow_private=read_allow_private(section),
         command=command,
         env=_environment(section),
         timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.1),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from penstock.settings.addresses import addresses_of, read_hosts
+from penstock.settings.addresses import addresses_of, read_allow_private, read_hosts
 from penstock.settings.backfill import read_backfill
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
 from penstock.settings.document import Entry, join
@@ -149,7 +149,7 @@ def _limits(section: Section) -> Limits:
 def _fetch(section: Section, limits: Limits, addresses: tuple[str, ...]) -> FetchPolicy:
     usual = FetchPolicy()
     return FetchPolicy(
-        allow_private=section.flag("allow_private", usual.allow_private),
+        allow_private=read_allow_private(section),
         robots=section.flag("robots", usual.robots),
         user_agent=section.text("user_agent", usual.user_agent),
         timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.001),

@@ -214,7 +214,7 @@ class FetchPolicy:
     the hosts that it may reach beside its own; None where the configuration does not say.
     """
 
-    allow_private: bool = False
+    allow_private: bool | tuple[str, ...] = False
     robots: bool = True
     user_agent: str = field(default=f"penstock/{__version__}", repr=False)
     timeout_s: float = 20.0
@@ -266,7 +266,7 @@ class HookSettings:
     url: str | None = field(default=None, repr=False)
     secret: str | None = field(default=None, repr=False)
     headers: dict[str, str] = field(default_factory=Headers)
-    allow_private: bool = False
+    allow_private: bool | tuple[str, ...] = False
     command: tuple[str, ...] = field(default=(), repr=False)
     env: dict[str, str] = field(default_factory=Headers)
     timeout_s: float = 10.0

@@ -18,7 +18,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
 # Beside what `ipaddress` knows to be private: its lists differ between Python versions, and some
-# of these are globally routed on paper while a cloud answers them with its metadata.
+# of these are globally routed on paper while a cloud answers them inside with its metadata or services:
+# Azure 168.63.129.16, IBM 161.26/16 and 166.8/14, Google 199.36.153.4/30 and .8/30 and their IPv6 twins.
 _REFUSED_V4 = tuple(
     ipaddress.IPv4Network(text)
     for text in (
@@ -26,6 +27,8 @@ _REFUSED_V4 = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",
         "127.0.0.0/8",
+        "161.26.0.0/16",
+        "166.8.0.0/14",
         "168.63.129.16/32",
         "169.254.0.0/16",
         "172.16.0.0/12",
@@ -38,6 +41,8 @@ _REFUSED_V4 = tuple(
         "192.175.48.0/24",
         "198.18.0.0/15",
         "198.51.100.0/24",
+        "199.36.153.4/30",
+        "199.36.153.8/30",
         "203.0.113.0/24",
         "224.0.0.0/3",
     )
@@ -51,9 +56,13 @@ _REFUSED_V6 = tuple(
         "2001::/23",
         "2001:db8::/32",
         "2002::/16",
+        "2600:2d00:2:1000::/64",
+        "2600:2d00:2:2000::/64",
         "3fff::/20",
     )
 )
+# The middle of an address that tunnels to the IPv4 address in its last four bytes; one bit of it is free.
+_ISATAP = 0x00005EFE
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _AUTHORITY = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#\\]*)")
@@ -95,6 +104,8 @@ def is_refused(address: str) -> bool:
         return True
     if isinstance(ip, ipaddress.IPv4Address):
         return any(ip in network for network in _REFUSED_V4)
+    if int(ip) >> 32 & 0xFDFFFFFF == _ISATAP:
+        return True
     return ip not in _PUBLIC_V6 or any(ip in network for network in _REFUSED_V6)
 
 
@@ -120,17 +131,6 @@ def look_at(url: str) -> Target:
         raise AddressRefused("the host is neither a name nor an address in its usual form", url)
     bare = parsed.with_fragment(None) if parsed.raw_fragment else parsed
     return Target(bare, str(bare), *named)
-
-
-def check_literal(target: Target) -> None:
-    """Refuse a URL whose host is itself an address that is not public."""
-    if target.is_literal and is_refused(target.host):
-        raise AddressRefused(not_public(target.host, target.host), target.text)
-
-
-def not_public(host: str, address: str) -> str:
-    where = host if host == address else f"{host} resolves to {address}, which"
-    return f"{where} is not a public address (fetch.allow_private permits it)"
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """One hop over the wire, to an address that was checked.
 
-A name is resolved once; every address it has must be public (unless the request allows others),
-and the connection goes to one of those very addresses, with Host and SNI kept. The socket is
+A name is resolved once; every address it has must be public and not our own (unless the request
+allows others), and the connection goes to one of those very addresses, with Host and SNI kept. The socket is
 checked a last time as it is opened, so that no path around the resolver exists. Requests that may
 reach private addresses have their own pool: a guarded request can't inherit their connections.
 """
@@ -12,6 +12,8 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import aiohttp
@@ -19,16 +21,13 @@ import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from penstock.sources.addresses import (
-    Target,
-    check_literal,
-    is_refused,
-    look_at,
-    not_public,
-)
+from penstock.clock import Clock, SystemClock
+from penstock.sources.access import Access, AllowPrivate, access_of, not_public
+from penstock.sources.addresses import Target, look_at
 from penstock.sources.encoding import Body, BrokenCoding, UnknownCoding
 from penstock.sources.failures import AddressRefused, Dropped, FetchError
 from penstock.sources.kept_headers import keep_headers
+from penstock.sources.nat64 import Nat64
 
 DNS_TTL_S = 60
 KEEP_ALIVE_S = 30.0
@@ -50,7 +49,7 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes | None = None
     timeout_s: float = 20.0
     max_bytes: int = 16_000_000
-    allow_private: bool = False
+    allow_private: AllowPrivate = False
     is_prefix_enough: bool = False
 
     def __repr__(self) -> str:
@@ -84,17 +83,18 @@ class AiohttpNetwork:
         resolver: AbstractResolver | None = None,
         open_socket: OpenSocket | None = None,
         tls: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._resolver = resolver
+        self._clock = clock or SystemClock()
         self._open_socket = open_socket or _open_socket
         self._tls = tls
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._sessions: dict[AllowPrivate, _Session] = {}
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
 
     async def send(self, request: Request) -> RawResponse:
         target = look_at(request.url)
-        if not request.allow_private:
-            check_literal(target)
+        access_of(request.allow_private).check_literal(target)
         try:
             return await self._exchange(target, request)
         except AddressRefused as error:
@@ -108,11 +108,13 @@ class AiohttpNetwork:
     async def close(self) -> None:
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
-            await session.close()
+            await session.http.close()
 
     async def _exchange(self, target: Target, request: Request) -> RawResponse:
         session = self._session(request.allow_private)
-        async with session.request(
+        if target.is_literal and ":" in target.host:
+            await session.resolver.check(target.host, target.host)
+        async with session.http.request(
             request.method,
             target.url,
             headers=request.headers,
@@ -135,23 +137,25 @@ class AiohttpNetwork:
                 raise failure from None
             return RawResponse(answer.status, headers, body, head_bytes)
 
-    def _session(self, allow_private: bool) -> aiohttp.ClientSession:
+    def _session(self, allow_private: AllowPrivate) -> _Session:
         session = self._sessions.get(allow_private)
         if session is None:
             session = self._sessions[allow_private] = self._open_session(allow_private)
         return session
 
-    def _open_session(self, allow_private: bool) -> aiohttp.ClientSession:
-        resolver = self._resolver or aiohttp.ThreadedResolver()
+    def _open_session(self, allow_private: AllowPrivate) -> _Session:
+        access = access_of(allow_private)
+        plain = self._resolver or aiohttp.ThreadedResolver()
+        resolver = CheckedResolver(plain, access, Nat64(plain, self._clock))
         connector = aiohttp.TCPConnector(
-            resolver=resolver if allow_private else CheckedResolver(resolver),
-            socket_factory=self._open_socket if allow_private else self._open_checked_socket,
+            resolver=resolver,
+            socket_factory=partial(self._open_checked_socket, access),
             ssl=self._tls or True,
             limit=0,
             ttl_dns_cache=DNS_TTL_S,
             keepalive_timeout=KEEP_ALIVE_S,
         )
-        return aiohttp.ClientSession(
+        http = aiohttp.ClientSession(
             connector=connector,
             middlewares=(_send_once,),
             cookie_jar=_NoCookies(),
@@ -161,10 +165,11 @@ class AiohttpNetwork:
             max_field_size=MAX_HEADER_BYTES,
             max_headers=MAX_HEADERS,
         )
+        return _Session(http, resolver)
 
-    def _open_checked_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+    def _open_checked_socket(self, access: Access, info: aiohttp.AddrInfoType) -> socket.socket:
         address = str(info[4][0])
-        if is_refused(address):
+        if access.refuses_socket(address):
             raise AddressRefused(not_public(address, address))
         return self._open_socket(info)
 
@@ -191,19 +196,28 @@ async def _send_once(
 
 
 class CheckedResolver(AbstractResolver):
-    """Answers only if every address of the name is public: one private one spoils the name."""
+    """Answers only if every address of the name may be reached: one that may not spoils the name."""
 
-    def __init__(self, resolver: AbstractResolver) -> None:
+    def __init__(self, resolver: AbstractResolver, access: Access, nat64: Nat64) -> None:
         self._resolver = resolver
+        self._access = access
+        self._nat64 = nat64
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         answers = await self._resolver.resolve(host, port, family)
         for answer in answers:
-            if is_refused(answer["host"]):
-                raise AddressRefused(not_public(host, answer["host"]))
+            await self.check(host, answer["host"])
         return answers
+
+    async def check(self, host: str, address: str) -> None:
+        """Refuse an address, or the one behind it, that may not be reached for this host."""
+        if self._access.refuses(address, host):
+            raise AddressRefused(not_public(host, address))
+        behind = await self._nat64.behind(address)
+        if behind is not None and self._access.refuses(behind, host):
+            raise AddressRefused(not_public(host, address))
 
     async def close(self) -> None:
         await self._resolver.close()
@@ -214,6 +228,12 @@ class _NoCookies(aiohttp.DummyCookieJar):
 
     def update_cookies_from_headers(self, headers: Sequence[str], response_url: URL) -> None:
         pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    http: aiohttp.ClientSession
+    resolver: CheckedResolver
 
 
 def _open_socket(info: aiohttp.AddrInfoType) -> socket.socket:

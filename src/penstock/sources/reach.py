@@ -46,7 +46,7 @@ class Reach:
         return any(_is_within(host, site) for site in (home, *self.own)) or self._is_named(host)
 
     def _is_named(self, host: str) -> bool:
-        return host in self.own or any(_matches(host, each) for each in self.others or ())
+        return host in self.own or any(matches(host, each) for each in self.others or ())
 
 
 ANYWHERE = Reach()
@@ -58,7 +58,8 @@ def _is_within(host: str, site: str) -> bool:
     return host == site or host.endswith(f".{site}")
 
 
-def _matches(host: str, pattern: str) -> bool:
+def matches(host: str, pattern: str) -> bool:
+    """Whether a host is meant by a name, by `*.name` for all below it, or by `*`."""
     if pattern == ANY:
         return True
     return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
