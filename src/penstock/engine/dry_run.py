@@ -186,6 +186,9 @@ class _OpenDoor:
     async def ask(self, want: Want) -> Verdict:
         return Verdict(0.0)
 
+    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+        return False
+
     def told(self, want: Want, sent: Sent) -> None:
         pass
 
