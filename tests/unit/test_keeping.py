@@ -80,6 +80,19 @@ def test_a_page_is_synced_before_it_is_handed_over(tmp_path: Path) -> None:
     assert (kept.url, kept.hash, kept.headers) == ("http://a/", place.hash, {"etag": "x"})
 
 
+def test_an_archive_holds_no_secret_in_addresses_and_headers(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    about = (rig.snapshots, rig.store, Inline(), rig.clock)
+    rig.keeper = Keeper("worker", *about, secrets=frozenset({"hunter2/more"}))
+    url = "http://a/?token=hunter2%2Fmore&page=2"
+    [page] = rig.keep((url, b"body"))
+    capture = rig.snapshots.read(rig.snapshots.synced[0])
+    assert capture.url == "http://a/?token=***&page=2"
+    assert capture.body == b"body"
+    # What is fetched and replayed by is whole.
+    assert (page.url, rig.keeper.take()[0].url) == (url, url)
+
+
 def test_pages_that_come_together_share_one_write(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     pages = rig.keep(*((f"http://a/{i}", b"%d" % i) for i in range(20)))

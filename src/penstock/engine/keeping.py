@@ -19,6 +19,7 @@ from penstock.engine.trouble import Trouble
 from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome, Snoozed
+from penstock.settings.secrets import masker_for
 from penstock.snapshots import Capture, Place, SnapshotsAway, SnapshotStore, content_hash
 from penstock.sources.response import Response
 from penstock.store.rows import SnapshotRow
@@ -51,11 +52,13 @@ class Keeper:
         calls: Calls,
         clock: Clock,
         reading: Calls | None = None,
+        secrets: frozenset[str] = frozenset(),
     ) -> None:
         self._snapshots = snapshots
         self._store = store
         self._calls = calls
         self._reading = reading or calls
+        self._masker = masker_for(secrets)
         self._clock = clock
         self._mark = zlib.crc32(worker.encode()) & 0xFFF
         self._last_id = 0
@@ -184,7 +187,7 @@ class Keeper:
         places = {place.hash: place for place in found if self._snapshots.holds(place)}
         lost = known.keys() - places.keys()
         new = {
-            key: _capture(fetched.response)
+            key: self._capture(fetched.response)
             for key, fetched in zip(hashes, batch, strict=True)
             if key not in places
         }
@@ -196,22 +199,27 @@ class Keeper:
             for key, fetched in zip(hashes, batch, strict=True)
         ]
 
+    def _capture(self, response: Response) -> Capture:
+        """The page as it goes into an archive, which is read by other tools and handed on.
+
+        Its address and headers there are for people alone: whoever fetches or replays has those of the
+        database. The body stays as it came.
+        """
+        mask = self._masker.mask
+        return Capture(
+            mask(response.requested_url),
+            response.status,
+            {name: mask(value) for name, value in response.headers.items()},
+            response.body,
+            response.fetched_at,
+        )
+
     def _new_id(self) -> int:
         """Made here, so that a step can name its snapshot before the row exists: milliseconds, then
         the worker's mark, then a count. Later is larger."""
         now = (int(self._clock.now() * 1000) << 22) | (self._mark << 10)
         self._last_id = max(self._last_id + 1, now)
         return self._last_id
-
-
-def _capture(response: Response) -> Capture:
-    return Capture(
-        response.requested_url,
-        response.status,
-        response.headers,
-        response.body,
-        response.fetched_at,
-    )
 
 
 def _kept(fetched: _Fetched, place: Place, *, mends: bool) -> Kept:

@@ -137,7 +137,7 @@ def build_worker(
     calls, keeping, rng = InOneThread("store"), InOneThread("snapshots"), random.Random()
     reading = InThreads("reading", READING_THREADS)
     clock = SyncedClock(project.clock)
-    keeper = Keeper(name, snapshots, index, keeping, clock, reading)
+    keeper = Keeper(name, snapshots, index, keeping, clock, reading, settings.secrets)
     pacing = Pacing(store, calls, rules_of(settings), name)
     fetcher = Fetcher(AiohttpNetwork(), clock, rng, pacing)
 
