@@ -292,3 +292,14 @@ def test_job_that_kills_its_workers_has_an_entry_too(world: World) -> None:
 
     found = entry(world, job)
     assert (found.kind, found.quarantines, found.deaths) == (POISON, 1, 3)
+
+
+def test_escalated_cause_raises_a_signal_with_its_last_error(world: World) -> None:
+    run_id = world.start_with_pages(ENOUGH)
+
+    world.turn("w", *(failed(job) for job in world.claim()))
+
+    [raised] = [each for each in world.store.signals() if each.name == "cause.escalated"]
+    assert (raised.source, raised.data) == (
+        "acme.com", {"cause": SELECTOR, "failures": ENOUGH, "run": run_id, "error": "broken"},
+    )  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.jobs.run import RunKind, RunOptions
 from penstock.store import kpis
-from tests.contract.scenes import World, a_save, done, quarantined, throttled
+from tests.contract.scenes import SITE, World, a_save, done, quarantined, throttled
 
 DAY_S = 86400.0
 
@@ -87,3 +88,58 @@ def test_journal_that_is_too_long_is_read_from_its_end_and_says_so(
     world.claim()
 
     assert world.store.kpis(since).journal_since == world.clock.now()
+
+
+def test_time_that_a_project_was_down_belongs_to_its_recovery(world: World) -> None:
+    world.start_with_pages(1)
+    world.claim()
+    lease_s = world.store.workers()[0].lease_expires_at - world.clock.now()
+    world.clock.advance(20.0)  # killed at once, with whoever could have noticed
+
+    died_at = world.store.workers()[0].lease_expires_at - lease_s
+    world.store.bury("w", "it was gone when Penstock started", died_at)
+    world.register("w")
+    world.clock.advance(1.0)
+    world.claim()
+
+    assert numbers(world)["mean_recovery_time"] == pytest.approx(21.0)
+
+
+def test_lost_host_is_missed_since_its_last_sign_of_life(world: World) -> None:
+    world.start_with_pages(1)
+    world.claim()
+    world.clock.advance(18.0)
+    assert world.store.bury_if_expired("w", "its lease ran out") is not None
+    world.register("w")
+    world.clock.advance(1.0)
+    world.claim()
+
+    assert numbers(world)["mean_recovery_time"] == pytest.approx(19.0)
+
+
+def test_cancelled_backfill_that_was_started_over_is_no_completion_without_restart(
+    world: World,
+) -> None:
+    january = RunOptions(start_at=0.0, end_at=31 * DAY_S)
+    july = RunOptions(start_at=180 * DAY_S, end_at=210 * DAY_S)
+
+    def backfill(options: RunOptions, key: str) -> int:
+        about = (world.source(), RunKind.BACKFILL, SITE, "v1")
+        run_id, _ = world.store.start_run(*about, key=key, actor="ana", options=options)
+        return run_id
+
+    first = backfill(january, "first")
+    world.claim()
+    world.store.cancel_run(first, "ana", "wrong limits")
+    while world.store.sweep_cancelled():
+        pass
+    other = backfill(july, "other")
+    world.turn("w", done(world.one()))
+    assert (world.run(other).state, numbers(world)["completion_without_restart"]) == (
+        "completed", 100.0,
+    )  # fmt: skip
+
+    backfill(january, "second")
+    world.turn("w", done(world.one()))
+
+    assert numbers(world)["completion_without_restart"] == pytest.approx(200 / 3)

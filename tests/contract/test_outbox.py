@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from penstock.jobs.job import JobState
@@ -170,3 +171,16 @@ def test_hooks_are_those_of_the_last_configuration(world: World) -> None:
     hook(world, "completed", "failed", name="other")
     a_run(world)
     assert [row.hook for row in rows(world)] == ["other"]
+
+
+def test_what_is_told_of_a_run_that_failed_has_its_errors(world: World) -> None:
+    hook(world, "partial")
+    world.start_with_pages(3)
+    first, second, well = world.claim()
+    world.turn("w", quarantined(first), quarantined(second), done(well))
+
+    [parcel] = world.store.claim_outbox(10, LEASE_S)
+
+    [error] = msgspec.json.decode(parcel.body)["errors"]
+    assert (error["jobs"], error["job"]) == (2, min(first.id, second.id))
+    assert error["error"]

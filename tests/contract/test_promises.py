@@ -463,3 +463,19 @@ def test_schema_that_is_verified_in_time_or_never_was_promised_is_not_stale(
     b.start()
     b.world.turn("w", done(b.one(), effects=VERIFIED))
     assert b.raised() == []
+
+
+def test_stream_that_is_alive_is_fresh_and_one_that_died_is_not(
+    bench: Callable[..., Watched], world: World
+) -> None:
+    watched = bench(freshness="1h")
+    watched.start(RunKind.STREAM)
+    job = watched.one()
+    for _ in range(3):
+        watched.look(HOUR_S / 2)
+        assert world.store.beat_stream("w", job.id, job.attempt)
+    assert world.store.breaches() == []
+
+    watched.look(HOUR_S + 60.0)
+
+    assert [each.rule for each in world.store.breaches(open_only=True)] == ["freshness"]

@@ -433,7 +433,12 @@ def test_same_range_again_is_a_reconciliation_with_nothing_new(
     assert run.options.reconciles == first
     assert (run.inserted, run.updated, run.unchanged) == (0, 0, 16)
     assert project.store.collections() == [("price", 20)]
-    assert row(project, wider).options.reconciles is None
+    assert row(project, second).options.reconciled_windows is None
+    # Of its twenty windows eighteen were ingested before.
+    overlapping = row(project, wider).options
+    assert (overlapping.reconciles, overlapping.reconciled_windows) == (first, 18)
+    apart = project.backfill("prices", "2024-03-01", "2024-03-02")
+    assert row(project, apart).options.reconciles is None
 
 
 def test_what_has_not_happened_yet_is_not_fetched(project: Project, clock: VirtualClock) -> None:

@@ -36,7 +36,7 @@ from penstock.settings import (
 from penstock.settings.schedule import KEYS, MISSED, OVERLAPS, POLICIES
 from penstock.settings.values import WatchSettings
 from penstock.store.outbox import body_of
-from penstock.store.rows import RunRow
+from penstock.store.rows import CauseOfRun, RunRow
 from penstock.store.scheduling import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -207,8 +207,12 @@ def test_what_the_page_says_of_clocks_is_so(
 
 def test_what_a_hook_is_told_is_documented() -> None:
     about = (9, 1, "prices", RunKind.FULL, RunState.COMPLETED, "ops", "", "v1")
-    body = body_of(RunRow(*about, 1.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0), "")
-    names = [*body, *cast(dict[str, int], body["records"]), *cast(dict[str, int], body["jobs"])]
+    errors = [CauseOfRun("selector .price", 2, 7, "data", "no price")]
+    body = body_of(RunRow(*about, 1.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0), "", errors)
+    names = ["project", *body]
+    for part in ("records", "jobs"):
+        names += cast(dict[str, int], body[part])
+    names += cast(list[dict[str, object]], body["errors"])[0]
 
     section = CONFIGURATION.split("## Hooks")[1].split("\n## ")[0]
 

@@ -19,7 +19,9 @@ from penstock.engine.hooks import (
     CAP_S,
     MOST_ATTEMPTS,
     Hooks,
+    addressed,
     command,
+    delivery_id,
     hooks_of,
     post,
     retry_in_s,
@@ -89,7 +91,7 @@ def test_a_delivery_has_its_body_its_id_and_a_signature_that_can_be_checked() ->
     )
     assert error == ""
     assert json.loads(body) == {"run": 3}
-    assert headers["Penstock-Delivery"] == "7"
+    assert headers["Penstock-Delivery"] == delivery_id(PARCEL)
     assert headers["Penstock-Event"] == "run.completed"
     assert headers["Content-Type"] == "application/json"
     assert headers["X-Team"] == "data"
@@ -97,6 +99,14 @@ def test_a_delivery_has_its_body_its_id_and_a_signature_that_can_be_checked() ->
     signed = hmac.new(SECRET.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
     assert hmac.compare_digest(v1, signed)
     assert int(at) == int(NOW)
+
+
+def test_deliveries_of_two_projects_have_different_ids_and_name_their_project() -> None:
+    one, other = addressed(PARCEL, "shop-watch"), addressed(PARCEL, "news-watch")
+
+    assert json.loads(one.body) == {"project": "shop-watch", "run": 3}
+    assert delivery_id(one) == delivery_id(addressed(PARCEL, "shop-watch"))
+    assert delivery_id(one) != delivery_id(other)
 
 
 def test_without_a_secret_there_is_no_signature() -> None:
@@ -160,7 +170,7 @@ def test_a_command_is_told_on_its_input_and_by_its_environment(
     assert command(HookSettings("x", command=("/bin/sh", "-c", script)), PARCEL) == ""
     text = told.read_text()
     assert text.startswith('{"run":3}\n')
-    assert "PENSTOCK_DELIVERY=7" in text
+    assert f"PENSTOCK_DELIVERY={delivery_id(PARCEL)}" in text
     assert "PENSTOCK_EVENT=run.completed" in text
     assert "PENSTOCK_RUN=3" in text
     assert "SHOP_PASSWORD" not in text

@@ -105,3 +105,34 @@ def test_good_end_of_another_kind_or_source_is_no_recovery() -> None:
 
 def test_what_has_not_recovered_is_not_counted() -> None:
     assert steps_to_recover([ended("failed"), act("run.reopened")]) == []
+
+
+def test_breakers_and_quarantine_are_steps_of_an_operator() -> None:
+    story = [
+        ended("partial"),
+        act("breaker.closed", None, at=1.0), act("quarantine.noted", at=2.0),
+        act("quarantine.discarded", at=3.0), act("breaker.opened", None, actor="", at=4.0),
+        ended("completed"),
+    ]  # fmt: skip
+
+    assert steps_to_recover(story) == [3]
+
+
+def test_one_command_that_writes_many_lines_is_one_step() -> None:
+    in_batches = [act("quarantine.discarded", at=at) for at in (1.0, 1.0, 1.4, 1.9)]
+    released = [act("quarantine.released", at=9.0), act("run.reopened", at=9.0)]
+
+    assert steps_to_recover([ended("partial"), *in_batches, *released, ended("completed")]) == [2]
+
+
+def test_what_is_done_for_the_whole_project_counts_for_all_that_have_not_recovered() -> None:
+    whole = Act(5.0, "project.held", None, None, None, "ana")
+    story = [ended("partial"), whole, ended("completed"), ended("completed", 2, source=2)]
+
+    assert steps_to_recover(story) == [1]
+
+
+def test_run_that_was_cancelled_and_started_over_did_not_complete_without_restart() -> None:
+    runs = RunTotals(completed=1, restarted=1)
+
+    assert values(runs)["completion_without_restart"] == pytest.approx(50.0)

@@ -26,7 +26,7 @@ DESCRIPTION = """\
 Fetch what a source has of a stretch of time, as units of one window for each partition. It is planned as
 it goes, has a share of the source's places of its own, and moves no live checkpoint. A backfill that was
 interrupted goes on where it was when it is asked for again. --missing fetches only what is not recorded as
-ingested; over a range that is, the run is a reconciliation.
+ingested; over a range that is, all or in part, the run is a reconciliation.
 
 A day is meant from midnight to midnight in the backfill's timezone, and the day of --to belongs to it."""
 EXAMPLES = """\
@@ -91,8 +91,9 @@ def run(args: argparse.Namespace) -> int:
             confirm(args, _question(source, _planned(project, source, options)))
             row = project.start_backfill(source.key, options, reason=args.reason)
             if row.options.reconciles is not None:
-                before = row.options.reconciles
-                args.out.note(f"run {before} has ingested this before: run {row.id} reconciles")
+                before, windows = row.options.reconciles, row.options.reconciled_windows
+                what = "this" if windows is None else f"{count(windows, 'window')} of this"
+                args.out.note(f"run {before} has ingested {what} before: run {row.id} reconciles")
         if args.detach:
             _tell_queued(project, [row], args)
             return exits.DONE
@@ -129,7 +130,9 @@ def _unfinished(project: Project, source: SourceSettings, options: RunOptions) -
 
     _ = project.source_ids  # a source that is new in the file becomes known to the store
     for row in project.store.runs(source.key, active_only=True, limit=RECENT_RUNS):
-        known = replace(row.options, reconciles=None, waits_for_recovery=False)
+        known = replace(
+            row.options, reconciles=None, reconciled_windows=None, waits_for_recovery=False
+        )
         # Until now is another time at each call.
         if row.kind == "backfill" and replace(known, end_at=options.end_at) == options:
             return row

@@ -26,7 +26,8 @@ def kind_of(row: RunRow) -> str:
     if row.kind == "replay" and row.of_run_id is not None:
         return f"{row.kind} of run {row.of_run_id}"
     if options.reconciles is not None:
-        return f"{row.kind} (reconciliation)"
+        part = " in part" if options.reconciled_windows is not None else ""
+        return f"{row.kind} (reconciliation{part})"
     return row.kind
 
 
@@ -62,9 +63,9 @@ def _backfilled(options: RunOptions) -> list[tuple[str, str]]:
     only = "only what was not ingested before" if options.is_missing_only else "everything in it"
     told.append(("fetches", only))
     if options.reconciles is not None:
-        told.append(
-            ("reconciles", f"run {options.reconciles}, which has ingested all of it before")
-        )
+        known = options.reconciled_windows
+        part = "all of it" if known is None else f"{count(known, 'window')} of it"
+        told.append(("reconciles", f"run {options.reconciles}, which has ingested {part} before"))
     return told
 
 

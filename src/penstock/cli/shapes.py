@@ -93,6 +93,7 @@ def run_shape(row: RunRow, now: float) -> dict[str, Any]:
     return {
         **{name: shape[name] for name in ("run", "source", "kind", "state")},
         "is_reconciliation": row.options.reconciles is not None,
+        "reconciled_windows": row.options.reconciled_windows,
         "is_undo": row.options.is_undo,
         "of_run": row.of_run_id,
         "seconds": seconds_of(row, now),

@@ -17,8 +17,12 @@ import random
 import signal
 import subprocess
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+
+import msgspec
+from msgspec import structs
 
 from penstock.clock import Clock
 from penstock.project import Project
@@ -44,6 +48,8 @@ ERROR_LENGTH = 250
 SIGNATURE = "Penstock-Signature"
 DELIVERY = "Penstock-Delivery"
 EVENT = "Penstock-Event"
+# What the ids of deliveries are made in; it must never change.
+DELIVERIES = uuid.UUID("6f1d2a3c-5b0e-4f63-9a44-7d1b8c2e9f50")
 # A command is told what it needs, and none of the secrets that our environment may hold.
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SYSTEMROOT")
 # Answers "" when it was accepted, else what was wrong.
@@ -73,6 +79,18 @@ def signature(secret: str, body: bytes, at: float) -> str:
     return f"t={stamp},v1={signed}"
 
 
+def addressed(parcel: Parcel, project: str) -> Parcel:
+    """The parcel with the name of its project in its body."""
+    body = msgspec.json.decode(parcel.body)
+    told = msgspec.json.encode({"project": project, **body}).decode()
+    return structs.replace(parcel, body=told)
+
+
+def delivery_id(parcel: Parcel) -> str:
+    """The same each time that it is sent, and no other's: numbers alone collide between projects."""
+    return str(uuid.uuid5(DELIVERIES, f"{parcel.id}:{parcel.hook}:{parcel.body}"))
+
+
 class Hooks:
     """Sends what is due, a few at once; the threads touch nothing of the store."""
 
@@ -80,6 +98,7 @@ class Hooks:
         self._project = project
         self._store = store
         self._send = send or Sender(project.clock)
+        self._project_name = project.settings.project
         self._rng = random.Random()
         self._ended: queue.SimpleQueue[tuple[Parcel, str]] = queue.SimpleQueue()
         self._under_way = 0
@@ -107,7 +126,7 @@ class Hooks:
                 continue
             self._under_way += 1
             # Not waited for when the process ends: what it was sending is due again then.
-            about = (hook, parcel)
+            about = (hook, addressed(parcel, self._project_name))
             threading.Thread(target=self._carry, args=about, name="hook", daemon=True).start()
 
     def _carry(self, hook: HookSettings, parcel: Parcel) -> None:
@@ -160,7 +179,7 @@ async def post(hook: HookSettings, parcel: Parcel, now: float) -> str:
         "User-Agent": f"penstock/{__version__}",
         **hook.headers,
         "Content-Type": "application/json",
-        DELIVERY: str(parcel.id),
+        DELIVERY: delivery_id(parcel),
         EVENT: f"run.{parcel.state}",
     }
     if hook.secret is not None:
@@ -189,7 +208,8 @@ def command(hook: HookSettings, parcel: Parcel) -> str:
     """No shell: its words are its own; what is told comes on its standard input."""
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     environment |= {
-        "PENSTOCK_DELIVERY": str(parcel.id),
+        "PENSTOCK_DELIVERY": delivery_id(parcel),
+        "PENSTOCK_PROJECT": _project_of(parcel),
         "PENSTOCK_EVENT": f"run.{parcel.state}",
         "PENSTOCK_RUN": str(parcel.run_id),
         **hook.env,
@@ -214,6 +234,10 @@ def command(hook: HookSettings, parcel: Parcel) -> str:
         return ""
     words = told.decode("utf-8", "replace").strip().splitlines()
     return f"it ended with {process.returncode}" + (f": {words[-1][:LOOKED_AT]}" if words else "")
+
+
+def _project_of(parcel: Parcel) -> str:
+    return str(msgspec.json.decode(parcel.body).get("project", ""))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -40,7 +40,7 @@ from penstock.project.stale_code import named
 from penstock.snapshots import open_snapshots
 from penstock.store.rows import Admits
 from penstock.store.store import Store
-from penstock.store.workers import LEASE_S
+from penstock.store.workers import LEASE_S, last_beat
 from penstock.version import __version__
 
 BEAT_S = 3.0
@@ -174,7 +174,8 @@ class Supervisor:
     def _bury_former(self) -> None:
         """We hold the file's lock, so whoever is registered is dead: nobody waits for a lease to end."""
         for worker in self._store.workers():
-            jobs = self._store.bury(worker.id, "it was gone when Penstock started")
+            died_at = last_beat(worker.lease_expires_at)
+            jobs = self._store.bury(worker.id, "it was gone when Penstock started", died_at)
             self.tell(f"worker {worker.id} had died: {len(jobs)} jobs run again")
         for leader in self._store.leaders():
             self._store.resign(leader.name, leader.holder, leader.term)

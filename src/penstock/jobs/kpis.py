@@ -1,8 +1,8 @@
 """Five numbers that say how well work recovers, each from what the rows tell.
 
 - completion without restart: runs that ended `completed`, however often they were interrupted, resumed
-  or retried, of all that ended and were not cancelled
-- mean recovery time: from a running job's being taken back (its worker died, or drained) to its next start
+  or retried, of all that ended; of those that were cancelled, of the ones that somebody started over
+- mean recovery time: from the last sign of life of a running job's worker (or its drain) to its next start
 - duplicates per million: saves that changed nothing, per million saves
 - throttling incidents per week: times that a provider asked a source to wait; within 5 minutes they are one
 - operator steps to recover: what people did for a source between a bad end and its next good one
@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 import msgspec
 
@@ -36,7 +37,15 @@ ACTS = (
     "project.unheld",
     "source.held",
     "source.unheld",
+    "breaker.opened",
+    "breaker.closed",
+    "quarantine.released",
+    "quarantine.discarded",
+    "quarantine.noted",
 )
+# One command writes these in several transactions.
+SWEEPS = ("quarantine.released", "quarantine.discarded")
+SWEEP_S = 60.0
 BAD_ENDS = ("run.partial", "run.failed")
 GOOD_END = "run.completed"
 STEERING = (*ACTS, *BAD_ENDS, GOOD_END)
@@ -51,6 +60,8 @@ class RunTotals(msgspec.Struct, frozen=True):
     saves: int = 0
     duplicates: int = 0
     first_at: float | None = None
+    # Cancelled half-way, and started over: a backfill over the same range, or a run that continues it.
+    restarted: int = 0
 
 
 class Interruptions(msgspec.Struct, frozen=True):
@@ -91,7 +102,7 @@ def kpis_of(
     now: float,
 ) -> list[Kpi]:
     """The five numbers of the time from `since` until now."""
-    ended = runs.completed + runs.partial + runs.failed
+    ended = runs.completed + runs.partial + runs.failed + runs.restarted
     steps = steps_to_recover(acts)
     has_runs = runs.first_at is not None
     # What is younger than a week is not blown up to one.
@@ -138,28 +149,46 @@ def kpis_of(
 class _Recovery(msgspec.Struct):
     run_id: int | None
     run_kind: str | None
-    done: set[tuple[str, float, str]]
+    steps: int = 0
+    # When each actor did what last, and when their last transaction was.
+    swept_at: dict[tuple[str, str], float] = {}
+    acted_at: dict[str, float] = {}
+
+    def count(self, act: Act) -> None:
+        """One step more, unless it belongs to the one before."""
+        if act.actor in OURSELVES:
+            return
+        sweep = (act.actor, act.kind)
+        is_sweep = act.kind in SWEEPS and act.at - self.swept_at.get(sweep, -inf) <= SWEEP_S
+        is_same = self.acted_at.get(act.actor) == act.at
+        self.swept_at[sweep] = self.acted_at[act.actor] = act.at
+        self.steps += not (is_sweep or is_same)
 
 
 def steps_to_recover(acts: Iterable[Act]) -> list[int]:
     """How many steps people took for each recovery: from a bad end to the next good one.
 
     Good is the same run when it ends again, or another of its kind. What one command wrote in one
-    transaction is one step.
+    transaction is one step. What is about no source, such as the breaker of a host, counts for all that have
+    not recovered.
     """
     open_ones: dict[int | None, _Recovery] = {}
     steps: list[int] = []
     for act in acts:
+        if act.source_id is None and act.kind in ACTS:
+            for each in open_ones.values():
+                each.count(act)
+            continue
         recovery = open_ones.get(act.source_id)
         if act.kind in BAD_ENDS:
             if recovery is None:
-                open_ones[act.source_id] = _Recovery(act.run_id, act.run_kind, set())
+                open_ones[act.source_id] = _Recovery(act.run_id, act.run_kind)
         elif recovery is None:
             continue
         elif act.kind == GOOD_END:
             if act.run_id == recovery.run_id or act.run_kind == recovery.run_kind:
-                steps.append(len(recovery.done))
+                steps.append(recovery.steps)
                 del open_ones[act.source_id]
-        elif act.actor not in OURSELVES:
-            recovery.done.add((act.kind, act.at, act.actor))
+        else:
+            recovery.count(act)
     return steps

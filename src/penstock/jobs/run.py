@@ -62,8 +62,9 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     calendar: Literal["always", "weekdays"] = "always"
     holidays: tuple[str, ...] = ()
     is_missing_only: bool = False
-    # backfill: the run that has ingested this range before.
+    # backfill: the newest run that has ingested this range before; of how many windows, if not of all.
     reconciles: int | None = None
+    reconciled_windows: int | None = None
     # backfill: a draft that is started when its source, which is degraded, has recovered.
     waits_for_recovery: bool = False
     # replay: what it saves is staged, to be looked at, and applied or dropped by a person.

@@ -13,7 +13,7 @@ RUN_COMPLETED = "run.completed"
 FILE_LANDED = "file.landed"
 # Named after these, a signal is about one source: it starts that one alone, unless a schedule says otherwise.
 PARTICULAR = (
-    "breaker", "budget", "file", "gap", "quality", "run", "schedule", "schema", "sla", "source",
+    "breaker", "budget", "cause", "file", "gap", "quality", "run", "schedule", "schema", "sla", "source",
 )  # fmt: skip
 # What the engine alone can know.
 RESERVED = ("run", "file")

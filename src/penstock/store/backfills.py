@@ -44,6 +44,15 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Ingested:
+    """How many windows `of` all are ingested, and the newest run that has a part in it."""
+
+    run_id: int
+    windows: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class Missing:
     """What is not ingested: how many units, and the first of the stretches that they make."""
 
@@ -122,12 +131,12 @@ def start_backfill(
 ) -> tuple[int, bool]:
     """Start a backfill, or answer with the one that this key has started: (run, is_new).
 
-    One over what is ingested already is a reconciliation, and says of which run.
+    One over what is ingested already is a reconciliation, and says of which run, and if not all of it is, of
+    how many windows.
     """
     plan = graph.plan(source.priority, RunKind.BACKFILL)
     if not options.is_missing_only:
-        before = covering_run(store, source_id, windows_of(options))
-        options = _reconciling(options, before)
+        options = _reconciling(options, ingested(store, source_id, windows_of(options)))
     return store.start_run(
         source_id,
         RunKind.BACKFILL,
@@ -185,16 +194,16 @@ def start_linked_backfill(
     return run_id
 
 
-def covering_run(store: Store, source_id: int, windows: Windows) -> int | None:
-    """The newest of the runs that have ingested these windows, if all of them are; stops at a gap."""
-    latest: int | None = None
+def ingested(store: Store, source_id: int, windows: Windows) -> Ingested:
+    """How many of these windows are ingested already, and the newest of the runs that did so."""
+    latest, whole, total = 0, 0, 0
     for first in range(0, windows.total, CHUNK):
         units = list(windows.units(first, min(first + CHUNK, windows.total)))
         covered, runs = _covered(store, source_id, units)
-        if any(gaps(unit, covered[unit.partition]) for unit in units):
-            return None
-        latest = max([*runs, *([latest] if latest is not None else [])], default=None)
-    return latest
+        whole += sum(not gaps(unit, covered[unit.partition]) for unit in units)
+        total += len(units)
+        latest = max(latest, *runs, 0)
+    return Ingested(latest, whole, total)
 
 
 def missing(store: Store, source_id: int, windows: Windows) -> Missing:
@@ -237,8 +246,11 @@ def _covered(
     return found, runs
 
 
-def _reconciling(options: RunOptions, before: int | None) -> RunOptions:
-    return options if before is None else replace(options, reconciles=before)
+def _reconciling(options: RunOptions, before: Ingested) -> RunOptions:
+    if not before.windows:
+        return options
+    part = before.windows if before.windows < before.of else None
+    return replace(options, reconciles=before.run_id, reconciled_windows=part)
 
 
 def estimate(source: SourceSettings, units: int, runs: Sequence[RunRow], now: float) -> Estimate:

@@ -123,6 +123,8 @@ def _note_causes(db: Database, ledger: Ledger, quarantined: Ends) -> None:
     causes = to_json(
         [(*key, run_id, counts[key], passes) for key, (run_id, passes) in rows.items()]
     )
+    errors = {(job.source_id, cause_of(end)): end.error for end, job in quarantined}
+    signals = []
     db.do("note_causes", now=ledger.now, causes=causes)
     for source_id, cause, failures in sorted(
         db.rows("escalate_causes", now=ledger.now, causes=causes, enough=ENOUGH)
@@ -130,6 +132,16 @@ def _note_causes(db: Database, ledger: Ledger, quarantined: Ends) -> None:
         db.do("escalate_entries", now=ledger.now, source_id=source_id, cause=cause)
         told = f"{cause}: {failures} jobs quarantined; not tried again until somebody has looked"
         ledger.journal("cause.escalated", source_id, actor="penstock", detail=told)
+        run_id, _ = rows[source_id, cause]
+        data = {
+            "cause": cause,
+            "failures": failures,
+            "run": run_id,
+            "error": errors[source_id, cause],
+        }
+        signals.append(("cause.escalated", to_json(data), source_id, run_id))
+    if signals:
+        db.do("add_signals", now=ledger.now, signals=to_json(signals))
 
 
 def forget_causes(db: Database, job_ids: Sequence[int]) -> None:

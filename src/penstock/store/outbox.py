@@ -14,10 +14,12 @@ from penstock.errors import UsageError
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.rows import RunRow
+from penstock.store.rows import CauseOfRun, RunRow
 
 EVERY_SOURCE = 0
 LONGEST_ERROR = 500
+# The causes that most jobs of a run failed for.
+MOST_ERRORS = 5
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -84,10 +86,11 @@ def tell_ends(db: Database, ledger: Ledger, ends: Sequence[Ended]) -> None:
         ledger.write_runs()
         rows = {run_id: _run(db, run_id) for run_id in {run_id for _, run_id in hooked}}
         why = {end.run_id: end.reason for end in ends}
-        told = [
-            (hook, run_id, rows[run_id].state, to_json(body_of(rows[run_id], why[run_id])))
-            for hook, run_id in hooked
-        ]
+        bodies = {
+            run_id: to_json(body_of(row, why[run_id], _errors(db, row)))
+            for run_id, row in rows.items()
+        }
+        told = [(hook, run_id, rows[run_id].state, bodies[run_id]) for hook, run_id in hooked]
         db.do("add_outbox", now=ledger.now, told=to_json(told))
 
 
@@ -101,8 +104,15 @@ def _about(end: Ended) -> dict[str, object]:
     return {"run": end.run_id, "kind": end.kind, "state": end.state, "reason": end.reason}
 
 
-def body_of(row: RunRow, reason: str) -> dict[str, object]:
-    """What the outside is told of a run; the reason is why it ended so."""
+def _errors(db: Database, row: RunRow) -> list[CauseOfRun]:
+    if not row.quarantined:
+        return []
+    about = {"run_id": row.id, "limit": MOST_ERRORS}
+    return db.decoded("failures_by_cause", list[CauseOfRun], **about)
+
+
+def body_of(row: RunRow, reason: str, errors: Sequence[CauseOfRun] = ()) -> dict[str, object]:
+    """What the outside is told of a run; the reason is why it ended so, the errors why jobs of it failed."""
     return {
         "event": f"run.{row.state}",
         "run": row.id,
@@ -126,6 +136,16 @@ def body_of(row: RunRow, reason: str) -> dict[str, object]:
             "quarantined": row.quarantined,
             "cancelled": row.cancelled,
         },
+        "errors": [
+            {
+                "kind": each.kind,
+                "cause": each.cause,
+                "error": each.error[:LONGEST_ERROR],
+                "jobs": each.jobs,
+                "job": each.job_id,
+            }
+            for each in errors
+        ],
     }
 
 

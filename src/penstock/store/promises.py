@@ -64,10 +64,10 @@ class Promises:
     def watch_promises(self, promises: Sequence[Promise]) -> int:
         """Note which of these are broken now and which no longer are; answers how many that were.
 
-        A run that ended well or in part is a good one, if it was full or incremental. Before the first
-        there is what the source has existed for. A run takes as long as it has been asked for, and is
-        held to the deadline that it was started with. A schema that was never verified is as old as the
-        promise.
+        A run that ended well or in part is a good one, if it was full or incremental; a stream is good for as
+        long as it is alive. Before the first there is what the source has existed for. A run takes as long as
+        it has been asked for, and is held to the deadline that it was started with. A schema that was never
+        verified is as old as the promise.
         """
         now = self._db.now()
         wanted = {each.source_id: each for each in promises}

@@ -150,7 +150,11 @@ TABLES = (
         changed_at:real""",
     ),
     _table("schedule_version", "source_id name version", "definition words at:real actor"),
-    _table("tick", "source_id schedule due_at:real", "version outcome run_id reason at:real"),
+    _table(
+        "tick",
+        "source_id schedule due_at:real",
+        "version outcome run_id reason at:real was_missed:flag",
+    ),
     _table(
         "outbox",
         "id",
@@ -158,6 +162,7 @@ TABLES = (
     ),
     _table("cadence", "source_id", "class before proposed reason steps last_run_id since:real"),
     _table("announcement", "source_id at:real", "run_id is_open:flag"),
+    _table("interruption", "job_id attempt", "since:real"),
     _table("breach", "source_id rule since:real", "run_id detail ended_at:real"),
     _table("verification", "source_id", "promised_at:real verified_at:real run_id"),
     _table("payload", "hash", "segment offset length"),

@@ -33,6 +33,7 @@ class Upkeep:
             ("drop_landed", keep.events_s),
             ("drop_ticks", keep.events_s),
             ("drop_breaches", keep.events_s),
+            ("drop_interruptions", keep.events_s),
             ("drop_announcements", OVER_S),
             ("drop_host_waits", 0.0),
             ("drop_old_checkpoint_moves", keep.events_s),

@@ -19,6 +19,11 @@ from penstock.store.rows import Admits, WorkerRow
 LEASE_S = 15.0
 
 
+def last_beat(lease_expires_at: float) -> float:
+    """When a worker with this lease was last known to be alive."""
+    return lease_expires_at - LEASE_S
+
+
 class Workers:
     """The verbs of liveness."""
 
@@ -63,26 +68,33 @@ class Workers:
     def expired_workers(self) -> list[str]:
         return [row[0] for row in self._db.rows("expired", now=self._db.now())]
 
-    def bury(self, worker: str, reason: str) -> list[int]:
+    def bury(self, worker: str, reason: str, died_at: float | None = None) -> list[int]:
         """Return a dead worker's jobs to their lanes, counting the attempt; answers with their ids.
 
         Goes by the worker's name alone: one that is alive but was buried loses its jobs too, and learns
         of it when its next turn answers that it is. A job under which three workers died is quarantined.
+        `died_at` is when it was last known to be alive, if nobody saw it die just now.
         """
         with self._db.writing() as now:
             if not self._db.do("unregister", id=worker):
                 return []
-            return self._bury(worker, now, reason)
+            return self._bury(worker, now, reason, died_at)
 
     def bury_if_expired(self, worker: str, reason: str) -> list[int] | None:
         """Bury a worker whose lease has run out; None if it was renewed or buried meanwhile."""
         with self._db.writing() as now:
+            expires_at = self._db.value("lease_of", id=worker)
             if not self._db.do("unregister_if_expired", id=worker, now=now):
                 return None
-            return self._bury(worker, now, reason)
+            return self._bury(worker, now, reason, last_beat(expires_at))
 
-    def _bury(self, worker: str, now: float, reason: str) -> list[int]:
+    def _bury(
+        self, worker: str, now: float, reason: str, died_at: float | None = None
+    ) -> list[int]:
         jobs = self._db.rows("bury_jobs", id=worker, now=now, max_deaths=MAX_DEATHS)
+        if jobs and died_at is not None:
+            pairs = sorted((row[0], row[4]) for row in jobs)
+            self._db.do("note_interruptions", jobs=to_json(pairs), since=min(died_at, now))
         return self._take_back(jobs, "worker.buried", worker, now, reason)
 
     def sign_off(self, worker: str, reason: str = "drained") -> list[int]:

@@ -157,9 +157,12 @@ DELETE FROM penstock.tick WHERE (source_id, schedule, due_at) IN (
 );
 
 -- name: freshness
-SELECT coalesce(json_agg(json_build_array(s.id, s.created_at, (
+-- The end of the last good run, or when a stream was last known to be alive.
+SELECT coalesce(json_agg(json_build_array(s.id, s.created_at, greatest((
     SELECT max(r.finished_at) FROM penstock.run AS r
-    WHERE r.source_id = s.id AND r.state IN ('completed', 'partial') AND r.kind IN ('full', 'incremental')))), '[]')::text
+    WHERE r.source_id = s.id AND r.state IN ('completed', 'partial') AND r.kind IN ('full', 'incremental')), (
+    SELECT max(c.at) FROM penstock.run AS a JOIN penstock.run_cursor AS c ON c.run_id = a.id AND c.partition = '~alive'
+    WHERE a.source_id = s.id AND a.kind = 'stream')))), '[]')::text
 FROM jsonb_array_elements(%(ids)s::jsonb) AS w JOIN penstock.source AS s ON s.id = w::text::bigint;
 
 -- name: runs_under_way
@@ -175,11 +178,13 @@ WHERE r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.queued_at IS N
 
 -- name: good_before_runs
 -- Not of a run that was opened again: it may have been a good one before, and nobody knows when.
-SELECT coalesce(json_agg(json_build_array(r.id, coalesce((
+SELECT coalesce(json_agg(json_build_array(r.id, greatest(coalesce((
     SELECT g.finished_at FROM penstock.run AS g
     WHERE g.source_id = s.id AND g.state IN ('completed', 'partial') AND g.kind IN ('full', 'incremental')
       AND g.id <> ALL (translate(%(ids)s, '[]', '{}')::bigint[])
-    ORDER BY g.finished_at DESC LIMIT 1), s.created_at))), '[]')::text
+    ORDER BY g.finished_at DESC LIMIT 1), s.created_at), (
+    SELECT max(c.at) FROM penstock.run AS a JOIN penstock.run_cursor AS c ON c.run_id = a.id AND c.partition = '~alive'
+    WHERE a.source_id = s.id AND a.kind = 'stream')))), '[]')::text
 FROM penstock.run AS r JOIN penstock.source AS s ON s.id = r.source_id
 WHERE r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.queued_at <= r.started_at;
 

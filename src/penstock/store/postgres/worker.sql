@@ -19,6 +19,9 @@ SELECT id FROM penstock.worker WHERE lease_expires_at <= %(now)s ORDER BY id;
 -- name: unregister
 DELETE FROM penstock.worker WHERE id = %(id)s;
 
+-- name: lease_of
+SELECT lease_expires_at FROM penstock.worker WHERE id = %(id)s;
+
 -- name: unregister_if_expired
 -- It may have beaten since somebody read that it had not.
 DELETE FROM penstock.worker WHERE id = %(id)s AND lease_expires_at <= %(now)s;

@@ -134,9 +134,12 @@ DELETE FROM tick WHERE (source_id, schedule, due_at) IN (
 );
 
 -- name: freshness
-SELECT json_group_array(json_array(s.id, s.created_at, (
+-- The end of the last good run, or when a stream was last known to be alive.
+SELECT json_group_array(json_array(s.id, s.created_at, nullif(max(coalesce((
     SELECT max(r.finished_at) FROM run AS r INDEXED BY run_good
-    WHERE r.source_id = s.id AND r.state IN ('completed', 'partial') AND r.kind IN ('full', 'incremental'))))
+    WHERE r.source_id = s.id AND r.state IN ('completed', 'partial') AND r.kind IN ('full', 'incremental')), 0), coalesce((
+    SELECT max(c.at) FROM run AS a JOIN run_cursor AS c ON c.run_id = a.id AND c.partition = '~alive'
+    WHERE a.source_id = s.id AND a.kind = 'stream'), 0)), 0)))
 FROM jsonb_each(:ids) AS w CROSS JOIN source AS s ON s.id = w.value;
 
 -- name: runs_under_way
@@ -150,11 +153,13 @@ FROM jsonb_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value WHERE r.queued_
 
 -- name: good_before_runs
 -- Not of a run that was opened again: it may have been a good one before, and nobody knows when.
-SELECT json_group_array(json_array(r.id, coalesce((
+SELECT json_group_array(json_array(r.id, max(coalesce((
     SELECT g.finished_at FROM run AS g INDEXED BY run_good
     WHERE g.source_id = s.id AND g.state IN ('completed', 'partial') AND g.kind IN ('full', 'incremental')
       AND g.id NOT IN (SELECT value FROM jsonb_each(:ids))
-    ORDER BY g.finished_at DESC LIMIT 1), s.created_at)))
+    ORDER BY g.finished_at DESC LIMIT 1), s.created_at), coalesce((
+    SELECT max(c.at) FROM run AS a JOIN run_cursor AS c ON c.run_id = a.id AND c.partition = '~alive'
+    WHERE a.source_id = s.id AND a.kind = 'stream'), 0))))
 FROM jsonb_each(:ids) AS w CROSS JOIN run AS r ON r.id = w.value CROSS JOIN source AS s ON s.id = r.source_id
 WHERE r.queued_at <= r.started_at;
 

@@ -17,6 +17,9 @@ SELECT id FROM worker WHERE lease_expires_at <= :now ORDER BY id;
 -- name: unregister
 DELETE FROM worker WHERE id = :id;
 
+-- name: lease_of
+SELECT lease_expires_at FROM worker WHERE id = :id;
+
 -- name: unregister_if_expired
 -- It may have beaten since somebody read that it had not.
 DELETE FROM worker WHERE id = :id AND lease_expires_at <= :now;
