@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import psycopg
 import pytest
 
 from penstock.cli import main
+from penstock.project import default_actor
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK, Rig, counting_site, kill, source_of, until
 from tests.journeys.test_many_hosts import stop
 from tests.journeys.versions import later_version, newest, previous_version
@@ -152,13 +152,12 @@ def test_new_version_expands_a_file_and_refuses_to_shrink_it_unasked(tmp_path: P
         assert refused.returncode == 5
         assert f"has schema {NEWEST + 2}, this Penstock knows up to {NEWEST}" in refused.stderr
         told = json.loads(command(rig, newer, "events", "--json").stdout)
-        user = os.environ.get("USER") or os.environ.get("LOGNAME")
         migrated = [each for each in told if each["kind"] == "db.migrated"]
         assert [each["detail"] for each in migrated] == [
             f"{NEWEST + 1:04}_later", f"{NEWEST + 2:04}_later",
         ]  # fmt: skip
         assert migrated[0]["actor"].startswith("penstock ")
-        assert user is None or migrated[1]["actor"] == user
+        assert migrated[1]["actor"] == default_actor()
 
 
 def test_supervisor_whose_schema_is_gone_ends_and_says_why(tmp_path: Path, database: str) -> None:

@@ -89,6 +89,16 @@ def test_only_the_source_that_needs_the_variable_can_not_run(
         assert [row.source for row in project.store.runs()] == ["open"]
 
 
+def test_explain_names_the_variable(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["explain", "closed.example"], ["explain", "closed.example", "--json"]):
+        assert main(words) == exits.DONE
+        told = capsys.readouterr().out
+        assert "SHOP_TOKEN is not set" in told
+        assert "set SHOP_TOKEN, in the environment or in .env" in told
+    assert main(["explain", "open"]) == exits.DONE
+    assert "SHOP_TOKEN" not in capsys.readouterr().out
+
+
 def test_a_source_keeps_the_settings_that_need_no_variable(folder: Path) -> None:
     closed = load_settings(folder).sources["closed.example"]
     assert closed.limits.concurrency == 3

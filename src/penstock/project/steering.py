@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from penstock.errors import Refused, UsageError, nearest
+from penstock.gates.explaining import GateSeen
 from penstock.gates.terms import hours_of
 from penstock.project.opened import Opened, default_actor
 from penstock.settings import normalise_source
@@ -31,7 +34,28 @@ class Steering(Opened):
             )
         whole = Capacity(worker.slots, worker.cpu, float(worker.memory_mb))
         hours = hours_of(self.settings)
-        return self.store.explain(limits, whole, source=source, run_id=run, job_id=job, hours=hours)
+        return self._with_variables(
+            self.store.explain(limits, whole, source=source, run_id=run, job_id=job, hours=hours)
+        )
+
+    def _with_variables(self, outlook: Outlook) -> Outlook:
+        """With the gate that only the configuration knows: no worker loads what lacks a variable."""
+        source = self.settings.sources.get(outlook.source)
+        unset = (*self.settings.needed_to_work(), *(source.unset if source is not None else ()))
+        if not unset or outlook.stands in ("running", "ended"):
+            return outlook
+        name = unset[0].name
+        command = f"set {name}, in the environment or in .env"
+        gate = GateSeen("variables", False, f"{name} is not set", command=command)
+        return structs.replace(
+            outlook,
+            would_start=False,
+            stands="person",
+            gate=gate.name,
+            opens_at=None,
+            command=command,
+            gates=[gate, *outlook.gates],
+        )
 
     def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
         """Maintenance: start nothing of a source, or of the whole project; False if it is held."""

@@ -348,7 +348,11 @@ class Settings:
 
     def refuse_unset(self) -> None:
         """Refuse to work where a variable is not set that the whole project needs."""
-        refuse_unset([each for each in self.unset if each.section not in NEEDED_BY_TRIGGER])
+        refuse_unset(self.needed_to_work())
+
+    def needed_to_work(self) -> tuple[Unset, ...]:
+        """Variables that are not set and without which nothing runs."""
+        return tuple(each for each in self.unset if each.section not in NEEDED_BY_TRIGGER)
 
     @property
     def is_on_postgres(self) -> bool:
