@@ -108,10 +108,8 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
     events = project.store.events(run_id=row.run_id, job_id=row.id, limit=LATEST)
     if args.json:
         more = {"parent": detail.parent_id, "item": detail.item, "traceback": detail.traceback}
-        under = {"terms": None if terms is None else terms.shape()}
-        out.json(
-            {**job_shape(row), **more, **under, "events": [event_shape(event) for event in events]}
-        )
+        shape = {**job_shape(row), **more, "terms": None if terms is None else terms.shape()}
+        out.json({**shape, "events": [event_shape(event) for event in events]})
         return
     under = terms.fields(row.tries) if terms is not None else []
     out.fields([*_fields(row, project.store.now()), *under, ("item", detail.item)])
