@@ -14,6 +14,7 @@ from penstock.version import __version__
 if TYPE_CHECKING:
     from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
     from penstock.jobs.outcome import Reject, Skip, Snooze
+    from penstock.pipeline.context import Context
     from penstock.pipeline.pipeline import Pipeline
     from penstock.program import Project
     from penstock.sources.failures import FetchError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AuthFailed",
     "BadData",
+    "Context",
     "FetchError",
     "Permanent",
     "Pipeline",
@@ -37,6 +39,7 @@ __all__ = [
 _HOMES = {
     "AuthFailed": "penstock.jobs.failures",
     "BadData": "penstock.jobs.failures",
+    "Context": "penstock.pipeline.context",
     "FetchError": "penstock.sources.failures",
     "Permanent": "penstock.jobs.failures",
     "Pipeline": "penstock.pipeline.pipeline",

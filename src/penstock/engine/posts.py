@@ -66,6 +66,7 @@ def post_of(assignment: Assignment, stage: Stage) -> Post:
         settings.threshold,
         version_of(assignment.graph, settings),
         reach_of(settings.fetch.addresses, settings.fetch.hosts),
+        settings.fetch.missing,
         tuple(str(assignment.root / s.watch.pattern) for s in settings.schedules if s.watch),
     )
     graph = assignment.graph

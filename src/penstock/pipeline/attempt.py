@@ -24,6 +24,7 @@ from penstock.jobs.outcome import (
 )
 from penstock.jobs.run import NO_OPTIONS, VISITING_KINDS, RunKind, RunOptions
 from penstock.jobs.signals import SignalFacts
+from penstock.pipeline.fetch_options import Missing
 from penstock.pipeline.probing import OneOfEach
 from penstock.pipeline.step import DataError, window_of
 from penstock.pipeline.visits import Visits
@@ -54,6 +55,8 @@ class SourceView:
     # Of the code and configuration that this worker performs its steps with.
     version: str = ""
     reach: Reach = ANYWHERE
+    # Whether pages that are not there fail or are skipped.
+    missing: Missing = "fail"
     # The files that its schedules watch for, as absolute patterns.
     watched: tuple[str, ...] = ()
 

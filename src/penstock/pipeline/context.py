@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -19,6 +19,7 @@ from penstock.jobs.outcome import (
     Raised,
     Reject,
     Save,
+    Skip,
     Unchanged,
 )
 from penstock.jobs.run import RunKind
@@ -26,10 +27,12 @@ from penstock.jobs.signals import FILE_LANDED, is_reserved
 from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
+from penstock.pipeline.fetch_options import MISSING_STATUSES, FetchOptions, Fields, Missing
 from penstock.pipeline.judging import below_threshold, is_code, rejection_of
 from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
+from penstock.sources.failures import FetchError
 
 if TYPE_CHECKING:
     from penstock.sources.response import Response
@@ -113,9 +116,46 @@ class Context:
         """UTC in seconds since the epoch, by the engine's clock."""
         return self._attempt.clock.now()
 
-    def fetch(self, url: str, **options: Any) -> Awaitable[Response]:
-        """Fetch politely: within the source's limits, snapshotted before you see it."""
-        return self._fetch(url, **options)
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: str | None = None,
+        params: Fields | None = None,
+        headers: Mapping[str, str] | None = None,
+        json: Any = None,
+        data: Fields | None = None,
+        body: bytes | str | None = None,
+        timeout: float | str | None = None,
+        conditional: bool = False,
+        etag: str | None = None,
+        last_modified: str | None = None,
+        missing: Missing | None = None,
+    ) -> Awaitable[Response]:
+        """Fetch politely: within the source's limits, snapshotted before you see it.
+
+        `params` go into the query; `json`, `data` (a form) or `body` make it a POST unless `method` says
+        otherwise. `missing="skip"` ends the job as skipped when the page is not there (404, 410).
+        Anything but a 2xx raises FetchError.
+        """
+        options = FetchOptions(
+            method, params, headers, json, data, body,
+            timeout, conditional, etag, last_modified, missing,
+        )  # fmt: skip
+        return self._fetch_or_skip(url, options)
+
+    async def _fetch_or_skip(self, url: str, options: FetchOptions) -> Response:
+        whole_url, about = options.request(url)
+        attempt = self._attempt
+        # A sitemap or an index that is gone is not a page that is gone.
+        usual = attempt.source.missing if attempt.stage.unit == "page" else "fail"
+        is_skipped = options.skips(usual)
+        try:
+            return await self._fetch(whole_url, **about)
+        except FetchError as error:
+            if is_skipped and error.status in MISSING_STATUSES:
+                raise Skip(f"not there: {error}") from None
+            raise
 
     async def _fetch(self, url: str, **options: Any) -> Response:
         self._attempt.guard()

@@ -61,10 +61,12 @@ FETCH_KEYS = (
     "timeout",
     "max_bytes",
     "max_redirects",
+    "missing",
     "headers",
     "headers_for",
     "hosts",
 )
+MISSING = ("fail", "skip")
 _PIPELINE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -155,6 +157,7 @@ def _fetch(section: Section, limits: Limits, addresses: tuple[str, ...]) -> Fetc
         timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.001),
         max_bytes=section.parsed("max_bytes", usual.max_bytes, parse_size, "16MB"),
         max_redirects=section.whole("max_redirects", usual.max_redirects, low=0, high=50),
+        missing="skip" if section.choice("missing", "fail", MISSING) == "skip" else "fail",
         headers=_own_headers(section, addresses),
         headers_for=read_headers_for(section),
         hosts=read_hosts(section),

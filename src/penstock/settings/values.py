@@ -220,6 +220,7 @@ class FetchPolicy:
     timeout_s: float = 20.0
     max_bytes: int = 16_000_000
     max_redirects: int = 5
+    missing: Literal["fail", "skip"] = "fail"
     headers: dict[str, str] = field(default_factory=Headers)
     headers_for: dict[str, dict[str, str]] = field(default_factory=dict)
     hosts: tuple[str, ...] | None = None

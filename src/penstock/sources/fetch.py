@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -107,6 +107,7 @@ class Fetcher:
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
+        timeout_s: float | None = None,
         etag: str | None = None,
         last_modified: str | None = None,
         source: str = "",
@@ -122,6 +123,8 @@ class Fetcher:
         request that went out is told to `count`. Nobody is waited for in line longer than `patience_s`.
         `idle` is entered while what others share is waited for.
         """
+        if timeout_s is not None:
+            policy = replace(policy, timeout_s=timeout_s)
         caller = _Caller(source, run_id, is_again, patience_s, count, idle)
         conditions = _conditions(etag, last_modified)
         target = look_at(url)
