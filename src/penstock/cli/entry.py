@@ -42,6 +42,7 @@ GROUPS = {
         "rejects": "rejects",
         "checkpoints": "checkpoints",
         "events": "events",
+        "logs": "logs",
         "workers": "workers",
         "signals": "signals",
         "hooks": "hooks",

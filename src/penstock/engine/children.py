@@ -12,8 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from penstock.engine.frames import (
     refusal_of,
 )
 from penstock.engine.perform import Work
+from penstock.engine.step_output import StepOutput
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome
 from penstock.pipeline.attempt import Services
@@ -43,13 +45,28 @@ from penstock.pipeline.verdict import timed_out
 START_S = 60.0
 END_S = 2.0
 REAP_S = 0.01
+READ_BYTES = 65_536
+# What programs need of the environment: where they find things, their language and zone, and Python's own.
+NEEDED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM"),
+    *("TMPDIR", "TEMP", "TMP", "PYTHON*", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_*"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "XDG_*", "OMP_*"),
+)
 
 
 class Children:
     """Up to `max_processes` children, started when there is work for them, kept for the next."""
 
-    def __init__(self, max_processes: int, root: Path) -> None:
+    def __init__(
+        self,
+        max_processes: int,
+        root: Path,
+        output: StepOutput | None = None,
+        pass_env: Sequence[str] = (),
+    ) -> None:
         self._root = root
+        self._output = output
+        self._environment = environment(os.environ, pass_env)
         self._free = asyncio.Semaphore(max(1, max_processes))
         self._living: set[_Child] = set()
         self._idle: list[_Child] = []
@@ -61,7 +78,7 @@ class Children:
         Time runs from when the child has loaded the pipeline, not while the work waits for a child.
         """
         async with self._free:
-            child = self._take_idle() or _Child(self._root)
+            child = self._take_idle() or _Child(self._root, self._environment, self._output)
             self._living.add(child)
             try:
                 outcome = await child.perform(work, services)
@@ -103,10 +120,16 @@ class Children:
 class _Child:
     """One child process and the conversation with it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self, root: Path, environment: Mapping[str, str], output: StepOutput | None
+    ) -> None:
         self._socket, theirs = socket.socketpair()
+        self._said = _ChildOutput(output) if output is not None else None
         with theirs:
-            self._process = _spawn(theirs.fileno(), root)
+            said = self._said.theirs if self._said is not None else 2
+            self._process = _spawn(theirs.fileno(), root, environment, said)
+        if self._said is not None:
+            self._said.listen()
         self._channel: Channel | None = None
         self._helping: set[asyncio.Task[None]] = set()
         self.is_sound = True
@@ -116,9 +139,13 @@ class _Child:
         return self._process.poll() is None
 
     async def perform(self, work: Work, services: Services) -> Outcome:
+        if self._said is not None:
+            self._said.job = work.job
         try:
             return await self._perform(work, services)
         finally:
+            if self._said is not None:
+                self._said.hear()
             for task in self._helping:
                 task.cancel()
 
@@ -190,6 +217,8 @@ class _Child:
         if self._channel is not None:
             self._channel.close()
         self._socket.close()
+        if self._said is not None:
+            self._said.close()
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -205,18 +234,65 @@ def _postpone(limit: asyncio.Timeout, by_s: float) -> None:
         limit.reschedule(ends_at + by_s)
 
 
-def _spawn(descriptor: int, root: Path) -> subprocess.Popen[bytes]:
-    """A session of its own: Ctrl-C is for the supervisor, and the whole group is killed at once.
+class _ChildOutput:
+    """What a child, and whatever it has started, prints: kept with the attempt that it performs."""
 
-    What a step prints joins our error output, because standard output may be read by a program.
+    def __init__(self, output: StepOutput) -> None:
+        self._output = output
+        self._ours, self.theirs = os.pipe()
+        os.set_blocking(self._ours, False)
+        self._loop = asyncio.get_running_loop()
+        self.job: Claimed | None = None
+
+    def listen(self) -> None:
+        os.close(self.theirs)
+        self._loop.add_reader(self._ours, self.hear)
+
+    def hear(self) -> None:
+        if self._ours < 0:
+            return
+        try:
+            data = os.read(self._ours, READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            self.close()
+        elif self.job is not None:
+            self._output.write(self.job, "output", data.decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        if self._ours >= 0:
+            self._loop.remove_reader(self._ours)
+            os.close(self._ours)
+            self._ours = -1
+
+
+def environment(ours: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
+    """What a child gets to see: what a program needs to run, and what `worker.pass_env` names.
+
+    Not the worker's whole environment: that holds what penstock.yaml takes its secrets from.
     """
+    patterns = (*NEEDED, *passed)
+    return {
+        name: value
+        for name, value in ours.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
+
+
+def _spawn(
+    descriptor: int, root: Path, environment: Mapping[str, str], said: int
+) -> subprocess.Popen[bytes]:
+    """A session of its own: Ctrl-C is for the supervisor, and the whole group is killed at once."""
     command = [sys.executable, "-P", "-m", "penstock.engine.child", str(descriptor), str(root)]
     return subprocess.Popen(  # noqa: S603  our own interpreter and module
         command,
         stdin=subprocess.DEVNULL,
-        stdout=2,
+        stdout=said,
+        stderr=said,
         pass_fds=(descriptor,),
         start_new_session=True,
+        env=environment,
     )
 
 

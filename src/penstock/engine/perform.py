@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol, TypeAlias
@@ -16,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from penstock.clock import Clock
+from penstock.engine.step_output import performing
 from penstock.engine.threads import Errand
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Effects, Outcome, Skipped, Snoozed, Succeeded
@@ -227,12 +229,15 @@ class _InThread(_Performance):
             self.run_steps()
 
     def run_steps(self) -> None:
+        outer = performing.set(self.job)
         try:
             with suppress(Enough):
                 walk_plain(self.stage.root, item_of(self), self)
             self.outcome = Succeeded(self.reap())
         except BaseException as error:
             self.outcome = self.judged(error)
+        finally:
+            performing.reset(outer)
 
     def finish(self) -> None:
         if self.is_over:
@@ -266,7 +271,9 @@ class _OnTask(_Performance):
         self.verdict: Outcome | None = None
 
     def begin(self) -> None:
-        self.task = self.performer.loop().create_task(self.perform())
+        context = copy_context()
+        context.run(performing.set, self.job)
+        self.task = self.performer.loop().create_task(self.perform(), context=context)
         self.task.add_done_callback(self._ended)
 
     async def perform(self) -> Outcome:
@@ -392,10 +399,13 @@ class _Hop:
     def act(self) -> None:
         if self._attempt.is_fenced:
             return
+        outer = performing.set(self._attempt.job)
         try:
             self._steps()
         except BaseException as error:
             self._error = error
+        finally:
+            performing.reset(outer)
 
     def finish(self) -> None:
         # As a result, not as an exception: a future refuses StopIteration.

@@ -37,6 +37,7 @@ class Upkeep:
             retention.versions_s,
             retention.snapshots_s,
             rejects_s=retention.rejects_s,
+            logs_s=retention.logs_s,
         )
         self._quarantine_s = retention.quarantine_s
         self._staged_s = retention.staged_s

@@ -34,6 +34,7 @@ from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.replaying import Replaying, another_version, put_aside
 from penstock.engine.spending import Spending
 from penstock.engine.standstill import Standstill
+from penstock.engine.step_output import StepOutput
 from penstock.engine.streams import Streams
 from penstock.engine.trouble import Trouble
 from penstock.engine.turn_size import that_fit
@@ -80,6 +81,8 @@ MAX_LOST_THREADS = 8
 STREAM_HALT_S = 3.0
 SECOND_LOOK_S = 0.1
 KNOWN_RUNS = 10_000
+# How often what steps print is written: each time is a transaction of its own.
+LOG_EVERY_S = 0.5
 
 
 class Worker:
@@ -106,6 +109,7 @@ class Worker:
         admits: Admits = "all",
         deadlines: Deadlines | None = None,
         loaded: Loaded | None = None,
+        output: StepOutput | None = None,
     ) -> None:
         self.name = name
         self._store = store
@@ -121,6 +125,7 @@ class Worker:
         self._has_changed = has_changed
         self._admits = admits
         self._loaded = loaded
+        self._output = output
         self._is_announced = False
         self._pacing = pacing
         self._spending = Spending(pacing.rules)
@@ -154,6 +159,7 @@ class Worker:
         self._trusted_until = float("inf")
         self._reviewed_at = 0.0
         self._looked_at = float("-inf")
+        self._log_at = float("-inf")
         self._claim_at = 0.0
         self._rest_until = 0.0
         self._is_in_doubt = False
@@ -275,6 +281,7 @@ class Worker:
             self._store.set_aside(run_id, stage, reason, self.name)
         turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
         self._trouble.regain()
+        self._write_logs()
         self._learn({job.run_id: job.source_id for job in turn.claimed})
         if turn.claimed and self._clock.monotonic() - self._looked_at >= REVIEW_S:
             self._looked_at = self._clock.monotonic()
@@ -282,6 +289,18 @@ class Worker:
         if turn.claimed and self._spending.has_budgets:
             self._spending.learn(self._store.exhausted_budgets())
         return turn
+
+    def _write_logs(self) -> None:
+        """In the store's thread: what steps said, now and then, and not before what they did."""
+        output, now = self._output, self._clock.monotonic()
+        if output is None or not output.has_lines or now < self._log_at:
+            return
+        self._log_at = now + LOG_EVERY_S
+        lines = output.take()
+        try:
+            self._store.add_log_lines(lines)
+        except StoreError:
+            output.put_back(lines)  # the next turn meets the same trouble and deals with it
 
     def _learn(self, source_of: dict[int, int]) -> None:
         """What the steps of these runs must know of them; it never changes."""
@@ -442,6 +461,8 @@ class Worker:
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
         work, post = self._works.pop((job.id, job.attempt))
+        if self._output is not None:
+            self._output.end(job)
         began = self._deadlines.pop((job.id, job.attempt)) - work.timeout_s
         self._flush_counts.pop((job.id, job.attempt), None)
         self._standstills.pop((job.id, job.attempt), None)
@@ -538,6 +559,8 @@ class Worker:
         else:
             with suppress(StoreError):  # the supervisor takes back what could not be handed back
                 await self._pacing.settle()
+                self._log_at = float("-inf")
+                await self._calls(self._write_logs)
                 await self._calls(lambda: self._store.sign_off(self.name))
         return not self._is_buried
 

@@ -31,6 +31,7 @@ from penstock.engine.listening import Listening
 from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer
 from penstock.engine.posts import Assignment
+from penstock.engine.step_output import StepOutput, catch
 from penstock.engine.threads import Threads
 from penstock.engine.watchdog import PULSE_S, Watchdog
 from penstock.engine.worker import Worker
@@ -46,6 +47,7 @@ from penstock.engine.worker_ends import (
 from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
 from penstock.gates.terms import rules_of
 from penstock.project import Project
+from penstock.settings.secrets import masker_for
 from penstock.snapshots import open_snapshots
 from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork
@@ -81,6 +83,8 @@ def main(arguments: list[str] | None = None) -> int:
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         project = Project.open(args.project, args.env)
+        output = StepOutput(project.clock, masker_for(project.settings.secrets).mask)
+        catch(output)
         for error in project.broken_sources().values():
             _tell(f"its jobs wait until it can be loaded: {error.message}")
         lifeline = Lifeline(args.control, project.clock, TRUST_S, _vanish)
@@ -89,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
         lifeline.start()
         shared = SharedDeadlines(args.deadlines)
         build = partial(build_worker, project, args.worker, _tell, args.admits)
-        return asyncio.run(_work(build, project.clock, lifeline, shared))
+        return asyncio.run(_work(build, project.clock, lifeline, shared, output))
     except StoreUnreachable:
         return EXIT_LOST  # the supervisor says so, and waits
     except (StoreCorrupt, StoreIoError) as error:
@@ -103,11 +107,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def _work(
-    build: Callable[..., Built], clock: Clock, lifeline: Lifeline, shared: SharedDeadlines
+    build: Callable[..., Built],
+    clock: Clock,
+    lifeline: Lifeline,
+    shared: SharedDeadlines,
+    output: StepOutput,
 ) -> int:
     gc.freeze()
     deadlines = Deadlines(shared)
-    worker, close = build(deadlines=deadlines)
+    worker, close = build(deadlines=deadlines, output=output)
     lifeline.attach(_OnLoop(worker, asyncio.get_running_loop()))
     watchdog = Watchdog(clock, deadlines)
     pulsing = asyncio.create_task(_pulse(watchdog, shared, clock))
@@ -129,6 +137,7 @@ def build_worker(
     tell: Callable[[str], None],
     admits: Admits = "all",
     deadlines: Deadlines | None = None,
+    output: StepOutput | None = None,
 ) -> Built:
     """A worker of this project with the real clock, network, threads and processes."""
     settings = project.settings
@@ -143,7 +152,8 @@ def build_worker(
 
     listening = Listening(store, calls)
     threads = Threads(settings.worker.threads)
-    children = Children(settings.worker.processes, settings.root)
+    own = settings.worker
+    children = Children(own.processes, settings.root, output, own.pass_env)
 
     def performer(worker: Worker) -> Performer:
         return Performer(clock=clock, services=worker, threads=threads, children=children)
@@ -173,6 +183,7 @@ def build_worker(
         admits=admits,
         deadlines=deadlines,
         loaded=project.loaded(),
+        output=output,
     )
 
     listening.wake = worker.wake

@@ -28,7 +28,7 @@ from penstock.settings.place import parse_snapshots
 from penstock.settings.problems import Problems
 from penstock.settings.retries import read_retries
 from penstock.settings.secrets import SECRET_NAME
-from penstock.settings.section import Section
+from penstock.settings.section import Section, describe, text_of
 from penstock.settings.source import read_source
 from penstock.settings.trust import refuse_foreign
 from penstock.settings.units import normalise_source, parse_duration
@@ -58,14 +58,24 @@ TOP_KEYS = (
     "defaults",
     "sources",
 )
-WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace")
-RETENTION_KEYS = ("jobs", "events", "versions", "snapshots", "quarantine", "rejects", "staged")
+WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace", "pass_env")
+RETENTION_KEYS = (
+    "jobs",
+    "events",
+    "versions",
+    "snapshots",
+    "quarantine",
+    "rejects",
+    "staged",
+    "logs",
+)
 # A source without a pipeline is still read, so that the rest of what is wrong with it is told too.
 STAND_INS = {"pipeline": "missing:missing"}
 UNPROTECTED = (
     "store: nothing says that the connection to the database is encrypted; add ?sslmode=verify-full"
 )
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_VARIABLE = re.compile(r"[A-Za-z0-9_*]{1,200}")
 
 
 def find_project(start: Path) -> Path:
@@ -334,7 +344,23 @@ def _worker(section: Section) -> WorkerSettings:
         cpu=section.number("cpu", usual.cpu, low=0.1, high=10_000),
         memory_mb=section.whole("memory_mb", usual.memory_mb, high=100_000_000),
         grace_s=section.duration("grace", usual.grace_s, parse_duration),
+        pass_env=_pass_env(section),
     )
+
+
+def _pass_env(section: Section) -> tuple[str, ...]:
+    entry = section.get("pass_env")
+    if entry is None:
+        return ()
+    if not isinstance(entry.value, list):
+        raise section.error("pass_env", f"must be a list of names, not {describe(entry)}")
+    path, found = join(section.path, "pass_env"), []
+    for inner in entry.value:
+        name = text_of(inner, path)
+        if not _VARIABLE.fullmatch(name):
+            raise inner.error(path, "needs names of variables such as MODEL_DIR or AWS_*")
+        found.append(name)
+    return tuple(found)
 
 
 def _retention(section: Section) -> Retention:
@@ -351,4 +377,5 @@ def _retention(section: Section) -> Retention:
         quarantine_s=kept("quarantine", usual.quarantine_s),
         rejects_s=kept("rejects", usual.rejects_s),
         staged_s=kept("staged", usual.staged_s),
+        logs_s=kept("logs", usual.logs_s),
     )

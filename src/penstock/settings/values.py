@@ -47,6 +47,8 @@ class WorkerSettings:
     cpu: float = field(default_factory=available_cores)
     memory_mb: int = 1024
     grace_s: float = 10.0
+    # Variables of the environment that process children get to see, as names or patterns (`AWS_*`).
+    pass_env: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Retention:
     quarantine_s: float = 90 * DAY_S
     rejects_s: float = 90 * DAY_S
     staged_s: float = 30 * DAY_S
+    logs_s: float = 14 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
 from penstock.store.kpis import KpiReport
+from penstock.store.logs import LogLine, LogRow
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.rows import (
     Admits,
@@ -161,6 +162,7 @@ class Keep:
     versions_s: float | None
     snapshots_s: float | None
     rejects_s: float | None = None
+    logs_s: float | None = None
 
 
 class Reserve(Protocol):
@@ -228,6 +230,12 @@ class Store(Protocol):
     ) -> int: ...
 
     def close_hosts(self, closings: Mapping[str, float]) -> None: ...
+
+    def add_log_lines(self, lines: Sequence[LogLine]) -> None: ...
+
+    def log_of_run(self, run_id: int, after_id: int = 0, limit: int = 500) -> list[LogRow]: ...
+
+    def log_of_job(self, job_id: int, after_id: int = 0, limit: int = 500) -> list[LogRow]: ...
 
     def plan_hours(self, definitions: Mapping[str, str], actor: str) -> int: ...
 

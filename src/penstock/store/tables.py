@@ -170,6 +170,7 @@ TABLES = (
     _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),
     _table("host", "host", "closed_until:real reason"),
     _table("host_wait", "job_id", "host due_at:real"),
+    _table("log_line", "id", "at:real source_id run_id job_id attempt level text"),
     _table("host_hours", "host", "definition"),
     _table("pace", "key", "next_at:real"),
     _table("hold", "scope", "at:real actor reason"),

@@ -41,6 +41,7 @@ class Upkeep:
             ("drop_versions", keep.versions_s),
             ("drop_snapshots", keep.snapshots_s),
             ("drop_rejects", keep.rejects_s),
+            ("drop_log_lines", keep.logs_s),
             ("drop_idle_breakers", IDLE_BREAKER_S),
         ):
             if seconds is not None:

@@ -17,6 +17,7 @@ from penstock.store.kpis import Kpis
 from penstock.store.landings import Landings
 from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
+from penstock.store.logs import Logs
 from penstock.store.outbox import Outbox
 from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
@@ -71,5 +72,6 @@ class Verbs(
     Replays,
     Undoing,
     ProjectName,
+    Logs,
 ):
     """All of them in one. What a store adds is its database, its turn and its upkeep."""
