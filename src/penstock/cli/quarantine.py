@@ -57,6 +57,10 @@ COLUMNS = (
     *("job", column("run", 3), "source", column("stage", 0), "kind"),
     *(whole("times", 4), "since", "key", "cause", "error"),
 )
+CLOSED_COLUMNS = (
+    *("job", column("run", 3), "source", column("stage", 0), "kind"),
+    *(whole("times", 4), whole("closed", 5), "key", column("why", 1), "error"),
+)
 LONGEST_KEY, LONGEST_CAUSE, LONGEST_ERROR = 200, 80, 200
 SHOWN = 50
 FORMATS = ("jsonl", "csv")
@@ -187,7 +191,10 @@ def list_entries(args: argparse.Namespace) -> int:
         if args.json:
             out.json_list(entry_shape(row, is_short=True) for row in rows)
         elif rows:
-            out.table(COLUMNS, (_line(row) for row in rows))
+            if wanted.is_closed:
+                out.table(CLOSED_COLUMNS, (_closed_line(row) for row in rows))
+            else:
+                out.table(COLUMNS, (_line(row) for row in rows))
             if total > len(rows):
                 out.note(f"{len(rows)} of {total:,}; --limit N shows more, export all")
             _tell_causes(project, wanted, out)
@@ -203,6 +210,16 @@ def _line(row: EntryRow) -> tuple[object, ...]:
         local_time(row.since),
         shortened_inside(row.key, LONGEST_KEY),
         shortened(mark + row.cause, LONGEST_CAUSE),
+        shortened(row.error, LONGEST_ERROR),
+    )
+
+
+def _closed_line(row: EntryRow) -> tuple[object, ...]:
+    return (
+        *(str(row.id), str(row.run_id), row.source, row.stage, row.kind, row.quarantines),
+        local_time(row.closed_at),
+        shortened_inside(row.key, LONGEST_KEY),
+        shortened(row.closed_why, LONGEST_ERROR),
         shortened(row.error, LONGEST_ERROR),
     )
 

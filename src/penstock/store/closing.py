@@ -20,6 +20,8 @@ from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
 BATCH = 500
+# Entries are looked for in so many of the newest runs of a source.
+LOOKED_AT_RUNS = 1000
 ACTOR = "penstock"
 
 
@@ -53,6 +55,7 @@ def close_answered(db: Database, run_ids: Sequence[int], *, is_committed: bool =
         after_id: int | None = 0
         while after_id is not None:
             where = {"run_id": run_id, "after_id": after_id, "is_committed": is_committed}
+            where["runs"] = LOOKED_AT_RUNS
             found = db.decoded("answered_entries", list[Answered], **where, limit=BATCH)
             closed += _close(db, run_id, found) if found else 0
             after_id = found[-1].job_id if len(found) == BATCH else None

@@ -186,12 +186,13 @@ FROM (
 
 -- name: answered_entries
 -- The entries of a run's source for which this run has a later job of the same stage and key; or, of a candidate, has
--- extracted its page again. What a backfill does as a whole answers for its own range only.
+-- extracted its page again. What a backfill does as a whole answers for its own range only. Of its newest runs: a page
+-- that fails again and again has its entry in the newest of them.
 SELECT coalesce(json_agg(json_build_array(a.id, a.by_id, a.by_state, a.is_same) ORDER BY a.id), '[]')::text FROM (
   SELECT e.id, coalesce(n.id, m.id) AS by_id, coalesce(n.state, m.state) AS by_state, n.id IS NOT NULL AS is_same
   FROM penstock.run AS r
   CROSS JOIN LATERAL (
-    SELECT id, kind FROM penstock.run WHERE source_id = r.source_id AND id <> r.id AND state <> 'completed' OFFSET 0
+    SELECT id, kind, state FROM penstock.run WHERE source_id = r.source_id ORDER BY id DESC LIMIT %(runs)s
   ) AS o
   CROSS JOIN LATERAL (
     SELECT id, stage, key, unit, at FROM penstock.job
@@ -213,7 +214,7 @@ SELECT coalesce(json_agg(json_build_array(a.id, a.by_id, a.by_state, a.is_same) 
     CROSS JOIN LATERAL (SELECT id, state, at FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
     WHERE j.state = 'succeeded' AND (j.at, j.id) > (e.at, e.id)
   ) AS m ON true
-  WHERE r.id = %(run_id)s
+  WHERE r.id = %(run_id)s AND o.id <> r.id AND o.state <> 'completed'
     AND o.kind NOT IN ('replay', 'probe') AND r.kind <> 'probe'
     AND (r.kind <> 'replay' OR (%(is_committed)s AND coalesce(n.state, m.state) <> 'quarantined'))
     AND (e.unit <> 'run' OR (o.kind <> 'backfill' AND r.kind <> 'backfill'))
@@ -250,12 +251,11 @@ SELECT coalesce(json_agg(f.id), '[]')::text FROM (
 
 -- name: runs_with_older_entries
 -- Runs that go on, of sources with entries of other runs.
-SELECT coalesce(json_agg(r.id), '[]')::text FROM penstock.run AS r
-WHERE r.state IN ('queued', 'running', 'paused') AND EXISTS (
-  SELECT 1 FROM penstock.run AS o
-  CROSS JOIN LATERAL (SELECT 1 FROM penstock.job WHERE run_id = o.id AND state = 'quarantined' LIMIT 1) AS e
-  WHERE o.source_id = r.source_id AND o.id <> r.id AND o.state <> 'completed'
-);
+SELECT coalesce(json_agg(DISTINCT r.id), '[]')::text
+FROM (SELECT DISTINCT run_id FROM penstock.job WHERE state = 'quarantined') AS e
+JOIN penstock.run AS o ON o.id = e.run_id
+JOIN penstock.run AS r ON r.source_id = o.source_id AND r.id <> o.id
+WHERE r.state IN ('queued', 'running', 'paused');
 
 -- name: find_closed_entries
 -- From the newest, along the index that holds the closed ones only.

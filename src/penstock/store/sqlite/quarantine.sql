@@ -144,11 +144,15 @@ FROM (
 
 -- name: answered_entries
 -- The entries of a run's source for which this run has a later job of the same stage and key; or, of a candidate, has
--- extracted its page again. What a backfill does as a whole answers for its own range only.
+-- extracted its page again. What a backfill does as a whole answers for its own range only. Of its newest runs: a page
+-- that fails again and again has its entry in the newest of them.
 SELECT json_group_array(json_array(a.id, a.by_id, a.by_state, a.is_same)) FROM (
   SELECT e.id, coalesce(n.id, m.id) AS by_id, coalesce(n.state, m.state) AS by_state, n.id IS NOT NULL AS is_same
   FROM run AS r
-  CROSS JOIN run AS o ON o.source_id = r.source_id AND o.id <> r.id AND o.state <> 'completed'
+  CROSS JOIN (
+    SELECT id, kind, state FROM run INDEXED BY run_of_source
+    WHERE source_id = (SELECT source_id FROM run WHERE id = :run_id) ORDER BY id DESC LIMIT :runs
+  ) AS o ON o.id <> r.id AND o.state <> 'completed'
   CROSS JOIN job AS e INDEXED BY job_quarantined ON e.run_id = o.id AND e.state = 'quarantined'
   LEFT JOIN job AS n INDEXED BY sqlite_autoindex_job_1 ON n.run_id = r.id AND n.stage = e.stage AND n.key = e.key
     AND n.state IN ('succeeded', 'skipped', 'quarantined') AND (n.at, n.id) > (e.at, e.id)
@@ -187,11 +191,11 @@ SELECT json_group_array(id) FROM (
 
 -- name: runs_with_older_entries
 -- Runs that go on, of sources with entries of other runs.
-SELECT json_group_array(r.id) FROM run AS r INDEXED BY run_active
-WHERE r.state IN ('queued', 'running', 'paused') AND EXISTS (
-  SELECT 1 FROM run AS o CROSS JOIN job AS e INDEXED BY job_quarantined ON e.run_id = o.id AND e.state = 'quarantined'
-  WHERE o.source_id = r.source_id AND o.id <> r.id AND o.state <> 'completed'
-);
+SELECT json_group_array(DISTINCT r.id)
+FROM (SELECT DISTINCT run_id FROM job INDEXED BY job_quarantined WHERE state = 'quarantined') AS e
+CROSS JOIN run AS o ON o.id = e.run_id
+CROSS JOIN run AS r INDEXED BY run_active ON r.source_id = o.source_id AND r.id <> o.id
+WHERE r.state IN ('queued', 'running', 'paused');
 
 -- name: find_closed_entries
 -- From the newest, along the index that holds the closed ones only.
