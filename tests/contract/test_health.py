@@ -275,3 +275,21 @@ def test_run_that_continues_one_that_waited_for_a_recovery_waits_for_nothing(wor
     again, _ = world.store.continue_run(run_id, SITE, "v1", "test", "")
 
     assert not world.run(again).options.waits_for_recovery
+
+
+def test_new_version_of_the_pipeline_is_counted_from_its_own_first_failure(world: World) -> None:
+    fail(world, "one")
+    fail(world, "two")
+    run_id = start(world, "three")
+    world.store.restamp(run_id, "v1", "v2", "w")
+    world.turn("w", quarantined(world.one()))
+    health = world.store.health(world.source())
+    assert (health.bad_runs, health.bad_run_id, health.degraded_at) == (1, run_id, None)
+
+
+def test_runs_that_are_not_to_degrade_their_source_are_not_counted(world: World) -> None:
+    for number in range(4):
+        fail(world, f"tried {number}", options=RunOptions(is_tried=True))
+    assert world.store.health(world.source()).bad_runs == 0
+    fail(world, "in earnest")
+    assert world.store.health(world.source()).bad_runs == 1

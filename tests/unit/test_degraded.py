@@ -12,6 +12,7 @@ from penstock.engine.scheduler import Scheduler
 from penstock.errors import ConfigError, Refused, UsageError
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.project import COMMANDS, KINDS
+from penstock.project.starting import Asked
 from penstock.store.entries import EntryFilter
 from penstock.store.health import HealthRow, RunEnd, judged
 from penstock.store.rows import EventRow, SourceRow
@@ -360,3 +361,26 @@ def test_no_order_of_ends_leads_where_probes_do_not_lead_back_from() -> None:
             )
             health = judged(health, good_probe, 2.0)
         assert health.degraded_at is None
+
+
+def test_changed_pipeline_is_taken_for_healthy_when_somebody_runs_it(
+    shop: Shop, site: Site
+) -> None:
+    degrade(shop, site)
+    with shop.project() as project, pytest.raises(Refused, match="is degraded"):
+        project.run("shop.example")
+
+    module = next(shop.folder.glob("*.py"))
+    module.write_text(module.read_text() + "\n# mended\n")
+    with shop.project() as project:
+        project.run("shop.example")
+        assert project.store.health(project.source_ids["shop.example"]).degraded_at is None
+    [event] = [event for event in told(shop) if event.kind == "source.recovered"]
+    assert event.detail == "its pipeline has a new version"
+
+
+def test_runs_tried_at_a_terminal_do_not_degrade_their_source(shop: Shop) -> None:
+    with shop.project() as project:
+        tried = project.start_run("shop.example", asked=Asked(is_by_hand=True))
+        scheduled = project.start_run("shop.example")
+    assert (tried.options.is_tried, scheduled.options.is_tried) == (True, False)

@@ -284,3 +284,35 @@ def test_a_pipeline_without_source_text_has_a_version_too() -> None:
         return pipeline.compile()
 
     assert typed_in(1).version == typed_in(1).version
+
+
+def test_a_step_that_waits_for_itself_is_told_how_to_follow() -> None:
+    pipeline = Pipeline("p")
+
+    @pipeline.step(unit="run")
+    def discover() -> None:
+        return None
+
+    @pipeline.step(after=["discover", "crawl"], unit="page")
+    def crawl(page: Any) -> None:
+        return None
+
+    with pytest.raises(PipelineError, match="crawl → crawl") as refused:
+        pipeline.compile()
+    assert "ctx.follow(item)" in refused.value.hint
+
+
+@pytest.mark.parametrize("follow", [{"deep": 3}, {"depth": 0}, {"pages": "many"}, 7])
+def test_bounds_of_following_that_make_no_sense_are_refused(follow: Any) -> None:
+    pipeline = Pipeline("p")
+
+    @pipeline.step(unit="run")
+    def discover() -> None:
+        return None
+
+    @pipeline.step(after="discover", unit="page", follow=follow)
+    def crawl(page: Any) -> None:
+        return None
+
+    with pytest.raises(PipelineError, match="follow"):
+        pipeline.compile()

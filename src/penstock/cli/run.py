@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
 from penstock.cli.output import Output
-from penstock.cli.parser import Commands, add_command, add_reason
+from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.errors import PipelineError, Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.engine.foreground import RunReport
     from penstock.project import Project
+    from penstock.project.starting import Asked
     from penstock.store.rows import RunRow
 
 DESCRIPTION = """\
@@ -25,6 +27,7 @@ EXAMPLES = """\
   penstock run acme.com news --reason "prices changed"
   penstock run --all --json
   penstock run acme.com --kind incremental
+  penstock run acme.com --pages 5 --param category=shoes
   penstock run acme.com --kind probe   would it work? ok, degraded or failed
   penstock run acme.com --detach   only queue it, for `penstock up`
 
@@ -49,6 +52,19 @@ def register(commands: Commands) -> None:
     parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
     parser.add_argument(
         "--draft", action="store_true", help="only make it; `penstock start` lets it begin"
+    )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="over the source's params, for this run; a VALUE is read as YAML (repeatable)",
+    )
+    parser.add_argument(
+        "--pages",
+        type=whole_number,
+        metavar="N",
+        help="at most N pages, to try a pipeline; the run says that it was cut",
     )
     parser.add_argument("--json", action="store_true", help="an object per run, one to a line")
     add_reason(parser)
@@ -155,13 +171,45 @@ def _refuse_held(project: Project, key: str) -> None:
 
 def _begun(project: Project, key: str, row: RunRow | None, args: argparse.Namespace) -> RunRow:
     if row is None and (args.new or args.draft):
-        return project.start_run(key, args.kind, reason=args.reason, is_draft=args.draft)
+        return project.start_run(
+            key, args.kind, reason=args.reason, is_draft=args.draft, asked=_asked(args)
+        )
     if row is None:
-        row, is_new = project.start_or_join(key, args.kind, reason=args.reason)
+        row, is_new = project.start_or_join(key, args.kind, reason=args.reason, asked=_asked(args))
         if is_new:
             return row
+    if args.param or args.pages is not None:
+        raise Refused(
+            f"run {row.id} of {key} has not ended yet, and was not asked for with these",
+            "--new starts another run beside it",
+        )
     args.out.note(f"run {row.id} of {key} has not ended yet; going on with it (--new: another)")
     return row
+
+
+def _asked(args: argparse.Namespace) -> Asked:
+    from penstock.project.starting import Asked
+
+    if args.pages == 0:
+        raise UsageError("--pages 0 leaves nothing to run", "--pages 1 is the least")
+    is_by_hand = sys.stdin is not None and sys.stdin.isatty()
+    return Asked(dict(map(_param, args.param)), args.pages, is_by_hand)
+
+
+def _param(text: str) -> tuple[str, Any]:
+    import msgspec
+    import yaml
+
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--param {text!r} is not NAME=VALUE", "--param depth=2")
+    try:
+        # A day is text, as everything that JSON does not have.
+        return name, msgspec.to_builtins(yaml.safe_load(value))
+    except yaml.YAMLError:
+        raise UsageError(
+            f"--param {name}: its value is not YAML", "quote it: name='\"text\"'"
+        ) from None
 
 
 def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:

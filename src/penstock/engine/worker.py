@@ -17,6 +17,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,10 +57,17 @@ from penstock.jobs.probe import dry, without_retries
 from penstock.jobs.repeats import Sayings
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
-from penstock.jobs.run import BACKGROUND_KINDS, OWN_CURSOR_KINDS, RunFacts, RunKind
-from penstock.pipeline.attempt import RunView
+from penstock.jobs.run import (
+    BACKGROUND_KINDS,
+    OWN_CURSOR_KINDS,
+    RunFacts,
+    RunKind,
+    RunOptions,
+)
+from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.version import version_of, with_params
 from penstock.settings import WorkerSettings
 from penstock.sources.fetch import Fetcher
 from penstock.sources.response import Response
@@ -325,10 +333,19 @@ class Worker:
         """
         own = self._loaded.sources.get(source_id) if self._loaded is not None else None
         known = facts.pipeline_version
-        if own is None or own.version == known or facts.options.is_staged:
+        if own is None or facts.options.is_staged:
             return known
-        self._store.restamp(facts.id, known, own.version, self.name)
-        return own.version
+        version = self._version(source_id, facts.options) or own.version
+        if version != known:
+            self._store.restamp(facts.id, known, version, self.name)
+        return version
+
+    def _version(self, source_id: int, options: RunOptions) -> str:
+        """Of a run that has params of its own."""
+        assignment = self._assignments.get(source_id)
+        if not options.params or assignment is None:
+            return ""
+        return version_of(assignment.graph, with_params(assignment.settings, options.params))
 
     def _capacity(self) -> Capacity:
         if self._is_draining or self._trouble.is_full or self._keeper.is_late:
@@ -403,7 +420,8 @@ class Worker:
                 continue
             if self._spending.has_budgets and self._set_aside(job, post, run):
                 continue
-            work = Work(job, post.stage, post.graph, post.source, run, post.timeout_s)
+            source = _with_params(post, run.options)
+            work = Work(job, post.stage, post.graph, source, run, post.timeout_s)
             self._works[job.id, job.attempt] = (work, post)
             self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
             self._cpu -= post.stage.cpu
@@ -662,3 +680,12 @@ class Worker:
                 await asyncio.sleep(self._trouble.wait_s(error))
             if not await self._is_trusted():
                 raise AttemptLost("the worker's lease has ended")
+
+
+def _with_params(post: Post, options: RunOptions) -> SourceView:
+    """The source as the steps of this run see it."""
+    if not options.params:
+        return post.source
+    params = {**post.source.params, **options.params}
+    version = version_of(post.graph, with_params(post.settings, options.params))
+    return replace(post.source, params=params, version=version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -50,6 +50,13 @@ def later_s(kind: RunKind) -> float:
     return BACKGROUND_LATER_S if kind in BACKGROUND_KINDS else 0.0
 
 
+class StageBounds(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many jobs a stage of a run may have, and how far from its first ones it may follow."""
+
+    jobs: int | None = None
+    depth: int | None = None
+
+
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a run was asked for beyond its kind; each field belongs to the kinds that its comment names."""
 
@@ -91,6 +98,17 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     schema_freshness_s: float | None = None
     # Any kind that a schedule starts: the signal that started it.
     signal: SignalFacts | None = None
+    # Any kind: over the source's own params, for this run.
+    params: dict[str, Any] = {}
+    # full, incremental: somebody tries it at a terminal; it is not held against the source if it fails.
+    is_tried: bool = False
+    # full, incremental: at most so many pages, to try a pipeline.
+    pages: int | None = None
+    # Any kind but replay: how large its stages may grow.
+    bounds: dict[str, StageBounds] = {}
+
+    def __hash__(self) -> int:
+        return hash(msgspec.json.encode(self))
 
 
 NO_OPTIONS = RunOptions()
@@ -131,6 +149,8 @@ class PlannedStage(msgspec.Struct, frozen=True):
     timeout_s: float | None = None
     retry: RetryChoice | None = None
     pipeline_retry: RetryChoice | None = None
+    most_jobs: int | None = None
+    most_depth: int | None = None
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -161,6 +181,27 @@ class StageCount(msgspec.Struct, frozen=True):
     @property
     def total(self) -> int:
         return self.open + self.succeeded + self.skipped + self.quarantined + self.cancelled
+
+
+def bounds_of(plan: Plan, pages: int | None) -> dict[str, StageBounds]:
+    """The stages of a run that may not grow without end."""
+    found = {}
+    for stage in plan.stages:
+        asked = pages if stage.unit == "page" and not stage.is_gather else None
+        known = [most for most in (stage.most_jobs, asked) if most is not None]
+        if known or stage.most_depth is not None:
+            found[stage.name] = StageBounds(min(known, default=None), stage.most_depth)
+    return found
+
+
+def cut_words(counts: Mapping[str, StageCount], bounds: Mapping[str, StageBounds]) -> str:
+    """Which stages of a run have as many jobs as they may; empty if none has."""
+    full = [
+        f"{name} has its {most:,} jobs"
+        for name, bound in bounds.items()
+        if (most := bound.jobs) is not None and name in counts and counts[name].total >= most
+    ]
+    return f"cut: {', '.join(full)}" if full else ""
 
 
 def continued_stages(plan: Plan, kind: RunKind) -> tuple[str, ...]:

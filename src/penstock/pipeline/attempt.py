@@ -25,7 +25,7 @@ from penstock.jobs.outcome import (
 from penstock.jobs.run import NO_OPTIONS, VISITING_KINDS, RunKind, RunOptions
 from penstock.jobs.signals import SignalFacts
 from penstock.pipeline.fetch_options import Missing
-from penstock.pipeline.probing import OneOfEach
+from penstock.pipeline.probing import FewPages, OneOfEach
 from penstock.pipeline.step import DataError, window_of
 from penstock.pipeline.visits import Visits
 from penstock.sources.reach import ANYWHERE, Reach
@@ -159,7 +159,11 @@ class Attempt:
         is_looking = run.kind in VISITING_KINDS or run.options.is_staged
         is_visiting = stage.unit == "page" and is_looking
         self.visits: Visits | None = Visits() if is_visiting else None
-        self.probe: OneOfEach | None = OneOfEach(stage) if run.kind == RunKind.PROBE else None
+        self.probe: OneOfEach | FewPages | None = None
+        if run.kind == RunKind.PROBE:
+            self.probe = OneOfEach(stage)
+        elif run.options.pages is not None and stage.unit == "run":
+            self.probe = FewPages(stage, run.options.pages)
         # How plain steps reach a thread, and how they reach the loop from there. None: they run
         # on the loop itself, where waiting would stop everyone.
         self.hop: Hop | None = None
@@ -192,7 +196,7 @@ class Attempt:
         self.fence()
 
     def enqueue(self, child: NewJob) -> None:
-        if self.probe is not None and not self.probe.admits(child.stage):
+        if self.probe is not None and not self.probe.admits(child):
             return
         if self.outflow is None:
             self.hold(len(child.item))

@@ -198,6 +198,21 @@ class Context:
     def _announce(self, page: str, changed: str) -> None:
         self._attempt.announce(Announced(page, changed))
 
+    def follow(self, item: Any) -> None:
+        """Have this very step take another item, such as a link that it found, in a job of its own.
+
+        Once for each key in a run, and within what the step's `follow=` allows: the rest is left out.
+        """
+        self._attempt.guard()
+        feed = self._attempt.stage.follow_feed
+        if feed is None or feed.stage != self._step:
+            raise PipelineError(
+                f"step {self._step!r} calls ctx.follow: say so with "
+                "@pipeline.step(…, follow=True), or follow={'depth': 5, 'pages': 1000}"
+            )
+        attempt = self._attempt
+        attempt.enqueue(feed.job(item, attempt.source.priority, attempt.snapshot))
+
     def save(
         self,
         collection: str,

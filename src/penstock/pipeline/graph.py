@@ -25,6 +25,7 @@ from penstock.pipeline.spenders import measures_spent
 from penstock.pipeline.step import (
     DataError,
     Declaration,
+    Follow,
     Invoke,
     Isolation,
     KeyOf,
@@ -101,6 +102,9 @@ class Stage:
     takes_windows: bool = False
     # What its steps spend beside their requests, as far as their code tells.
     spends: frozenset[str] = frozenset()
+    # The way from its first step back to itself, where that follows what it finds.
+    follow: Follow | None = None
+    follow_feed: Feed | None = None
 
     @property
     def is_long(self) -> bool:
@@ -194,6 +198,8 @@ class Graph:
             timeout_s=stage.timeout_s,
             retry=stage.retry,
             pipeline_retry=self.retry,
+            most_jobs=stage.follow.pages if stage.follow else None,
+            most_depth=stage.follow.depth if stage.follow else None,
         )
 
 
@@ -255,7 +261,10 @@ def _in_order(steps: dict[str, Step]) -> list[Step]:
             if step.name not in ordered and all(name in ordered for name in step.after)
         ]
         if not ready:
-            raise PipelineError("steps wait for each other: " + _cycle(steps, ordered))
+            raise PipelineError(
+                "steps wait for each other: " + _cycle(steps, ordered),
+                "a step that finds more of its own items says follow=True and calls ctx.follow(item)",
+            )
         ordered.update((step.name, step) for step in ready)
     return list(ordered.values())
 
@@ -313,6 +322,10 @@ def _stage(first: Step, ordered: list[Step], stage_of: dict[str, str], errors: D
         errors=(*(each for step in members for each in step.errors), *errors),
         takes_windows=first.takes_windows,
         spends=frozenset().union(*(measures_spent(step.function) for step in members)),
+        follow=first.follow,
+        follow_feed=Feed(first.name, first.name, key_of(first), first.priority)
+        if first.follow
+        else None,
     )
 
 
@@ -388,5 +401,7 @@ def _configuration(step: Step) -> tuple[object, ...]:
     key = step.key if isinstance(step.key, str) or step.key is None else "function"
     wants = (step.retry, step.timeout_s, step.priority, step.cpu, step.memory_mb, step.isolation)
     # What most steps are not is left out, so that their version stays what it was.
-    kind = ("windows",) if step.takes_windows else ()
+    kind: tuple[object, ...] = ("windows",) if step.takes_windows else ()
+    if step.follow is not None:
+        kind = (*kind, "follow", step.follow.depth, step.follow.pages)
     return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants, *kind)

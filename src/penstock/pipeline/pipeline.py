@@ -48,6 +48,7 @@ class Pipeline:
         required: bool = False,
         errors: Mapping[str, Any] | None = None,
         windows: bool = False,
+        follow: bool | Mapping[str, int] = False,
     ) -> Callable[[Function], Function]:
         """Make the decorated function a step, and hand it back as it was.
 
@@ -72,6 +73,7 @@ class Pipeline:
                     required,
                     errors,
                     windows,
+                    follow,
                 )
             )
             return function

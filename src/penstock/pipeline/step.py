@@ -49,6 +49,15 @@ class Declaration:
     required: Any = False
     errors: Any = None
     windows: Any = False
+    follow: Any = False
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """How far a step may follow what it finds: in steps from where it began, and in pages of one run."""
+
+    depth: int = 10
+    pages: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +86,7 @@ class Step:
     is_required: bool = False
     errors: Declared = ()
     takes_windows: bool = False
+    follow: Follow | None = None
 
     @property
     def is_root(self) -> bool:
@@ -114,6 +124,7 @@ def check_step(declared: Declaration) -> Step:
         is_required=bool(declared.required),
         errors=declared_errors(f"step {name!r}", declared.errors),
         takes_windows=bool(declared.windows),
+        follow=_follow(name, declared.follow),
     )
     _check_place(step)
     return step
@@ -130,7 +141,7 @@ def _stands_alone(declared: Declaration) -> bool:
         declared.isolation,
         declared.useful_for,
     )
-    is_apart = declared.gather or declared.required or declared.windows
+    is_apart = declared.gather or declared.required or declared.windows or declared.follow
     return bool(is_apart) or any(value is not None for value in own)
 
 
@@ -141,6 +152,11 @@ def _check_place(step: Step) -> None:
         raise PipelineError(f"step {step.name!r} is a stream, which can't run in a child process")
     if step.takes_windows:
         _check_windows(step)
+    if step.follow is not None and (step.is_root or step.is_gather or step.unit == "run"):
+        raise PipelineError(
+            f"step {step.name!r} follows what it finds, so it gets items: it has after=… and is of "
+            "unit 'page' or 'candidate'"
+        )
     if step.is_gather and step.is_root:
         raise PipelineError(f"step {step.name!r} gathers, so it needs after=…")
     if step.takes_item and step.is_gather:
@@ -183,6 +199,23 @@ def _unit(name: str, declared: Declaration, has_predecessor: bool) -> Unit:
         return "page" if has_predecessor and not declared.gather else "run"
     known = _one_of(name, "unit", declared.unit, UNITS)
     return "run" if known == STREAM else cast(Unit, known)
+
+
+def _follow(name: str, follow: Any) -> Follow | None:
+    if follow is False or follow is None:
+        return None
+    if follow is True:
+        return Follow()
+    if not isinstance(follow, Mapping) or not set(follow) <= {"depth", "pages"}:
+        raise PipelineError(
+            f"step {name!r}: follow is True or a mapping like {{'depth': 5, 'pages': 1000}}"
+        )
+    for bound, most in follow.items():
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise PipelineError(
+                f"step {name!r}: follow: {bound} {most!r} is no whole number above 0"
+            )
+    return Follow(**follow)
 
 
 def _isolation(name: str, isolation: Any, is_async: bool) -> Isolation | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -21,6 +22,17 @@ class Configured(Protocol):
 
     @property
     def threshold(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    params: dict[str, Any]
+    threshold: float | None
+
+
+def with_params(source: Configured, params: dict[str, Any]) -> Configured:
+    """A source with some params of a run's own over its."""
+    return _Changed({**source.params, **params}, source.threshold)
 
 
 def version_of(graph: Graph, source: Configured) -> str:

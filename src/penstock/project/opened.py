@@ -22,6 +22,7 @@ from penstock.pipeline.loading import load_graph, refuse_unknown_retries, refuse
 from penstock.pipeline.version import version_of
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
 from penstock.settings.unset import refuse_unset
+from penstock.store.health import HealthRow
 from penstock.store.opening import open_schema, open_store
 from penstock.store.rejected import RejectFilter, RejectRow
 from penstock.store.rows import JobRow, RunRow
@@ -214,12 +215,21 @@ class Opened:
 
     def _refuse_degraded(self, source: SourceSettings) -> None:
         health = self.store.health(self.source_ids[source.key])
-        if health.degraded_at is not None:
+        if health.degraded_at is not None and not self._has_new_version(source, health):
             raise Refused(
                 f"{source.key} is degraded: {health.degraded_reason}",
                 f"penstock run {source.key} --kind probe tries one item; "
                 f"penstock resume {source.key} takes it for healthy",
             )
+
+    def _has_new_version(self, source: SourceSettings, health: HealthRow) -> bool:
+        """Whether its pipeline was changed since it was degraded; then it is taken for healthy again."""
+        bad = self.store.run(health.bad_run_id) if health.bad_run_id is not None else None
+        if bad is None or bad.pipeline_version == version_of(self.graph(source), source):
+            return False
+        reason = "its pipeline has a new version"
+        self.store.recover_source(self.source_ids[source.key], default_actor(), reason)
+        return True
 
     def _refuse_degraded_run(self, run: RunRow) -> None:
         if run.kind not in (RunKind.PROBE, RunKind.REPLAY) and run.source in self.settings.sources:

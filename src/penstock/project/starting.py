@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from penstock.errors import Refused, UsageError, nearest
 from penstock.jobs.replay import replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.signals import is_name, is_reserved, wanted
-from penstock.pipeline.version import version_of
+from penstock.pipeline.version import version_of, with_params
 from penstock.project.opened import Opened, default_actor
 from penstock.settings import SourceSettings
 from penstock.store.backfills import Moment, backfill_options, require_settings, start_backfill
@@ -42,6 +44,28 @@ class Raised:
     is_new: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run is asked for beyond its kind.
+
+    `params` go over the source's own, `pages` is how many pages are enough. `is_by_hand`: somebody tries it
+    at a terminal, so it does not count against the source if it fails.
+    """
+
+    params: dict[str, Any] = field(default_factory=dict)
+    pages: int | None = None
+    is_by_hand: bool = False
+
+    def over(self, options: RunOptions) -> RunOptions:
+        """The options of a run with all this."""
+        return msgspec.structs.replace(
+            options, params=self.params, pages=self.pages, is_tried=self.is_by_hand
+        )
+
+
+NOTHING_ASKED = Asked()
+
+
 class Starting(Opened):
     """The verbs that make work."""
 
@@ -56,18 +80,24 @@ class Starting(Opened):
         actor: str | None = None,
         reason: str = "",
         is_draft: bool = False,
+        asked: Asked = NOTHING_ASKED,
     ) -> RunRow:
         """The same, answering with its row; a draft waits for `start`."""
-        return self._start_run(name, kind, actor, reason, is_draft=is_draft)[0]
+        return self._start_run(name, kind, actor, reason, asked, is_draft=is_draft)[0]
 
     def start_or_join(
-        self, name: str, kind: str = "full", actor: str | None = None, reason: str = ""
+        self,
+        name: str,
+        kind: str = "full",
+        actor: str | None = None,
+        reason: str = "",
+        asked: Asked = NOTHING_ASKED,
     ) -> tuple[RunRow, bool]:
         """The active run of this kind, or a new one if there is none; and whether it is new.
 
         However many ask at once, one run is started.
         """
-        return self._start_run(name, kind, actor, reason, joins_active=True)
+        return self._start_run(name, kind, actor, reason, asked, joins_active=True)
 
     def _start_run(
         self,
@@ -75,6 +105,7 @@ class Starting(Opened):
         kind: str,
         actor: str | None,
         reason: str,
+        asked: Asked,
         *,
         is_draft: bool = False,
         joins_active: bool = False,
@@ -86,11 +117,11 @@ class Starting(Opened):
             self.source_ids[source.key],
             RunKind(kind),
             graph.plan(source.priority, RunKind(kind)),
-            version_of(graph, source),
+            version_of(graph, with_params(source, asked.params)),
             key=f"manual:{uuid.uuid4().hex}",
             actor=actor or default_actor(),
             reason=reason,
-            options=run_options(source),
+            options=asked.over(run_options(source)),
             is_draft=is_draft,
             joins_active=joins_active,
         )
@@ -124,7 +155,7 @@ class Starting(Opened):
         new_id, is_new = self.store.continue_run(
             run_id,
             replay_plan(plan) if run.options.is_staged else plan,
-            version_of(graph, source),
+            version_of(graph, with_params(source, run.options.params)),
             actor or default_actor(),
             reason,
         )

@@ -9,6 +9,7 @@ from penstock.jobs.job import AGEING_S, JobState, NewJob, bounded_key
 from penstock.jobs.run import (
     later_s,
 )
+from penstock.store.bounds import not_too_deep, within_bounds
 from penstock.store.database import Database, JobRow, Owned, to_json
 from penstock.store.ledger import Ledger
 
@@ -27,6 +28,7 @@ def add_jobs(
 ) -> set[int]:
     """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers with the new ids."""
     stages = ledger.stages(run_id)
+    jobs = within_bounds(db, ledger, run_id, source_id, jobs)
     ids = db.new_job_ids(len(jobs))
     made: list[tuple[JobRow, _Item]] = []
     for job_id, (parent_id, job) in zip(ids, jobs, strict=True):
@@ -81,7 +83,7 @@ def _insert(db: Database, now: float, made: Sequence[tuple[JobRow, _Item]]) -> s
 def add_children(db: Database, ledger: Ledger, children: Sequence[tuple[Owned, NewJob]]) -> None:
     by_run: dict[int, list[tuple[int | None, NewJob]]] = defaultdict(list)
     source_of: dict[int, int] = {}
-    for parent, child in children:
+    for parent, child in not_too_deep(db, ledger, children):
         by_run[parent.run_id].append((parent.id, child))
         source_of[parent.run_id] = parent.source_id
     for run_id, jobs in sorted(by_run.items()):

@@ -13,6 +13,7 @@ from penstock.jobs.run import (
     RunState,
     StageCount,
     advance,
+    cut_words,
 )
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.store.accounts import end_account
@@ -59,6 +60,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             if run.kind is RunKind.PROBE:
                 ends_as, reason, is_good = end_of_probe(db, run_id, run.counts, ends_as, reason)
             ends_as, reason = end_account(db, ledger, run_id, ends_as, reason)
+            reason = reason or cut_words(run.counts, run.options.bounds)
             db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=reason, now=now)
             why = reason or RUN_MOVES.get((run.state, ends_as), "")
             ledger.journal(f"run.{ends_as}", run.source_id, run_id, actor="penstock", detail=why)

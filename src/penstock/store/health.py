@@ -112,7 +112,7 @@ def _note_end(db: Database, ledger: Ledger, end: RunEnd) -> None:
             return  # nothing is held against it
         db.do("add_health", source_id=end.source_id)
         text = db.json("health_to_change", source_id=end.source_id)
-    before = msgspec.convert(text, HealthRow)
+    before = _of_version(db, msgspec.convert(text, HealthRow), end)
     after = judged(before, end, ledger.now)
     if after == before:
         return
@@ -123,6 +123,15 @@ def _note_end(db: Database, ledger: Ledger, end: RunEnd) -> None:
         _tell(db, ledger, end, "source.recovered", f"run {end.run_id} went well")
 
 
+def _of_version(db: Database, health: HealthRow, end: RunEnd) -> HealthRow:
+    """What failed with another version of the pipeline says nothing about this one."""
+    if health.bad_run_id is None or health.degraded_at is not None:
+        return health
+    versions = db.json("pipeline_versions", ids=to_json(sorted({health.bad_run_id, end.run_id})))
+    is_same = len(set(versions.values())) < 2
+    return health if is_same else replace(health, bad_runs=0, bad_run_id=None)
+
+
 def judged(health: HealthRow, end: RunEnd, now: float) -> HealthRow:
     """What a source's health is after this end."""
     if end.kind is RunKind.PROBE:
@@ -131,7 +140,7 @@ def judged(health: HealthRow, end: RunEnd, now: float) -> HealthRow:
         return HealthRow()
     if end.state is RunState.PARTIAL:
         return replace(health, bad_runs=0, bad_run_id=None)
-    if health.bad_run_id == end.run_id:
+    if end.options.is_tried or health.bad_run_id == end.run_id:
         return health
     health = replace(health, bad_runs=health.bad_runs + 1, bad_run_id=end.run_id)
     most = end.options.degrade_after

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.jobs.job import JobState, Unit
-from penstock.jobs.run import RunKind
+from penstock.jobs.run import RunKind, StageBounds
 from penstock.store.database import Database, to_json
 
 _STATES = tuple(JobState)
@@ -46,6 +46,7 @@ class StageFacts(msgspec.Struct, frozen=True):
     priority: int
     continues: int | None = None
     kind: RunKind = RunKind.FULL
+    bounds: StageBounds | None = None
 
 
 _decode_stages = msgspec.json.Decoder(dict[str, StageFacts]).decode
@@ -86,6 +87,10 @@ class Ledger:
             self._run_deltas[run_id]["pages_added"] += 1
         elif unit == "candidate":
             self._run_deltas[run_id]["candidates_added"] += 1
+
+    def grown(self, run_id: int, stage: str) -> int:
+        """By how many jobs a stage has grown in this transaction, as far as it is not counted yet."""
+        return sum(self._stage_deltas.get((run_id, stage), ()))
 
     def touch(self, run_id: int) -> None:
         """Have a look at how this run goes on, although none of its jobs was moved."""

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob, bounded_key
-from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions, RunState
+from penstock.jobs.run import (
+    NO_OPTIONS,
+    Plan,
+    RunFacts,
+    RunKind,
+    RunOptions,
+    RunState,
+    bounds_of,
+)
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.schedules.overlap import Active
 from penstock.store.adding import add_jobs
@@ -306,6 +316,8 @@ def add_run(
     is_draft: bool = False,
 ) -> int | None:
     """A run and its first jobs, in the transaction of another verb; None if its key is known."""
+    bounds = bounds_of(plan, options.pages) if kind is not RunKind.REPLAY else {}
+    options = msgspec.structs.replace(options, bounds=bounds)
     state = RunState.DRAFT if is_draft else RunState.QUEUED
     run_id: int | None = db.value(
         "add_run",
@@ -326,7 +338,10 @@ def add_run(
     db.later("add_stages", run_id=run_id, stages=to_json(plan.stages))
     ledger = Ledger(db, now)
     if options.continues is None:
-        facts = {each.name: StageFacts(each.unit, each.priority, kind=kind) for each in plan.stages}
+        facts = {
+            each.name: StageFacts(each.unit, each.priority, None, kind, bounds.get(each.name))
+            for each in plan.stages
+        }
         ledger.made(run_id, facts)
     ledger.journal(f"run.{state}", source_id, run_id, actor=actor, detail=reason)
     roots = [

@@ -106,6 +106,19 @@ INSERT INTO penstock.job_item (job_id, parent_id, item, snapshot_id)
 SELECT (i ->> 0)::bigint, (i ->> 1)::bigint, i ->> 2, (i ->> 3)::bigint
 FROM jsonb_array_elements(%(items)s::jsonb) AS i;
 
+-- name: depths
+-- How many of a job's ancestors in a row are of its own stage.
+WITH RECURSIVE up (id, at, depth) AS (
+  SELECT x, x, 0 FROM unnest(translate(%(ids)s, '[]', '{}')::bigint[]) AS x
+  UNION ALL
+  SELECT up.id, i.parent_id, up.depth + 1 FROM up
+  JOIN penstock.job_item AS i ON i.job_id = up.at
+  JOIN penstock.job AS j ON j.id = up.at
+  JOIN penstock.job AS p ON p.id = i.parent_id AND p.stage = j.stage
+  WHERE up.depth < %(most)s
+)
+SELECT coalesce(json_agg(json_build_array(id, depth)), '[]')::text FROM (SELECT id, max(depth) AS depth FROM up GROUP BY id) AS f;
+
 -- name: jobs_by_key
 SELECT coalesce(json_agg(json_build_array(known.job_id, k ->> 0, k ->> 1)), '[]')::text
 FROM jsonb_array_elements(%(keys)s::jsonb) AS k

@@ -20,9 +20,14 @@ FROM jsonb_to_recordset(%(stages)s::jsonb)
 -- name: restamp_if_known
 UPDATE penstock.run SET pipeline_version = %(version)s WHERE id = %(id)s AND pipeline_version = %(known)s RETURNING source_id;
 
+-- name: stage_total
+SELECT queued + running + waiting + held + succeeded + skipped + quarantined + cancelled
+FROM penstock.stage_count WHERE run_id = %(run_id)s AND stage = %(stage)s;
+
 -- name: stages
 SELECT coalesce(json_object_agg(g.stage, json_build_object('unit', g.unit, 'priority', g.priority, 'kind', r.kind, 'continues',
-  CASE WHEN strpos(r.options, '"continues":') > 0 AND r.options::jsonb -> 'continued_stages' ? g.stage THEN (r.options::jsonb ->> 'continues')::bigint END)), '{}')::text
+  CASE WHEN strpos(r.options, '"continues":') > 0 AND r.options::jsonb -> 'continued_stages' ? g.stage THEN (r.options::jsonb ->> 'continues')::bigint END,
+  'bounds', CASE WHEN strpos(r.options, '"bounds":') > 0 THEN r.options::jsonb -> 'bounds' -> g.stage END)), '{}')::text
 FROM penstock.run AS r JOIN penstock.run_stage AS g ON g.run_id = r.id WHERE r.id = %(run_id)s;
 
 -- name: count_stages

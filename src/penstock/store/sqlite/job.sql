@@ -68,6 +68,19 @@ ON CONFLICT (run_id, stage, key) DO NOTHING;
 INSERT INTO job_item (job_id, parent_id, item, snapshot_id)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(:items);
 
+-- name: depths
+-- How many of a job's ancestors in a row are of its own stage.
+WITH RECURSIVE up (id, at, depth) AS (
+  SELECT value, value, 0 FROM jsonb_each(:ids)
+  UNION ALL
+  SELECT up.id, i.parent_id, up.depth + 1 FROM up
+  CROSS JOIN job_item AS i ON i.job_id = up.at
+  CROSS JOIN job AS j NOT INDEXED ON j.id = up.at
+  CROSS JOIN job AS p NOT INDEXED ON p.id = i.parent_id AND p.stage = j.stage
+  WHERE up.depth < :most
+)
+SELECT json_group_array(json_array(id, depth)) FROM (SELECT id, max(depth) AS depth FROM up GROUP BY id);
+
 -- name: present_jobs
 -- Ids were handed out in this transaction: a job that has one of them was inserted by it.
 SELECT json_group_array(id) FROM job NOT INDEXED WHERE id IN (SELECT value FROM jsonb_each(:ids));

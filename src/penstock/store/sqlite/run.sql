@@ -18,10 +18,15 @@ FROM jsonb_each(:stages);
 -- name: restamp_if_known
 UPDATE run SET pipeline_version = :version WHERE id = :id AND pipeline_version = :known RETURNING source_id;
 
+-- name: stage_total
+SELECT queued + running + waiting + held + succeeded + skipped + quarantined + cancelled
+FROM run_stage WHERE run_id = :run_id AND stage = :stage;
+
 -- name: stages
 SELECT json_group_object(g.stage, json_object('unit', g.unit, 'priority', g.priority, 'kind', r.kind, 'continues',
   CASE WHEN instr(r.options, '"continues":') > 0 AND g.stage IN (SELECT value FROM jsonb_each(r.options, '$.continued_stages'))
-    THEN r.options ->> 'continues' END))
+    THEN r.options ->> 'continues' END, 'bounds',
+  json(CASE WHEN instr(r.options, '"bounds":') > 0 THEN json_extract(r.options, '$.bounds."' || g.stage || '"') END)))
 FROM run AS r JOIN run_stage AS g ON g.run_id = r.id WHERE r.id = :run_id;
 
 -- name: count_stages
