@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,12 @@ def test_a_cyclic_site_is_crawled_once_although_it_is_killed_in_the_middle(tmp_p
     with crawling(tmp_path, "{'depth': 100}") as rig:
         rig.enqueue("loop.org")
         up = rig.start("up")
+
+        def has_come_to(goal: int) -> bool:
+            return rig.run(1).inserted >= goal
+
         for goal in (10, 30):
-            until(lambda goal=goal: rig.run(1).inserted >= goal, f"{goal} pages", process=up)
+            until(partial(has_come_to, goal), f"{goal} pages are in", process=up)
             worker = rig.worker_pid(up)
             assert worker is not None
             kill(worker)
