@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -54,7 +54,7 @@ async def count(ctx):
 class Cyclic(BaseHTTPRequestHandler):
     """Page n links to n + 1, n + 2 and back to the first: 60 pages, full of cycles."""
 
-    seen: Counter[str] = Counter()
+    seen: ClassVar[Counter[str]] = Counter()
 
     def do_GET(self) -> None:
         if self.path == "/robots.txt":
