@@ -10,6 +10,7 @@ import pytest
 from penstock.errors import PipelineError
 from penstock.pipeline.context import Context
 from penstock.pipeline.fetch_options import FetchOptions
+from penstock.store.entries import EntryFilter
 from tests.unit.site import PIPELINES, Shop, Site
 
 URL = "https://shop.example/search?q=1#top"
@@ -131,3 +132,18 @@ def test_an_api_is_asked_with_json_and_params(tmp_path: Path) -> None:
     shop.write(pipelines=asking)
     assert shop.run().state == "completed"
     assert set(site.take()) == {"/sitemap.xml", "/api?page=1"}
+
+
+def test_skipped_pages_are_counted_and_their_entries_in_quarantine_are_closed(
+    tmp_path: Path,
+) -> None:
+    shop = a_shop(tmp_path)
+    assert shop.run().quarantined == 3
+    shop.write(fetch={"missing": "skip"})
+
+    run = shop.run()
+
+    assert (run.pages_missing, run.disallowed) == (2, 0)
+    with shop.project() as project:
+        [left] = project.store.entries(EntryFilter())
+    assert left.key == "https://shop.example/refused"

@@ -347,6 +347,10 @@ class Unchanged(Skip):
         self.page = page
 
 
+class NotThere(Skip):
+    """A page is not there any more, and its source says to skip such pages."""
+
+
 class Reject(Exception):
     """Raise in a step: this item was judged and is not wanted; it is kept with its code and reason."""
 

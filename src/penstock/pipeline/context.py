@@ -16,10 +16,10 @@ from penstock.jobs.outcome import (
     Mark,
     Merge,
     Note,
+    NotThere,
     Raised,
     Reject,
     Save,
-    Skip,
     Unchanged,
 )
 from penstock.jobs.run import RunKind
@@ -154,7 +154,7 @@ class Context:
             return await self._fetch(whole_url, **about)
         except FetchError as error:
             if is_skipped and error.status in MISSING_STATUSES:
-                raise Skip(f"not there: {error}") from None
+                raise NotThere(f"not there: {error}") from None
             raise
 
     async def _fetch(self, url: str, **options: Any) -> Response:

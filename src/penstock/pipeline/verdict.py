@@ -24,6 +24,7 @@ from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
     Failed,
+    NotThere,
     Outcome,
     Reject,
     Skip,
@@ -81,6 +82,8 @@ def _judged(error: BaseException, declared: Declared) -> Outcome:
     match error:
         case Unchanged():
             return Skipped(words_of(error.reason, LOOKED_AT), why="unchanged")
+        case NotThere():
+            return Skipped(error.reason, why="missing")
         case Skip():
             return Skipped(words_of(error.reason, LOOKED_AT))
         case Reject():
