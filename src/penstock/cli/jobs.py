@@ -111,8 +111,8 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
         shape = {**job_shape(row), **more, "terms": None if terms is None else terms.shape()}
         out.json({**shape, "events": [event_shape(event) for event in events]})
         return
-    under = terms.fields(row.tries) if terms is not None else []
-    out.fields([*_fields(row, project.store.now()), *under, ("item", detail.item)])
+    terms_told = terms.fields(row.tries) if terms is not None else []
+    out.fields([*_fields(row, project.store.now()), *terms_told, ("item", detail.item)])
     for line in detail.traceback.splitlines():
         out.line(f"  {line}")
     if events:
