@@ -110,6 +110,7 @@ def test_what_is_due_is_due_now() -> None:
 
 def test_counts_know_their_plural() -> None:
     assert [count(number, "job") for number in (0, 1, 2000)] == ["0 jobs", "1 job", "2,000 jobs"]
+    assert [count(number, "try", "tries") for number in (1, 1.5)] == ["1 try", "1.50 tries"]
 
 
 def test_shortened_text_says_that_it_was() -> None:

@@ -309,11 +309,11 @@ def test_summary_says_that_nothing_was_doubled_only_when_nothing_was() -> None:
     changed = a_report("shop", "completed", accepted=5, unchanged=4, updated=1)
     five = {"product": 5}
     assert Summary([again], five, five).sentences()[-1] == (
-        "Nothing was doubled: each of the 5 saves found its record unchanged, and there are "
+        "Nothing was doubled: each of the 5 saves found its record unchanged, "
         "5 records as before: 5 product."
     )
-    assert "1 have changed" in Summary([changed], five, five).sentences()[-1]
-    assert "1 records are new" in Summary([again], {"product": 4}, five).sentences()[-1]
+    assert "1 changed" in Summary([changed], five, five).sentences()[-1]
+    assert "1 new record, " in Summary([again], {"product": 4}, five).sentences()[-1]
     assert Summary([again], {}, five).sentences()[-1] == "5 records: 5 product."
 
 

@@ -201,3 +201,24 @@ def test_make_help_explains_every_target() -> None:
     explained = re.findall(r"^([a-z]+):.*## \S", make, flags=re.MULTILINE)
     assert phony == explained
     assert {"help", "setup", "demo", "test", "check", "bench", "torture"} <= set(explained)
+
+
+NOUNS = """attempts bytes candidates changes columns days entries events fields files holidays hours
+items jobs lines minutes pages partitions probes records rejects requests rows runs schedules segments
+signals slots snapshots sources starts steps times tries units versions windows workers""".split()
+# Numbers that are never one, and words that are no numbers.
+NEVER_ONE = re.compile(
+    r"\{(LONGEST|MAX|MOST|SHORTEST)_|(more|longer|larger) than|\{penstock\}|run_kind|interval_s|stage \{"
+)
+
+
+def test_a_number_and_its_noun_are_put_together_by_one_function() -> None:
+    """`1 requests` is what comes of writing it by hand; `count(n, "request")` knows better."""
+    by_hand = re.compile(rf"(?<!of )\{{[^{{}}]+\}} ({'|'.join(NOUNS)})\b(?! at a)")
+    found = [
+        f"{file.name}:{number}: {line.strip()}"
+        for file in SOURCE.rglob("*.py")
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if 'f"' in line and by_hand.search(line) and not NEVER_ONE.search(line)
+    ]
+    assert found == []

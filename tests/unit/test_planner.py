@@ -97,7 +97,7 @@ def test_planner_goes_on_from_its_cursor() -> None:
 
 def test_planner_steps_aside_while_enough_is_queued() -> None:
     surveyed = Surveyed(waiting=[0, 6])
-    with pytest.raises(Snooze, match="6 units are queued ahead"):
+    with pytest.raises(Snooze, match="6 units queued ahead"):
         planned(attempt_of(surveyed))
     assert surveyed.committed == [4]
 

@@ -220,3 +220,18 @@ def test_a_change_replaces_the_policy_and_keeps_what_holds_for_any(tmp_path: Pat
     [one] = settings.sources["one.test"].schedules
     assert (one.kind, one.every_s, one.cron, one.missed) == ("every", 21_600, None, "skip")
     assert [each.missed for each in settings.sources["two.test"].schedules] == ["once", "all"]
+
+
+def test_a_long_simulation_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.cli.simulate.TELL_EVERY_S", 0.0)
+    source = a_source(5, schedule={"every": "6h"})
+    folder = write(tmp_path / "project", {"sources": {"shop.test": source}})
+
+    words = ["--days", "2", "--set", "shop.test.schedule.every=3h", "--json"]
+    assert main(["simulate", "--project", str(folder), *words]) == 0
+
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [f"simulated {day} of 4 days" for day in (1, 2, 3)]
+    assert json.loads(told.out)["now"]["days"] == 2

@@ -58,7 +58,9 @@ def test_only_who_was_not_asked_to_leave_is_called_buried(
 
     kept = asyncio.run(beat())
     assert (kept is not None) == is_asked_to_leave
-    assert told == ([] if is_asked_to_leave else ["worker signed-off was buried: 0 jobs run again"])
+    assert told == (
+        [] if is_asked_to_leave else ["worker signed-off was buried: 0 jobs to run again"]
+    )
 
 
 def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(

@@ -60,7 +60,7 @@ def _cancel_run(project: Project, args: argparse.Namespace) -> None:
     for batch in project.cancel(row.id, reason=args.reason):
         swept += batch
         if batch and out.stderr.isatty():
-            out.note(f"{swept:,} jobs cancelled")
+            out.note(f"{count(swept, 'job')} cancelled")
     said = f"run {row.id} of {row.source} is cancelled, with {still_open}"
     tell_run(project, args, project.require_run(row.id), said, is_new=True)
 

@@ -121,7 +121,7 @@ def backup(args: argparse.Namespace) -> int:
             if done - shown >= STEP:
                 shown = done
                 args.out.note(f"{done:.0%}")
-    args.out.line(f"{args.file}: {args.file.stat().st_size:,} bytes, checked")
+    args.out.line(f"{args.file}: {count(args.file.stat().st_size, 'byte')}, checked")
     return exits.DONE
 
 

@@ -14,6 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.diffs import change_words, score_words
+from penstock.counting import count
 from penstock.jobs.diff import NOTHING, shown_path
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _policy() -> str:
 def _about(diff: Diff) -> str:
     run = diff.run
     failed = f", {run.quarantined} failed" if run.quarantined else ""
-    return f"{run.pages} pages, {run.state}{failed}; pipeline {run.pipeline_version}"
+    return f"{count(run.pages, 'page')}, {run.state}{failed}; pipeline {run.pipeline_version}"
 
 
 def _totals(diff: Diff, text: Callable[[object], str]) -> Iterator[str]:

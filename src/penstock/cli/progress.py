@@ -92,16 +92,16 @@ class Summary:
     def _about_records(self) -> str:
         totals, held = self.totals, sum(self.after.values())
         if not self.is_repeat:
-            return f"{held} records: {_listed(self.after)}."
+            return f"{count(held, 'record')}: {_listed(self.after)}."
         if self.after == self.before and not totals["updated"]:
             return (
                 f"Nothing was doubled: each of the {totals['accepted']} saves found its record "
-                f"unchanged, and there are {held} records as before: {_listed(self.after)}."
+                f"unchanged, {count(held, 'record')} as before: {_listed(self.after)}."
             )
         former = sum(self.before.values())
         return (
-            f"{held - former} records are new, {totals['updated']} have changed, the rest is "
-            f"unchanged; there are {held} now, {former} before."
+            f"{count(held - former, 'new record')}, {totals['updated']} changed, the rest is "
+            f"unchanged; {held} in all now, {former} before."
         )
 
 

@@ -9,6 +9,7 @@ import msgspec
 from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.run_words import asked_for, kind_of, next_of, result_of
 from penstock.cli.wording import duration, local_time
+from penstock.counting import count
 
 if TYPE_CHECKING:
     from penstock.cli.output import Output
@@ -106,7 +107,7 @@ def pages_line(pages: PageSum, is_kept: bool = True) -> str:
 
 
 def candidates_line(found: CandidateSum, is_kept: bool = True) -> str:
-    return _sum(f"{found.candidates:,} candidates", found, _CANDIDATES, _RARE, is_kept)
+    return _sum(count(found.candidates, "candidate"), found, _CANDIDATES, _RARE, is_kept)
 
 
 def _sum(
@@ -137,7 +138,11 @@ def _usage(row: RunRow) -> str:
     if not (row.requests or row.bytes or row.seconds or row.money):
         return ""
     size = next((f"{row.bytes / n:.1f} {unit}" for n, unit in _SIZES if row.bytes >= n), "")
-    words = [f"{row.requests:,} requests", size or f"{row.bytes} bytes", duration(row.seconds)]
+    words = [
+        count(row.requests, "request"),
+        size or count(row.bytes, "byte"),
+        duration(row.seconds),
+    ]
     return ", ".join([*words, f"{row.money:g} money"] if row.money else words)
 
 

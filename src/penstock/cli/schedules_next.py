@@ -200,7 +200,7 @@ def _draw(args: argparse.Namespace, coming: Iterator[Coming], now: float) -> int
         if not each.is_denied:
             at = _local(each.at)
             cells[(at.date() - first).days, at.hour] += 1
-    title = f"Starts by hour, {args.days} days from {first}" + (
+    title = f"Starts by hour, {count(args.days, 'day')} from {first}" + (
         f", {args.source}" if args.source else ""
     )
     path = Path(args.svg)

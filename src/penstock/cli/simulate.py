@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from penstock.cli.wording import count, local_time
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.cli.output import Output
     from penstock.engine.simulation.assumptions import Assumptions
     from penstock.engine.simulation.figures import BudgetFigures, Figures
 
@@ -31,6 +34,7 @@ DAY_S = 86_400
 LONGEST_DAYS = 400
 SHOWN = 12
 NAMED = 5
+TELL_EVERY_S = 2.0
 
 
 def register(commands: Commands) -> None:
@@ -95,9 +99,12 @@ def run(args: argparse.Namespace) -> int:
             args.out.secrets = now.secrets | changed.secrets
         assumed = read_assumptions(args.assume, changed or now) if args.assume else Assumptions()
         beginning = read_beginning(project, assumed)
-    sides = {"now": simulate(now, beginning, args.days, args.seed)}
-    if changed is not None:
-        sides["with --set"] = simulate(changed, beginning, args.days, args.seed)
+    ways = {"now": now} if changed is None else {"now": now, "with --set": changed}
+    progress = Progress(args.out, args.days, len(ways))
+    sides = {
+        name: simulate(each, beginning, args.days, args.seed, progress.day)
+        for name, each in ways.items()
+    }
     still = standing_still(beginning)
     notes = [*_idle(sides), _when(sides["now"]), *still]
     notes += [*_notes(sides, words(assumed.sample)), *_comings(assumed), *_hosts(sides)]
@@ -113,6 +120,26 @@ def run(args: argparse.Namespace) -> int:
     if len(missing) > SHOWN:
         args.out.note(f"{len(missing) - SHOWN} more that is not simulated: --json has all of it")
     return 0
+
+
+class Progress:
+    """A line every two seconds, so that a long simulation is not taken for one that hangs."""
+
+    def __init__(
+        self, out: Output, days: int, ways: int, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._out = out
+        self._all = days * ways
+        self._done = 0
+        self._monotonic = monotonic
+        self._told_at = monotonic()
+
+    def day(self, _: int) -> None:
+        self._done += 1
+        now = self._monotonic()
+        if now - self._told_at >= TELL_EVERY_S and self._done < self._all:
+            self._told_at = now
+            self._out.note(f"simulated {self._done} of {count(self._all, 'day')}")
 
 
 def _when(figures: Figures) -> str:
@@ -134,13 +161,15 @@ def _notes(sides: dict[str, Figures], assumed: str) -> list[str]:
     )
     for name, each in sides.items():
         if each.is_cut_short:
-            notes.append(f"{name}: stopped early, after {each.events:,} steps; try fewer --days")
+            notes.append(
+                f"{name}: stopped early, after {count(each.events, 'step')}; try fewer --days"
+            )
     return notes
 
 
 def _comings(assumed: Assumptions) -> list[str]:
     return [
-        f"{key}: {coming} assumed to come {per_s * DAY_S:g} times a day"
+        f"{key}: {coming} assumed to come {count(per_s * DAY_S, 'time')} a day"
         for (key, coming), per_s in assumed.coming_per_s.items()
     ]
 

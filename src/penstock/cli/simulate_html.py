@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from penstock.cli.wording import local_time
+from penstock.counting import count
 
 if TYPE_CHECKING:
     from penstock.engine.simulation.figures import BudgetFigures, Figures
@@ -57,7 +58,7 @@ def page(
         return escape(tidy(str(value)), quote=True)
 
     first = next(iter(sides.values()))
-    title = f"Simulation of {first.days} days from {local_time(first.began_at)}"
+    title = f"Simulation of {count(first.days, 'day')} from {local_time(first.began_at)}"
     yield "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
     yield f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

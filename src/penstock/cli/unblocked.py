@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO, cast
 
 from penstock.cli.output import Output
+from penstock.counting import count
 
 MOST_CHARS = 1_000_000
 # When the work has ended, whoever reads is given this long from the last that it took.
@@ -110,7 +111,7 @@ class UnblockedStream:
                 self._changed.wait()
             text = "".join(self._waiting)
             if self._left_out:
-                text += f"({self._left_out} lines left out: nobody read the output)\n"
+                text += f"({count(self._left_out, 'line')} left out: nobody read the output)\n"
             self._waiting, self._chars, self._left_out = [], 0, 0
             self._is_writing = True
             return text

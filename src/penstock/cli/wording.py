@@ -6,6 +6,10 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from penstock import counting
+
+count = counting.count
+
 # Ends of lines and other space, which a line of text has as one space.
 _SPACE = re.compile("[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
 # Control characters could move the cursor or retitle the window; marks of direction could make a line read
@@ -115,11 +119,6 @@ def until(at: float, now: float) -> str:
 def iso(at: float | None) -> str | None:
     """A moment for programs: UTC, to the millisecond; None when there is none."""
     return _moment(at).isoformat(timespec="milliseconds")[:-6] + "Z" if at else None
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 job`, `2,000 jobs`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _moment(at: float) -> datetime:

@@ -51,7 +51,7 @@ def how_many(settings: Settings, asked: int | None) -> int:
     wanted = asked if asked is not None else settings.worker.count
     if wanted > 1 and not settings.is_on_postgres:
         raise Refused(
-            f"{wanted} workers on one SQLite file would wait for each other: it has one writer",
+            f"{count(wanted, 'worker')} on one SQLite file would wait for each other: it has one writer",
             'use more cores with isolation="process" steps, or many workers with Postgres',
         )
     return wanted
@@ -80,4 +80,4 @@ def say_stopped(project: Project, out: Output) -> None:
     except StoreError:
         out.note("stopped")
     else:
-        out.note(f"stopped; {left.queued + left.waiting:,} jobs stay queued")
+        out.note(f"stopped; {count(left.queued + left.waiting, 'job')} left in the queue")

@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from penstock.counting import count
 from penstock.engine.calls import InOneThread
 from penstock.engine.clockwork import Clockwork, a_holder
 from penstock.engine.hooks import Hooks
@@ -176,7 +177,7 @@ class Supervisor:
         for worker in self._store.workers():
             died_at = last_beat(worker.lease_expires_at)
             jobs = self._store.bury(worker.id, "it was gone when Penstock started", died_at)
-            self.tell(f"worker {worker.id} had died: {len(jobs)} jobs run again")
+            self.tell(f"worker {worker.id} had died: {count(len(jobs), 'job')} to run again")
         for leader in self._store.leaders():
             self._store.resign(leader.name, leader.holder, leader.term)
 
@@ -356,7 +357,7 @@ class Supervisor:
         ours = {child.name for child in self._children()}
         alive = {child.name for child in self._children() if _is_alive(child)}
         for worker, jobs in await self._calls(lambda: self._watch.look(alive, ours)):
-            self.tell(f"worker {worker} stopped beating: {jobs} jobs run again")
+            self.tell(f"worker {worker} stopped beating: {count(jobs, 'job')} to run again")
 
     async def _look_at_ward(self) -> None:
         """The ward is needed while a suspect is queued or in it."""
@@ -467,7 +468,7 @@ class Supervisor:
             raise
         self._ghosts.append(child)
         slot.child = None
-        self.tell(f"worker {child.name} {why}: {len(jobs)} jobs run again")
+        self.tell(f"worker {child.name} {why}: {count(len(jobs), 'job')} to run again")
 
     async def _follow(self, slot: _Slot, child: WorkerChild) -> None:
         """A worker has ended: take back what it left, and make room for the next."""
@@ -504,7 +505,7 @@ class Supervisor:
             why = child.ended_why or how_it_ended(code)
             jobs = await self._calls(lambda: store.bury(child.name, why))
         if jobs:
-            self.tell(f"worker {child.name} {why}: {len(jobs)} jobs run again")
+            self.tell(f"worker {child.name} {why}: {count(len(jobs), 'job')} to run again")
 
 
 def _is_alive(child: WorkerChild) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.counting import count
 from penstock.gates.budget import COUNTED, Account, Bound, used_up, words
 from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want, give_place, place_of
 from penstock.gates.terms import outside
@@ -102,7 +103,9 @@ def _at_host(want: Want, book: Book, now: float) -> Verdict | None:
         return None
     if book.held.get(limit.key, 0.0) < limit.concurrency:
         return None
-    return Verdict(TURN_S, "slots", f"{limit.host} has {limit.concurrency} requests already")
+    return Verdict(
+        TURN_S, "slots", f"{limit.host} has {count(limit.concurrency, 'request')} already"
+    )
 
 
 def _within_budget(want: Want, book: Book, now: float) -> Verdict | None:

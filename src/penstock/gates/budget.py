@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from penstock.counting import count
+
 # Known before a request goes out; the others are known when it is over.
 COUNTED = ("requests", "money")
 LEVELS = (100, 95, 80)
@@ -196,5 +198,5 @@ def amount_words(measure: str, amount: float) -> str:
     if measure == "money":
         return f"{amount:,.2f} of money" if amount >= 0.01 or not amount else f"{amount:g} of money"
     if measure == "seconds":
-        return f"{amount:,.0f} seconds" if amount >= 10 else f"{amount:,.2f} seconds"
-    return f"{amount:,.0f} {measure}"
+        return count(round(amount) if amount >= 10 else amount, "second")
+    return count(round(amount), measure.removesuffix("s"))

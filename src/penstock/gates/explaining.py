@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from penstock.counting import count
 from penstock.gates.decide import background_of, concurrency_of, gates_before
 from penstock.gates.lane import Closed, Lane, Place
 from penstock.gates.terms import HostLimit, hours_setting, outside
@@ -199,7 +200,7 @@ def _closed(closed: Closed, lane: Lane, place: Place, facts: LaneFacts, now: flo
 
 def _slots_words(lane: Lane, place: Place, now: float) -> str:
     if place == "candidate":
-        return f"{lane.running_candidates} running of {lane.limits.candidates} candidates at once"
+        return f"{lane.running_candidates} running of {count(lane.limits.candidates, 'candidate')} at once"
     allowed = concurrency_of(lane, now)
     if lane.running < allowed:
         return f"{lane.running_background} running of {background_of(lane)} for backfills at once"

@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from penstock.counting import count
 from penstock.jobs.outcome import Effects
 from penstock.jobs.run import StageCount
 
@@ -83,7 +84,8 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def difference(self) -> str:
-        return f"{self.pages.unaccounted} pages, {self.candidates.unaccounted} candidates"
+        pages, candidates = self.pages.unaccounted, self.candidates.unaccounted
+        return f"{count(pages, 'page')}, {count(candidates, 'candidate')}"
 
 
 class Fates(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
+from penstock.counting import count
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Mark, Snooze
 from penstock.jobs.windows import Window, Windows, gaps, windows_of
@@ -63,7 +64,7 @@ async def plan_windows(attempt: Attempt) -> AsyncIterator[dict[str, str]]:
         now = attempt.clock.now()
         if waiting >= AHEAD_JOBS:
             delay_s = _pause_s(waiting, ended - progress.ended, now - progress.at)
-            raise Snooze(delay_s, f"{waiting:,} units are queued ahead")
+            raise Snooze(delay_s, f"{count(waiting, 'unit')} queued ahead")
         last = min(progress.next + CHUNK_UNITS, windows.total)
         if options.is_missing_only:
             for unit in await _missing(surveyor, attempt.job, windows, progress.next, last):

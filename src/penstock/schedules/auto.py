@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from penstock.counting import count
 from penstock.schedules.schedule import Schedule, schedule_from
 from penstock.settings import ScheduleSettings
 
@@ -188,7 +189,8 @@ def _move(standing: Standing, run: Ended, rule: AutoRule) -> Move | None:
         if standing.steps > -LOST_PROBES:
             return None
         return Move(
-            "paused", f"{LOST_PROBES} probes in a row failed, the last was run {run.run_id}"
+            "paused",
+            f"{count(LOST_PROBES, 'probe')} in a row failed, the last was run {run.run_id}",
         )
     if standing.level not in LADDER or abs(standing.steps) < rule.runs:
         return None
@@ -200,7 +202,7 @@ def _move(standing: Standing, run: Ended, rule: AutoRule) -> Move | None:
     said = "new or different" if step > 0 else "as it was"
     share = run.share if step > 0 else 1.0 - run.share
     what = f"{share:.0%} of what it saw was {said}" if run.seen else "it saw nothing"
-    return Move(wanted, f"{abs(standing.steps)} runs in a row; in run {run.run_id} {what}")
+    return Move(wanted, f"{count(abs(standing.steps), 'run')} in a row; in run {run.run_id} {what}")
 
 
 def _level(text: str) -> Level:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from penstock.counting import count
 from penstock.jobs.account import Account, Fates, account_of, fate_of
 from penstock.jobs.emptiness import (
     ANOMALY,
@@ -123,7 +124,7 @@ def _ending(db: Database, row: RunRow, units: Mapping[str, StageCount], account:
 
 def _tell_zero_yield(db: Database, ledger: Ledger, row: RunRow, before: Sequence[Yield]) -> None:
     yielded = sum(each.records > 0 or each.pages > 0 for each in before)
-    detail = f"nothing came of it; {yielded} of the {len(before)} runs before it yielded"
+    detail = f"nothing came of it; {yielded} of {count(len(before), 'run')} before it yielded"
     data = {"yielded_before": yielded, "runs_before": len(before)}
     _tell(db, ledger, row, ZERO_YIELD, detail, data)
 
@@ -131,7 +132,7 @@ def _tell_zero_yield(db: Database, ledger: Ledger, row: RunRow, before: Sequence
 def _tell_fall(
     db: Database, ledger: Ledger, row: RunRow, brought: int, usual: float, runs: int
 ) -> None:
-    detail = f"it brought {brought:,} records, where {usual:,.0f} are usual"
+    detail = f"it brought {count(brought, 'record')}, where {usual:,.0f} are usual"
     data = {"brought": brought, "usual": usual, "runs_before": runs}
     _tell(db, ledger, row, ANOMALY, detail, data)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec.structs import replace
 
+from penstock.counting import count
 from penstock.errors import ConfigError, UsageError
 from penstock.gates.decide import background_of
 from penstock.gates.lane import Lane, LaneLimits
@@ -92,7 +93,7 @@ def backfill_options(
     total = windows_of(options).total
     if total > MOST_UNITS:
         raise UsageError(
-            f"that would be {total:,} units, and {MOST_UNITS:,} is the most",
+            f"that would be {count(total, 'unit')}, and {MOST_UNITS:,} is the most",
             "make the window longer, or backfill a part at a time",
         )
     return options

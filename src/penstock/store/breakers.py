@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from penstock.counting import count
 from penstock.errors import UsageError, nearest
 from penstock.gates import adaptive
 from penstock.gates.adaptive import Pulse, feel
@@ -365,11 +366,11 @@ def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap
         return
     watch.levels[source_id] = watch.pending[source_id] = level if level < cap else None
     if level < before:
-        jobs = "1 job" if int(level) == 1 else f"{int(level)} jobs"
+        jobs = count(int(level), "job")
         detail = f"{jobs} at once instead of {int(before)}: {pulse.trouble}"
         ledger.journal("source.slowed", source_id, detail=detail)
     elif level >= cap:
-        ledger.journal("source.sped_up", source_id, detail=f"{cap} jobs at once")
+        ledger.journal("source.sped_up", source_id, detail=f"{count(cap, 'job')} at once")
 
 
 def write_levels(db: Database, watch: Watch, accepted: Accepted) -> None:

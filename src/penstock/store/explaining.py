@@ -12,6 +12,7 @@ from typing import cast
 
 import msgspec
 
+from penstock.counting import count
 from penstock.errors import UsageError
 from penstock.gates.explaining import (
     GateSeen,
@@ -343,7 +344,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         before = int(self._db.value("jobs_before", limit=COUNT_LIMIT, **where))
         before += sum((each.run_id, each.stage) == (job.run_id, job.stage) for each in taken)
         if job.deaths >= WARD_DEATHS:
-            by = f"{job.deaths} workers died under it: of such jobs, a worker runs one at a time"
+            by = f"{count(job.deaths, 'worker')} died under it: of such jobs, a worker runs one at a time"
         elif before:
             many = f"more than {COUNT_LIMIT:,}" if before >= COUNT_LIMIT else f"{before:,}"
             by = f"{many} of its stage come before it"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from penstock.counting import count
 from penstock.jobs.causes import CAUSE_BYTES, ENOUGH, PASSING, in_words
 from penstock.jobs.job import AGEING_S, JobState
 from penstock.jobs.outcome import Settlement
@@ -44,7 +45,7 @@ def judge(db: Database, ledger: Ledger, ends: Ends) -> tuple[Ends, set[int]]:
 
 def _in_vain(end: Settlement, failures: int | None, enqueued_at: float | None, now: float) -> str:
     if failures is not None:
-        return f"{failures} jobs of this source were quarantined for the same cause, {end.cause}"
+        return f"{count(failures, 'job')} of this source were quarantined for the same cause, {end.cause}"
     if enqueued_at is None or end.useful_for_s is None:
         return ""
     comes_after_s = now + end.delay_s - enqueued_at
@@ -130,7 +131,7 @@ def _note_causes(db: Database, ledger: Ledger, quarantined: Ends) -> None:
         db.rows("escalate_causes", now=ledger.now, causes=causes, enough=ENOUGH)
     ):
         db.do("escalate_entries", now=ledger.now, source_id=source_id, cause=cause)
-        told = f"{cause}: {failures} jobs quarantined; not tried again until somebody has looked"
+        told = f"{cause}: {count(failures, 'job')} quarantined; not tried again until somebody has looked"
         ledger.journal("cause.escalated", source_id, actor="penstock", detail=told)
         run_id, _ = rows[source_id, cause]
         data = {

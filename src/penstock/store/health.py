@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from penstock.counting import count
 from penstock.jobs.probe import STATES, Seen, is_good, verdict_of
 from penstock.jobs.run import RunKind, RunOptions, RunState, StageCount
 from penstock.store.database import Database, to_json
@@ -147,7 +148,7 @@ def judged(health: HealthRow, end: RunEnd, now: float) -> HealthRow:
     if health.degraded_at is not None or not most or health.bad_runs < most:
         return health
     why = f": {end.reason}" if end.reason else ""
-    words = f"{health.bad_runs} runs in a row failed, the last was run {end.run_id}{why}"
+    words = f"{count(health.bad_runs, 'run')} in a row failed, the last was run {end.run_id}{why}"
     return replace(health, degraded_at=now, degraded_reason=words, good_probes=0)
 
 

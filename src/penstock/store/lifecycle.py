@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.counting import count
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.run import (
@@ -154,7 +155,7 @@ class Lifecycle(Runs):
                 carried += len(add_jobs(self._db, ledger, new_id, source_id, jobs))
                 if len(found) < CARRY_LIMIT:
                     self._db.do("carry_cursors", run_id=new_id, continues=run_id)
-                    detail = f"{carried} jobs left of run {run_id}"
+                    detail = f"{count(carried, 'job')} left of run {run_id}"
                     ledger.journal(
                         "run.continued", source_id, new_id, actor="penstock", detail=detail
                     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.counting import count
 from penstock.errors import UsageError
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.database import Database, to_json
@@ -190,7 +191,7 @@ class Outbox:
 
     def _tell(self, kind: str, parcel: Parcel, now: float, actor: str, tail: str) -> None:
         ledger = Ledger(self._db, now)
-        detail = f"{parcel.hook} ({parcel.id}), {parcel.attempts} attempts{tail}"
+        detail = f"{parcel.hook} ({parcel.id}), {count(parcel.attempts, 'attempt')}{tail}"
         ledger.journal(kind, None, parcel.run_id, actor=actor, detail=detail)
         ledger.write()
 

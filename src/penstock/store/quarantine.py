@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from penstock.counting import count
 from penstock.errors import Refused, UsageError, nearest
 from penstock.jobs.job import JobState
 from penstock.store.advancing import advance_runs
@@ -109,7 +110,7 @@ class Quarantine:
             with self._db.writing():
                 self._db.do("drop_causes", before=before)
             return 0
-        reason = f"in quarantine for more than {keep_s / 86400:g} days"
+        reason = f"in quarantine for more than {count(keep_s / 86400, 'day')}"
         return self._discard_batch(ids, "quarantine.expired", "upkeep", reason)
 
     def _discard_batch(self, ids: Sequence[int], kind: str, actor: str, reason: str) -> int:

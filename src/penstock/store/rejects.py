@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.counting import count
 from penstock.jobs.job import NewJob
 from penstock.jobs.run import Plan, RunKind, RunOptions
 from penstock.store.adding import add_jobs
@@ -86,7 +87,7 @@ class Rejects(Runs):
             add_jobs(self._db, ledger, run_id, source_id, jobs)
             ids = to_json([each.id for each in found])
             self._db.do("mark_redriven", run_id=run_id, ids=ids)
-            detail = f"{len(found)} rejects, {len(last)} items"
+            detail = f"{count(len(found), 'reject')}, {count(len(last), 'item')}"
             ledger.journal("rejects.redriven", source_id, run_id, actor=actor, detail=detail)
             ledger.write()
             return Redriven(run_id, len(found), len(last))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.counting import count
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob, bounded_key
 from penstock.jobs.run import (
@@ -110,7 +111,7 @@ class Runs:
             ledger = Ledger(self._db, now)
             self._refuse_unknown_stages(ledger, run_id, jobs)
             new = add_jobs(self._db, ledger, run_id, source_id, [(None, job) for job in jobs])
-            ledger.journal("run.enqueued", source_id, run_id, detail=f"{len(new)} jobs")
+            ledger.journal("run.enqueued", source_id, run_id, detail=count(len(new), "job"))
             ledger.write()
             if self._db.is_shared:
                 self._source_of_open_run(run_id)  # it may have ended before its row was locked

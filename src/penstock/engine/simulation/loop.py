@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil
 
 from penstock.engine.signals import wants_of
@@ -33,9 +33,20 @@ from penstock.schedules.definition import definition_of
 from penstock.settings import Settings, SourceSettings
 
 
-def simulate(settings: Settings, beginning: Beginning, days: float, seed: int) -> Figures:
-    """What this configuration would come to; the same seed gives the same figures."""
-    return _Simulation(settings, beginning, days, seed).run()
+def simulate(
+    settings: Settings,
+    beginning: Beginning,
+    days: float,
+    seed: int,
+    on_day: Callable[[int], None] | None = None,
+) -> Figures:
+    """What this configuration would come to; the same seed gives the same figures.
+
+    `on_day` is called with the number of days that are simulated, after each.
+    """
+    simulation = _Simulation(settings, beginning, days, seed)
+    simulation.on_day = on_day
+    return simulation.run()
 
 
 class _Simulation:
@@ -58,6 +69,8 @@ class _Simulation:
         self._runs.on_end = self._starts.go_on
         self._runs.on_move = self._plan_auto
         self._starts_before = 0
+        self._ended_days = 0
+        self.on_day: Callable[[int], None] | None = None
         self._begin(beginning)
         self._figures.left_out = list(left_out(settings, beginning.coming_per_s))
 
@@ -181,6 +194,9 @@ class _Simulation:
         self._starts_before = starts
         self._load.end_day()
         self._budgets.end_day()
+        self._ended_days += 1
+        if self.on_day is not None:
+            self.on_day(self._ended_days)
 
     # The end.
 

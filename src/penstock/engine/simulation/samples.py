@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penstock.counting import count
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.rows import RunRow
 from penstock.store.store import Store
@@ -54,15 +55,11 @@ class Past:
 def words(sample: Sample) -> str:
     """The assumptions as they are printed."""
     return (
-        f"{_many(sample.pages, 'page')} of {sample.seconds:g} s and "
-        f"{_many(sample.requests, 'request')} each, {sample.bytes:,.0f} bytes a request, "
-        f"{_many(sample.candidates, 'candidate')} a page, "
+        f"{count(sample.pages, 'page')} of {sample.seconds:g} s and "
+        f"{count(sample.requests, 'request')} each, {count(round(sample.bytes), 'byte')} a request, "
+        f"{count(sample.candidates, 'candidate')} a page, "
         f"{sample.failures:.1%} of attempts that fail, {sample.changed:.0%} of what they see new"
     )
-
-
-def _many(number: float, noun: str) -> str:
-    return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"
 
 
 def read_past(store: Store, keys: Iterable[str], assumed: Sample) -> dict[str, Past]:
