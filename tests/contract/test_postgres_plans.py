@@ -65,7 +65,7 @@ SMALL = {"job_running", "job_waiting", "job_suspect", "job_ward", "job_quarantin
 # Who may walk: checks by a person, copies, and what ends at a limit from the beginning of an index.
 WALKERS = {
     "miscounted_stages", "jobs_without_item", "snapshots_without_payload", "miscounted_collections",
-    "drop_events", "drop_snapshots", "next_segments", "segments_in_use", "drop_unused_payloads",
+    "old_snapshots", "next_segments", "segments_in_use", "drop_unused_payloads",
     "events", "latest_events", "follow_events", "find_jobs", "find_quarantined", "find_live",
     "journal_ids",
     # An undo, by a person: it pays for having no index that every save would have to keep.

@@ -49,7 +49,7 @@ HOT = {
     "done_before": UNIQUE,
     "undone_jobs": "sqlite_autoindex_job_1 (run_id=? AND (stage,key)>(?,?))",
     "skip_if_queued": BY_ID,
-    "old_jobs": "SEARCH job USING INDEX sqlite_autoindex_job_1 (run_id=?)",
+    "old_jobs": "SEARCH job USING INDEX sqlite_autoindex_job_1 (run_id=? AND (stage,key)>(?,?))",
 }
 # These partial indexes hold only what is open or waits for a person, so walking one is no scan of the queue.
 SMALL = ("job_running", "job_waiting", "job_quarantined", "job_suspect")

@@ -352,7 +352,7 @@ def test_a_fresh_project_can_be_looked_at(tmp_path: Path, shop: Shop) -> None:
     assert "no such jobs" in project.said("jobs", "--source", "good")
     assert project.json("jobs") == project.json("records") == project.json("workers") == []
     [source] = project.json("sources")
-    assert (source["source"], source["pipeline"], source["runs"]) == ("good", "shop:shop", 0)
+    assert (source["source"], source["pipeline"]) == ("good", "shop:shop")
 
 
 def test_sources_shows_what_is_configured_and_what_is_left_of_the_rest(copied: Project) -> None:

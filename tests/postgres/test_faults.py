@@ -344,9 +344,9 @@ def test_transaction_whose_connection_is_lost_does_not_go_on_with_another(databa
     """It would be written from its middle on, each statement by itself."""
     with closing(PostgresStore(database, CLOCK)) as store:
         with pytest.raises(StoreUnreachable), store._db.writing() as now:  # noqa: PT012
-            store._db.do("add_source", key="first", now=now)
+            store._db.do("add_sources", keys='["first"]', now=now)
             with suppress(StoreError), store._db._translated():
                 raise psycopg.OperationalError("the server has gone away")
-            store._db.do("add_source", key="second", now=now)
+            store._db.do("add_sources", keys='["second"]', now=now)
         assert store.ensure_sources([]) == {}
         assert ask(database, "SELECT key FROM penstock.source") == []

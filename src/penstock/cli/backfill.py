@@ -65,7 +65,7 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.cli.run import _refuse_held, _refuse_paused, _tell_queued, _work
+    from penstock.cli.run import _paused, _refuse_held, _refuse_paused, _tell_queued, _work
 
     with opened(args) as project:
         source = project.source(args.source)
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         if row is not None:
             args.out.note(f"run {row.id} of {source.key} has not ended yet; going on with it")
         if not args.detach:
-            _refuse_paused(project, source.key, row)
+            _refuse_paused(source.key, row, _paused(project).get(source.key))
             _refuse_held(project, source.key)
         if row is None:
             confirm(args, _question(source, _planned(project, source, options)))

@@ -70,14 +70,21 @@ def _refuse_others(project: Project, key: str | None) -> None:
 
 def words_now(project: Project, key: str, settings: ScheduleSettings) -> str:
     """The policy of a schedule in words, with the class that its source has now where it is auto."""
+    from penstock.schedules.auto import is_auto
+
+    found = project.store.cadences(project.source_ids[key]) if is_auto(settings) else []
+    return words_of(key, settings, found[0] if found else None)
+
+
+def words_of(key: str, settings: ScheduleSettings, cadence: CadenceRow | None) -> str:
+    """The same, where the class of the source is known already."""
     from penstock.engine.cadences import standing_of
     from penstock.schedules.auto import is_auto
     from penstock.schedules.definition import policy_words
 
-    found = project.store.cadences(project.source_ids[key]) if is_auto(settings) else []
-    if not found:
+    if cadence is None or not is_auto(settings):
         return policy_words(settings, key)
-    return policy_words(settings, key, standing_of(found[0]), found[0].proposed)
+    return policy_words(settings, key, standing_of(cadence), cadence.proposed)
 
 
 def class_words(row: CadenceRow) -> str:

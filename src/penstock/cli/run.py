@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.engine.foreground import RunReport
     from penstock.project import Project
     from penstock.project.starting import Asked
-    from penstock.store.rows import RunRow
+    from penstock.store.rows import RunRow, SourceRow
 
 DESCRIPTION = """\
 Run sources in the foreground with progress, and end when they have ended. A run of the source that was
@@ -33,6 +33,8 @@ EXAMPLES = """\
 
 exit codes: 0 all completed, 3 any partial, 4 any failed or cancelled, 130 interrupted"""
 # Those that need to be told more are known too, so that it can be said which command asks for it.
+# Of one source, and of all together: its newest active runs are looked through.
+SOME, MANY = 20, 1_000_000
 KINDS = ("full", "incremental", "probe", "stream", "backfill", "replay")
 
 
@@ -76,13 +78,15 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         keys = _well(project, _keys(project, args), args)
-        unfinished = {key: _unfinished(project, key, args) for key in keys}
+        unfinished = _unfinished(project, keys, args)
+        paused = _paused(project)
         # All is checked before anything is started: a wrong second source must not start the first.
         for key, row in unfinished.items():
-            project.refuse_run(key, args.kind)
-            _refuse_pipeline(project, key, args.kind)
+            if not args.all:
+                project.refuse_run(key, args.kind)
+                _refuse_pipeline(project, key, args.kind)
             if not args.detach and not args.draft:
-                _refuse_paused(project, key, row)
+                _refuse_paused(key, row, paused.get(key))
                 _refuse_held(project, key)
         runs = [_begun(project, key, row, args) for key, row in unfinished.items()]
         if args.detach or args.draft:
@@ -139,21 +143,31 @@ def _refuse_pipeline(project: Project, key: str, kind: str) -> None:
     project.graph(source).plan(source.priority, RunKind(kind))
 
 
-def _unfinished(project: Project, key: str, args: argparse.Namespace) -> RunRow | None:
-    """The run to go on with: a second one beside it would do everything twice."""
+def _unfinished(
+    project: Project, keys: list[str], args: argparse.Namespace
+) -> dict[str, RunRow | None]:
+    """For each source the run to go on with: a second one beside it would do everything twice."""
     from penstock.cli.opening import source_key
 
+    found: dict[str, RunRow | None] = dict.fromkeys(keys)
     if args.new or args.draft:
-        return None
-    active = project.store.runs(source_key(project, key), active_only=True)
-    return next((row for row in active if row.kind == args.kind), None)
+        return found
+    of = (None,) if args.all else (source_key(project, key) for key in keys)
+    limit = MANY if args.all else SOME
+    for row in (row for key in of for row in project.store.runs(key, True, limit)):
+        if row.kind == args.kind and row.source in found:
+            found[row.source] = found[row.source] or row
+    return found
 
 
-def _refuse_paused(project: Project, key: str, row: RunRow | None) -> None:
+def _paused(project: Project) -> dict[str, SourceRow]:
+    return {each.key: each for each in project.store.sources() if each.paused_at is not None}
+
+
+def _refuse_paused(key: str, row: RunRow | None, source: SourceRow | None) -> None:
     if row is not None and row.state == "paused":
         raise Refused(f"run {row.id} of {key} is paused", f"penstock resume {row.id}")
-    source = next((each for each in project.store.sources() if each.key == key), None)
-    if source is not None and source.paused_at is not None:
+    if source is not None:
         why = f": {source.pause_reason}" if source.pause_reason else ""
         raise Refused(f"{key} is paused{why}", f"penstock resume {key}")
 

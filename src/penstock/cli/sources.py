@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json
@@ -12,7 +14,9 @@ from penstock.cli.wording import duration, local_time, until
 
 if TYPE_CHECKING:
     from penstock.project import Project
+    from penstock.settings import SourceSettings
     from penstock.store.breakers import BreakerRow
+    from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
     from penstock.store.rows import BudgetRow, HoldRow, SourceRow
 
@@ -42,86 +46,104 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         _ = project.source_ids
-        rows, holds = project.store.sources(), project.store.holds()
-        broken = {each.key: each for each in project.store.breakers() if each.state != "closed"}
-        spent = {each.scope: each for each in project.store.exhausted_budgets()}
+        rows, seen = project.store.sources(), Seen.of(project)
         if args.json:
-            breaches = project.store.breaches(open_only=True, limit=100 * len(rows))
-            args.out.json_list(_shape(row, project, holds, broken, breaches) for row in rows)
+            breaches = _by_source(project.store.breaches(open_only=True, limit=100 * len(rows)))
+            args.out.json_list(_shape(row, seen, breaches.get(row.key, [])) for row in rows)
         elif rows:
-            args.out.table(COLUMNS, (_row(row, project, holds, broken, spent) for row in rows))
+            args.out.table(COLUMNS, (_row(row, seen) for row in rows))
         else:
             args.out.line(f"{project.settings.file} has no sources yet")
     return 0
 
 
-def _shape(
-    row: SourceRow,
-    project: Project,
-    holds: list[HoldRow],
-    broken: Mapping[str, BreakerRow],
-    breaches: list[BreachRow],
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What all sources share, asked for once: there may be thousands of them."""
+
+    project: Project
+    now: float
+    holds: Mapping[str, HoldRow]
+    broken: Mapping[str, BreakerRow]
+    spent: Mapping[str, BudgetRow]
+    cadences: Mapping[str, CadenceRow]
+
+    @classmethod
+    def of(cls, project: Project) -> Seen:
+        store = project.store
+        return cls(
+            project,
+            store.now(),
+            {each.scope: each for each in store.holds()},
+            {each.key: each for each in store.breakers() if each.state != "closed"},
+            {each.scope: each for each in store.exhausted_budgets()},
+            {each.source: each for each in store.cadences()},
+        )
+
+    def held(self, key: str) -> list[HoldRow]:
+        return [self.holds[scope] for scope in ("", key) if scope in self.holds]
+
+
+def _by_source(breaches: Iterable[BreachRow]) -> dict[str, list[BreachRow]]:
+    found: dict[str, list[BreachRow]] = defaultdict(list)
+    for each in breaches:
+        found[each.source].append(each)
+    return found
+
+
+def _shape(row: SourceRow, seen: Seen, breaches: list[BreachRow]) -> dict[str, Any]:
     from penstock.cli.breakers import shape
     from penstock.cli.shapes import breach_shape, hold_shape, source_shape
 
-    breaker = broken.get(f"source:{row.key}")
-    configured = project.settings.sources.get(row.key)
+    breaker = seen.broken.get(f"source:{row.key}")
+    configured = seen.project.settings.sources.get(row.key)
     return {
         **source_shape(row),
         "pipeline": configured.pipeline if configured else None,
-        "schedule": _schedule(row, project),
+        "schedule": _schedule(row, seen),
         "breaker": shape(breaker) if breaker is not None else None,
-        "held": [hold_shape(each) for each in holds if each.scope in ("", row.key)],
-        "breaches": [breach_shape(each) for each in breaches if each.source == row.key],
+        "held": [hold_shape(each) for each in seen.held(row.key)],
+        "breaches": [breach_shape(each) for each in breaches],
     }
 
 
-def _row(
-    row: SourceRow,
-    project: Project,
-    holds: list[HoldRow],
-    broken: Mapping[str, BreakerRow],
-    spent: Mapping[str, BudgetRow],
-) -> tuple[object, ...]:
-    configured = project.settings.sources.get(row.key)
+def _row(row: SourceRow, seen: Seen) -> tuple[object, ...]:
+    configured = seen.project.settings.sources.get(row.key)
     return (
         row.key,
         configured.pipeline if configured else "",
-        _schedule(row, project),
+        _schedule(row, seen),
         local_time(row.next_run_at) if configured else "",
         row.last_run_id or "",
         row.last_state or "",
         *(row.queued, row.running, row.waiting, row.quarantined),
-        _why_not_now(row, project, holds, broken) or _spent_words(row, project, spent),
+        _why_not_now(row, seen) or _spent_words(row, seen),
     )
 
 
-def _schedule(row: SourceRow, project: Project) -> str:
-    from penstock.cli.cadence import words_now
+def _schedule(row: SourceRow, seen: Seen) -> str:
+    from penstock.cli.cadence import words_of
 
-    configured = project.settings.sources.get(row.key)
+    configured = seen.project.settings.sources.get(row.key)
     if configured is None:
         return ""
-    told = [words_now(project, row.key, each) for each in configured.schedules]
+    cadence = seen.cadences.get(row.key)
+    told = [words_of(row.key, each, cadence) for each in configured.schedules]
     return "; ".join(told) or "by hand only"
 
 
-def _why_not_now(
-    row: SourceRow, project: Project, holds: list[HoldRow], broken: Mapping[str, BreakerRow]
-) -> str:
+def _why_not_now(row: SourceRow, seen: Seen) -> str:
     from penstock.cli.breakers import words
     from penstock.cli.status import degraded_words, held_words, paused_words
 
-    now = project.store.now()
-    configured = project.settings.sources.get(row.key)
+    now, settings = seen.now, seen.project.settings
+    configured = settings.sources.get(row.key)
     if configured is None:
-        return f"not in {project.settings.file.name} any more"
+        return f"not in {settings.file.name} any more"
     if configured.unset:
         return f"the environment variable {configured.unset[0].name} is not set"
-    held = next((each for each in holds if each.scope in ("", row.key)), None)
-    if held is not None:
-        return held_words(held)
+    if held := seen.held(row.key):
+        return held_words(held[0])
     if row.paused_at is not None:
         return paused_words(row)
     if row.degraded_at is not None:
@@ -130,22 +152,23 @@ def _why_not_now(
         return (
             f"{row.cooldown_reason or 'asked to wait'}, {duration(row.cooldown_until - now)} left"
         )
-    if f"source:{row.key}" in broken:
-        return words(broken[f"source:{row.key}"], now)
-    return _window_words(project, row.key, now)
+    if f"source:{row.key}" in seen.broken:
+        return words(seen.broken[f"source:{row.key}"], now)
+    return _window_words(settings.sources[row.key], now)
 
 
-def _spent_words(row: SourceRow, project: Project, spent: Mapping[str, BudgetRow]) -> str:
+def _spent_words(row: SourceRow, seen: Seen) -> str:
     """Its runs begin, and end partial at the first request."""
     from penstock.cli.budget import exhausted_words
 
-    found = spent.get(f"source:{row.key}") or spent.get("project")
-    return exhausted_words(found, project.store.now()) if found is not None else ""
+    found = seen.spent.get(f"source:{row.key}") or seen.spent.get("project")
+    return exhausted_words(found, seen.now) if found is not None else ""
 
 
-def _window_words(project: Project, key: str, now: float) -> str:
+def _window_words(source: SourceSettings, now: float) -> str:
     from penstock.gates.windows import window_opens_at
+    from penstock.project.opened import lane_limits
 
-    windows = project.limits()[project.source_ids[key]].windows
+    windows = lane_limits(source).windows
     opens_at = window_opens_at(windows, now) if windows is not None else None
     return f"outside its hours, which begin {until(opens_at, now)}" if opens_at else ""

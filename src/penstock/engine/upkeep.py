@@ -38,6 +38,7 @@ class Upkeep:
             retention.snapshots_s,
             rejects_s=retention.rejects_s,
             logs_s=retention.logs_s,
+            runs_s=retention.runs_s,
         )
         self._quarantine_s = retention.quarantine_s
         self._staged_s = retention.staged_s

@@ -61,6 +61,7 @@ TOP_KEYS = (
 WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace", "pass_env")
 RETENTION_KEYS = (
     "jobs",
+    "runs",
     "events",
     "versions",
     "snapshots",
@@ -378,4 +379,5 @@ def _retention(section: Section) -> Retention:
         rejects_s=kept("rejects", usual.rejects_s),
         staged_s=kept("staged", usual.staged_s),
         logs_s=kept("logs", usual.logs_s),
+        runs_s=kept("runs", usual.runs_s),
     )

@@ -74,6 +74,7 @@ class Retention:
     rejects_s: float = 90 * DAY_S
     staged_s: float = 30 * DAY_S
     logs_s: float = 14 * DAY_S
+    runs_s: float = 365 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,9 +147,8 @@ def _tell(
 
 def _yields_before(db: Database, row: RunRow) -> list[Yield]:
     """What came of the last ended runs of the same source and kind, the newest first."""
-    rows = db.decoded(
-        "runs", list[RunRow], id=None, source_id=row.source_id, active_only=False, limit=HISTORY
-    )
+    ids = db.value("latest_runs_of", source_id=row.source_id, limit=HISTORY)
+    rows = db.decoded("runs", list[RunRow], ids=ids)
     ended = (RunState.COMPLETED, RunState.PARTIAL, RunState.FAILED)
     alike = [r for r in rows if r.id != row.id and r.kind == row.kind and r.state in ended]
     recent = alike[:LOOKED_AT]
@@ -183,7 +182,7 @@ def _account(row: RunRow, units: Mapping[str, StageCount]) -> Account:
 
 
 def _run(db: Database, run_id: int) -> RunRow | None:
-    found = db.decoded("runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1)
+    found = db.decoded("runs", list[RunRow], ids=to_json([run_id]))
     return found[0] if found else None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from penstock.gates.sharing import Sharing
 from penstock.store.breakers import Watch
 from penstock.store.floors import Floors
+from penstock.store.history import Marks
 
 
 @dataclass(slots=True)
@@ -16,3 +17,4 @@ class Memory:
     sharing: Sharing = field(default_factory=Sharing)
     floors: Floors = field(default_factory=Floors)
     watch: Watch = field(default_factory=Watch)
+    marks: Marks = field(default_factory=Marks)

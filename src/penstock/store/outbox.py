@@ -96,8 +96,7 @@ def tell_ends(db: Database, ledger: Ledger, ends: Sequence[Ended]) -> None:
 
 
 def _run(db: Database, run_id: int) -> RunRow:
-    about = {"id": run_id, "source_id": None, "active_only": False, "limit": 1}
-    [row] = db.decoded("runs", list[RunRow], **about)
+    [row] = db.decoded("runs", list[RunRow], ids=to_json([run_id]))
     return row
 
 

@@ -85,19 +85,16 @@ class Reading:
     ) -> list[RunRow]:
         """The newest runs first."""
         source_id = self._source_id(source)
-        return self._db.decoded(
-            "runs",
-            list[RunRow],
-            id=None,
-            source_id=source_id,
-            active_only=active_only,
-            limit=limit,
-        )
+        if active_only:
+            ids = self._db.value("latest_active_runs", source_id=source_id, limit=limit)
+        elif source_id is not None:
+            ids = self._db.value("latest_runs_of", source_id=source_id, limit=limit)
+        else:
+            ids = self._db.value("latest_runs", limit=limit)
+        return self._db.decoded("runs", list[RunRow], ids=ids)
 
     def run(self, run_id: int) -> RunRow | None:
-        found = self._db.decoded(
-            "runs", list[RunRow], id=run_id, source_id=None, active_only=False, limit=1
-        )
+        found = self._db.decoded("runs", list[RunRow], ids=to_json([run_id]))
         return found[0] if found else None
 
     def run_plan(self, run_id: int) -> Plan:
@@ -311,7 +308,9 @@ class Reading:
     def _source_id(self, key: str | None) -> int | None:
         if key is None:
             return None
-        known: dict[str, int] = self._db.json("source_ids")
-        if key not in known:
-            raise UsageError(f"there is no source {key!r}", nearest(key, known))
-        return known[key]
+        found = self._db.value("source_id", key=key)
+        if found is None:
+            raise UsageError(
+                f"there is no source {key!r}", nearest(key, self._db.json("source_ids"))
+            )
+        return int(found)

@@ -22,7 +22,6 @@ class SourceRow(msgspec.Struct, frozen=True):
     cooldown_reason: str
     schedule: str
     next_run_at: float | None
-    runs: int = 0
     last_run_id: int | None = None
     last_state: str | None = None
     last_finished_at: float | None = None

@@ -45,8 +45,7 @@ class Runs:
         known: dict[str, int] = self._db.json("source_ids")
         if any(key not in known for key in keys):
             with self._db.writing() as now:
-                for key in sorted(keys):
-                    self._db.do("add_source", key=key, now=now)
+                self._db.do("add_sources", keys=to_json(sorted(keys)), now=now)
             known = self._db.json("source_ids")
         return {key: known[key] for key in keys}
 

@@ -163,6 +163,7 @@ class Keep:
     snapshots_s: float | None
     rejects_s: float | None = None
     logs_s: float | None = None
+    runs_s: float | None = None
 
 
 class Reserve(Protocol):

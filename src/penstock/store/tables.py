@@ -72,7 +72,7 @@ TABLES = (
         throttled options of_run_id end_reason candidates_accepted candidates_rejected
         candidates_duplicate candidates_passed candidates_dropped pages_unchanged disallowed requests
         bytes seconds:real money:real is_accounted:flag pages_added candidates_added queued_at:real
-        pages_missing""",
+        is_emptied:flag pages_missing""",
     ),
     _table(
         "run_stage",

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from penstock.store.announcing import OVER_S
 from penstock.store.database import Database, to_json
+from penstock.store.history import prune_events, prune_jobs, prune_runs, prune_snapshots
 from penstock.store.ledger import Ledger
+from penstock.store.memory import Memory
 from penstock.store.rows import SegmentEnd
 from penstock.store.store import Keep
 
@@ -18,15 +20,22 @@ class Upkeep:
     """Retention and checks."""
 
     _db: Database
+    _memory: Memory
 
     def prune(self, keep: Keep, limit: int = 1000) -> int:
         """Drop one small batch of what is older than it has to be; 0 when there is nothing left to drop."""
         now = self._db.now()
-        dropped = 0
-        if keep.jobs_s is not None:
-            dropped += self._prune_jobs(now - keep.jobs_s, limit)
+        dropped = sum(
+            drop(self._db, self._memory.marks, now - seconds, limit)
+            for drop, seconds in (
+                (prune_jobs, keep.jobs_s),
+                (prune_runs, _whole_runs_s(keep)),
+                (prune_events, keep.events_s),
+                (prune_snapshots, keep.snapshots_s),
+            )
+            if seconds is not None
+        )
         for query, seconds in (
-            ("drop_events", keep.events_s),
             ("drop_signals", keep.events_s),
             ("drop_deliveries", keep.events_s),
             ("drop_outbox", keep.events_s),
@@ -39,7 +48,6 @@ class Upkeep:
             ("drop_old_checkpoint_moves", keep.events_s),
             ("drop_run_cursors", keep.jobs_s),
             ("drop_versions", keep.versions_s),
-            ("drop_snapshots", keep.snapshots_s),
             ("drop_rejects", keep.rejects_s),
             ("drop_log_lines", keep.logs_s),
             ("drop_idle_breakers", IDLE_BREAKER_S),
@@ -48,15 +56,6 @@ class Upkeep:
                 with self._db.writing():
                     dropped += self._db.do(query, before=now - seconds, limit=limit)
         return dropped
-
-    def _prune_jobs(self, before: float, limit: int) -> int:
-        with self._db.writing():
-            ids = self._db.json("old_jobs", before=before, limit=limit)
-            if ids:
-                chosen = to_json(ids)
-                for query in ("drop_jobs", "drop_items", "drop_failures", "drop_sent"):
-                    self._db.do(query, ids=chosen)
-            return len(ids)
 
     def drop_unused_payloads(self, after: str = "", limit: int = 1000) -> str | None:
         """Forget what lies in segments that no snapshot refers to, one batch of segments at a time.
@@ -111,3 +110,10 @@ class Upkeep:
             ledger = Ledger(self._db, now)
             ledger.journal("db.restored", actor=actor, detail=backup)
             ledger.write()
+
+
+def _whole_runs_s(keep: Keep) -> float | None:
+    """A run is kept for as long as what was made of it is: its jobs and what it fetched need it."""
+    if keep.runs_s is None or keep.jobs_s is None or keep.snapshots_s is None:
+        return None
+    return max(keep.runs_s, keep.jobs_s, keep.snapshots_s)

@@ -107,7 +107,10 @@ SELECT coalesce(json_object_agg(stage, n), '{}')::text FROM (
 -- name: drop_ended_budgets
 DELETE FROM penstock.budget
 WHERE resets_at IS NULL AND period_at < %(before)s
-  AND scope NOT IN (SELECT 'run:' || id FROM penstock.run WHERE state NOT IN ('completed', 'cancelled'));
+  AND scope LIKE 'run:%%' AND NOT EXISTS (
+    SELECT 1 FROM penstock.run
+    WHERE id = CASE WHEN budget.scope LIKE 'run:%%' THEN substr(budget.scope, 5)::bigint END AND state NOT IN ('completed', 'cancelled')
+  );
 
 -- name: set_aside_if_queued
 UPDATE penstock.job SET state = 'quarantined', at = %(now)s

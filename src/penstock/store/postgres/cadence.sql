@@ -26,12 +26,16 @@ SELECT coalesce(json_agg(json_build_array(source_id, id, kind, state, changed, s
   SELECT r.source_id, r.id, r.kind, r.state, r.inserted + r.updated + t.changed AS changed,
     r.inserted + r.updated + r.unchanged + r.pages_unchanged + t.seen AS seen
   FROM jsonb_array_elements(%(places)s::jsonb) AS p
-  JOIN penstock.run AS r ON r.source_id = (p ->> 0)::bigint AND r.id > (p ->> 1)::bigint
+  CROSS JOIN LATERAL (
+    SELECT id, source_id, kind, state, inserted, updated, unchanged, pages_unchanged FROM penstock.run
+    WHERE source_id = (p ->> 0)::bigint AND id > (p ->> 1)::bigint
+      AND kind IN ('full', 'incremental', 'probe') AND options::jsonb ->> 'continues' IS NULL
+    ORDER BY source_id, id LIMIT %(limit)s
+  ) AS r
   CROSS JOIN LATERAL (
     SELECT coalesce(sum(inserted + updated), 0)::bigint AS changed,
       coalesce(sum(inserted + updated + unchanged + pages_unchanged), 0)::bigint AS seen
     FROM penstock.tally WHERE run_id = r.id
   ) AS t
-  WHERE r.kind IN ('full', 'incremental', 'probe') AND r.options::jsonb ->> 'continues' IS NULL
   ORDER BY r.id LIMIT %(limit)s
 ) AS r;

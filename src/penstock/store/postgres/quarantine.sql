@@ -250,12 +250,14 @@ SELECT coalesce(json_agg(f.id), '[]')::text FROM (
 ) AS f;
 
 -- name: runs_with_older_entries
--- Runs that go on, of sources with entries of other runs.
+-- Runs that go on, of sources with entries of other runs: from the entries, which are few, to the runs.
 SELECT coalesce(json_agg(DISTINCT r.id), '[]')::text
 FROM (SELECT DISTINCT run_id FROM penstock.job WHERE state = 'quarantined') AS e
-JOIN penstock.run AS o ON o.id = e.run_id
-JOIN penstock.run AS r ON r.source_id = o.source_id AND r.id <> o.id
-WHERE r.state IN ('queued', 'running', 'paused');
+CROSS JOIN LATERAL (SELECT id, source_id FROM penstock.run WHERE id = e.run_id OFFSET 0) AS o
+CROSS JOIN LATERAL (
+  SELECT id FROM penstock.run
+  WHERE source_id = o.source_id AND state IN ('queued', 'running', 'paused') AND id <> o.id OFFSET 0
+) AS r;
 
 -- name: find_closed_entries
 -- From the newest, along the index that holds the closed ones only.

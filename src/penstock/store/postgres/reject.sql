@@ -80,8 +80,6 @@ WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND redriven_run_id IS
 
 -- name: drop_rejects
 -- In the order of time, as the journal is.
-DELETE FROM penstock.reject WHERE id IN (
-  SELECT id FROM penstock.reject
-  WHERE id < coalesce((SELECT id FROM penstock.reject WHERE at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
-  ORDER BY id LIMIT %(limit)s
-);
+DELETE FROM penstock.reject WHERE id = ANY (ARRAY(
+  SELECT id FROM (SELECT id, at FROM penstock.reject ORDER BY id LIMIT %(limit)s) AS oldest WHERE at < %(before)s
+));

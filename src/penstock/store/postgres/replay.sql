@@ -212,15 +212,21 @@ FROM (
 ) AS u;
 
 -- name: old_replays
--- Replays that nobody has committed or dropped for too long.
+-- Replays that nobody has committed or dropped for too long: by one look for each that has something staged.
+WITH RECURSIVE waiting (run_id) AS (
+  SELECT least((SELECT min(run_id) FROM penstock.staged), (SELECT min(run_id) FROM penstock.staged_page))
+  UNION ALL
+  SELECT least(
+    (SELECT min(s.run_id) FROM penstock.staged AS s WHERE s.run_id > waiting.run_id),
+    (SELECT min(p.run_id) FROM penstock.staged_page AS p WHERE p.run_id > waiting.run_id)
+  ) FROM waiting WHERE waiting.run_id IS NOT NULL
+)
 SELECT coalesce(json_agg(json_build_array(o.id, o.source_id)), '[]')::text FROM (
-  SELECT id, source_id FROM penstock.run
-  WHERE kind = 'replay' AND finished_at < %(before)s
-    AND (
-      EXISTS (SELECT 1 FROM penstock.staged WHERE staged.run_id = run.id)
-      OR EXISTS (SELECT 1 FROM penstock.staged_page WHERE staged_page.run_id = run.id)
-    )
-  ORDER BY id LIMIT 1
+  SELECT r.id, r.source_id FROM waiting
+  CROSS JOIN LATERAL (
+    SELECT id, source_id FROM penstock.run WHERE id = waiting.run_id AND kind = 'replay' AND finished_at < %(before)s OFFSET 0
+  ) AS r
+  ORDER BY r.id LIMIT 1
 ) AS o;
 
 -- name: reject_shift

@@ -93,7 +93,7 @@ WHERE id = %(id)s AND state IN ('draft', 'queued', 'running', 'paused')
 RETURNING source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE penstock.run SET state = 'running', queued_at = %(now)s, finished_at = NULL, end_reason = ''
+UPDATE penstock.run SET state = 'running', queued_at = %(now)s, finished_at = NULL, end_reason = '', is_emptied = false
 WHERE id = %(id)s AND state IN ('partial', 'failed')
 RETURNING source_id;
 
@@ -121,6 +121,25 @@ SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND kind = %(kind)s 
 SELECT coalesce(json_agg(json_build_array(id, kind, created_at) ORDER BY id), '[]')::text FROM penstock.run
 WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe');
 
+-- name: latest_runs
+SELECT coalesce(json_agg(id), '[]')::text FROM (SELECT id FROM penstock.run ORDER BY id DESC LIMIT %(limit)s) AS r;
+
+-- name: latest_runs_of
+-- By two bounds and not by one value, which would let the planner walk through the runs of all sources instead.
+SELECT coalesce(json_agg(id), '[]')::text FROM (
+  SELECT id FROM penstock.run WHERE source_id >= %(source_id)s AND source_id <= %(source_id)s
+  ORDER BY source_id DESC, id DESC LIMIT %(limit)s
+) AS r;
+
+-- name: latest_active_runs
+-- Along the index that holds nothing else: of few active ones among many, the newest are not the last that were made.
+SELECT coalesce(json_agg(id), '[]')::text FROM (
+  SELECT id FROM (
+    SELECT id, source_id FROM penstock.run WHERE state IN ('queued', 'running', 'paused') OFFSET 0
+  ) AS a
+  WHERE %(source_id)s::bigint IS NULL OR source_id = %(source_id)s ORDER BY id DESC LIMIT %(limit)s
+) AS r;
+
 -- name: runs
 SELECT coalesce(json_agg(json_build_object(
   'id', r.id, 'source_id', r.source_id, 'source', s.key, 'kind', r.kind, 'state', r.state,
@@ -147,11 +166,7 @@ FROM (
     candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
     pages_unchanged, disallowed, requests, bytes, seconds, money, is_accounted, pages_added, candidates_added,
     pages_missing
-  FROM penstock.run
-  WHERE (%(id)s::bigint IS NULL OR id = %(id)s)
-    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
-    AND (NOT %(active_only)s OR state IN ('queued', 'running', 'paused'))
-  ORDER BY id DESC LIMIT %(limit)s
+  FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[])
 ) AS r
 JOIN penstock.source AS s ON s.id = r.source_id
 CROSS JOIN LATERAL (

@@ -1,20 +1,3 @@
--- name: old_jobs
--- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
--- What was cancelled later than its run ended, as closed entries of quarantine are, is as young as that.
-SELECT coalesce(json_agg(o.id), '[]')::text FROM (
-  SELECT j.id FROM penstock.run AS r
-  CROSS JOIN LATERAL (
-    SELECT o.id FROM (SELECT job_id FROM penstock.job_key WHERE run_id = r.id OFFSET 0) AS k
-    CROSS JOIN LATERAL (
-      SELECT id FROM penstock.job
-      WHERE id = k.job_id AND state || '' IN ('succeeded', 'skipped', 'cancelled')
-        AND (state || '' <> 'cancelled' OR at < %(before)s) FOR UPDATE SKIP LOCKED
-    ) AS o
-    LIMIT %(limit)s
-  ) AS j
-  WHERE r.finished_at < %(before)s LIMIT %(limit)s
-) AS o;
-
 -- name: drop_jobs
 WITH gone AS (
   DELETE FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) RETURNING run_id, stage, key
@@ -32,38 +15,11 @@ DELETE FROM penstock.job_item WHERE job_id = ANY (translate(%(ids)s, '[]', '{}')
 -- name: drop_failures
 DELETE FROM penstock.job_failure WHERE job_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
--- name: drop_events
--- The journal is in the order of time, but for moments: the old lines are the first ones.
-DELETE FROM penstock.event WHERE id = ANY (ARRAY(
-  SELECT id FROM (SELECT id, at FROM penstock.event ORDER BY id LIMIT %(limit)s) AS oldest WHERE at < %(before)s
-));
-
 -- name: drop_versions
 -- Counted from when it was superseded: the version before today's change may be years old and is still wanted.
 DELETE FROM penstock.record_version WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM penstock.record_version WHERE superseded_at < %(before)s
   ORDER BY superseded_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-));
-
--- name: drop_snapshots
--- What a quarantined job fetched, or was made from, stays: it is the evidence. So does what a replay is to be served
--- from, and what its difference refers to, until it is committed or dropped.
-DELETE FROM penstock.snapshot WHERE id = ANY (ARRAY(
-  SELECT s.id FROM penstock.snapshot AS s
-  WHERE s.id < coalesce((SELECT id FROM penstock.snapshot WHERE fetched_at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
-    AND NOT EXISTS (
-      SELECT 1 FROM penstock.job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled')
-    )
-    AND s.id NOT IN (
-      SELECT i.snapshot_id FROM penstock.job AS q JOIN penstock.job_item AS i ON i.job_id = q.id
-      WHERE q.state = 'quarantined' AND i.snapshot_id IS NOT NULL
-    )
-    AND NOT EXISTS (SELECT 1 FROM penstock.staged WHERE staged.snapshot_id = s.id)
-    AND NOT EXISTS (
-      SELECT 1 FROM penstock.run AS o JOIN penstock.run AS r ON r.source_id = o.source_id
-      WHERE o.id = s.run_id AND r.kind = 'replay' AND r.state IN ('queued', 'running', 'paused')
-    )
-  ORDER BY s.id LIMIT %(limit)s
 ));
 
 -- name: next_segments
@@ -130,13 +86,24 @@ WHERE r.state IN ('queued', 'running', 'paused')
 GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) = 0;
 
 -- name: overview
+-- What is open is that of active runs, and quarantine is counted along the index that holds nothing else: neither grows
+-- with what has ended.
 SELECT json_build_object(
   'queued', coalesce(sum(g.queued), 0)::bigint, 'running', coalesce(sum(g.running), 0)::bigint,
-  'waiting', coalesce(sum(g.waiting), 0)::bigint, 'quarantined', coalesce(sum(CASE WHEN r.kind IN ('replay', 'probe') THEN 0 ELSE g.quarantined END), 0)::bigint,
+  'waiting', coalesce(sum(g.waiting), 0)::bigint,
+  'quarantined', (
+    SELECT coalesce(sum(q.jobs), 0)::bigint
+    FROM (SELECT run_id, count(*) AS jobs FROM penstock.job WHERE state = 'quarantined' GROUP BY run_id) AS q
+    CROSS JOIN LATERAL (SELECT kind, state FROM penstock.run WHERE id = q.run_id OFFSET 0) AS o
+    WHERE o.state NOT IN ('cancelled', 'draft') AND o.kind NOT IN ('replay', 'probe')
+  ),
   'active_runs', (SELECT count(*) FROM penstock.run WHERE state IN ('queued', 'running', 'paused')),
   'paused_sources', (SELECT count(*) FROM penstock.source WHERE paused_at IS NOT NULL),
   'workers', (SELECT count(*) FROM penstock.worker WHERE lease_expires_at > %(now)s),
   'records', (SELECT coalesce(sum(records), 0)::bigint FROM penstock.collection),
   'next_due_at', (SELECT min(due_at) FROM penstock.job WHERE state = 'waiting'))::text
-FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
-WHERE r.state NOT IN ('cancelled', 'draft');
+FROM (SELECT id FROM penstock.run WHERE state IN ('queued', 'running', 'paused') OFFSET 0) AS r
+CROSS JOIN LATERAL (
+  SELECT sum(queued) AS queued, sum(running) AS running, sum(waiting) AS waiting
+  FROM penstock.stage_count WHERE run_id = r.id OFFSET 0
+) AS g;

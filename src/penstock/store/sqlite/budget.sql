@@ -90,7 +90,9 @@ SELECT json_group_object(stage, n) FROM (
 -- name: drop_ended_budgets
 DELETE FROM budget
 WHERE resets_at IS NULL AND period_at < :before
-  AND scope NOT IN (SELECT 'run:' || id FROM run WHERE state NOT IN ('completed', 'cancelled'));
+  AND scope LIKE 'run:%' AND NOT EXISTS (
+    SELECT 1 FROM run WHERE id = CAST(substr(budget.scope, 5) AS INTEGER) AND state NOT IN ('completed', 'cancelled')
+  );
 
 -- name: set_aside_if_queued
 UPDATE job SET state = 'quarantined', at = :now

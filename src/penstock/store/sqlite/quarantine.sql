@@ -190,7 +190,7 @@ SELECT json_group_array(id) FROM (
 );
 
 -- name: runs_with_older_entries
--- Runs that go on, of sources with entries of other runs.
+-- Runs that go on, of sources with entries of other runs: from the entries, which are few, to the runs.
 SELECT json_group_array(DISTINCT r.id)
 FROM (SELECT DISTINCT run_id FROM job INDEXED BY job_quarantined WHERE state = 'quarantined') AS e
 CROSS JOIN run AS o ON o.id = e.run_id

@@ -76,7 +76,5 @@ UPDATE reject SET redriven_run_id = :run_id WHERE id IN (SELECT value FROM jsonb
 -- name: drop_rejects
 -- In the order of time, as the journal is.
 DELETE FROM reject WHERE id IN (
-  SELECT id FROM reject
-  WHERE id < coalesce((SELECT id FROM reject WHERE at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
-  ORDER BY id LIMIT :limit
+  SELECT id FROM (SELECT id, at FROM reject ORDER BY id LIMIT :limit) WHERE at < :before
 );

@@ -168,14 +168,21 @@ FROM (
 ) AS u;
 
 -- name: old_replays
--- Replays that nobody has committed or dropped for too long.
+-- Replays that nobody has committed or dropped for too long: by one look for each that has something staged.
+WITH RECURSIVE waiting (run_id) AS (
+  SELECT min(run_id) FROM (SELECT min(run_id) AS run_id FROM staged UNION ALL SELECT min(run_id) FROM staged_page)
+  UNION ALL
+  SELECT (
+    SELECT min(run_id) FROM (
+      SELECT min(run_id) AS run_id FROM staged WHERE staged.run_id > waiting.run_id
+      UNION ALL SELECT min(run_id) FROM staged_page WHERE staged_page.run_id > waiting.run_id
+    )
+  ) FROM waiting WHERE waiting.run_id IS NOT NULL
+)
 SELECT json_group_array(json_array(id, source_id)) FROM (
-  SELECT id, source_id FROM run
-  WHERE kind = 'replay' AND finished_at < :before AND (
-    EXISTS (SELECT 1 FROM staged WHERE staged.run_id = run.id)
-    OR EXISTS (SELECT 1 FROM staged_page WHERE staged_page.run_id = run.id)
-  )
-  ORDER BY id LIMIT 1
+  SELECT run.id, run.source_id FROM waiting CROSS JOIN run ON run.id = waiting.run_id
+  WHERE run.kind = 'replay' AND run.finished_at < :before
+  ORDER BY run.id LIMIT 1
 );
 
 -- name: reject_shift

@@ -94,7 +94,7 @@ WHERE id = :id AND state IN ('draft', 'queued', 'running', 'paused')
 RETURNING source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE run SET state = 'running', queued_at = :now, finished_at = NULL, end_reason = ''
+UPDATE run SET state = 'running', queued_at = :now, finished_at = NULL, end_reason = '', is_emptied = 0
 WHERE id = :id AND state IN ('partial', 'failed')
 RETURNING source_id;
 
@@ -125,6 +125,22 @@ SELECT json_group_array(json_array(id, kind, created_at)) FROM (
   ORDER BY id
 );
 
+-- name: latest_runs
+SELECT json_group_array(id) FROM (SELECT id FROM run ORDER BY id DESC LIMIT :limit);
+
+-- name: latest_runs_of
+SELECT json_group_array(id) FROM (
+  SELECT id FROM run INDEXED BY run_of_source WHERE source_id = :source_id ORDER BY id DESC LIMIT :limit
+);
+
+-- name: latest_active_runs
+-- Along the index that holds nothing else: of few active ones among many, the newest are not the last that were made.
+SELECT json_group_array(id) FROM (
+  SELECT id FROM run INDEXED BY run_active
+  WHERE state IN ('queued', 'running', 'paused') AND (:source_id IS NULL OR source_id = :source_id)
+  ORDER BY id DESC LIMIT :limit
+);
+
 -- name: runs
 SELECT json_group_array(json_object(
   'id', r.id, 'source_id', r.source_id, 'source', r.source, 'kind', r.kind, 'state', r.state,
@@ -151,11 +167,7 @@ FROM (
     sum(g.queued) AS queued, sum(g.running) AS running, sum(g.waiting) AS waiting, sum(g.held) AS held,
     sum(g.succeeded) AS succeeded, sum(g.skipped) AS skipped, sum(g.quarantined) AS quarantined, sum(g.cancelled) AS cancelled
   FROM (
-    SELECT * FROM run
-    WHERE id BETWEEN coalesce(:id, 0) AND coalesce(:id, 9223372036854775807)
-      AND (:source_id IS NULL OR source_id = :source_id)
-      AND (NOT :active_only OR state IN ('queued', 'running', 'paused'))
-    ORDER BY id DESC LIMIT :limit
+    SELECT run.* FROM json_each(:ids) AS wanted CROSS JOIN run ON run.id = wanted.value
   ) AS r
   CROSS JOIN source AS s ON s.id = r.source_id
   CROSS JOIN run_stage AS g ON g.run_id = r.id

@@ -1,5 +1,8 @@
--- name: add_source
-INSERT INTO source (key, created_at) VALUES (:key, :now) ON CONFLICT (key) DO NOTHING;
+-- name: add_sources
+INSERT INTO source (key, created_at) SELECT value, :now FROM json_each(:keys) WHERE true ON CONFLICT (key) DO NOTHING;
+
+-- name: source_id
+SELECT id FROM source WHERE key = :key;
 
 -- name: source_ids
 SELECT json_group_object(key, id) FROM source;
@@ -27,22 +30,26 @@ SELECT json_group_array(json_object(
   'id', s.id, 'key', s.key, 'paused_at', s.paused_at, 'pause_reason', s.pause_reason,
   'cooldown_until', s.cooldown_until, 'cooldown_reason', s.cooldown_reason,
   'schedule', coalesce(c.words, ''), 'next_run_at', c.next_due_at,
-  'runs', (SELECT count(*) FROM run r WHERE r.source_id = s.id),
   'last_run_id', l.id, 'last_state', l.state, 'last_finished_at', l.finished_at,
   'queued', coalesce(o.queued, 0), 'running', coalesce(o.running, 0),
-  'waiting', coalesce(o.waiting, 0), 'quarantined', coalesce(o.quarantined, 0),
+  'waiting', coalesce(o.waiting, 0), 'quarantined', coalesce(q.quarantined, 0),
   'degraded_at', h.degraded_at, 'degraded_reason', coalesce(h.degraded_reason, ''),
   'bad_runs', coalesce(h.bad_runs, 0), 'good_probes', coalesce(h.good_probes, 0)
 ))
 FROM (SELECT * FROM source ORDER BY key) s
 LEFT JOIN run l ON l.id = (SELECT max(r.id) FROM run r WHERE r.source_id = s.id)
 LEFT JOIN (
-  SELECT r.source_id, sum(g.queued) AS queued, sum(g.running) AS running,
-    sum(g.waiting) AS waiting, sum(CASE WHEN r.kind IN ('replay', 'probe') THEN 0 ELSE g.quarantined END) AS quarantined
-  FROM run r JOIN run_stage g ON g.run_id = r.id
-  WHERE r.state IN ('queued', 'running', 'paused', 'partial', 'failed')
+  SELECT r.source_id, sum(g.queued) AS queued, sum(g.running) AS running, sum(g.waiting) AS waiting
+  FROM run r INDEXED BY run_active CROSS JOIN run_stage g ON g.run_id = r.id
+  WHERE r.state IN ('queued', 'running', 'paused')
   GROUP BY r.source_id
 ) o ON o.source_id = s.id
+LEFT JOIN (
+  SELECT r.source_id, count(*) AS quarantined
+  FROM job e INDEXED BY job_quarantined CROSS JOIN run r ON r.id = e.run_id
+  WHERE e.state = 'quarantined' AND r.state NOT IN ('cancelled', 'draft') AND r.kind NOT IN ('replay', 'probe')
+  GROUP BY r.source_id
+) q ON q.source_id = s.id
 LEFT JOIN health h ON h.source_id = s.id
 LEFT JOIN (
   SELECT source_id, min(next_due_at) AS next_due_at, group_concat(words, '; ' ORDER BY name) AS words

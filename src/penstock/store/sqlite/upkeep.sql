@@ -1,14 +1,3 @@
--- name: old_jobs
--- Only jobs of ended runs: an idempotency key must outlive the run it belongs to.
--- What was cancelled later than its run ended, as closed entries of quarantine are, is as young as that.
--- From the runs to their jobs: the other way round, every batch would pass over all jobs that are not old.
-SELECT json_group_array(id) FROM (
-  SELECT job.id FROM run CROSS JOIN job INDEXED BY sqlite_autoindex_job_1 ON job.run_id = run.id
-  WHERE run.finished_at < :before AND job.state IN ('succeeded', 'skipped', 'cancelled')
-    AND (job.state <> 'cancelled' OR job.at < :before)
-  LIMIT :limit
-);
-
 -- name: drop_jobs
 DELETE FROM job WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
@@ -18,39 +7,10 @@ DELETE FROM job_item WHERE job_id IN (SELECT value FROM jsonb_each(:ids));
 -- name: drop_failures
 DELETE FROM job_failure WHERE job_id IN (SELECT value FROM jsonb_each(:ids));
 
--- name: drop_events
--- The journal is in the order of time: where the first young line is, the old ones end.
-DELETE FROM event WHERE id IN (
-  SELECT id FROM event
-  WHERE id < coalesce((SELECT id FROM event WHERE at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
-  ORDER BY id LIMIT :limit
-);
-
 -- name: drop_versions
 -- Counted from when it was superseded: the version before today's change may be years old and is still wanted.
 DELETE FROM record_version WHERE rowid IN (
-  SELECT rowid FROM record_version
-  WHERE rowid < coalesce((SELECT rowid FROM record_version WHERE superseded_at >= :before ORDER BY rowid LIMIT 1), 9223372036854775807)
-  ORDER BY rowid LIMIT :limit
-);
-
--- name: drop_snapshots
--- What a quarantined job fetched, or was made from, stays: it is the evidence. So does what a replay is to be served
--- from, and what its difference refers to, until it is committed or dropped.
-DELETE FROM snapshot WHERE id IN (
-  SELECT s.id FROM snapshot AS s
-  WHERE s.id < coalesce((SELECT id FROM snapshot WHERE fetched_at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
-    AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled'))
-    AND s.id NOT IN (
-      SELECT i.snapshot_id FROM job AS q INDEXED BY job_quarantined CROSS JOIN job_item AS i ON i.job_id = q.id
-      WHERE q.state = 'quarantined' AND i.snapshot_id IS NOT NULL
-    )
-    AND NOT EXISTS (SELECT 1 FROM staged WHERE staged.snapshot_id = s.id)
-    AND NOT EXISTS (
-      SELECT 1 FROM run AS o CROSS JOIN run AS r INDEXED BY run_active ON r.source_id = o.source_id
-      WHERE o.id = s.run_id AND r.kind = 'replay' AND r.state IN ('queued', 'running', 'paused')
-    )
-  ORDER BY s.id LIMIT :limit
+  SELECT rowid FROM (SELECT rowid, superseded_at FROM record_version ORDER BY rowid LIMIT :limit) WHERE superseded_at < :before
 );
 
 -- name: next_segments
@@ -112,12 +72,22 @@ WHERE r.state IN ('queued', 'running', 'paused')
 GROUP BY r.id HAVING sum(g.queued + g.running + g.waiting + g.held) = 0;
 
 -- name: overview
+-- What is open is that of active runs, and quarantine is counted along the index that holds nothing else: neither grows
+-- with what has ended.
 SELECT json_object(
-  'queued', coalesce(sum(g.queued), 0), 'running', coalesce(sum(g.running), 0),
-  'waiting', coalesce(sum(g.waiting), 0), 'quarantined', coalesce(sum(CASE WHEN run.kind IN ('replay', 'probe') THEN 0 ELSE g.quarantined END), 0),
+  'queued', coalesce(sum(g.queued), 0), 'running', coalesce(sum(g.running), 0), 'waiting', coalesce(sum(g.waiting), 0),
+  'quarantined', (
+    SELECT coalesce(sum(q.jobs), 0)
+    FROM (
+      SELECT run_id, count(*) AS jobs FROM job INDEXED BY job_quarantined WHERE state = 'quarantined' GROUP BY run_id
+    ) AS q
+    CROSS JOIN run AS o ON o.id = q.run_id
+    WHERE o.state NOT IN ('cancelled', 'draft') AND o.kind NOT IN ('replay', 'probe')
+  ),
   'active_runs', (SELECT count(*) FROM run WHERE state IN ('queued', 'running', 'paused')),
   'paused_sources', (SELECT count(*) FROM source WHERE paused_at IS NOT NULL),
   'workers', (SELECT count(*) FROM worker WHERE lease_expires_at > :now),
   'records', (SELECT coalesce(sum(records), 0) FROM collection),
   'next_due_at', (SELECT min(due_at) FROM job WHERE state = 'waiting'))
-FROM run_stage AS g JOIN run ON run.id = g.run_id AND run.state NOT IN ('cancelled', 'draft');
+FROM run INDEXED BY run_active CROSS JOIN run_stage AS g ON g.run_id = run.id
+WHERE run.state IN ('queued', 'running', 'paused');
