@@ -86,7 +86,7 @@ VALUES: dict[str, Any] = {
     "admits": "all", "segments": '["a"]', "ward_is_free": True, "active_only": False,
     "undos": "[1]", "run_ids": "[1]", "stage": "extract", "snapshots": "[1, 2]", "after_collection": "",
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
-    "is_sole": False, "is_apart": False, "is_committed": False,
+    "is_sole": False, "is_apart": False, "is_committed": False, "segment": "s",
 }  # fmt: skip
 TEXT_IDS = {
     "bury_jobs", "release_jobs", "jobs_of", "register", "beat_if_registered", "is_registered",
