@@ -398,14 +398,15 @@ PARSERS = [
             "noise": _noise,
         },
         16 * MB,
-        fixed=10 * MB,
+        # Three times the 4 MB that are allowed to come in here.
+        fixed=13 * MB,
     ),
     Parser(
         "deflate body",
         _unpacked("deflate"),
         {"zeros": lambda n: zlib.compress(b"\0" * n, 9), "noise": _noise},
         16 * MB,
-        fixed=10 * MB,
+        fixed=13 * MB,
     ),
     Parser("snapshot", _tampered, {"tampered": _record}, 400 * MB, fixed=80 * MB),
     Parser(

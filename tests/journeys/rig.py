@@ -103,9 +103,9 @@ def counting_site() -> Iterator[CountingSite]:
 
 
 class CountingSite:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self.port = port
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"http://{host}:{port}"
 
     def counts(self) -> Counter[str]:
         """How often each path was asked for."""

@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import time
 import tracemalloc
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from penstock.sources.addresses import MAX_URL
 from penstock.sources.failures import FetchError, HostClosed
-from penstock.sources.pace import FREE_S, REST, Pace
+from penstock.sources.pace import BURST_S, SHARE, Allowance
 from penstock.sources.response import Response
 from penstock.sources.sitemap import MAX_UNPACKED, sitemap_urls
 from penstock.sources.xml import MAX_ROW_ELEMENTS, BadXml, Shape, read_rows
@@ -264,23 +263,16 @@ def test_others_get_the_loop_while_a_document_without_rows_is_read(body: bytes) 
     assert turns > 3
 
 
-def test_long_parsing_leaves_most_of_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    rests: list[float] = []
+def test_long_parsing_leaves_most_of_the_loop_to_others() -> None:
+    allowance = Allowance()
+    now = 1000.0
+    assert allowance.charge(BURST_S, now) == 0.0, "a sitemap of ordinary length never rests"
+    worked = 0.0
+    for _ in range(100):
+        now += allowance.charge(0.01, now) + 0.01
+        worked += 0.01
+    assert worked <= (now - 1000.0) * SHARE * 1.05
 
-    async def rest(seconds: float) -> None:
-        rests.append(seconds)
-
-    def work() -> Iterator[int]:
-        for number in range(6):
-            ends_at = time.thread_time() + FREE_S / 4
-            while time.thread_time() < ends_at:
-                pass
-            yield number
-
-    async def collect() -> list[int]:
-        return [number async for number in Pace().through(work())]
-
-    monkeypatch.setattr("penstock.sources.pace.asyncio.sleep", rest)
-    assert asyncio.run(collect()) == list(range(6))
-    assert rests[:3] == [0.0] * 3
-    assert min(rests[3:]) >= FREE_S / 4 * REST
+    now += 3600.0
+    assert allowance.charge(BURST_S, now) == 0.0
+    assert allowance.charge(0.01, now) > 0.0, "and idle hours are not saved up"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin
@@ -10,7 +10,8 @@ from urllib.parse import urljoin
 from penstock.sources.addresses import MAX_URL
 from penstock.sources.failures import FetchError
 from penstock.sources.lastmod import LONGEST
-from penstock.sources.pace import Pace
+from penstock.sources.pace import paced
+from penstock.sources.response import Response
 from penstock.sources.sitemap import Announce, Get
 from penstock.sources.xml import BadXml, Field, Row, Shape, read_rows
 
@@ -48,15 +49,23 @@ async def feed_entries(
     """
     response = await get(url)
     try:
-        async for rows in Pace().through(read_rows([response.body], _SHAPE)):
-            for row in rows:
-                fields = _named(row)
-                entry = _entry(row, fields, response.url)
+        async for entries in paced(_read(response)):
+            for entry, updated in entries:
                 if announce is not None and entry["url"]:
-                    announce(entry["url"], (_updated(fields) or "")[:LONGEST])
+                    announce(entry["url"], updated)
                 yield entry
     except BadXml as error:
         raise FetchError(f"the feed can't be read: {error}", url, None, True, "data") from None
+
+
+def _read(response: Response) -> Iterator[list[tuple[Entry, str]]]:
+    """The entries, each with when it was updated in the feed's own words: a list for each slice."""
+    for rows in read_rows([response.body], _SHAPE):
+        named = [(row, _named(row)) for row in rows]
+        yield [
+            (_entry(row, fields, response.url), (_updated(fields) or "")[:LONGEST])
+            for row, fields in named
+        ]
 
 
 def _entry(row: Row, fields: dict[str, list[Field]], base: str) -> Entry:

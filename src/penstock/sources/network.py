@@ -8,12 +8,12 @@ reach private addresses have their own pool: a guarded request can't inherit the
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import thread_time
 from typing import Protocol
 
 import aiohttp
@@ -28,6 +28,7 @@ from penstock.sources.encoding import Body, BrokenCoding, UnknownCoding
 from penstock.sources.failures import AddressRefused, Dropped, FetchError
 from penstock.sources.kept_headers import keep_headers
 from penstock.sources.nat64 import Nat64
+from penstock.sources.pace import rest_after
 
 DNS_TTL_S = 60
 KEEP_ALIVE_S = 30.0
@@ -280,12 +281,12 @@ async def unpack(chunk: bytes, body: Body) -> None:
     if not body.is_coded:
         body.add(chunk)
         return
-    rested_at = body.size
+    began, rested_at = thread_time(), body.size
     for at in range(0, len(chunk), _PACKED_SLICE):
         body.add(chunk[at : at + _PACKED_SLICE])
         if body.size - rested_at > _UNPACKED_AT_ONCE:
-            rested_at = body.size
-            await asyncio.sleep(0)
+            await rest_after(thread_time() - began)
+            began, rested_at = thread_time(), body.size
 
 
 def _failure(error: Exception, request: Request) -> FetchError:

@@ -9,6 +9,7 @@ DEFAULT_S = 30.0
 LEAST_S = 1.0
 MOST_S = 3600.0
 LONGEST = 64
+_READ = 1024
 
 
 def retry_after_s(header: str, now: float) -> float | None:
@@ -16,7 +17,7 @@ def retry_after_s(header: str, now: float) -> float | None:
 
     Takes both forms, seconds and an HTTP date; whatever else is in there is as if it were absent.
     """
-    text = header.strip()
+    text = header[:_READ].strip()
     if text.isascii() and text.isdecimal():
         return _within(float(text[:12]))
     if len(text) > LONGEST:

@@ -18,6 +18,7 @@ from penstock.sources.failures import (
     RobotsUnreachable,
 )
 from penstock.sources.network import Network, RawResponse, Request
+from penstock.sources.pace import Aside
 from penstock.sources.redirects import REDIRECTS, Hop, follow
 from penstock.sources.robots_rules import AgentRules, rules_for
 
@@ -88,6 +89,7 @@ class Robots:
         self._known: dict[Key, Rules] = {}
         self._known_bytes = 0
         self._reading: dict[Key, asyncio.Task[Rules]] = {}
+        self._aside = Aside()
 
     def is_known(self, target: Target, policy: FetchPolicy) -> bool:
         """Whether nothing has to be asked of its origin now."""
@@ -166,8 +168,13 @@ class Robots:
             return Rules(self._clock.monotonic() + FRESH_S)
         if not 200 <= raw.status < 300:
             return self._unreachable(key, f"status {raw.status}")
-        parsed = await _parsed(raw.body, policy.user_agent)
+        parsed = await self._parsed(raw.body, policy.user_agent)
         return Rules(self._clock.monotonic() + FRESH_S, parsed)
+
+    async def _parsed(self, body: bytes, user_agent: str) -> AgentRules:
+        if len(body) <= SHORT:
+            return rules_for(body, user_agent)
+        return await self._aside.do(lambda: rules_for(body, user_agent))
 
     async def _last_answer(self, hop: Hop, policy: FetchPolicy) -> tuple[Target, RawResponse]:
         """Who answered, and what, after five redirects at most; by RFC 9309 a sixth means there is none."""
@@ -226,12 +233,6 @@ def _request(hop: Hop, policy: FetchPolicy) -> Request:
         allow_private=policy.allow_private,
         is_prefix_enough=True,
     )
-
-
-async def _parsed(body: bytes, user_agent: str) -> AgentRules:
-    if len(body) <= SHORT:
-        return rules_for(body, user_agent)
-    return await asyncio.to_thread(rules_for, body, user_agent)
 
 
 def _refuse_excess(rules: AgentRules, target: Target) -> None:

@@ -11,7 +11,7 @@ from penstock.sources.addresses import MAX_URL
 from penstock.sources.encoding import BrokenCoding, Inflater
 from penstock.sources.failures import FetchError, safe_url
 from penstock.sources.lastmod import LONGEST
-from penstock.sources.pace import Pace
+from penstock.sources.pace import paced
 from penstock.sources.response import Response
 from penstock.sources.xml import SLICE, BadXml, Row, Shape, local_name, read_rows
 
@@ -107,7 +107,6 @@ class _Walk:
         self.strangers = strangers
         self.failure: FetchError | None = None
         self.too_long = 0
-        self._pace = Pace()
         self._get = get
         self._max_urls = max_urls
         self._max_depth = max_depth
@@ -132,7 +131,7 @@ class _Walk:
     async def _entries(self, url: str) -> AsyncIterator[Entry]:
         try:
             response = await self._get(url)
-            async for entries in self._pace.through(_read(response)):
+            async for entries in paced(_read(response)):
                 for entry in entries:
                     if len(entry[1]) > MAX_URL:
                         self.too_long += 1

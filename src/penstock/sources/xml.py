@@ -30,7 +30,7 @@ MAX_NAME = 1_000
 MAX_NAMES = 4_096
 # The longest tag or comment: it is held in memory until its end has come.
 MAX_TOKEN = 262_144
-SLICE = 8_192
+SLICE = 4_096
 _SNIFFED = 1_024
 
 
