@@ -17,12 +17,11 @@ from tests.journeys.rig import CountingSite, Rig, counting_site, source_of, unti
 ROUNDS = 3
 PAGES = 60
 KEPT = 0.9
-HOSTILE = ("robots", "xml", "text", "feed", "bomb", "charset", "headers")
+HOSTILE = ("robots", "xml", "charset")
 STEPS = """
 from penstock import Pipeline
 
 pages = Pipeline("pages")
-feeds = Pipeline("feeds")
 
 
 @pages.step(unit="run", timeout="1h")
@@ -35,18 +34,6 @@ async def discover(ctx):
 async def extract(page, ctx):
     response = await ctx.fetch(page["url"])
     return {"length": len(response.text)}
-
-
-@feeds.step(unit="run", timeout="1h")
-async def discover(ctx):
-    async for url in ctx.sitemap(ctx.params["sitemap"]):
-        yield {"url": url}
-
-
-@feeds.step(after="discover", unit="page", key="url")
-async def extract(page, ctx):
-    async for entry in ctx.feed(page["url"]):
-        pass
 """
 
 
@@ -70,7 +57,7 @@ def harmful() -> Iterator[CountingSite]:
 
 def hostile_source(harmful: CountingSite, kind: str) -> dict[str, Any]:
     return {
-        "pipeline": "steps:feeds" if kind == "feed" else "steps:pages",
+        "pipeline": "steps:pages",
         "params": {"sitemap": f"{harmful.url}/{kind}/index"},
         "fetch": {
             "allow_private": True,

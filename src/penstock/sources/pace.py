@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 # Others get the loop at the latest after this much work.
 TURN_S = 0.001
-# So much is done without a rest, some ten thousand pages of a sitemap; after that, this share of the time.
-BURST_S = 0.5
+# So much is done without a rest, about ten thousand pages of a sitemap; after that, this share of the time.
+BURST_S = 0.1
 SHARE = 0.2
 
 T = TypeVar("T")
