@@ -69,10 +69,8 @@ def hostile_source(harmful: CountingSite, kind: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [k if k in ("robots", "xml") else pytest.param(k, marks=pytest.mark.torture) for k in HOSTILE],
-)
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", HOSTILE)
 def test_healthy_source_keeps_its_pages_beside_one_that_serves_harm(
     tmp_path: Path, site: CountingSite, harmful: CountingSite, kind: str
 ) -> None:
