@@ -89,6 +89,16 @@ def test_only_the_source_that_needs_the_variable_can_not_run(
         assert [row.source for row in project.store.runs()] == ["open"]
 
 
+def test_a_project_of_which_nothing_can_run_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "penstock.yaml").write_text(
+        f"sources: {{a: {{pipeline: '{MODULE}:things', params: {{t: '${{T}}'}}}}}}\n"
+    )
+    assert main(["up", "--until-idle"]) == exits.USAGE
+    assert "the environment variable T is not set" in capsys.readouterr().err
+
+
 def test_explain_names_the_variable(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["explain", "closed.example"], ["explain", "closed.example", "--json"]):
         assert main(words) == exits.DONE

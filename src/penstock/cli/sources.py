@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from penstock.store.rows import BudgetRow, HoldRow, SourceRow
 
 DESCRIPTION = """\
-Every source of penstock.yaml, and every former one that left its history. Imports and checks the
-pipelines, so a mistake in them is told here."""
+Every source of penstock.yaml, and every former one that left its history. --check imports the pipelines of
+all sources and says what is wrong with them; without it, none of your code runs."""
 EXAMPLES = """\
   penstock sources
+  penstock sources --check
   penstock sources --json"""
 COLUMNS = (
     *("source", text("pipeline", 6), text("schedule", 4), whole("next run", 3)),
@@ -37,6 +38,7 @@ def register(commands: Commands) -> None:
     parser = add_command(
         commands, "sources", "what is configured, and how it is doing", DESCRIPTION, EXAMPLES
     )
+    parser.add_argument("--check", action="store_true", help="import and check their pipelines")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -45,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
+        if args.check:
+            project.validate()
         _ = project.source_ids
         rows, seen = project.store.sources(), Seen.of(project)
         if args.json:

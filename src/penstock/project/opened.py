@@ -59,7 +59,7 @@ class Opened:
 
     def validate(self) -> None:
         """Import and check the pipelines of all sources that can run here."""
-        self.settings.refuse_unset()
+        self._refuse_unset()
         for source in self.ready_sources().values():
             self.graph(source)
 
@@ -68,7 +68,7 @@ class Opened:
 
         Answers with the sources that can't be loaded, and why; raises if that is all of them.
         """
-        self.settings.refuse_unset()
+        self._refuse_unset()
         ready, broken = self.ready_sources(), {}
         for key, source in ready.items():
             try:
@@ -88,6 +88,13 @@ class Opened:
         """Of those that are ready, the others."""
         broken = self.broken_sources()
         return {key: s for key, s in self.ready_sources().items() if key not in broken}
+
+    def _refuse_unset(self) -> None:
+        """Refuse to work where nothing could be done for want of variables."""
+        self.settings.refuse_unset()
+        if not self.ready_sources():
+            for source in self.settings.sources.values():
+                refuse_unset(source.unset)
 
     def ready_sources(self) -> dict[str, SourceSettings]:
         """The sources that lack no variable: the others can be looked at, and can't run."""
