@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
 from penstock.clock import Clock
+from penstock.counting import count
 from penstock.jobs.job import Claimed
 from penstock.jobs.words import words_of
 from penstock.store.logs import LogLine
@@ -81,7 +82,7 @@ class StepOutput:
                 if rest:
                     self._keep(job, said, level, rest)
             if said.left_out:
-                self._append(job, "penstock", f"({said.left_out} lines left out)")
+                self._append(job, "penstock", f"({count(said.left_out, 'line')} left out)")
 
     def take(self) -> list[LogLine]:
         with self._lock:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from penstock.counting import count
 from penstock.jobs.job import DEFAULT_PRIORITY, Unit
 from penstock.jobs.signals import SignalFacts
 from penstock.settings import RetryChoice
@@ -197,7 +198,7 @@ def bounds_of(plan: Plan, pages: int | None) -> dict[str, StageBounds]:
 def cut_words(counts: Mapping[str, StageCount], bounds: Mapping[str, StageBounds]) -> str:
     """Which stages of a run have as many jobs as they may; empty if none has."""
     full = [
-        f"{name} has its {most:,} jobs"
+        f"{name} has its {count(most, 'job')}"
         for name, bound in bounds.items()
         if (most := bound.jobs) is not None and name in counts and counts[name].total >= most
     ]

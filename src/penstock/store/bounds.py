@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.counting import count
 from penstock.jobs.job import NewJob, bounded_key
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.ledger import Ledger
@@ -49,7 +50,7 @@ def _fitting(
             known.add(key)
         kept.append((parent_id, job))
     if dropped and first:
-        detail = f"{stage} has its {most:,} jobs; what else is found is left out"
+        detail = f"{stage} has its {count(most, 'job')}; what else is found is left out"
         ledger.journal("run.cut", source_id, run_id, actor="penstock", detail=detail)
     return kept
 
