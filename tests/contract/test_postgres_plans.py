@@ -69,7 +69,7 @@ WALKERS = {
     "events", "latest_events", "follow_events", "find_jobs", "find_quarantined", "find_live",
     "journal_ids",
     # An undo, by a person: it pays for having no index that every save would have to keep.
-    "undoable", "changed_since",
+    "undoable", "last_written_by", "changed_since",
     # A person's look at quarantine, along the index that holds nothing else.
     "count_entries", "find_entries", "count_closed_entries", "find_closed_entries",
 }  # fmt: skip
@@ -85,6 +85,7 @@ VALUES: dict[str, Any] = {
     "plan": "{}", "pipeline_version": "v", "matter": "m", "holder": "h", "version": "v",
     "admits": "all", "segments": '["a"]', "ward_is_free": True, "active_only": False,
     "undos": "[1]", "run_ids": "[1]", "stage": "extract", "snapshots": "[1, 2]", "after_collection": "",
+    "left": "[[1, 1]]", "brought_back": "[1]",
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
     "is_sole": False, "is_apart": False, "is_committed": False, "segment": "s",
 }  # fmt: skip

@@ -94,6 +94,40 @@ def test_an_undo_is_undone(shop: Shop) -> None:
     assert shop.records() == PAGES
 
 
+def test_runs_are_undone_one_after_the_other_from_the_last_to_the_first(shop: Shop) -> None:
+    first = shop.run(PAGES)
+    second = shop.run({"p1": {"n": 10}, "p9": {"n": 9}})
+    after_second = shop.records()
+    third = shop.run({"p1": {"n": 100}, "p9": {"n": 99}})
+    undone(shop, third)
+    assert shop.records() == after_second
+
+    report = undone(shop, second)
+
+    assert (counts(report), report.later.count) == ((1, 0, 1), 0)
+    assert shop.records() == PAGES
+    # Both are undone now, so there is nothing left to undo of either.
+    assert [counts(undone(shop, run)) for run in (second, third)] == [(0, 0, 0), (0, 0, 0)]
+    assert counts(undone(shop, first)) == (0, 0, 3)
+    assert shop.records() == {}
+
+
+def test_an_undo_that_was_undone_leaves_the_record_to_the_run_that_changed_it(shop: Shop) -> None:
+    shop.run(PAGES)
+    second = shop.run({"p1": {"n": 10}})
+    third = shop.run({"p1": {"n": 100}})
+    undo_run = undone(shop, third).undo_run_id
+    assert undo_run is not None
+    undone(shop, undo_run)
+    assert shop.records()["p1"] == {"n": 100}
+
+    report = undone(shop, second)
+
+    assert (counts(report), report.later.count) == ((0, 0, 0), 1)
+    assert counts(undone(shop, third)) == (1, 0, 0)
+    assert shop.records()["p1"] == {"n": 10}
+
+
 def test_undone_twice_is_undone_once(shop: Shop) -> None:
     shop.run(PAGES)
     second = shop.run({"p1": {"n": 10}})

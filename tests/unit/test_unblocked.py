@@ -22,7 +22,7 @@ def test_output_that_nobody_reads_is_taken_at_once_and_what_is_left_out_is_count
         text += os.read(reader, 65536)
     *lines, last = text.decode().splitlines()
     assert lines == [f"line {number}" for number in range(len(lines))]
-    assert last == f"({30_000 - len(lines)} lines left out: nobody read the output)"
+    assert last == f"({30_000 - len(lines):,} lines left out: nobody read the output)"
     stream.end()
     usual.close()
     os.close(reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -70,6 +71,30 @@ class Undone(msgspec.Struct):
     last_id: int | None = None
 
 
+# A record's id, newest version and the run that wrote it; and its versions before, each with its run.
+_Written = tuple[int, int, int, list[tuple[int, int]]]
+
+
+def _left_version(written: _Written, run_id: int, undone_by: Mapping[int, int]) -> int | None:
+    """The version by which the run has left the record as it is now; None if it is as another left it."""
+    _, newest, last_run, before = written
+    if last_run == run_id:
+        return newest
+    runs = {**dict(before), newest: last_run}
+    # Each version, and the one whose content it has: an undo has that of the version before what it undid.
+    means: dict[int, int | None] = {}
+    previous: int | None = None
+    for version, run in sorted(runs.items()):
+        means[version] = version
+        if run in undone_by and previous is not None:
+            undone = means[previous] or previous
+            older = [v for v in runs if v < undone and runs[v] != undone_by[run]]
+            means[version] = means.get(max(older)) if older else None
+        previous = version
+    left = means[newest]
+    return left if left is not None and runs[left] == run_id else None
+
+
 class Undoing:
     """The verbs of undoing a run."""
 
@@ -77,14 +102,38 @@ class Undoing:
 
     def undo_changes(self, run_id: int, after_id: int = 0, limit: int = PAGE) -> list[UndoChange]:
         """A page of what undoing a run would change; changes nothing."""
-        return self._db.decoded(
-            "undoable", list[UndoChange], run_id=run_id, after_id=after_id, limit=limit
-        )
+        for left in self._left_by(run_id, after_id, limit):
+            if left:
+                return self._db.decoded(
+                    "undoable", list[UndoChange], run_id=run_id, left=to_json(left)
+                )
+        return []
+
+    def _left_by(self, run_id: int, after_id: int, limit: int) -> Iterator[list[tuple[int, int]]]:
+        """Records that are as a run has left them, with the version by which it did, page by page.
+
+        What an undo of a later run has brought back is as this run has left it, too.
+        """
+        undone_by = dict(self._db.decoded("undos_since", list[tuple[int, int]], run_id=run_id))
+        undos = to_json([undo_id for undo_id in undone_by if undo_id != run_id])
+        page: list[_Written] = []
+        while not page or len(page) == limit:
+            page = self._db.decoded(
+                "last_written_by", list[_Written],
+                run_id=run_id, undos=undos, after_id=after_id, limit=limit,
+            )  # fmt: skip
+            if not page:
+                return
+            after_id = page[-1][0]
+            found = ((row[0], _left_version(row, run_id, undone_by)) for row in page)
+            yield [(record_id, version) for record_id, version in found if version is not None]
 
     def changed_since(self, run_id: int, limit: int = 20) -> Later:
         """What the run has changed and cannot be undone, because later runs have changed it again."""
         undos = to_json([undo_id for undo_id, _ in self._undos(run_id)])
-        return self._db.decoded("changed_since", Later, run_id=run_id, undos=undos, limit=limit)
+        back = [each for page in self._left_by(run_id, 0, PAGE) for each, _ in page]
+        about = {"run_id": run_id, "undos": undos, "brought_back": to_json(back), "limit": limit}
+        return self._db.decoded("changed_since", Later, **about)
 
     def is_undoing(self, run_id: int) -> bool:
         """Whether an undo of this run was begun and has not ended."""
