@@ -40,6 +40,8 @@ LOOKING = (
     ["export", "crontab"],
     ["db", "check"],
     ["db", "migrate", "--plan"],
+    ["logs", "1"],
+    ["page", "1"],
 )
 
 
