@@ -3,7 +3,9 @@
     python counting_server.py        prints its port, serves until its standard input ends
 
 `/sitemap.xml?n=20&ms=5` names twenty pages that take 5 ms each, `/page/7?ms=5` is one of them,
-`/flaky/7` fails the first time, `/hang` never answers, `/counts` says how often each path was asked
+`/flaky/7` fails the first time, `/hang` never answers, `/dropped/7` and `/reset/7` end the connection in
+place of the first answer, `/moved/7` redirects to `/page/7`, `/times` says when each request came,
+`/counts` says how often each path was asked
 for (without its query). Connections are kept alive. It has twenty addresses, 127.0.0.1 to 127.0.0.20, all
 with the same port: to Penstock each is a host of its own.
 """
@@ -16,10 +18,14 @@ import sys
 from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
+DROPPED, RESET = -1, -2
+ENDS = {"dropped": DROPPED, "reset": RESET}
+
 
 class Server:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.times: list[float] = []
 
     async def serve(self) -> None:
         first = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
@@ -36,9 +42,14 @@ class Server:
                 host = head.lower().partition(b"\r\nhost: ")[2].partition(b"\r\n")[0].decode()
                 target = head.split(b" ", 2)[1].decode("latin-1")
                 status, body = await self._answer(host, target)
+                if status == RESET:
+                    writer.transport.abort()
+                if status in (DROPPED, RESET):
+                    return
+                moved = b"Location: %b\r\n" % body if status == 302 else b""
                 writer.write(
-                    b"HTTP/1.1 %d Whatever\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
-                    % (status, len(body))
+                    b"HTTP/1.1 %d Whatever\r\nContent-Type: text/plain\r\n%bContent-Length: %d\r\n\r\n"
+                    % (status, moved, len(body))
                 )
                 writer.write(body)
                 await writer.drain()
@@ -52,7 +63,15 @@ class Server:
         options = {name: int(values[0]) for name, values in parse_qs(url.query).items()}
         if url.path == "/counts":
             return 200, json.dumps(self.counts).encode()
+        if url.path == "/times":
+            return 200, json.dumps(self.times).encode()
         self.counts[url.path] += 1
+        self.times.append(asyncio.get_running_loop().time())
+        first, _, rest = url.path[1:].partition("/")
+        if first in ENDS and self.counts[url.path] == 1:
+            return ENDS[first], b""
+        if first == "moved":
+            return 302, f"/page/{rest}".encode()
         if url.path == "/robots.txt":
             return 404, b""
         if url.path == "/hang":

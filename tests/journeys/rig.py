@@ -112,6 +112,12 @@ class CountingSite:
         with urllib.request.urlopen(f"{self.url}/counts", timeout=10) as answer:  # noqa: S310
             return Counter(json.loads(answer.read()))
 
+    def times(self) -> list[float]:
+        """When each request came, on the site's own monotonic clock."""
+        with urllib.request.urlopen(f"{self.url}/times", timeout=10) as answer:  # noqa: S310
+            found: list[float] = json.loads(answer.read())
+            return found
+
 
 class Rig:
     """A project in a folder and the processes that work on it."""
