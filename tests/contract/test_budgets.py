@@ -525,3 +525,14 @@ def test_children_that_were_found_before_the_stop_are_kept(world: World) -> None
     world.turn("w", *(stopped(job) for job in jobs))
     assert world.run(run_id).pages == 4
     assert world.run(run_id).state == RunState.RUNNING
+
+
+def test_requests_of_a_worker_that_died_are_put_down_with_their_run(world: World) -> None:
+    """Those that were put down by the attempts that sent them are not held any more."""
+    run_id = world.start()
+    world.store.register("dying", "here", 1, "test")
+    wants = [Want("acme.com", 1000.0, "acme.com", run_id)] * 5
+    world.store.reserve_places(wants, Report("dying"))
+    world.store.reserve_places([], Report("dying", {f"usage:{run_id}": 2.0, "usage:99": 0.0}))
+    world.store.bury("dying", "killed")
+    assert world.run(run_id).requests == 2

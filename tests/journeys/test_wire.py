@@ -61,6 +61,8 @@ def test_drops_resets_redirects_kills_and_restarts_are_all_counted(tmp_path: Pat
         assert all(counts[f"/{way}/{n}"] >= 1 for n, way in enumerate(ways(PAGES)))
         assert sum(counts[f"/dropped/{n}"] for n in range(PAGES)) >= 2 * PAGES // 5
         assert used >= len(times)
+        # What died with a worker is put down when it is buried; of what was put down just before, once more.
+        assert len(times) <= run.requests <= len(times) + 3 * RATE
         # Over the whole, however late single requests are looked at.
         assert len(times) <= 1 + RATE * 1.25 * (times[-1] - times[0] + 1.0)
         assert run.state == "completed"

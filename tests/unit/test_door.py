@@ -230,7 +230,24 @@ def test_answers_that_are_lost_leave_nothing_reserved(tmp_path: Path) -> None:
     rig.store.lost_answers = 3
     assert rig.run(lambda: rig.fetch_all(4)) == ["ok"] * 4
     assert rig.standing()[0][1] == 0
-    assert rig.store.reports[-1].held in ({}, {BYTES.holding: 0.0, HOST.key: 0.0})
+    held = dict(rig.store.reports[-1].held)
+    # Remembered until the attempt that sent them has settled.
+    assert held.pop("usage:1") == 4
+    assert held in ({}, {BYTES.holding: 0.0, HOST.key: 0.0})
+
+
+def test_requests_are_held_until_they_are_put_down_with_their_run(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, REQUESTS)
+
+    async def fetch() -> None:
+        await rig.fetch_all(3)
+        rig.pacing.settled(1, 1)
+        await rig.pacing.settle()
+        assert rig.store.reports[-1].held == {"usage:1": 2}
+        rig.pacing.settled(1, 2)
+
+    rig.run(fetch)
+    assert rig.store.reports[-1].held == {"usage:1": 0}
 
 
 def test_failed_request_gives_back_and_counts_what_had_come(tmp_path: Path) -> None:

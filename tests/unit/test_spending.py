@@ -123,8 +123,10 @@ def test_requests_are_counted_by_attempt_and_put_down_once(tmp_path: Path) -> No
     spending.load(JOB, "shop", effects)
     assert effects.spent == {"requests": 2, "bytes": 100, "seconds": 0.75, "money": 0.02}
     assert effects.charges == []
+    assert spending.settled(effects) == (JOB.run_id, 2)
     spending.load(JOB, "shop", again := Effects())
     assert not again
+    assert spending.settled(again) == (0, 0.0)
     count(Sent(True, 7, 0.0))
     spending.load(JOB, "shop", again)
     assert again.spent == {"requests": 1, "bytes": 7, "money": 0.01}
@@ -209,7 +211,7 @@ def test_steps_say_what_they_spend() -> None:
 def test_what_nobody_can_spend_is_refused(amount: Any) -> None:
     outcome = acting(lambda ctx: ctx.spend(money=amount))
     assert isinstance(outcome, Failed)
-    assert "ctx.spend needs money that is 0 or more" in outcome.error
+    assert "ctx.spend needs money from 0 to" in outcome.error
 
 
 # How jobs and runs end that a budget stopped.

@@ -22,7 +22,7 @@ from penstock.engine.calls import Calls
 from penstock.engine.hosts import HostWatch
 from penstock.engine.trouble import RETRY_S, Trouble
 from penstock.errors import StoreError
-from penstock.gates.admission import IN_LINE, Report, reservations, spendings
+from penstock.gates.admission import IN_LINE, Report, reservations, spendings, usage_key
 from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want, latest_s
 from penstock.gates.terms import NO_RULES, Rules
@@ -33,6 +33,8 @@ from penstock.store.store import Store
 LONGEST_LINE_S = 30.0
 # After a call as long as it took is waited for more to ask together, but no longer than this.
 REST_S = 0.005
+# What has settled is told after this long, with whatever else there is to say.
+LET_GO_S = 0.25
 # By more than this the store's clock does not run ahead of ours unless it was set.
 JUMP_S = 0.5
 # The quickest of so many calls says how long an answer of the store is on its way.
@@ -142,7 +144,9 @@ class Pacing:
         want = self._with_terms(want)
         held = reservations(want)
         for key, amount in held.items():
-            self._held[key] = max(0.0, self._held.get(key, 0.0) - amount)
+            self._let_go(key, amount)
+        if sent.is_void and want.run_id:
+            self._let_go(usage_key(want.run_id), 1.0)
         spent = spendings(want, sent)
         if held or spent:
             self._spent += spent
@@ -151,6 +155,18 @@ class Pacing:
             now = asyncio.get_running_loop().time()
             if self.hosts.note(want, sent, now) or held or spent:
                 self._begin()
+
+    def settled(self, run_id: int, requests: float) -> None:
+        """These requests are put down with their run: they need not be remembered for it any more."""
+        key = usage_key(run_id)
+        if requests and key in self._held:
+            self._let_go(key, requests)
+            self._has_news = True
+            if self._looking is None:
+                self._look_again(LET_GO_S)
+
+    def _let_go(self, key: str, amount: float) -> None:
+        self._held[key] = max(0.0, self._held.get(key, 0.0) - amount)
 
     def _with_terms(self, want: Want) -> Want:
         if want.is_uncounted:
@@ -249,7 +265,7 @@ class Pacing:
         for asked, verdict in zip(batch, verdicts, strict=True):
             if not verdict.gate:
                 self._served[asked.want.key] = self._turn = self._turn + 1
-                for key, amount in reservations(asked.want).items():
+                for key, amount in _taken_by(asked.want).items():
                     self._held[key] = self._held.get(key, 0.0) + amount
             if asked.answer.done():
                 if not verdict.gate:
@@ -270,6 +286,7 @@ class Pacing:
         self._looking = asyncio.get_running_loop().call_later(in_s, self._look)
 
     def _look(self) -> None:
+        self._looking = None
         self._has_news = self._has_news or bool(self._in_line)
         self._begin()
 
@@ -307,3 +324,9 @@ class Pacing:
             if self.trouble is not None:
                 return self.trouble.wait_s(error)
         return RETRY_S
+
+
+def _taken_by(want: Want) -> dict[str, float]:
+    """All that is held for a request from when the store lets it out."""
+    usage = {usage_key(want.run_id): 1.0} if want.run_id else {}
+    return reservations(want) | usage

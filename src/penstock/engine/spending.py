@@ -23,6 +23,8 @@ class Spending:
         # Asked for each job, and found by looking at every source.
         self.has_budgets = rules.has_budgets
         self._meters: dict[tuple[int, int], dict[str, float]] = {}
+        # By what they are in, until that is written: for which run, and how many requests.
+        self._loaded: dict[int, tuple[int, float]] = {}
         # What the steps of a stage were seen to spend.
         self._spenders: dict[tuple[str, str], set[str]] = {}
         # The budgets that are used up, as the last claim found them.
@@ -59,7 +61,12 @@ class Spending:
             ]
         meter = self._meters.pop((job.id, job.attempt), None)
         if meter:
+            self._loaded[id(effects)] = (job.run_id, meter.get("requests", 0.0))
             effects.pour(Effects(spent=meter))
+
+    def settled(self, effects: Effects) -> tuple[int, float]:
+        """The run and the requests that were put into these effects, which are written now."""
+        return self._loaded.pop(id(effects), (0, 0.0))
 
     def stops(self, job: Claimed, source: str, stage: Stage, kind: str) -> str:
         """Why this job is set aside without being begun; empty if it may begin.

@@ -367,6 +367,10 @@ class Worker:
                 waiter.set_exception(AttemptLost("the job was taken from this attempt"))
             else:
                 waiter.set_result(None)
+        for end in ends:
+            run_id, requests = self._spending.settled(end.effects)
+            if end.job_id not in lost:
+                self._pacing.settled(run_id, requests)
         self._is_buried = self._is_buried or turn.is_buried
         self._close_hosts(turn.closed_hosts)
 

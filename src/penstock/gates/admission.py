@@ -68,6 +68,8 @@ def _admit(want: Want, book: Book, now: float) -> Verdict:
         return _for_host(want, book, verdict, now)
     for key, amount in reservations(want).items():
         book.reserve(key, amount)
+    if want.run_id:
+        book.reserve(usage_key(want.run_id), 1.0)
     for bound in want.terms.bounds:
         account = book.accounts[bound.key]
         if bound.measure in COUNTED:
@@ -135,6 +137,20 @@ def takes(want: Want, bound: Bound) -> float:
         case "bytes":
             return float(want.max_bytes)
     return want.timeout_s
+
+
+def usage_key(run_id: int) -> str:
+    """The holding of requests that went out for a run and are not put down there yet.
+
+    Held until the attempt that sent them settles: if its worker dies before, they are put down then.
+    """
+    return f"usage:{run_id}"
+
+
+def run_of_usage(holding: str) -> int | None:
+    """The run that such a holding is about; None for another kind of holding."""
+    kind, _, run_id = holding.partition(":")
+    return int(run_id) if kind == "usage" and run_id.isdecimal() else None
 
 
 def reservations(want: Want) -> dict[str, float]:

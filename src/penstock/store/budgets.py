@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.gates.admission import run_of_usage
 from penstock.gates.budget import (
     Account,
     Bound,
@@ -230,6 +231,9 @@ def forfeit(db: Database, ledger: Ledger, worker: str) -> None:
     """What a worker that goes has reserved counts as used: nobody knows how far it came."""
     reserved: dict[BudgetKey, float] = {}
     for holding, amount in db.rows("drop_holdings", worker=worker):
+        run_id = run_of_usage(holding)
+        if run_id is not None and amount > 0:
+            ledger.count(run_id, "requests", amount)
         key = key_of(holding)
         if key is not None and amount > 0:
             reserved[key] = amount

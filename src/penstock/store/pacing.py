@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from penstock.gates.admission import NO_REPORT, Book, Report, admit, reservations
+from penstock.gates.admission import NO_REPORT, Book, Report, admit, reservations, run_of_usage
 from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
 from penstock.store.budgets import Accounts, add_accounts, lock_accounts
@@ -106,6 +106,9 @@ def _write(db: Database, report: Report, book: Book, next_at: Mapping[str, float
         holdings[key] = holdings.get(key, 0.0) + amount
     if holdings and report.worker:
         db.do("set_holdings", worker=report.worker, holdings=to_json(sorted(holdings.items())))
+    if any(amount <= 0 and run_of_usage(key) is not None for key, amount in holdings.items()):
+        # Runs come and go while a worker stays.
+        db.do("drop_empty_usage", worker=report.worker)
 
 
 def _pace_keys(want: Want) -> list[str]:

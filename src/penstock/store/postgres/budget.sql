@@ -46,6 +46,9 @@ SELECT %(worker)s, h ->> 0, (h ->> 1)::double precision FROM jsonb_array_element
 ORDER BY (h ->> 0) COLLATE "C"
 ON CONFLICT (key, worker) DO UPDATE SET amount = excluded.amount;
 
+-- name: drop_empty_usage
+DELETE FROM penstock.holding WHERE worker = %(worker)s AND amount <= 0 AND starts_with(key, 'usage:');
+
 -- name: drop_holdings
 DELETE FROM penstock.holding WHERE worker = %(worker)s RETURNING key, amount;
 

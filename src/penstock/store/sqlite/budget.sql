@@ -35,6 +35,9 @@ SELECT json_group_object(key, amount) FROM (
 INSERT INTO holding (worker, key, amount) SELECT :worker, value ->> 0, value ->> 1 FROM jsonb_each(:holdings) WHERE true
 ON CONFLICT (key, worker) DO UPDATE SET amount = excluded.amount;
 
+-- name: drop_empty_usage
+DELETE FROM holding WHERE worker = :worker AND amount <= 0 AND key >= 'usage:' AND key < 'usage;';
+
 -- name: drop_holdings
 DELETE FROM holding WHERE worker = :worker RETURNING key, amount;
 
