@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from urllib.parse import urljoin
 
+from penstock.counting import count
 from penstock.sources.addresses import MAX_URL
 from penstock.sources.encoding import BrokenCoding, Inflater
 from penstock.sources.failures import FetchError, safe_url
@@ -94,10 +95,8 @@ class Strangers:
 
     def words(self) -> str:
         hosts = ", ".join(self._hosts)
-        entries = "entry" if self.count == 1 else "entries"
-        return (
-            f"{self.count:,} {entries} on other sites left out ({hosts}); fetch.hosts allows them"
-        )
+        entries = count(self.count, "entry", "entries")
+        return f"{entries} on other sites left out ({hosts}); fetch.hosts allows them"
 
 
 class _Walk:
