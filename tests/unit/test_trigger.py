@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -150,6 +151,16 @@ def test_a_page_of_our_own_may_use_it(project: Project) -> None:
     assert ask(known, headers=given)[0] == 202
 
 
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    """Enough for the clients of a crowd, and not for a server that holds on to all of them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1500, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("few_descriptors")
 def test_a_thousand_half_open_connections_do_not_make_it_unreachable(project: Project) -> None:
     async def crowd() -> int:
         async with listening(project, Inline(), "127.0.0.1", 0, lambda _: None) as (_, port):

@@ -218,4 +218,5 @@ def _kept(error: BaseException, out: Output) -> str:
 def _traceback(error: BaseException, out: Output) -> str:
     import traceback
 
+    out.secrets |= _probable_secrets()
     return out.masked("".join(traceback.format_exception(error)))
