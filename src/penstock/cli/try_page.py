@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.tables import column
 from penstock.cli.wording import count, shortened, shortened_inside
 from penstock.errors import UsageError
 
@@ -90,7 +91,7 @@ def _tell(tried: Tried, out: Output) -> None:
             *[job for job in tried.jobs[1:] if job.state != "succeeded"][:SHOWN],
         ]
     ]
-    out.table(("stage", "key", "state", "reason"), jobs)
+    out.table((column("stage", 0), "key", "state", "reason"), jobs)
     for job in tried.failed[:SHOWN]:
         for line in job.traceback.splitlines():
             out.line(f"  {line}")
