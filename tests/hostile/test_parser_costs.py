@@ -1,6 +1,7 @@
 """Whatever others write: reading it takes time in proportion to its length, and bounded memory.
 
-The short form reads a few kilobytes, the long one (`make torture`) the longest input that can get in.
+The short form reads a few kilobytes, the long one (`make torture`) the longest input that can get in,
+or 16 MB of it.
 """
 
 from __future__ import annotations
