@@ -273,3 +273,18 @@ def test_pages_are_found_by_their_job_their_address_and_their_candidate(world: W
     assert world.store.pages_at("https://acme.com/b") == []
     assert world.store.last_job_of(world.source(), "extract", page.key) == page.id
     assert world.store.last_job_of(world.source(), "extract", "other") is None
+
+
+def test_records_that_another_source_wrote_are_counted_when_they_are_replaced(
+    world: World,
+) -> None:
+    save(world, a_save("a", {"n": 1}), a_save("b", {"n": 1}), a_save("c", {"n": 1}))
+    other = world.start(source="other.org", key="other")
+    again = [a_save("a", {"n": 2}), a_save("b", {"n": 2}), a_save("c", {"m": 2}, "merge")]
+    save(world, *again, run_id=other)
+
+    [event] = world.store.events(kind="record.overwritten")
+    assert (event.source, event.run_id) == ("other.org", other)
+    assert event.detail == "2 of product were last written by acme.com"
+    save(world, a_save("a", {"n": 3}), run_id=other)
+    assert len(world.store.events(kind="record.overwritten")) == 1, "it is its own by now"

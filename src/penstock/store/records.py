@@ -41,6 +41,9 @@ class Present(msgspec.Struct):
 
 
 Where = tuple[str, str]
+# How many records of a collection a run has replaced that another source had written: (source, run,
+# collection, other source).
+Overwritten = Counter[tuple[int, int, str, int]]
 
 
 def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, Save]]) -> list[str]:
@@ -51,10 +54,13 @@ def save_records(db: Database, ledger: Ledger, saves: Sequence[tuple[int, int, S
     placed = [(where_of(save), source_id, run_id, save) for source_id, run_id, save in saves]
     while True:
         present = read_present(db, {each[0]: None for each in placed})
-        verdicts = [_apply(present, *each) for each in placed]
+        overwritten: Overwritten = Counter()
+        verdicts = [_apply(present, overwritten, *each) for each in placed]
         with suppress(Overtaken), db.nested():
             write_records(db, ledger, present)
             break
+    if overwritten:
+        _tell_overwritten(db, ledger, overwritten)
     counts = Counter((each[1], verdict) for each, verdict in zip(saves, verdicts, strict=True))
     for (run_id, verdict), count in counts.items():
         ledger.count(run_id, verdict, count)
@@ -65,8 +71,10 @@ def read_present(db: Database, keys: Iterable[Where]) -> dict[Where, Present]:
     """These records as they are, locked where others may write; those that are not there are missing."""
     found = db.json("present", keys=to_json(list(keys)))
     return {
-        (collection, key): Present(record_id, version, data, score, bool(is_removed))
-        for collection, key, record_id, version, data, score, is_removed in found
+        (collection, key): Present(
+            record_id, version, data, score, bool(is_removed), source_id=source_id
+        )
+        for collection, key, record_id, version, data, score, is_removed, source_id in found
     }
 
 
@@ -75,8 +83,22 @@ def where_of(save: Save) -> Where:
     return bounded_text(save.collection, NAME_BYTES), bounded_text(save.key, KEY_BYTES)
 
 
+def _tell_overwritten(db: Database, ledger: Ledger, overwritten: Overwritten) -> None:
+    """Records that another source had written last: two sources that replace each other's are a mistake."""
+    names = {source_id: key for key, source_id in db.json("source_ids").items()}
+    for (source_id, run_id, collection, other), count in sorted(overwritten.items()):
+        whose = names.get(other, f"source {other}")
+        detail = f"{count} of {collection} were last written by {whose}"
+        ledger.journal("record.overwritten", source_id, run_id, actor="penstock", detail=detail)
+
+
 def _apply(
-    present: dict[Where, Present], where: Where, source_id: int, run_id: int, save: Save
+    present: dict[Where, Present],
+    overwritten: Overwritten,
+    where: Where,
+    source_id: int,
+    run_id: int,
+    save: Save,
 ) -> str:
     old = present.get(where)
     data, score = save.data.decode(), save.score
@@ -92,6 +114,8 @@ def _apply(
         if data == old.data and score == old.score:
             return "unchanged"
         verdict = "updated"
+        if save.merge == "replace" and old.source_id != source_id:
+            overwritten[source_id, run_id, where[0], old.source_id] += 1
     old.data, old.score, old.is_removed, old.is_changed = data, score, False, True
     old.source_id, old.run_id, old.snapshot_id = source_id, run_id, save.snapshot
     old.pipeline_version = save.version or None

@@ -1,14 +1,14 @@
 -- name: present
 -- Locked in the order of their keys: two who save the same records wait for each other in one direction only.
-SELECT coalesce(json_agg(json_build_array(p.collection, p.key, p.id, p.version, p.data, p.score, p.is_removed)), '[]')::text
+SELECT coalesce(json_agg(json_build_array(p.collection, p.key, p.id, p.version, p.data, p.score, p.is_removed, p.source_id)), '[]')::text
 FROM (
-  SELECT r.collection, r.key, r.id, r.version, r.data, r.score, r.is_removed
+  SELECT r.collection, r.key, r.id, r.version, r.data, r.score, r.is_removed, r.source_id
   FROM (
     SELECT v ->> 0 AS collection, v ->> 1 AS key FROM jsonb_array_elements(%(keys)s::jsonb) AS v
     ORDER BY (v ->> 0) COLLATE "C", (v ->> 1) COLLATE "C"
   ) AS k
   CROSS JOIN LATERAL (
-    SELECT collection, key, id, version, data, score, is_removed FROM penstock.record
+    SELECT collection, key, id, version, data, score, is_removed, source_id FROM penstock.record
     WHERE collection = k.collection AND key = k.key FOR NO KEY UPDATE
   ) AS r
 ) AS p;

@@ -1,5 +1,5 @@
 -- name: present
-SELECT json_group_array(json_array(k.value ->> 0, k.value ->> 1, r.id, r.version, r.data, r.score, r.is_removed))
+SELECT json_group_array(json_array(k.value ->> 0, k.value ->> 1, r.id, r.version, r.data, r.score, r.is_removed, r.source_id))
 FROM jsonb_each(:keys) AS k
 CROSS JOIN record AS r ON r.collection = k.value ->> 0 AND r.key = k.value ->> 1;
 
