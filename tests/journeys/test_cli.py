@@ -209,7 +209,7 @@ def test_run_prints_one_object_for_each_run_and_the_worst_decides_the_code(
         "full",
         "completed",
     )
-    assert good["counts"]["pages"] == good["counts"]["accepted"] == PAGES
+    assert good["counts"]["pages"] == good["counts"]["saved"] == PAGES
 
     [again] = project.lines("run", "good", "--json")
     assert again["counts"]["unchanged"] == PAGES

@@ -18,6 +18,7 @@ from penstock.engine.foreground import Cursors, report
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Effects, Flush, Mark, Settlement
 from penstock.project import Project
+from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity
 
 MODULE = "recovered_pipelines"
@@ -165,6 +166,18 @@ def test_rewind_of_what_nobody_has_counted_says_how_many_moves_it_goes_back(
     assert main([*words, "--json"]) == exits.DONE
     told = json.loads(capsys.readouterr().out)
     assert (told["units"], told["moves"]) == (0, 2)
+
+
+def test_rewind_over_pages_promises_no_more_than_an_upper_bound(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cursor in (b"3", b"5"):
+        ended(project, effects=Effects(marks=[Mark("AAPL", cursor)]))
+    monkeypatch.setattr(SqliteStore, "units_since", lambda *_: 14)
+
+    assert main(["checkpoint", "rewind", "prices", "AAPL", "--dry-run", "--to", "4"]) == exits.DONE
+
+    assert "would fetch up to 14 units again" in capsys.readouterr().out
 
 
 def test_partition_that_is_not_configured_is_noted(

@@ -297,7 +297,16 @@ def test_first_pipeline_is_twenty_lines_and_stands_in_the_readme() -> None:
 
 def a_report(source: str, state: str, seconds: float = 1.25, **counts: int) -> RunReport:
     names = (
-        *("pages", "pages_done", "candidates", "accepted", "inserted", "updated", "unchanged"),
+        *(
+            "pages",
+            "pages_done",
+            "candidates",
+            "saved",
+            "accepted",
+            "inserted",
+            "updated",
+            "unchanged",
+        ),
         *("rejected", "skipped", "retried", "throttled", "quarantined", "waiting"),
     )
     found = {name: counts.get(name, 0) for name in names}
@@ -305,8 +314,8 @@ def a_report(source: str, state: str, seconds: float = 1.25, **counts: int) -> R
 
 
 def test_summary_says_that_nothing_was_doubled_only_when_nothing_was() -> None:
-    again = a_report("shop", "completed", accepted=5, unchanged=5)
-    changed = a_report("shop", "completed", accepted=5, unchanged=4, updated=1)
+    again = a_report("shop", "completed", saved=5, unchanged=5)
+    changed = a_report("shop", "completed", saved=5, unchanged=4, updated=1)
     five = {"product": 5}
     assert Summary([again], five, five).sentences()[-1] == (
         "Nothing was doubled: each of the 5 saves found its record unchanged, "

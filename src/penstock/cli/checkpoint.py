@@ -78,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
         units = project.store.units_since(source_id, args.partition, since)
         way = f"from {cursor_words(current.cursor)} to {cursor_words(target.cursor)}"
         moves = _moves_since(history, since)
-        again = f"fetch {count(units, 'unit')} again"
+        # Pages are of all partitions of the source, and a step may need only some of them.
+        most = "" if project.store.has_windows(source_id, args.partition) else "up to "
+        again = f"fetch {most}{count(units, 'unit')} again"
         if moves and not units:
             # A step that keeps to its cursor alone: nobody has counted what it fetched.
             again = f"fetch again what {count(moves, 'move')} of it brought"

@@ -21,7 +21,7 @@ from penstock.engine.foreground import RunReport
 ROWS = {
     "pages": "pages",
     "candidates": "candidates",
-    "accepted": "accepted",
+    "saved": "saved",
     "inserted": "  inserted",
     "updated": "  updated",
     "unchanged": "  unchanged",
@@ -95,7 +95,7 @@ class Summary:
             return f"{count(held, 'record')}: {_listed(self.after)}."
         if self.after == self.before and not totals["updated"]:
             return (
-                f"Nothing was doubled: each of the {totals['accepted']} saves found its record "
+                f"Nothing was doubled: each of the {totals['saved']} saves found its record "
                 f"unchanged, {count(held, 'record')} as before: {_listed(self.after)}."
             )
         former = sum(self.before.values())
@@ -182,7 +182,7 @@ class LineProgress:
 
     def show(self, reports: list[RunReport]) -> None:
         for each in reports:
-            at = (each.counts["pages_done"], each.counts["accepted"], each.requests, each.cursor)
+            at = (each.counts["pages_done"], each.counts["saved"], each.requests, each.cursor)
             state, before, seconds = self._told.get(each.source, ("", None, 0.0))
             has_moved = at != before and each.seconds - seconds >= LINE_EVERY_S
             if each.state != state or has_moved:
@@ -199,7 +199,7 @@ def _line(report: RunReport) -> str:
 
 def _figures(report: RunReport) -> str:
     """How far a run without pages has come: an API that is pulled has requests, records and a cursor."""
-    records = report.counts["accepted"]
+    records = report.counts["saved"]
     told = [count(records, "record")] if records or report.requests else []
     told += [count(report.requests, "request")] if report.requests else []
     told += [f"at {cut_inside(report.cursor, LONGEST_CURSOR)}"] if report.cursor else []
@@ -221,7 +221,7 @@ def _fitting(
 def _total(reports: Sequence[RunReport]) -> str:
     done = sum(each.counts["pages_done"] for each in reports)
     pages = sum(_pages(each) for each in reports)
-    records = sum(each.counts["accepted"] for each in reports)
+    records = sum(each.counts["saved"] for each in reports)
     told = [f"{done:,} of {count(pages, 'page')}"] if pages else []
     told += [count(records, "record"), _by_state(reports)]
     return f"{count(len(reports), 'source')}: {', '.join(told)}"

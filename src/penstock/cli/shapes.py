@@ -23,6 +23,8 @@ COUNTS = (
     "pages",
     "pages_done",
     "candidates",
+    "saved",
+    # The same as `saved`, under its old name: candidates are accepted, records are saved.
     "accepted",
     "inserted",
     "updated",
@@ -103,8 +105,8 @@ def run_shape(row: RunRow, now: float) -> dict[str, Any]:
 
 
 def run_counts(row: RunRow) -> dict[str, int]:
-    accepted = row.inserted + row.updated + row.unchanged
-    return {name: accepted if name == "accepted" else getattr(row, name) for name in COUNTS}
+    saved = row.inserted + row.updated + row.unchanged
+    return {name: saved if name in ("saved", "accepted") else getattr(row, name) for name in COUNTS}
 
 
 def seconds_of(row: RunRow, now: float) -> float:

@@ -64,6 +64,7 @@ def report(row: RunRow, now: float, cursor: str = "") -> RunReport:
         "pages": row.pages,
         "pages_done": row.pages_done,
         "candidates": row.candidates,
+        "saved": row.inserted + row.updated + row.unchanged,
         "accepted": row.inserted + row.updated + row.unchanged,
         "inserted": row.inserted,
         "updated": row.updated,

@@ -90,6 +90,13 @@ class Checkpoints:
         [(windows, since_then)] = self._db.rows("windows_since", partition=partition, **where)
         return int(since_then if windows else self._db.value("pages_since", **where))
 
+    def has_windows(self, source_id: int, partition: str) -> bool:
+        """Whether its units are windows, which are counted exactly, and not pages of all its partitions."""
+        [(windows, _)] = self._db.rows(
+            "windows_since", partition=partition, source_id=source_id, since=0.0
+        )
+        return bool(windows)
+
     def rewind_checkpoint(
         self,
         source_id: int,
