@@ -7,6 +7,7 @@ import argparse
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
+from penstock.cli.service_log import ServiceLog, add_log_options
 from penstock.cli.working import refuse_on_sqlite, say_stopped, working_on
 
 DESCRIPTION = """\
@@ -21,6 +22,7 @@ def register(commands: Commands) -> None:
     parser = add_command(
         commands, "scheduler", "start what is due, and do no work", DESCRIPTION, EXAMPLES
     )
+    add_log_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -32,8 +34,9 @@ def run(args: argparse.Namespace) -> int:
     out: Output = args.out
     with opened(args, is_validated=True) as project:
         refuse_on_sqlite(project.settings, "scheduler")
-        out.note(working_on(project, "scheduling"))
+        log = ServiceLog(out, args)
+        log.tell(working_on(project, "scheduling"))
         with unblocked(out):
-            run_forever(project, tell=out.note, workers=0)
-        say_stopped(project, out)
+            run_forever(project, tell=log.tell, workers=0, activity=log.activity())
+        say_stopped(project, log.tell)
     return exits.DONE

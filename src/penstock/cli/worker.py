@@ -7,6 +7,7 @@ import argparse
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
+from penstock.cli.service_log import ServiceLog, add_log_options
 from penstock.cli.working import (
     add_workers,
     how_many,
@@ -27,6 +28,7 @@ EXAMPLES = """\
 def register(commands: Commands) -> None:
     parser = add_command(commands, "worker", "work, and schedule nothing", DESCRIPTION, EXAMPLES)
     add_workers(parser)
+    add_log_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -39,8 +41,9 @@ def run(args: argparse.Namespace) -> int:
     with opened(args, is_validated=True) as project:
         refuse_on_sqlite(project.settings, "worker")
         workers = how_many(project.settings, args.workers)
-        out.note(working_on(project, "working on"))
+        log = ServiceLog(out, args)
+        log.tell(working_on(project, "working on"))
         with unblocked(out):
-            run_forever(project, tell=out.note, workers=workers, has_scheduler=False)
-        say_stopped(project, out)
+            run_forever(project, tell=log.tell, workers=workers, has_scheduler=False)
+        say_stopped(project, log.tell)
     return exits.DONE

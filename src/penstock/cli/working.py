@@ -74,10 +74,10 @@ def working_on(project: Project, doing: str) -> str:
     return f"{doing} {settings.project}{place}, {sources}; Ctrl-C stops"
 
 
-def say_stopped(project: Project, out: Output) -> None:
+def say_stopped(project: Project, tell: Callable[[str], None]) -> None:
     try:
         left = project.store.overview()
     except StoreError:
-        out.note("stopped")
+        tell("stopped")
     else:
-        out.note(f"stopped; {count(left.queued + left.waiting, 'job')} left in the queue")
+        tell(f"stopped; {count(left.queued + left.waiting, 'job')} left in the queue")

@@ -11,6 +11,7 @@ import random
 import socket
 from contextlib import suppress
 
+from penstock.engine.activity import Activity
 from penstock.engine.cadences import Cadences
 from penstock.engine.calendar_watch import CalendarWatch
 from penstock.engine.files import Files
@@ -39,9 +40,16 @@ class Clockwork:
     """One process's share in it: nothing while another leads."""
 
     def __init__(
-        self, project: Project, store: Store, holder: str, *, has_scheduler: bool = True
+        self,
+        project: Project,
+        store: Store,
+        holder: str,
+        *,
+        has_scheduler: bool = True,
+        activity: Activity | None = None,
     ) -> None:
         self._store = store
+        self._activity = activity
         self._snapshots = open_snapshots(project.settings.snapshots, "upkeep")
         self._sweep = Sweep(self._snapshots, project.open_store, project.clock)
         bounds = rules_of(project.settings).lasting()
@@ -70,7 +78,11 @@ class Clockwork:
         """
         self.rest_s = LOOK_S
         leads = self._leadership
+        if self._activity is not None:
+            self._activity.begin(self._store)
         if not leads.seek():
+            if self._activity is not None:
+                self._activity.skip(self._store)  # another tells it
             self.is_settled = True
             return False
         if leads.term != self._planned_term:
@@ -93,7 +105,13 @@ class Clockwork:
             self.rest_s = self._rest_s(next_at)
         if leads.is_trusted():
             self._hooks.look()
+        self.tell()
         return leads.is_trusted() and self._upkeep.do_a_little()
+
+    def tell(self) -> None:
+        """Say what has happened, if that is this process's part."""
+        if self._activity is not None and self._leadership.is_trusted():
+            self._activity.look(self._store)
 
     def _rest_s(self, next_at: float | None) -> float:
         """Until the next tick, if that is soon: none is to be late because a look comes now and then."""

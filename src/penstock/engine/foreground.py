@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from penstock.engine.activity import Activity
 from penstock.engine.lock import holder_of
 from penstock.engine.reloading import CodeChanged
 from penstock.engine.supervisor import Supervisor
@@ -187,6 +188,7 @@ def run_forever(
     workers: int | None = None,
     has_scheduler: bool = True,
     reloads: bool = False,
+    activity: Activity | None = None,
 ) -> bool:
     """Work until stopped, or with `until_idle` until nothing is left to do now.
 
@@ -206,7 +208,9 @@ def run_forever(
 
     if workers is None:
         workers = workers_of(project.settings)
-    supervisor = Supervisor(project, tell, is_idle, has_scheduler, workers, reloads)
+    supervisor = Supervisor(
+        project, tell, is_idle, has_scheduler, workers, reloads, activity=activity
+    )
     is_whole = asyncio.run(supervisor.run())
     if is_whole and supervisor.wants_reload:
         raise CodeChanged

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from penstock.counting import count
+from penstock.engine.activity import Activity
 from penstock.engine.calls import InOneThread
 from penstock.engine.clockwork import Clockwork, a_holder
 from penstock.engine.hooks import Hooks
@@ -34,7 +35,14 @@ from penstock.engine.reloading import CodeWatch, trouble_with
 from penstock.engine.trouble import REPEAT_S
 from penstock.engine.watch import PATIENCE_S, Watch
 from penstock.engine.worker_child import WorkerChild, how_it_ended
-from penstock.engine.worker_ends import EXIT_BROKEN, EXIT_BURIED, EXIT_LOST, EXIT_UNFIT
+from penstock.engine.worker_ends import (
+    EXIT_BROKEN,
+    EXIT_BURIED,
+    EXIT_DRAINED,
+    EXIT_LOST,
+    EXIT_RECYCLE,
+    EXIT_UNFIT,
+)
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.project.stale_code import named
@@ -91,6 +99,7 @@ class Supervisor:
     # Load changed code by starting again; `wants_reload` says that this is due.
     reloads: bool = False
     wants_reload: bool = False
+    activity: Activity | None = None
     _store: Store = field(init=False)
     _stores: list[Store] = field(default_factory=list)
     _watch: Watch = field(init=False)
@@ -250,13 +259,21 @@ class Supervisor:
                         await asyncio.wait_for(self._leaving.wait(), rest_s)
         finally:
             if clockwork is not None:
+                with suppress(StoreError):
+                    await calls(clockwork.tell)
                 await calls(clockwork.close)
             calls.close()
 
     def _make_clockwork(self) -> Clockwork:
         store = self.project.open_store()
         self._stores.append(store)
-        return Clockwork(self.project, store, a_holder(), has_scheduler=self.has_scheduler)
+        return Clockwork(
+            self.project,
+            store,
+            a_holder(),
+            has_scheduler=self.has_scheduler,
+            activity=self.activity,
+        )
 
     # The loop.
 
@@ -504,7 +521,7 @@ class Supervisor:
         else:
             why = child.ended_why or how_it_ended(code)
             jobs = await self._calls(lambda: store.bury(child.name, why))
-        if jobs:
+        if jobs or code not in (EXIT_DRAINED, EXIT_RECYCLE):
             self.tell(f"worker {child.name} {why}: {count(len(jobs), 'job')} to run again")
 
 

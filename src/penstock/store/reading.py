@@ -174,6 +174,20 @@ class Reading:
             cursor = self._db.decoded("journal_end", Cursor)
             place = {"seen": cursor.seen, "line": cursor.line, "until_id": None}
             return self._db.decoded("latest_events", list[EventRow], **place, **wanted), cursor
+        return self._behind(cursor, {**wanted, "kinds": None}, limit)
+
+    def follow_kinds(
+        self, cursor: Cursor | None, kinds: Sequence[str], limit: int = 500
+    ) -> tuple[list[EventRow], Cursor]:
+        """As `follow`, of these kinds alone; without a cursor nothing but the end of the journal."""
+        if cursor is None:
+            return [], self._db.decoded("journal_end", Cursor)
+        which = {"source_id": None, "run_id": None, "job_id": None, "kind": None, "limit": limit}
+        return self._behind(cursor, {**which, "kinds": to_json(kinds)}, limit)
+
+    def _behind(
+        self, cursor: Cursor, wanted: dict[str, Any], limit: int
+    ) -> tuple[list[EventRow], Cursor]:
         place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
         found = self._db.decoded("follow_events", _Followed, **place, **wanted)
         if len(found.lines) < limit:

@@ -438,6 +438,10 @@ class Store(Protocol):
         kind: str | None = None,
     ) -> list[EventRow]: ...
 
+    def follow_kinds(
+        self, cursor: Cursor | None, kinds: Sequence[str], limit: int = 500
+    ) -> tuple[list[EventRow], Cursor]: ...
+
     def follow(
         self,
         cursor: Cursor | None,

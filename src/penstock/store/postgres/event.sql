@@ -78,6 +78,7 @@ SELECT json_build_object(
         AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
         AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
         AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
+        AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
       ORDER BY id LIMIT %(limit)s
     ) AS e
     LEFT JOIN penstock.source AS s ON s.id = e.source_id

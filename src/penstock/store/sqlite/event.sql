@@ -73,6 +73,7 @@ SELECT json_object(
         AND (:job_id IS NULL OR job_id = :job_id)
         AND (:source_id IS NULL OR source_id = :source_id)
         AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
+        AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
       ORDER BY id LIMIT :limit
     ) AS e
     LEFT JOIN source AS s ON s.id = e.source_id
