@@ -39,6 +39,11 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--offline", action="store_true", help="send nothing: pages come from their snapshots"
     )
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="no timeouts: for breakpoint() in a step, which stops here in this terminal",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -50,7 +55,13 @@ def run(args: argparse.Namespace) -> int:
     item = _item(args.item)
     with opened(args) as project:
         tried = try_page(
-            project, args.source, args.target, stage=args.step, item=item, is_offline=args.offline
+            project,
+            args.source,
+            args.target,
+            stage=args.step,
+            item=item,
+            is_offline=args.offline,
+            has_timeouts=not args.debug,
         )
     if args.json:
         args.out.json(_shape(tried))

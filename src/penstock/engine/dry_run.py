@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections import deque
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import msgspec
@@ -116,16 +117,18 @@ def try_page(
     item: Any = None,
     is_offline: bool = False,
     network: Network | None = None,
+    has_timeouts: bool = True,
 ) -> Tried:
     """Perform the steps of one page, and what follows them, without writing anything.
 
     `target` is the address of a page, or the number of a job. `item` is what the step is given; without it,
-    the item of the newest job for this address, or `{"url": address}`.
+    the item of the newest job for this address, or `{"url": address}`. All of it happens in this process.
     """
     source = project.source(name)
     graph = project.graph(source)
     start = _start(project, source, graph, target, stage, item)
     runner = _DryRun(project, source, graph, is_offline, network)
+    runner.has_timeouts = has_timeouts
     return asyncio.run(runner.run(start))
 
 
@@ -199,6 +202,8 @@ class _OpenDoor:
 class _DryRun:
     """The services of the attempts of one dry run; what they flush is kept in a list."""
 
+    has_timeouts = True
+
     def __init__(
         self,
         project: Project,
@@ -268,7 +273,8 @@ class _DryRun:
         )  # fmt: skip
         work = Work(
             claimed, post.stage, post.graph, post.source,
-            RunView(0, pipeline_version=post.source.version), post.timeout_s,
+            RunView(0, pipeline_version=post.source.version),
+            post.timeout_s if self.has_timeouts else inf,
         )  # fmt: skip
         self._flushed = Effects()
         ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
