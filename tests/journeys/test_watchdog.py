@@ -64,6 +64,7 @@ def test_a_step_that_spins_from_its_first_line_ends_in_quarantine_and_others_com
         output = rig.output(process)
         assert "a step blocks the event loop past its timeout at steps.py:" in output
         assert f"job {job.id}" in output
+        print(f"a step that spins, timeout 2 s: its worker was ended after {took_s(rig):.1f} s")
         in_time(took_s(rig), TIMEOUT_S + PATIENCE_S + 3)
         rig.assert_sound()
 
@@ -78,4 +79,5 @@ def test_a_step_that_holds_the_interpreter_in_c_is_ended_by_the_supervisor(tmp_p
         until(lambda: rig.run(good).is_ended, "the other source goes on")
         assert rig.run(good).state == "completed"
         assert "did not respond past the timeout of a step that blocks it" in rig.output(process)
+        print(f"a step that holds the interpreter: ended after {took_s(rig):.1f} s")
         in_time(took_s(rig), TIMEOUT_S + SUPERVISORS_PATIENCE_S + 3)
