@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Effects, Flush
 from penstock.store.workers import LEASE_S
-from tests.contract.scenes import World, done
+from tests.contract.scenes import World, a_job, done
 
 
 def test_worker_that_does_not_beat_expires(world: World) -> None:
@@ -59,6 +62,24 @@ def test_job_under_which_three_workers_died_is_quarantined(world: World) -> None
     assert "signal 9" in (row.error or "")
     assert world.run(run_id).state == "failed"
     assert world.claim() == []
+
+
+@pytest.mark.parametrize(("brings", "deaths"), [("new", 0), ("same", 2)])
+def test_deaths_are_counted_since_an_attempt_last_brought_something_new(
+    world: World, brings: str, deaths: int
+) -> None:
+    world.start()
+    for died, name in enumerate(("first", "second"), 1):
+        world.register(name)
+        job = next(each for each in world.claim(name) if each.stage == "discover")
+        world.turn(name, Flush(job.id, job.attempt, Effects(children=[a_job("a")]), 1))
+        world.store.bury(name, "signal 9")
+        assert world.job(job.id).deaths == died
+    world.register("third")
+    job = next(each for each in world.claim("third") if each.stage == "discover")
+    child = a_job("a" if brings == "same" else "b")
+    world.turn("third", Flush(job.id, job.attempt, Effects(children=[child]), 1))
+    assert world.job(job.id).deaths == deaths
 
 
 def test_retried_poison_has_its_deaths_forgiven(world: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from penstock.jobs.job import AGEING_S, JobState, NewJob, bounded_key
 from penstock.jobs.run import (
@@ -80,11 +80,21 @@ def _insert(db: Database, now: float, made: Sequence[tuple[JobRow, _Item]]) -> s
     return new
 
 
-def add_children(db: Database, ledger: Ledger, children: Sequence[tuple[Owned, NewJob]]) -> None:
+def add_children(
+    db: Database,
+    ledger: Ledger,
+    children: Sequence[tuple[Owned, NewJob]],
+    going_on: Collection[int] = (),
+) -> None:
+    """Enqueue the children of attempts. An attempt that is `going_on` and brings a new one has come further:
+    the workers that died under it before do not count any more. To bring the same ones again is no progress.
+    """
     by_run: dict[int, list[tuple[int | None, NewJob]]] = defaultdict(list)
     source_of: dict[int, int] = {}
     for parent, child in not_too_deep(db, ledger, children):
         by_run[parent.run_id].append((parent.id, child))
         source_of[parent.run_id] = parent.source_id
     for run_id, jobs in sorted(by_run.items()):
-        add_jobs(db, ledger, run_id, source_of[run_id], jobs)
+        parents = [parent_id for parent_id, _ in jobs if parent_id in going_on]
+        if add_jobs(db, ledger, run_id, source_of[run_id], jobs) and parents:
+            db.later("forgive_deaths", ids=to_json(sorted(set(parents))))

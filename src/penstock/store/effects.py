@@ -85,7 +85,8 @@ def add_effects(
             batch.take(job, end.effects, repeats)
             _note(ledger, actor, job, end, repeats)
     if batch.children:
-        add_children(db, ledger, batch.children)
+        going_on = {job.id for end, job in accepted if isinstance(end, Flush)}
+        add_children(db, ledger, batch.children, going_on)
     if batch.staged:
         stage_records(db, ledger, batch.staged)
     count_candidates(ledger, accepted, _saved(db, ledger, batch))

@@ -54,6 +54,11 @@ SET (flushes, tries, deaths) = (
 )
 WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM f)) AS k));
 
+-- name: forgive_deaths
+-- Of attempts that have come further since.
+UPDATE penstock.job SET deaths = 0
+WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND deaths > 0;
+
 -- name: succeed_if_running
 -- The fence, the move and the journal in one: answers with the jobs that were still this worker's.
 WITH ended AS (

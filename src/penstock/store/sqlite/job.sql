@@ -40,6 +40,10 @@ UPDATE job NOT INDEXED
 SET flushes = f.value ->> 1, tries = iif(f.value ->> 2, 0, tries), deaths = iif(f.value ->> 2, 0, deaths)
 FROM jsonb_each(:flushes) AS f WHERE job.id = f.value ->> 0;
 
+-- name: forgive_deaths
+-- Of attempts that have come further since.
+UPDATE job NOT INDEXED SET deaths = 0 FROM jsonb_each(:ids) AS c WHERE job.id = c.value AND job.deaths > 0;
+
 -- name: succeed_if_running
 UPDATE job NOT INDEXED SET state = 'succeeded', worker = NULL, at = :now
 FROM jsonb_each(:ends) AS e
