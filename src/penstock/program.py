@@ -11,6 +11,7 @@ from penstock import project
 from penstock.engine.dry_run import Tried, try_page
 from penstock.engine.foreground import Interrupted, RunReport, run_foreground
 from penstock.errors import Refused
+from penstock.project.starting import Asked
 
 Answer = TypeVar("Answer")
 
@@ -25,19 +26,23 @@ class Project(project.Project):
         *,
         actor: str | None = None,
         reason: str = "",
+        params: dict[str, Any] | None = None,
+        pages: int | None = None,
         on_progress: Callable[[RunReport], None] | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> RunReport:
         """Start a run of a source, perform it with workers of its own, and answer when it has ended.
 
-        A run of this kind that has not ended is gone on with. Where somebody works on the project already,
+        `params` go over the source's own, `pages` is how many pages are enough. A run of this kind that has
+        not ended is gone on with. Where somebody works on the project already,
         they do the work and this waits for it. It also works inside a running event loop, as notebooks have,
         and blocks it. Ctrl-C stops the workers; the next `perform`, `penstock run` or `penstock up` goes on
         with the run.
         """
         self._refuse_stopped(name)
-        run_id = self._unfinished(name, kind) or self.run(name, kind, actor, reason)
-        [report] = _performed(self, [run_id], on_progress, tell)
+        asked = Asked(params=params or {}, pages=pages)
+        row, _ = self.start_or_join(name, kind, actor, reason, asked)
+        [report] = _performed(self, [row.id], on_progress, tell)
         return report
 
     def try_page(
@@ -53,12 +58,6 @@ class Project(project.Project):
         return _in_own_loop(
             lambda: try_page(self, name, str(target), stage=step, item=item, is_offline=offline)
         )
-
-    def _unfinished(self, name: str, kind: str) -> int | None:
-        key = self.source(name).key
-        _ = self.source_ids  # a source that is new in the file becomes known to the store
-        active = self.store.runs(key, active_only=True)
-        return next((row.id for row in active if row.kind == kind), None)
 
     def _refuse_stopped(self, name: str) -> None:
         """What is paused or held would never end."""
