@@ -22,6 +22,7 @@ from penstock.engine.worker_child import _relay
 from penstock.jobs.outcome import Effects, Failed, Note, Rejection, Skip, Skipped
 from penstock.pipeline.verdict import outcome_of
 from penstock.settings.secrets import LOOKED_AT, MASK, Masker
+from penstock.sources.failures import FetchError
 
 SECRET = "Zq7Xw9Kp3Vt5Rm1N"
 PEM = """-----BEGIN PRIVATE KEY-----
@@ -137,6 +138,15 @@ def test_what_a_key_file_holds_is_secret_without_it() -> None:
     file = json.dumps({"type": "service_account", "private_key": PEM, "token": SECRET})
     assert Masker([file]).mask(f"{SECRET} service_account") == f"{MASK} service_account"
     assert PEM.splitlines()[1] not in Masker([file]).mask(PEM)
+
+
+@pytest.mark.parametrize("before", range(280, 300))
+def test_a_secret_that_others_have_cut_off_is_masked_as_far_as_it_goes(before: int) -> None:
+    error = FetchError("refused", f"https://hooks.example/{'x' * (before - 22)}{SECRET}/more")
+    kept = redacted(outcome_of(error), frozenset({SECRET}))
+    assert isinstance(kept, Failed)
+    assert pieces(SECRET).isdisjoint(pieces(kept.error))
+    assert Masker([SECRET]).mask(f"{SECRET[:9]}... and so on ...") == f"{MASK}... and so on ..."
 
 
 def test_secrets_that_overlap_are_masked_together() -> None:

@@ -29,6 +29,7 @@ PEM = "-----"
 LONGEST_ESCAPE = 36
 # What a name has in it whose value is not for everybody.
 SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|sig|cred|session|code|jwt", re.IGNORECASE)
+_CUT_OFF = re.compile(r"…|\.{3}")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _BASE64 = "A-Za-z0-9+/_-"
 # One escape may be escaped again: JSON inside JSON, a repr inside a repr. Bounded, so that matching is too.
@@ -108,6 +109,9 @@ class Masker:
         for piece, pattern in self._encoded:
             if piece in text:
                 yield from (found.span() for found in pattern.finditer(text))
+        if "…" in text or "..." in text:
+            for spelled in self._spelled:
+                yield from spelled.beginnings(text)
 
 
 class _Spelled:
@@ -127,6 +131,22 @@ class _Spelled:
             runs = (_run(char, len(list(same))) for char, same in groupby(self._value))
             self._pattern = re.compile(f"(?=({''.join(runs)}))")
         return self._pattern
+
+    def beginnings(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where somebody else has cut the value off, and said so: libraries shorten what they show."""
+        head = self._value[:SHORTEST_SECRET]
+        for found in _CUT_OFF.finditer(text) if head in text else ():
+            end = found.start()
+            at = text.find(head, max(0, end - len(self._value)), end)
+            while at >= 0:
+                if _is_beginning(text[at:end], self._value):
+                    yield at, end
+                    break
+                at = text.find(head, at + 1, end)
+
+
+def _is_beginning(text: str, value: str) -> bool:
+    return len(text) < len(value) and value.startswith(text)
 
 
 def _longest(value: str) -> int:

@@ -6,13 +6,11 @@ import re
 from typing import Literal
 
 from penstock.gates.terms import outside
+from penstock.settings.secrets import SECRET_NAME
 
 Kind = Literal["transient", "permanent", "data", "auth", "budget"]
 
 MAX_SHOWN_URL = 300
-_SECRET_NAME = re.compile(
-    r"key|token|secret|pass|pwd|auth|sig|cred|session|code|jwt", re.IGNORECASE
-)
 _SECRET_VALUE = re.compile(r"[A-Za-z0-9+/=_.~%-]{20,}")
 _CONTROL = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
 
@@ -137,5 +135,5 @@ def _masked(pair: str) -> str:
     name, equals, value = pair.partition("=")
     if not equals:
         return "***" if _SECRET_VALUE.fullmatch(pair) else pair
-    is_secret = _SECRET_NAME.search(name) or _SECRET_VALUE.fullmatch(value)
+    is_secret = SECRET_NAME.search(name) or _SECRET_VALUE.fullmatch(value)
     return f"{name}=***" if is_secret and value else pair
