@@ -142,6 +142,24 @@ class Model:
             return "passed"
         return "dropped" if effects.is_dropped else "accepted"
 
+    def close(self, job_id: int, ended: list[int]) -> None:
+        """The store has closed an entry of quarantine; one of these runs must have answered it."""
+        job = self.jobs[job_id]
+        assert job.state is JobState.QUARANTINED
+        assert any(
+            self._answers(other, job) for other in self.jobs.values() if other.run_id in ended
+        )
+        job.state = JobState.CANCELLED
+
+    def _answers(self, other: Job, entry: Job) -> bool:
+        """A later job of the same source, stage and key; or of a candidate's page, which succeeded."""
+        if other.run_id == entry.run_id or self.sources[other.run_id] != self.sources[entry.run_id]:
+            return False
+        if (other.stage, other.key) == (entry.stage, entry.key):
+            return other.state not in OPEN and other.state is not JobState.CANCELLED
+        is_page = (other.stage, entry.stage) == ("extract", "persist")
+        return is_page and other.state is JobState.SUCCEEDED
+
     def wake(self) -> None:
         for job in self.jobs.values():
             if job.due_at is not None and job.due_at <= self.now:

@@ -79,6 +79,7 @@ class Machine(RuleBasedStateMachine):
         self.model = Model(self.world.clock.now(), workers={"w"})
         self.stale: list[tuple[str, Claimed]] = []
         self.names = iter(range(1000))
+        self.closings: set[int] = set()
 
     @initialize()
     def begin(self) -> None:
@@ -154,8 +155,16 @@ class Machine(RuleBasedStateMachine):
         self.model.advance()
         ended = [run for run, state in self.model.runs.items() if state is not before[run]]
         assert turn.ended_runs == sorted(ended)
+        self._learn_closings(ended)
         self.finish()
         self._check_claims(worker, turn.claimed, slots, admits)
+
+    def _learn_closings(self, ended: list[int]) -> None:
+        """Entries of quarantine that the store has closed: each was answered by a run that ended just now."""
+        for event in self.world.store.events(kind="quarantine.closed", limit=10_000):
+            if event.id not in self.closings and event.job_id is not None:
+                self.closings.add(event.id)
+                self.model.close(event.job_id, ended)
 
     def _draw_ends(
         self, data: st.DataObject, worker: str, moods: tuple[tuple[str, ...], ...]
