@@ -26,6 +26,8 @@ from penstock.store.sqlite import filesystem, migrate
 from penstock.store.sqlite.migrate import APPLICATION_ID, PACKAGE
 
 BUSY_MS = 30_000
+# How long one who finds the file locked waits before each new try.
+WAITS_MS = (1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100)
 # How long to wait before the journal mode is asked for again.
 AGAIN_MS = 10
 # Older versions have a race between a checkpoint and a writer that can corrupt the file.
@@ -62,6 +64,7 @@ class SqliteDatabase:
         self._purpose = purpose
         self._pid = os.getpid()
         self._queries = queries(PACKAGE)
+        self._is_given_up = False
         self._connection = self._open()
 
     def _open(self) -> apsw.Connection:
@@ -77,10 +80,22 @@ class SqliteDatabase:
         _make_private(self.path)
         with translated(self.path):
             connection = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs)
-            connection.set_busy_timeout(BUSY_MS)
+            connection.set_busy_handler(self._wait)
             self._prepare(connection)
         self._identity = filesystem.identity_of(self.path)
         return connection
+
+    def give_up(self) -> None:
+        """Wait no more for whoever holds the file, now and from now on. For any thread."""
+        self._is_given_up = True
+
+    def _wait(self, tried: int) -> bool:
+        """As SQLite waits by itself, but so that it can be given up."""
+        waited_ms = sum(WAITS_MS[:tried]) + max(0, tried - len(WAITS_MS)) * WAITS_MS[-1]
+        if self._is_given_up or waited_ms >= BUSY_MS:
+            return False
+        time.sleep(WAITS_MS[min(tried, len(WAITS_MS) - 1)] / 1000)
+        return not self._is_given_up
 
     def _open_to_look(self) -> apsw.Connection:
         """A file that can't be written can be read: commands that only look go on, others say why not."""

@@ -46,7 +46,8 @@ class SqliteStore(Verbs, FileUpkeep):
         self._db.close()
 
     def give_up(self) -> None:
-        """A file keeps nobody waiting."""
+        """Who leaves does not wait for another process that holds the file."""
+        self._db.give_up()
 
     def hurried(self, patience_s: float) -> AbstractContextManager[None]:
         """A file answers, or says that it can't."""
