@@ -92,10 +92,16 @@ def _confirmed(
     """What was granted on a glance, cut down to what is there once nobody else can take it."""
     source_of = {head.run_id: lane.source_id for lane in lanes for head in lane.heads}
     sources = sorted({source_of[grant.run_id] for grant in grants})
-    db.lock_lanes(sources)
-    db.lock_runs(sorted({grant.run_id for grant in grants}))
-    found = ready_lanes(db, limits, memory.floors, capacity.admits, sources, capacity.loaded)
-    return confirm(grants, found, now)
+    # One that somebody keeps locked costs itself alone: the rest of the grants goes on.
+    free_sources, runs = db.lock_what_is_free(sources, sorted({grant.run_id for grant in grants}))
+    free = [
+        each for each in grants if each.run_id in runs and source_of[each.run_id] in free_sources
+    ]
+    if not free:
+        return []
+    locked = sorted({source_of[grant.run_id] for grant in free})
+    found = ready_lanes(db, limits, memory.floors, capacity.admits, locked, capacity.loaded)
+    return confirm(free, found, now)
 
 
 def ready_lanes(

@@ -80,6 +80,15 @@ class Database(Protocol):
         """Keep these sources as they are until the transaction ends. Before runs, and only once."""
         ...
 
+    def lock_what_is_free(
+        self, source_ids: Sequence[int], run_ids: Sequence[int]
+    ) -> tuple[set[int], set[int]]:
+        """As the two that follow, but without those that somebody else has locked; answers with the rest.
+
+        Where nothing is free one of them is waited for, briefly: it may be all that there is to do.
+        """
+        ...
+
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         """Keep these runs and their counters as they are until the transaction ends."""
         ...

@@ -13,6 +13,21 @@ SELECT r.id, (
 )
 FROM (SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE) AS r;
 
+-- name: lock_free_lanes
+-- What somebody else has locked is left to them.
+SELECT id FROM penstock.source WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: lock_free_runs
+SELECT r.id, (
+  SELECT count(*) FILTER (WHERE t.floor IS NULL) FROM penstock.tally AS t
+  WHERE t.run_id = r.id AND t.id > coalesce((
+    SELECT f.floor FROM penstock.tally AS f WHERE f.run_id = r.id AND f.floor IS NOT NULL ORDER BY f.id DESC LIMIT 1
+  ), 0)
+)
+FROM (
+  SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+) AS r;
+
 -- name: sum_up
 -- Under the lock of their runs. Nothing is updated: a row with many versions that a snapshot keeps is slow to read.
 WITH place AS MATERIALIZED (

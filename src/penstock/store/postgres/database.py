@@ -48,6 +48,8 @@ from penstock.store.schema import Applied, Plan, Purpose, refuse_unfinished
 # A run's tallies are summed up when there are so many.
 ROUND_TRIPS = 5
 SUM_AFTER = 12
+# How long a claim waits for a source or run that somebody else has locked, if there is no other.
+SOON_S = 1.0
 # How many rows of a long answer are in memory at once.
 STREAM_ROWS = 100
 TIME = "SELECT extract(epoch FROM clock_timestamp())::double precision"
@@ -314,10 +316,38 @@ class PostgresDatabase:
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         if not self._locked_runs.issuperset(run_ids):
             self._locked_runs.update(run_ids)
-            found = self.rows("lock_runs", ids=array_of(run_ids))
-            many = [run_id for run_id, tallies in found if tallies >= SUM_AFTER]
-            if many:
-                self.do("sum_up", ids=array_of(many))
+            self._sum_up(self.rows("lock_runs", ids=array_of(run_ids)))
+
+    def _sum_up(self, found: Sequence[tuple[int, int]]) -> None:
+        many = [run_id for run_id, tallies in found if tallies >= SUM_AFTER]
+        if many:
+            self.do("sum_up", ids=array_of(many))
+
+    def lock_what_is_free(
+        self, source_ids: Sequence[int], run_ids: Sequence[int]
+    ) -> tuple[set[int], set[int]]:
+        self.has_locked = True
+        lanes = self._lock_free("lanes", source_ids)
+        runs = self._lock_free("runs", run_ids) if lanes else []
+        self._locked_runs.update(run_id for run_id, _ in runs)
+        self._sum_up(runs)
+        return {source_id for (source_id,) in lanes}, {run_id for run_id, _ in runs}
+
+    def _lock_free(self, what: str, ids: Sequence[int]) -> list[Any]:
+        return self.rows(f"lock_free_{what}", ids=array_of(ids)) or self._lock_soon(what, ids[:1])
+
+    def _lock_soon(self, what: str, ids: Sequence[int]) -> list[Any]:
+        """Wait a moment for these; nothing is locked if they are not free by then."""
+        with self._translated():
+            self._run(b"SAVEPOINT waiting")
+            self._run(f"SET LOCAL lock_timeout = {SOON_S * 1000:.0f}".encode())
+            try:
+                found = self._execute(f"lock_{what}", {"ids": array_of(ids)}).fetchall()
+            except e.LockNotAvailable:
+                self._run(b"ROLLBACK TO SAVEPOINT waiting")
+                return []
+            self._run(f"SET LOCAL lock_timeout = {LOCK_S * 1000:.0f}".encode())
+        return found
 
     def fold_ended_runs(self, limit: int) -> None:
         """Put the tallies of runs that have ended into their counters."""

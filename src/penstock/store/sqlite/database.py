@@ -235,6 +235,11 @@ class SqliteDatabase:
     def lock_lanes(self, source_ids: Sequence[int]) -> None:
         return None
 
+    def lock_what_is_free(
+        self, source_ids: Sequence[int], run_ids: Sequence[int]
+    ) -> tuple[set[int], set[int]]:
+        return set(source_ids), set(run_ids)
+
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         return None
 
