@@ -55,6 +55,10 @@ class StoreUnreachable(StoreError):
     """The database server can't be reached now; work goes on by itself when it can."""
 
 
+class StoreLocked(StoreUnreachable):
+    """Somebody else has kept a row locked for too long; work goes on by itself when they let go."""
+
+
 class StoreIoError(StoreError):
     """A read, write or sync failed; nothing in memory may be trusted until the file is reopened."""
 

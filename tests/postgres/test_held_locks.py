@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
 
+from penstock.errors import StoreLocked
 from penstock.store.postgres import database as database_module
-from tests.contract.scenes import POSTGRES, World
+from penstock.store.store import Capacity
+from tests.contract.scenes import POSTGRES, World, done
+from tests.postgres.working import Working, until_ended
+from tests.postgres.workspace import until
 
 
 @pytest.fixture
@@ -28,6 +34,29 @@ def test_locked_source_or_run_holds_up_no_other(world: World, table: str) -> Non
     world.close()
 
 
+def test_end_of_a_locked_run_waits_and_the_others_are_settled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = database_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 50")
+    monkeypatch.setattr(database_module, "BEGIN", begin)
+    stuck_run, free_run = world.start(source="stuck.org"), world.start(source="free.org")
+    stuck, free = sorted(world.claim(), key=lambda job: job.run_id)
+    ends = [done(stuck), done(free)]
+    with psycopg.connect(str(world.path)) as somebody:
+        somebody.execute(f"SELECT 1 FROM penstock.run WHERE id = {stuck_run} FOR UPDATE".encode())
+        with pytest.raises(StoreLocked):
+            world.store.turn("w", ends, Capacity(0), {})
+        turn = world.store.turn("w", ends, Capacity(0), {})
+        assert (turn.settled, turn.lost, set(turn.postponed)) == ([free.id], [], {stuck.id})
+        assert world.run(free_run).is_ended
+        somebody.rollback()
+    turn = world.store.turn("w", ends[:1], Capacity(0), {})
+    assert (turn.settled, turn.postponed) == ([stuck.id], frozenset())
+    assert world.run(stuck_run).is_ended
+    assert world.store.check() == []
+    world.close()
+
+
 def test_lane_that_another_worker_is_in_is_left_to_it(world: World) -> None:
     """It is looked at again in the next turn; nothing is claimed twice."""
     first, second = world.start(source="one.org"), world.start(source="two.org")
@@ -39,3 +68,19 @@ def test_lane_that_another_worker_is_in_is_left_to_it(world: World) -> None:
     assert [job.run_id for job in world.claim()] == [first]
     assert world.store.check() == []
     world.close()
+
+
+def test_worker_keeps_what_ended_until_the_run_is_free_again(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = database_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 50")
+    monkeypatch.setattr(database_module, "BEGIN", begin)
+    with Working(tmp_path, database, pages=2000) as working:
+        run_id = working.start_run()
+        with psycopg.connect(database) as somebody, working.at_work(database):
+            until("pages are done", lambda: working.run(run_id).pages_done > 0)
+            somebody.execute("SELECT 1 FROM penstock.run FOR UPDATE")
+            until("a lock is waited for", lambda: any("lock" in line for line in working.told))
+            somebody.rollback()
+            until_ended(working, run_id)
+        working.assert_everything_once(run_id)

@@ -356,7 +356,10 @@ class Worker:
         return Capacity(max(0, free), self._cpu, self._memory_mb, self._admits, self._loaded)
 
     def _answer(self, turn: Turn, ends: list[Settlement | Flush]) -> None:
-        lost, written = set(turn.lost), {id(end) for end in ends}
+        postponed = [end for end in ends if end.job_id in turn.postponed]
+        self._ends = [*postponed, *self._ends]
+        lost = set(turn.lost)
+        written = {id(end) for end in ends} - {id(end) for end in postponed}
         waiting, self._flushes = self._flushes, []
         for flush, waiter in waiting:
             if id(flush) not in written:

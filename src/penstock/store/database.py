@@ -89,6 +89,11 @@ class Database(Protocol):
         """
         ...
 
+    @property
+    def avoided(self) -> frozenset[int]:
+        """Runs that somebody keeps locked, and of which this transaction had better move nothing."""
+        ...
+
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         """Keep these runs and their counters as they are until the transaction ends."""
         ...

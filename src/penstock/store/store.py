@@ -135,6 +135,8 @@ class Turn:
     now: float = 0.0
     closed_hosts: Mapping[str, float] = field(default_factory=dict)
     rest_s: float = 0.0
+    # Jobs whose ends were not looked at, because somebody else keeps their run locked: to be sent again.
+    postponed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float 
         floors.woke_all(now)
         return due
     found = db.json("due", now=now, after=after, limit=WAKE_LIMIT)
+    found = [row for row in found if row[1] not in db.avoided]
     ids = [job_id for job_id, _, _, _ in found]
     db.do("wake_if_waiting", now=now, ids=to_json(ids))
     for job_id, run_id, stage, rank in found:

@@ -28,6 +28,20 @@ FROM (
   SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ) AS r;
 
+-- name: locked_runs
+-- Active runs of which the row, or that of the source, is locked by somebody else just now.
+WITH active AS MATERIALIZED (
+  SELECT id, source_id FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+), free AS MATERIALIZED (
+  SELECT id FROM penstock.run WHERE id = ANY (ARRAY(SELECT id FROM active)) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+), open AS MATERIALIZED (
+  SELECT id FROM penstock.source WHERE id = ANY (ARRAY(SELECT source_id FROM active)) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT id FROM active WHERE id NOT IN (SELECT id FROM free) OR source_id NOT IN (SELECT id FROM open);
+
+-- name: jobs_of_runs
+SELECT id FROM penstock.job WHERE id = ANY (%(ids)s::bigint[]) AND run_id = ANY (%(runs)s::bigint[]);
+
 -- name: sum_up
 -- Under the lock of their runs. Nothing is updated: a row with many versions that a snapshot keeps is slow to read.
 WITH place AS MATERIALIZED (

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import errors as e
 
 from penstock.clock import Clock
-from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreUnreachable
+from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreUnreachable
 from penstock.jobs.job import Claimed
 from penstock.settings.address import schema_of
 from penstock.store.database import (
@@ -98,6 +98,7 @@ class PostgresDatabase:
         self._connection: Connection | None = None
         self._is_pooled = False
         self._locked_runs: set[int] = set()
+        self.avoided: frozenset[int] = frozenset()
         self._has_news = False
         self._is_writing = False
         self.has_to_let_go = False
@@ -349,6 +350,15 @@ class PostgresDatabase:
             self._run(f"SET LOCAL lock_timeout = {LOCK_S * 1000:.0f}".encode())
         return found
 
+    def locked_elsewhere(self) -> frozenset[int]:
+        """Active runs that nobody can settle now, because somebody has locked them or their sources."""
+        return frozenset(run_id for (run_id,) in self.rows("locked_runs"))
+
+    def jobs_of_runs(self, job_ids: Iterable[int], run_ids: Iterable[int]) -> set[int]:
+        """Which of these jobs belong to one of these runs."""
+        ids = {"ids": array_of(job_ids), "runs": array_of(run_ids)}
+        return {job_id for (job_id,) in self.rows("jobs_of_runs", **ids)}
+
     def fold_ended_runs(self, limit: int) -> None:
         """Put the tallies of runs that have ended into their counters."""
         with self.writing():
@@ -573,7 +583,7 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
         case e.DeadlockDetected() | e.SerializationFailure():
             return StoreUnreachable(f"got in others' way at {place}", "try again")
         case e.LockNotAvailable():
-            return StoreUnreachable(f"waited {LOCK_S:.0f} s for a lock at {place}", "try again")
+            return StoreLocked(f"waited {LOCK_S:.0f} s for a lock at {place}", "try again")
         case e.QueryCanceled():
             return StoreUnreachable(f"{place} took longer than {STATEMENT_S:.0f} s", "try again")
         case e.UndefinedTable() | e.UndefinedColumn() | e.InvalidSchemaName():

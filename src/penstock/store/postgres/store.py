@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.clock import Clock
-from penstock.errors import Refused
+from penstock.errors import Refused, StoreLocked
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.memory import Memory
@@ -18,6 +18,8 @@ from penstock.store.store import Capacity, Keep, Kept, Turn
 from penstock.store.turn import take_turn
 from penstock.store.verbs import Verbs
 
+# For so long after a lock was waited for in vain, it is looked which runs somebody has locked.
+WARY_S = 30.0
 FOLD_COLLECTIONS = 10_000
 FOLD_RUNS = 1000
 
@@ -42,6 +44,7 @@ class PostgresStore(Verbs):
         self._db = PostgresDatabase(url, clock, time=time)
         self._memory = Memory()
         self._reserve = NoReserve()
+        self._wary_until = float("-inf")
 
     @property
     def name(self) -> str:
@@ -76,8 +79,38 @@ class PostgresStore(Verbs):
         """Settle what ended, then claim what may start: durable when it returns.
 
         An end whose attempt no longer owns its job is dropped with all its effects and listed as lost.
-        A worker that was buried settles nothing and is given nothing.
+        A worker that was buried settles nothing and is given nothing. Ends whose run somebody else keeps
+        locked are postponed: the worker offers them again.
         """
+        postponed = self._to_postpone(ends)
+        fit = [end for end in ends if end.job_id not in postponed] if postponed else ends
+        try:
+            turn = self._take_turn(worker, fit, capacity, limits, kept)
+        except StoreLocked:
+            self._wary_until = self._db.monotonic() + WARY_S
+            raise
+        return replace(turn, postponed=postponed) if postponed else turn
+
+    def _to_postpone(self, ends: Sequence[Settlement | Flush]) -> frozenset[int]:
+        """Jobs whose ends would wait for a lock that somebody keeps; asked for after one was waited for."""
+        db = self._db
+        db.avoided = frozenset()
+        if db.monotonic() >= self._wary_until:
+            return frozenset()
+        db.avoided = db.locked_elsewhere()
+        if not db.avoided:
+            return frozenset()
+        self._wary_until = db.monotonic() + WARY_S
+        return frozenset(db.jobs_of_runs({end.job_id for end in ends}, db.avoided))
+
+    def _take_turn(
+        self,
+        worker: str,
+        ends: Sequence[Settlement | Flush],
+        capacity: Capacity,
+        limits: Mapping[int, LaneLimits],
+        kept: Sequence[Kept],
+    ) -> Turn:
         db, memory = self._db, self._memory
         if not is_called_for(db, worker):
             return take_turn(db, memory, worker, ends, capacity, limits, kept)

@@ -53,6 +53,7 @@ class SqliteDatabase:
 
     is_shared = False
     has_to_let_go = False
+    avoided: frozenset[int] = frozenset()
 
     def __init__(
         self, path: Path, clock: Clock, *, vfs: str | None = None, purpose: Purpose = "work"
