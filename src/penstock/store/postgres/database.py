@@ -328,22 +328,21 @@ class PostgresDatabase:
         self, source_ids: Sequence[int], run_ids: Sequence[int]
     ) -> tuple[set[int], set[int]]:
         self.has_locked = True
-        lanes = self._lock_free("lanes", source_ids)
-        runs = self._lock_free("runs", run_ids) if lanes else []
+        lanes = self.rows("lock_free_lanes", ids=array_of(source_ids))
+        lanes = lanes or self._lock_soon("lock_lanes", source_ids[:1])
+        runs = self.rows("lock_free_runs", ids=array_of(run_ids)) if lanes else []
+        runs = runs or (self._lock_soon("lock_runs", run_ids[:1]) if lanes else [])
         self._locked_runs.update(run_id for run_id, _ in runs)
         self._sum_up(runs)
         return {source_id for (source_id,) in lanes}, {run_id for run_id, _ in runs}
 
-    def _lock_free(self, what: str, ids: Sequence[int]) -> list[Any]:
-        return self.rows(f"lock_free_{what}", ids=array_of(ids)) or self._lock_soon(what, ids[:1])
-
-    def _lock_soon(self, what: str, ids: Sequence[int]) -> list[Any]:
+    def _lock_soon(self, name: str, ids: Sequence[int]) -> list[Any]:
         """Wait a moment for these; nothing is locked if they are not free by then."""
         with self._translated():
             self._run(b"SAVEPOINT waiting")
             self._run(f"SET LOCAL lock_timeout = {SOON_S * 1000:.0f}".encode())
             try:
-                found = self._execute(f"lock_{what}", {"ids": array_of(ids)}).fetchall()
+                found = self._execute(name, {"ids": array_of(ids)}).fetchall()
             except e.LockNotAvailable:
                 self._run(b"ROLLBACK TO SAVEPOINT waiting")
                 return []
