@@ -235,7 +235,7 @@ def look_at_rare_tables(rig: Rig) -> None:
     pending = Migration(12, "0012_a_name_that_is_long_enough.sql", "", 3, "job, run, record", False)
     db_migrate._show("sqlite:a.db", Plan(State(11), [pending]), 12, args)
     reports = [report(row, rig.store.now()) for row in rig.store.runs()]
-    with Project.load(rig.folder) as project:
+    with Project.open(rig.folder) as project:
         run._tell(project, reports, args)
 
 
