@@ -203,7 +203,7 @@ def test_difference_at_the_end_of_a_run_is_an_event(world: World) -> None:
     assert account(world, run_id).candidates.unaccounted == 1
     assert "run.unaccounted" in world.kinds(run_id=run_id)
     [event] = [e for e in world.store.events(run_id=run_id) if e.kind == "run.unaccounted"]
-    assert event.detail == "0 pages, 1 candidate are not accounted for"
+    assert event.detail == "not accounted for: 0 pages, 1 candidate"
     assert world.store.check() == [f"what was enqueued is not what became of it: run {run_id}"]
     world.tamper(f"UPDATE run SET candidates_added = candidates_added - 1 WHERE id = {run_id}")
 

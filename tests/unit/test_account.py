@@ -85,7 +85,7 @@ def test_what_is_lost_on_one_side_is_not_made_up_for_on_the_other() -> None:
     found = a_run(pages_added=4, candidates_added=1)
 
     assert found.unaccounted == 2
-    assert found.difference == "1 pages, -1 candidates"
+    assert found.difference == "1 page, -1 candidates"
 
 
 def test_run_that_older_code_had_a_hand_in_has_no_difference() -> None:

@@ -88,7 +88,7 @@ def end_account(
             row.source_id,
             run_id,
             actor="penstock",
-            detail=f"{account.difference} are not accounted for",
+            detail=f"not accounted for: {account.difference}",
         )
     if reason or state is RunState.CANCELLED:
         return state, reason
