@@ -233,9 +233,12 @@ def test_run_that_has_not_ended_may_try_again_when_its_source_is_degraded(
 ) -> None:
     degrade(shop, site, runs=2)
     with shop.project() as project:
-        first, second = project.store.entries(EntryFilter(run_id=1))
+        first, second = project.store.entries(EntryFilter(run_id=2))
         project.retry_job(first.id)
-        project.pause(1)
+        project.pause(2)
+        # Other pages: what fails again goes from its older entry into the newer one.
+        site.pages.clear()
+        site.page("/c", "three", status=410)
         project.run("shop.example")
         with Simulation(project, site.network, seed=1, clock=shop.clock) as simulation:
             simulation.run(for_s=60.0)

@@ -103,6 +103,8 @@ class Runs:
         if state in _GOOD and run.kind in (RunKind.FULL, RunKind.INCREMENTAL):
             self._promises.be_fresh(source, is_stopped=bool(run.stopped))
         del source.runs[run.number]
+        if state is not RunState.CANCELLED and run.kind is not RunKind.PROBE:
+            self._answer_older(run)
         if run.stopped:
             source.set_aside[run.number] = run
         else:
@@ -117,6 +119,16 @@ class Runs:
         self.on_end(source)
 
     # What a budget has stopped.
+
+    def _answer_older(self, run: Run) -> None:
+        """Each run asks for the same pages: what became of them in this one is what counts of them now."""
+        for older in list(run.source.set_aside.values()):
+            for name in (FIND, PAGES) if run.stages[FIND].succeeded else (FIND,):
+                self._load.grow(-older.stages[name].stopped)
+                older.stages[name].stopped = 0
+            if not older.stopped:
+                del run.source.set_aside[older.number], self._work.runs[older.number]
+                self._budgets.forget(run.source.key, older.number)
 
     def reopen(self, source: Source) -> None:
         """A budget begins anew: what was stopped by it goes on, unless another one stops it."""
