@@ -65,7 +65,7 @@ SMALL = {"job_running", "job_waiting", "job_suspect", "job_ward", "job_quarantin
 # Who may walk: checks by a person, copies, and what ends at a limit from the beginning of an index.
 WALKERS = {
     "miscounted_stages", "jobs_without_item", "snapshots_without_payload", "miscounted_collections",
-    "old_snapshots", "next_segments", "segments_in_use", "drop_unused_payloads",
+    "old_snapshots", "next_segments", "segments_in_use", "drop_unused_payloads", "segment_ends",
     "events", "latest_events", "follow_events", "find_jobs", "find_quarantined", "find_live",
     "journal_ids",
     # An undo, by a person: it pays for having no index that every save would have to keep.
@@ -137,8 +137,9 @@ def values_for(name: str, sql: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, kind in re.findall(r"%\((\w+)\)s(?:::(\w+))?", sql):
         values[key] = VALUES.get(key, "[]" if kind == "jsonb" else 1)
-    if "%(ids)s::bigint[]" in sql:
-        values["ids"] = [1, 2]
+    for key in ("ids", "runs"):
+        if f"%({key})s::bigint[]" in sql:
+            values[key] = [1, 2]
     if "id" in values:
         values["id"] = "w" if name in TEXT_IDS else 1
     return values

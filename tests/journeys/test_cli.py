@@ -202,7 +202,7 @@ def test_run_prints_one_object_for_each_run_and_the_worst_decides_the_code(
     project = make(tmp_path / "p", shop, "good", "spotty", "broken")
     [good] = project.lines("run", "https://GOOD/", "good", "--json")
     names = ["run", "source", "kind", "state", "seconds", "counts", "end_reason", "expected"]
-    assert list(good) == names
+    assert list(good) == [*names, "requests", "cursor"]
     assert (good["run"], good["source"], good["kind"], good["state"]) == (
         1,
         "good",

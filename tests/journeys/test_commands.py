@@ -50,7 +50,7 @@ def test_it_says_and_ends_as_one_that_was_started(tmp_path: Path, words: list[st
 def test_one_that_is_killed_says_by_what(tmp_path: Path) -> None:
     (tmp_path / "penstock.yaml").write_text(CONFIG)
     (tmp_path / "steps.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
-    assert run_command(["sources"], tmp_path, ENVIRONMENT, within_s=60).returncode == -9
+    assert run_command(["sources", "--check"], tmp_path, ENVIRONMENT, within_s=60).returncode == -9
 
 
 def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_backlog_budgets_and_promises_are_those_of_a_real_run(tmp_path: Path) ->
         f"s{number}.test": a_source(
             60,
             schedule={"every": "2h"},
-            freshness="150m",
+            freshness="170m",
             deadline="30m",
             budget={"requests": "300/d"},
         )

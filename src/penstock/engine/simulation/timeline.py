@@ -26,7 +26,7 @@ class Timeline:
         heapq.heappush(self._heap, (when, rank, self._order, act))
 
     def run(self, after_each: Act) -> None:
-        """Do it all, up to the end."""
+        """Do it all, up to the end; `after_each` moment, not after each act."""
         heap, ends_at = self._heap, self.ends_at
         after_each()  # what is there already does not wait for something to happen
         while heap and self.events < MOST_EVENTS:
@@ -37,7 +37,9 @@ class Timeline:
                 self.now = at
             self.events += 1
             act()
-            after_each()
+            if not heap or heap[0][0] > self.now:
+                # What happens at one moment has all happened before anybody acts on it.
+                after_each()
 
     @property
     def is_cut_short(self) -> bool:

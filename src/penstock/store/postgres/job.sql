@@ -112,15 +112,15 @@ SELECT (i ->> 0)::bigint, (i ->> 1)::bigint, i ->> 2, (i ->> 3)::bigint
 FROM jsonb_array_elements(%(items)s::jsonb) AS i;
 
 -- name: depths
--- How many of a job's ancestors in a row are of its own stage.
+-- How many of a job's ancestors in a row are of its own stage. Looked up one by one: a join might walk all jobs.
 WITH RECURSIVE up (id, at, depth) AS (
   SELECT x, x, 0 FROM unnest(translate(%(ids)s, '[]', '{}')::bigint[]) AS x
   UNION ALL
   SELECT up.id, i.parent_id, up.depth + 1 FROM up
-  JOIN penstock.job_item AS i ON i.job_id = up.at
-  JOIN penstock.job AS j ON j.id = up.at
-  JOIN penstock.job AS p ON p.id = i.parent_id AND p.stage = j.stage
-  WHERE up.depth < %(most)s
+  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = up.at OFFSET 0) AS i
+  CROSS JOIN LATERAL (SELECT stage FROM penstock.job WHERE job.id = up.at OFFSET 0) AS j
+  CROSS JOIN LATERAL (SELECT stage FROM penstock.job WHERE job.id = i.parent_id OFFSET 0) AS p
+  WHERE up.depth < %(most)s AND p.stage = j.stage
 )
 SELECT coalesce(json_agg(json_build_array(id, depth)), '[]')::text FROM (SELECT id, max(depth) AS depth FROM up GROUP BY id) AS f;
 

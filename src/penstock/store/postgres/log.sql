@@ -10,7 +10,8 @@ SELECT coalesce(json_agg(json_build_array(
   l.id, l.at, (SELECT key FROM penstock.source AS s WHERE s.id = l.source_id), l.run_id, l.job_id, l.attempt, l.level, l.text
 ) ORDER BY l.id), '[]')::text
 FROM (
-  SELECT * FROM penstock.log_line WHERE run_id = %(run_id)s AND id > %(after_id)s ORDER BY id DESC LIMIT %(limit)s
+  SELECT id, at, source_id, run_id, job_id, attempt, level, text FROM penstock.log_line
+  WHERE run_id = %(run_id)s AND id > %(after_id)s ORDER BY id DESC LIMIT %(limit)s
 ) AS l;
 
 -- name: log_lines_of_job
@@ -18,7 +19,8 @@ SELECT coalesce(json_agg(json_build_array(
   l.id, l.at, (SELECT key FROM penstock.source AS s WHERE s.id = l.source_id), l.run_id, l.job_id, l.attempt, l.level, l.text
 ) ORDER BY l.id), '[]')::text
 FROM (
-  SELECT * FROM penstock.log_line WHERE job_id = %(job_id)s AND id > %(after_id)s ORDER BY id DESC LIMIT %(limit)s
+  SELECT id, at, source_id, run_id, job_id, attempt, level, text FROM penstock.log_line
+  WHERE job_id = %(job_id)s AND id > %(after_id)s ORDER BY id DESC LIMIT %(limit)s
 ) AS l;
 
 -- name: drop_log_lines

@@ -8,7 +8,8 @@ ON CONFLICT (hash) DO NOTHING;
 -- name: mend_payloads
 -- They could not be read where they were, and were stored again.
 UPDATE penstock.payload AS p SET segment = v ->> 1, "offset" = (v ->> 2)::bigint, length = (v ->> 3)::bigint
-FROM jsonb_array_elements(%(payloads)s::jsonb) AS v WHERE p.hash = v ->> 0;
+FROM jsonb_array_elements(%(payloads)s::jsonb) AS v
+WHERE p.hash = v ->> 0 AND p.hash = ANY (ARRAY(SELECT e ->> 0 FROM jsonb_array_elements(%(payloads)s::jsonb) AS e));
 
 -- name: segment_ends
 SELECT coalesce(json_agg(json_build_array(segment, size, payloads) ORDER BY segment), '[]')::text FROM (
