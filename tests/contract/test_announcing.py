@@ -89,7 +89,9 @@ def test_each_tick_near_a_moment_starts_one_run(bench: Callable[..., Bench]) -> 
     assert b.outcomes() == {"fired": len(ticks)}
     assert len({tick.run_id for tick in b.ticks()}) == len(ticks)
     for before, after in pairwise(ticks):
-        assert after - before <= (5.0 if abs(before - at) <= 600.0 else 60.0)
+        is_near = at - 600.0 <= before <= at + 600.0 - 5.0
+        assert after - before <= (5.0 if is_near else 60.0)
+    assert not any(at + 600.0 < tick < at + 660.0 for tick in ticks), "none after the window"
     assert at - 600.0 in ticks
 
 

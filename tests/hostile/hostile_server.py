@@ -81,7 +81,7 @@ class Server:
             )
         rows = (
             f"<{name}><loc>http://{next(hosts)}/{kind}/{next(self._numbers)}</loc></{name}>"
-            for _ in range(2_000)
+            for _ in range(40_000 if kind == "charset" else 2_000)
         )
         return f"<{root}>{''.join(rows)}</{root}>".encode()
 

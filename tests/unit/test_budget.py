@@ -222,7 +222,8 @@ def test_all_that_a_request_needs_is_taken_or_nothing() -> None:
         "slots",
     ]
     assert requests.used == 2
-    assert book.given == {BYTES.holding: 600.0, "host:api.example": 2.0}
+    # Both are put down with the run too, should their worker die.
+    assert book.given == {BYTES.holding: 600.0, "host:api.example": 2.0, "usage:1": 2.0}
 
 
 def test_place_in_time_that_is_too_far_takes_no_budget() -> None:

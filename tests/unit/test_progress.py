@@ -10,7 +10,7 @@ from penstock.cli.progress import LineProgress, LiveProgress
 from penstock.engine.foreground import RunReport
 
 COUNTS = (
-    *("pages", "pages_done", "candidates", "accepted", "inserted", "updated", "unchanged"),
+    *("pages", "pages_done", "candidates", "saved", "inserted", "updated", "unchanged"),
     *("rejected", "skipped", "retried", "throttled", "quarantined", "waiting"),
 )
 
@@ -35,7 +35,7 @@ def fifty() -> list[RunReport]:
     return [
         a_report(
             f"a-shop-with-a-long-name-{number:02}.example-company.com", state,
-            pages=1000, pages_done=10 * number, accepted=7, waiting=3, quarantined=1,
+            pages=1000, pages_done=10 * number, saved=7, waiting=3, quarantined=1,
         )
         for number, state in enumerate(states)
     ]  # fmt: skip
@@ -67,7 +67,7 @@ def test_more_active_sources_than_lines_are_counted_too() -> None:
 
 
 def test_a_run_without_pages_shows_its_records_requests_and_cursor() -> None:
-    pull = a_report("api", "running", requests=1, cursor='{"page": 3}', accepted=1_200)
+    pull = a_report("api", "running", requests=1, cursor='{"page": 3}', saved=1_200)
     [line] = seen([pull])
     assert "0/0" not in line
     assert line.endswith('1,200 records, 1 request, at {"page": 3}')
