@@ -11,6 +11,20 @@ from tests.contract.scenes import POOLED, POSTGRES, SQLITE, Place, StoreKind, Wo
 from tests.postgres.pgbouncer import PgBouncer
 
 STORES = [SQLITE, POSTGRES, POOLED]
+# A pooler could break transactions, locks and connections: these modules meet it in `make test`, the others
+# in `make torture` only.
+POOLED_ALWAYS = {
+    "test_budgets", "test_claims", "test_copying", "test_enqueue", "test_hosts", "test_leading",
+    "test_migrations", "test_pacing", "test_runs", "test_turn", "test_workers",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        found = getattr(item, "callspec", None)
+        is_pooled = found is not None and found.params.get("kind") is POOLED
+        if is_pooled and item.path.stem not in POOLED_ALWAYS:
+            item.add_marker(pytest.mark.torture)
 
 
 @pytest.fixture(params=STORES, ids=[kind.name for kind in STORES])
