@@ -21,15 +21,15 @@ RECORDS = {"product": 208, "article": 36, "offer": 39}
 # that is not written yet.
 FIRST = {
     "catalogue": {
-        **{"pages": 220, "candidates": 217, "accepted": 212, "rejected": 5, "skipped": 3},
+        **{"pages": 220, "candidates": 217, "saved": 212, "rejected": 5, "skipped": 3},
         **{"inserted": 208, "updated": 0, "unchanged": 4, "quarantined": 0, "retried": 0},
     },
     "news": {
-        **{"pages": 40, "candidates": 39, "accepted": 36, "rejected": 3, "skipped": 1},
+        **{"pages": 40, "candidates": 39, "saved": 36, "rejected": 3, "skipped": 1},
         **{"inserted": 36, "updated": 0, "unchanged": 0, "quarantined": 0, "retried": 0},
     },
     "flaky": {
-        **{"pages": 45, "candidates": 39, "accepted": 39, "rejected": 0, "skipped": 0},
+        **{"pages": 45, "candidates": 39, "saved": 39, "rejected": 0, "skipped": 0},
         **{"inserted": 39, "updated": 0, "unchanged": 0, "quarantined": 6},
     },
 }
@@ -75,7 +75,7 @@ def test_demo_ingests_three_sources_and_doubles_nothing_when_run_again(tmp_path:
     second = demo(tmp_path)
     assert {name: each["state"] for name, each in second["sources"].items()} == STATES
     for source, expected in FIRST.items():
-        accepted = expected["accepted"]
+        accepted = expected["saved"]
         again = {**expected, "inserted": 0, "unchanged": accepted}
         assert counts(second, source) == again
     assert second["records"] == {"before": RECORDS, "after": RECORDS}

@@ -6,11 +6,13 @@ SQLite's own errors stop here; what leaves this module is a StoreError that says
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NoReturn
+from weakref import WeakSet
 
 import apsw
 import msgspec
@@ -67,6 +69,8 @@ class SqliteDatabase:
         self._queries = queries(PACKAGE)
         self._is_given_up = False
         self._connection = self._open()
+        with _OPEN_LOCK:
+            _OPEN.add(self)
 
     def _open(self) -> apsw.Connection:
         if apsw.SQLITE_VERSION_NUMBER < OLDEST_SAFE_SQLITE:
@@ -75,6 +79,8 @@ class SqliteDatabase:
                 "install apsw with its bundled SQLite (the wheel from the package index)",
             )
         filesystem.refuse_network_file_system(self.path)
+        for other in _open_ones(self.path):
+            other.refuse_if_replaced()
         if filesystem.is_read_only(self.path):
             return self._open_to_look()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -148,6 +154,8 @@ class SqliteDatabase:
 
     def close(self) -> None:
         if os.getpid() == self._pid:
+            with _OPEN_LOCK:
+                _OPEN.discard(self)
             with translated(self.path):
                 self._connection.close()
 
@@ -171,7 +179,7 @@ class SqliteDatabase:
         try:
             self.connection.execute(self._queries[name], values)
         except BROKEN as error:
-            explain(error, self.path)
+            self._explain(error)
         return self._connection.changes()
 
     def later(self, name: str, **values: Any) -> None:
@@ -181,13 +189,13 @@ class SqliteDatabase:
         try:
             return self.connection.execute(self._queries[name], values).fetchall()
         except BROKEN as error:
-            explain(error, self.path)
+            self._explain(error)
 
     def value(self, name: str, **values: Any) -> Any:
         try:
             row = self.connection.execute(self._queries[name], values).fetchone()
         except BROKEN as error:
-            explain(error, self.path)
+            self._explain(error)
         return row[0] if row is not None else None
 
     def json(self, name: str, **values: Any) -> Any:
@@ -201,11 +209,11 @@ class SqliteDatabase:
         try:
             return msgspec.json.decode(text, type=kind)
         except BROKEN as error:
-            explain(error, self.path)
+            self._explain(error)
 
     def run_sql(self, text: str) -> list[Any]:
         """For this package's own upkeep (pragmas, checks), never for a verb."""
-        with translated(self.path):
+        with self._translated():
             return self.connection.execute(text).fetchall()
 
     def now(self) -> float:
@@ -217,7 +225,7 @@ class SqliteDatabase:
     @contextmanager
     def writing(self) -> Iterator[float]:
         self.refuse_if_replaced()
-        with translated(self.path):
+        with self._translated():
             now = self._clock.now()
             self.connection.execute("BEGIN IMMEDIATE")
             try:
@@ -294,11 +302,11 @@ class SqliteDatabase:
         return str(self.path)
 
     def plan(self) -> Plan:
-        with translated(self.path):
+        with self._translated():
             return migrate.plan(self.connection, self._clock)
 
     def migrate(self, actor: str, reason: str) -> Iterator[Applied]:
-        with translated(self.path):
+        with self._translated():
             yield from migrate.migrate(self.connection, self._clock, actor, reason)
 
     def clear_leftovers(self) -> list[str]:
@@ -314,7 +322,7 @@ class SqliteDatabase:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """One moment of the file, for as long as this lasts."""
-        with translated(self.path):
+        with self._translated():
             self.connection.execute("BEGIN")
             try:
                 yield
@@ -323,18 +331,42 @@ class SqliteDatabase:
                     self._connection.execute("ROLLBACK")
 
     def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        with translated(self.path):
+        with self._translated():
             yield from self.connection.execute(text, values)
 
     def put(self, text: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        with translated(self.path):
+        with self._translated():
             self.connection.executemany(text, rows)
 
     def data_version(self) -> int:
         """Changes when another connection has committed."""
         self.refuse_if_replaced()
-        with translated(self.path):
+        with self._translated():
             return int(self.connection.pragma("data_version"))
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except BROKEN as error:
+            self._explain(error)
+
+    def _explain(self, error: Exception) -> NoReturn:
+        """A file that was taken away looks damaged when another lies in its place."""
+        if isinstance(error, (*DAMAGE, apsw.IOError, apsw.CantOpenError)):
+            self.refuse_if_replaced()
+        explain(error, self.path)
+
+
+# Whoever opens a file that was taken away would make an empty one in its place, beside the old one's
+# log: all who have it open in this process are asked first.
+_OPEN: WeakSet[SqliteDatabase] = WeakSet()
+_OPEN_LOCK = threading.Lock()
+
+
+def _open_ones(path: Path) -> list[SqliteDatabase]:
+    with _OPEN_LOCK:
+        return [each for each in _OPEN if each.path == path and each._pid == os.getpid()]
 
 
 def files_of(path: Path) -> list[Path]:
