@@ -32,6 +32,30 @@ ASKED = {
     "ended_runs_with_open_jobs", "miscounted_stages", "unaccounted_runs", "late_fires", "jobs_without_item",
     "active_runs_without_open_jobs",
 }  # fmt: skip
+# What the checks of the tables ask for, beside the values that fit everywhere.
+REJECTS = {"code": "no_price", "since": 0.0, "ids": None, "open_only": True}
+OWN: dict[str, dict[str, Any]] = {
+    "add_jobs": {"jobs": '[[900000, 1, 1, "extract", "page", "new", 1.0]]'},
+    "add_run": {"kind": "full", "state": "queued", "key": "new", "of_run_id": None, "options": "{}"},
+    "add_ticks": {"version": 1, "outcome": "fired", "due": "[7.0]", "was_missed": False},
+    "backlog": {"planner": "plan"},
+    "count_rejects": REJECTS,
+    # The one run that has no stages: a run goes after they have.
+    "drop_runs": {"ids": "[4999]"},
+    "latest_events": {"seen": None},
+    "outbox": {"undelivered_only": False},
+    "pretend_run": {"kind": "full"},
+    "pretend_stage": {"unit": "page"},
+    "rejects": REJECTS,
+    "rejects_to_redrive": {**REJECTS, "stages": '["extract"]'},
+    "restamp_if_known": {"known": "v"},
+    "set_replay_state": {"state": "staged"},
+    "stages_of_rejects": REJECTS,
+    "ticks": {"with_missed": False},
+    "windows_since": {"partition": "p"},
+}  # fmt: skip
+# What has to be written first, in the same transaction.
+FIRST = {"pretend_stage": "pretend_run"}
 ENDED = 5000
 MANY_ENDED = """
 INSERT INTO source (key, created_at) SELECT 's' || i, 1 FROM n WHERE i <= 20;
@@ -49,6 +73,18 @@ SELECT id, 'extract', 'page', 5, 1 FROM run WHERE state = 'queued';
 INSERT INTO job (run_id, source_id, stage, unit, key, state, rank, at)
 SELECT id, source_id, 'extract', 'page', 'k', 'queued', 1, 1 FROM run WHERE state = 'queued';
 INSERT INTO replay (run_id, state, at) SELECT id, 'committed', 1 FROM run WHERE id % 5 = 0;
+"""
+# What the queries about them would find; each is of one of the ended runs.
+ASIDE = """
+INSERT INTO reject (source_id, run_id, job_id, stage, key, code, reason, item, at)
+SELECT 1, i, i, 'extract', 'k', 'no_price', 'none', '{}', i FROM n WHERE i <= 20;
+INSERT INTO tick (source_id, schedule, due_at, version, outcome, run_id, at)
+SELECT 1, 's', i, 1, 'fired', i, i FROM n WHERE i <= 20;
+INSERT INTO coverage (source_id, partition, start_at, end_at, run_id, at)
+SELECT 1, 'p', i, i + 1, i, i FROM n WHERE i <= 20;
+INSERT INTO outbox (hook, run_id, state, body, created_at, due_at)
+SELECT 'h', i, 'completed', '{}', i, i FROM n WHERE i <= 20;
+DELETE FROM run_stage WHERE run_id = 4999;
 """
 
 
@@ -102,6 +138,7 @@ def crowded(postgres: Any) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         made.execute("SET search_path = penstock")
         made.execute("CREATE TEMP VIEW n AS SELECT generate_series(1, 5000) AS i")
         made.execute(MANY_ENDED.replace("COUNT", str(ENDED)).encode())
+        made.execute(ASIDE.encode())
         made.execute(
             "INSERT INTO job_key (run_id, stage, key, job_id) SELECT run_id, stage, key, id FROM job"
         )
@@ -118,9 +155,10 @@ def rows_read(connection: psycopg.Connection[tuple[Any, ...]], name: str) -> dic
     try:
         for setting in settings:
             connection.execute(setting.encode())
-        values = values_for(name, sql)
+        if name in FIRST:
+            connection.execute(queries(PACKAGE)[FIRST[name]].encode(), fitting(FIRST[name]))
         [(plans,)] = connection.execute(
-            f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}".encode(), values
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}".encode(), fitting(name)
         ).fetchall()
     finally:
         connection.execute("ROLLBACK")
@@ -130,6 +168,10 @@ def rows_read(connection: psycopg.Connection[tuple[Any, ...]], name: str) -> dic
             passed = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
             found[table] = found.get(table, 0) + int(passed * node["Actual Loops"])
     return found
+
+
+def fitting(name: str) -> dict[str, Any]:
+    return {**values_for(name, queries(PACKAGE)[name]), **OWN.get(name, {})}
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -151,14 +193,7 @@ def test_no_query_reads_all_runs_that_have_ended_on_postgres(
 ) -> None:
     for key, value in {"limit": 100, "source_id": 1, "before": 100.0, "outside": "[]"}.items():
         monkeypatch.setitem(VALUES, key, value)
-    try:
-        found = rows_read(crowded, name)
-    except (
-        psycopg.errors.DataError,
-        psycopg.errors.IntegrityError,
-        psycopg.ProgrammingError,
-    ) as error:
-        pytest.skip(f"needs values of its own: {error.diag.message_primary}")
+    found = rows_read(crowded, name)
     assert {
         table: rows for table, rows in found.items() if table in HISTORY and rows > ENDED / 4
     } == {}
