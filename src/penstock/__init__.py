@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from penstock.version import __version__
 
 if TYPE_CHECKING:
+    from penstock.app import Project
     from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
     from penstock.jobs.outcome import Reject, Skip, Snooze
     from penstock.pipeline.context import Context
     from penstock.pipeline.pipeline import Pipeline
-    from penstock.program import Project
     from penstock.sources.failures import FetchError
     from penstock.sources.response import Response
 
@@ -43,7 +43,7 @@ _HOMES = {
     "FetchError": "penstock.sources.failures",
     "Permanent": "penstock.jobs.failures",
     "Pipeline": "penstock.pipeline.pipeline",
-    "Project": "penstock.program",
+    "Project": "penstock.app",
     "Reject": "penstock.jobs.outcome",
     "Response": "penstock.sources.response",
     "Skip": "penstock.jobs.outcome",

@@ -1,9 +1,12 @@
-"""The clock, as an argument: rooms are handed one and never read the time themselves."""
+"""The clock, as an argument: rooms are handed one and never read the time themselves. And times as text."""
 
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
+
+_END_OF_CALENDAR = datetime(9999, 12, 30, tzinfo=UTC).timestamp()
 
 
 class Clock(Protocol):
@@ -43,3 +46,13 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def iso(at: float | None) -> str | None:
+    """A time for programs: UTC, to the millisecond; None when there is none."""
+    return moment(at).isoformat(timespec="milliseconds")[:-6] + "Z" if at else None
+
+
+def moment(at: float) -> datetime:
+    """A time as a date. A step may ask to be run again in a million years; the calendar ends before that."""
+    return datetime.fromtimestamp(min(at, _END_OF_CALENDAR), UTC)

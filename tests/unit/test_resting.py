@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -98,8 +99,11 @@ def worked_off(folder: Path, limit: int, rest_s: float = 0.0, **params: Any) -> 
     with Project.load(folder) as project:
         project.clock = clock
         watched = Watched(project.store, clock, rest_s)
-        project.__dict__["store"] = watched
-        with Simulation(project, ScriptedNetwork(nothing), seed=1, clock=clock) as simulation:
+        network = ScriptedNetwork(nothing)
+        with (
+            patch.object(Project, "store", watched),
+            Simulation(project, network, seed=1, clock=clock) as simulation,
+        ):
             run_id = project.run("shop.example", actor="test")
             simulation.run()
         assert project.require_run(run_id).state == "completed"

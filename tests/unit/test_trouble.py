@@ -138,7 +138,7 @@ def test_worker_outlives_a_database_that_is_away_for_minutes_and_spends_no_try(
     with Project.load(tmp_path) as project:
         project.clock = clock
         away = Away(project.store, clock, since=10.0, until=310.0)
-        project.__dict__["store"] = away
+        monkeypatch.setattr(Project, "store", away)
         with Simulation(project, ScriptedNetwork(answer), seed=1, clock=clock) as simulation:
             run_id = project.run("shop.example", actor="test")
             simulation.run()

@@ -14,6 +14,7 @@ from typing import TextIO
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Parser
+from penstock.cli.remedies import hint_of
 from penstock.errors import ConfigError, PenstockError, UsageError
 from penstock.version import __version__
 
@@ -189,7 +190,7 @@ def _told(error: BaseException, out: Output) -> int:
 def _tell_error(error: PenstockError, out: Output) -> None:
     mistakes = error.mistakes if isinstance(error, ConfigError) else ()
     first, _, _ = error.message.partition("\n") if mistakes else (error.message, "", "")
-    out.error(first, error.hint)
+    out.error(first, hint_of(error))
     for each in mistakes:
         out.note(f"  {each}")
 

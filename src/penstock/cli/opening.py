@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from penstock.app import Project
 from penstock.cli.parser import LARGEST_ID
 from penstock.errors import StoreError, UsageError, nearest
 from penstock.private_files import make_private
-from penstock.project import Project
 from penstock.settings import find_project, normalise_source
 from penstock.snapshots.directory import private_folder
 from penstock.store.sqlite.database import files_of, translated

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from penstock import counting
+from penstock import clock, counting
 
 count = counting.count
+iso = clock.iso
 
 # Ends of lines and other space, which a line of text has as one space.
 _SPACE = re.compile("[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
@@ -18,7 +19,6 @@ HARMFUL = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_END_OF_CALENDAR = datetime(9999, 12, 30, tzinfo=UTC).timestamp()
 _STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -100,7 +100,7 @@ def local_time(at: float | None) -> str:
     """A moment on the operator's own clock; empty when there is none. Short: `11-16 09:42`, `2025-03-04`."""
     if not at:
         return ""
-    moment = _moment(at).astimezone()
+    moment = clock.moment(at).astimezone()
     is_this_year = moment.year == datetime.now(moment.tzinfo).year
     return Brief(
         f"{moment:%Y-%m-%d %H:%M:%S}",
@@ -114,13 +114,3 @@ def until(at: float, now: float) -> str:
         return "now"
     soon = f"in {duration(at - now)}"
     return Brief(f"{soon} ({local_time(at)})", soon)
-
-
-def iso(at: float | None) -> str | None:
-    """A moment for programs: UTC, to the millisecond; None when there is none."""
-    return _moment(at).isoformat(timespec="milliseconds")[:-6] + "Z" if at else None
-
-
-def _moment(at: float) -> datetime:
-    # A step may ask to be run again in a million years; the calendar ends before that.
-    return datetime.fromtimestamp(min(at, _END_OF_CALENDAR), UTC)

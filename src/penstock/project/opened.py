@@ -6,6 +6,7 @@ import os
 import pwd
 from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import Self
 
@@ -20,6 +21,7 @@ from penstock.jobs.run import RunKind
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.loading import load_graph, refuse_unknown_retries, refuse_what_never_fits
 from penstock.pipeline.version import version_of
+from penstock.project.connections import Connections
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
 from penstock.settings.unset import refuse_unset
 from penstock.store.health import HealthRow
@@ -40,7 +42,10 @@ class Opened:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
+        self.connections = Connections(self.open_store)
         self._graphs: dict[str, Graph] = {}
+        # A module is imported by one thread; the others wait for what it becomes.
+        self._loading = RLock()
         # Sources whose pipeline could not be loaded; None before it was tried.
         self._broken: dict[str, UsageError] | None = None
         self._settings_files = _hashes(settings)
@@ -113,13 +118,18 @@ class Opened:
         self.close()
 
     def close(self) -> None:
-        store = self.__dict__.pop("store", None)
-        if store is not None:
-            store.close()
+        """Close the connections of all threads; the project opens new ones if it is used again."""
+        self.connections.close()
 
-    @cached_property
+    @property
+    def connection(self) -> Store:
+        """The store, through a connection that belongs to the calling thread."""
+        return self.connections.of_this_thread()
+
+    @property
     def store(self) -> Store:
-        return self.open_store()
+        """The same."""
+        return self.connections.of_this_thread()
 
     def open_store(self) -> Store:
         """A connection of its own, for a thread of its own."""
@@ -159,13 +169,17 @@ class Opened:
         """The source's pipeline, imported from beside penstock.yaml and validated."""
         self.settings.refuse_unset()
         refuse_unset(source.unset)
-        if source.pipeline not in self._graphs:
-            where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
-            graph = load_graph(source.pipeline, self.settings.root, where)
-            refuse_what_never_fits(graph, self.settings.worker, where)
-            refuse_unknown_retries(graph, self.retries, where)
-            self._graphs[source.pipeline] = graph
-        return self._graphs[source.pipeline]
+        with self._loading:
+            if source.pipeline not in self._graphs:
+                self._graphs[source.pipeline] = self._load_graph(source)
+            return self._graphs[source.pipeline]
+
+    def _load_graph(self, source: SourceSettings) -> Graph:
+        where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
+        graph = load_graph(source.pipeline, self.settings.root, where)
+        refuse_what_never_fits(graph, self.settings.worker, where)
+        refuse_unknown_retries(graph, self.retries, where)
+        return graph
 
     def version(self, name: str) -> str:
         """The version of a source's pipeline as it is today: its code and its configuration."""

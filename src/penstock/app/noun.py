@@ -1,0 +1,28 @@
+"""The base of all nouns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.project import default_actor
+
+if TYPE_CHECKING:
+    from penstock.app.project import Project
+    from penstock.store.store import Store
+
+
+class Noun:
+    """What a project has many of, with its verbs. It keeps no state: two threads may use one at once."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    @property
+    def _store(self) -> Store:
+        """The calling thread's connection: asked for in each verb, never kept."""
+        return self._project.connection
+
+
+def who(actor: str | None) -> str:
+    """Who acts, for the journal: whoever is named, else the account that the program runs as."""
+    return actor or default_actor()
