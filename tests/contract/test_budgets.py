@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 
 from penstock.gates.admission import Report
@@ -23,7 +24,7 @@ from penstock.jobs.outcome import Effects, Settlement
 from penstock.jobs.run import RunKind, RunOptions, RunState
 from penstock.store.rows import BudgetRow
 from penstock.store.store import Capacity, Store
-from tests.contract.scenes import SITE, World, done, pages, quarantined
+from tests.contract.scenes import SITE, World, a_job, done, pages, quarantined, retried, throttled
 
 SHOP = "acme.com"
 REQUESTS = Bound(f"source:{SHOP}", "requests", "day", 10, "Europe/Paris")
@@ -257,6 +258,21 @@ def test_charges_are_written_with_the_attempt_and_only_with_it(world: World) -> 
     [found] = world.store.exhausted_budgets()
     assert found.used == pytest.approx(1.1)
     assert found.warned == 100
+
+
+def test_charges_of_attempts_that_failed_are_written_too(world: World) -> None:
+    run_id = world.start_with_pages(4)
+    jobs = world.claim()
+    ends = [retried(jobs[0], 60.0), quarantined(jobs[1]), throttled(jobs[2], 60.0)]
+    charged = [msgspec.structs.replace(end, effects=a_charge(0.1)) for end in ends]
+    # It wants a child of a stage that its run does not have, and is quarantined instead.
+    odd = a_charge(0.1)
+    odd.children = [a_job("k", stage="unheard-of")]
+    world.turn("w", *charged, done(jobs[3], effects=odd))
+    assert world.job(jobs[3].id).state is JobState.QUARANTINED
+    [found] = world.store.budgets()
+    assert found.used == pytest.approx(0.4)
+    assert world.run(run_id).money == pytest.approx(0.4)
 
 
 def test_charges_and_reservations_meet_without_waiting_in_a_circle(world: World) -> None:

@@ -68,6 +68,21 @@ async def look(ctx):
 def judge(item, ctx):
     ctx.spend(money=0.10, reason="a model was asked")
     ctx.save("item", key=item["n"], data=item)
+
+
+broken = Pipeline("broken")
+
+
+@broken.step(unit="run")
+async def seek(ctx):
+    for number in range(ctx.params["pages"]):
+        yield {"n": number}
+
+
+@broken.step(after="seek", unit="page", key="n")
+async def ask(item, ctx):
+    ctx.spend(money=0.10, reason="a model was asked")
+    raise TimeoutError("the model's answer was lost")
 """
 )
 PARIS = ZoneInfo("Europe/Paris")
@@ -430,4 +445,17 @@ def test_candidates_stop_spending_when_the_money_is_gone(tmp_path: Path) -> None
     jobs = world.project.store.jobs(JobFilter(run_id=run.id, limit=1000))
     assert {job.tries for job in jobs if job.state is JobState.QUARANTINED} == {0}
     assert len(world.project.store.records("item", limit=1000)) == round(spent / 0.10)
+    world.close()
+
+
+def test_attempts_that_fail_use_up_the_budget_too(tmp_path: Path) -> None:
+    """Each try has been paid for: without a charge, retries would spend without an end."""
+    source = a_source(300, "broken", budget={"money": "1/d"}, limits={"concurrency": 4})
+    world = World(tmp_path / "p", {"sources": {"shop": source}})
+    run_id = world.project.run("shop", actor="test")
+    world.simulation.run()
+    run = world.run(run_id)
+    assert (run.state, run.end_reason) == ("partial", "budget")
+    assert 1.0 <= round(world.used("source:shop", "money"), 6) < 1.0 + 4 * 0.10
+    assert run.money == pytest.approx(world.used("source:shop", "money"))
     world.close()

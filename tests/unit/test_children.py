@@ -65,6 +65,11 @@ def plain(item, ctx):
     raise Reject("unwanted")
 
 @shop.step(after="begin", isolation="process")
+def pay(item, ctx):
+    ctx.spend(money=0.5)
+    raise ValueError("broken")
+
+@shop.step(after="begin", isolation="process")
 def die(how):
     if how == "segfault":
         ctypes.string_at(0)
@@ -251,6 +256,15 @@ def test_a_pipeline_that_a_child_can_not_load_fails_the_job(
         assert told in outcome.error
 
     with_children(graph, tmp_path, use, pipeline=pipeline)
+
+
+def test_what_a_step_has_spent_is_reported_with_its_failure(graph: Graph, tmp_path: Path) -> None:
+    async def use(bench: Bench) -> None:
+        outcome = await bench.start("pay", {})
+        assert isinstance(outcome, Failed)
+        assert outcome.spent == {"money": 0.5}
+
+    with_children(graph, tmp_path, use)
 
 
 def test_a_child_ends_with_its_channel(graph: Graph, tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +17,31 @@ from penstock.errors import ConfigError
 from penstock.gates.budget import Bound
 from penstock.gates.rates import Sent
 from penstock.gates.terms import NO_RULES, HostLimit, Rules, rules_of
+from penstock.jobs.failures import Permanent
 from penstock.jobs.job import Claimed, JobState, Unit
-from penstock.jobs.outcome import Effects, Failed, Note, Succeeded
+from penstock.jobs.outcome import (
+    AttemptLost,
+    Effects,
+    Failed,
+    Note,
+    Outcome,
+    Reject,
+    Skip,
+    Snooze,
+    Succeeded,
+)
 from penstock.jobs.retry import RETRY_CLASSES, settle
 from penstock.jobs.run import Advance, RunState, StageCount, advance
 from penstock.pipeline.graph import Stage, stage_of_our_own
+from penstock.pipeline.outflow import CHUNK_S
+from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.spenders import measures_spent
 from penstock.pipeline.verdict import outcome_of
 from penstock.settings import BudgetLimit, HostLimits, load_settings
-from penstock.sources.failures import BudgetSpent
+from penstock.sources.failures import BudgetSpent, HostClosed
 from penstock.store.rows import BudgetRow
-from tests.unit.test_context import acting
+from tests.unit.performing import Bench, ListedServices, virtually
+from tests.unit.test_context import acting, page_step
 from tests.unit.test_run_advance import NONE, ONE, PACKAGED, SITE
 
 JOB = Claimed(1, 7, 3, "extract", "key", 1, 2, 0, 0, False, "null")
@@ -205,6 +222,85 @@ def test_steps_say_what_they_spend() -> None:
     assert isinstance(outcome, Succeeded)
     assert outcome.effects.spent == {"money": 0.75, "requests": 2}
     assert outcome.effects.notes == [Note("spent 0.25 money: a model")]
+
+
+def spends_and_raises(error: BaseException) -> Callable[..., Any]:
+    def act(ctx: Any) -> None:
+        ctx.spend(money=0.5)
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("broken"),
+        Permanent("gone"),
+        HostClosed("acme.com", 5.0, "https://acme.com/", 429),
+        Reject("unwanted"),
+        AttemptLost("released by a drain"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_an_attempt_has_spent_is_charged_however_it_ends(error: Exception) -> None:
+    outcome = acting(spends_and_raises(error))
+    end = settle(JOB, outcome, RETRY_CLASSES["fast"], random.Random(1))
+    assert end.effects.spent == {"money": 0.5}
+
+
+@pytest.mark.parametrize("error", [Skip("nothing"), Snooze(60.0)], ids=["Skip", "Snooze"])
+def test_what_is_flushed_before_a_good_end_is_charged_once(error: Exception) -> None:
+    services = ListedServices()
+    outcome = acting(spends_and_raises(error), services)
+    end = settle(JOB, outcome, RETRY_CLASSES["fast"], random.Random(1))
+    assert [each.spent for each in services.flushed] == [{"money": 0.5}]
+    assert end.effects.spent == {}
+
+
+def test_what_was_spent_before_the_time_was_up_is_charged() -> None:
+    async def act(item: Any, ctx: Any) -> None:
+        ctx.spend(money=0.5)
+        await ctx.commit()
+        ctx.spend(money=0.25)
+        await asyncio.Event().wait()
+
+    services = ListedServices()
+    pipeline = page_step(act)
+    outcome = virtually(started(Bench(pipeline, services), "act"))
+    assert isinstance(outcome, Failed)
+    assert outcome.is_timeout
+    assert outcome.spent == {"money": 0.25}
+    assert [each.spent for each in services.flushed] == [{"money": 0.5}]
+
+
+def test_what_a_run_level_step_spends_before_it_fails_is_charged_once() -> None:
+    """Whether it was written on the way, waits to be, or belongs to an item that is not complete."""
+    pipeline = Pipeline("spending")
+
+    @pipeline.step(unit="run")
+    async def find(ctx: Any) -> Any:
+        for number in range(3):
+            ctx.spend(money=1.0)
+            yield {"n": number}
+            if number == 1:
+                await asyncio.sleep(CHUNK_S * 2)
+        ctx.spend(money=1.0)
+        raise ValueError("broken")
+
+    @pipeline.step(after="find", unit="page", key="n")
+    def take(item: Any) -> None: ...
+
+    services = ListedServices()
+    outcome = virtually(started(Bench(pipeline, services), "find"))
+    assert isinstance(outcome, Failed)
+    flushed = [each.spent["money"] for each in services.flushed if each.spent]
+    assert flushed
+    assert outcome.spent["money"] + sum(flushed) == 4.0
+
+
+async def started(bench: Bench, stage: str) -> Outcome:
+    return await bench.start(stage, {"n": 1}, timeout_s=30.0)
 
 
 @pytest.mark.parametrize("amount", [-1, float("nan"), float("inf"), "1", True, None])

@@ -120,9 +120,10 @@ class Keeper:
     def excuse(self, job: Claimed, outcome: Outcome) -> Outcome:
         """What an attempt came to. To run out of time while waiting for the snapshots is no failure."""
         since = self._waits.pop((job.id, job.attempt), None)
-        is_timeout = isinstance(outcome, Failed) and outcome.is_timeout
-        if is_timeout and since is not None and self._has_passed(since):
-            return Snoozed(LATE_S, "its page could not be stored or read")
+        if not isinstance(outcome, Failed) or not outcome.is_timeout:
+            return outcome
+        if since is not None and self._has_passed(since):
+            return Snoozed(LATE_S, "its page could not be stored or read", spent=outcome.spent)
         return outcome
 
     def close(self) -> None:

@@ -167,7 +167,14 @@ class _Performance(Attempt):
         self.is_over = True
         self.fence()
         self.performer.forget(self)
-        self.done(self.job, outcome)
+        self.done(self.job, self.billed(outcome))
+
+    def billed(self, outcome: Outcome) -> Outcome:
+        """The outcome with what was spent on the way to it, unless it brings its effects."""
+        if isinstance(outcome, Succeeded) or (isinstance(outcome, Skipped) and outcome.effects):
+            return outcome
+        spent = self.unwritten_spending()
+        return replace(outcome, spent=spent) if spent else outcome
 
     def judged(self, error: BaseException) -> Outcome:
         """What the attempt came to by this; a window in which there was nothing is done with, too."""

@@ -222,7 +222,13 @@ class Succeeded(msgspec.Struct, frozen=True):
     effects: Effects
 
 
-class Failed(msgspec.Struct, frozen=True):
+class Uncommitted(msgspec.Struct, frozen=True, kw_only=True):
+    """An end that does not commit what was buffered, except what was spent: that is paid for all the same."""
+
+    spent: dict[str, float] = {}
+
+
+class Failed(Uncommitted, frozen=True):
     """`is_permanent`: trying again can't help, so no attempt is spent on it."""
 
     error: str
@@ -238,7 +244,7 @@ class Failed(msgspec.Struct, frozen=True):
     is_answer: bool = False
 
 
-class Throttled(msgspec.Struct, frozen=True):
+class Throttled(Uncommitted, frozen=True):
     """The provider asked us to wait; its host is closed for everyone until then.
 
     `is_answer`: it was asked and said so. Otherwise it was not asked, because it is known to be closed, by
@@ -251,7 +257,7 @@ class Throttled(msgspec.Struct, frozen=True):
     gate: str = ""
 
 
-class Snoozed(msgspec.Struct, frozen=True):
+class Snoozed(Uncommitted, frozen=True):
     """The step asked to be run again later; no attempt is spent.
 
     `outside`: the host whose hours it waits for, if it does. `is_cut`: it was put off in the middle of a
@@ -264,7 +270,7 @@ class Snoozed(msgspec.Struct, frozen=True):
     is_cut: bool = False
 
 
-class Skipped(msgspec.Struct, frozen=True):
+class Skipped(Uncommitted, frozen=True):
     """There was nothing to do. `is_rejection`: the item was judged and not wanted."""
 
     reason: str
@@ -276,7 +282,7 @@ class Skipped(msgspec.Struct, frozen=True):
     effects: Effects | None = None
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class Cancelled(Uncommitted, frozen=True):
     """The attempt was stopped before it came to anything; `Released` work runs again at once."""
 
     reason: str

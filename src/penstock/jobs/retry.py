@@ -113,11 +113,13 @@ def settle(
     base = Settlement(job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s)
     if isinstance(outcome, Succeeded):
         return replace(base, effects=outcome.effects) if outcome.effects else base
+    if outcome.spent:
+        base = replace(base, effects=Effects(spent=dict(outcome.spent)))
     match outcome:
         case Skipped(reason, is_rejection=True):
             # Judged and not wanted: the job did its work, exactly as when a step returns None.
             rejection = Rejection(outcome.code or REJECTED, reason, outcome.score)
-            return replace(base, effects=Effects(rejections=[rejection]))
+            return replace(base, effects=Effects(rejections=[rejection], spent=base.effects.spent))
         case Skipped(reason):
             ended = replace(base, state=JobState.SKIPPED, reason=reason, skip=outcome.why)
             return replace(ended, effects=outcome.effects) if outcome.effects else ended

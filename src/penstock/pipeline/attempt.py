@@ -217,6 +217,15 @@ class Attempt:
             "call ctx.commit() now and then, or yield them from a run-level step"
         )
 
+    def unwritten_spending(self) -> dict[str, float]:
+        """What its steps have spent that no flush has taken to the store."""
+        total = Effects()
+        waiting = [] if self.outflow is None else self.outflow.waiting()
+        for effects in (self.effects, *waiting):
+            # A copy: a step that was given up may still be at it, in its thread.
+            total.pour(Effects(spent=dict(effects.spent)))
+        return total.spent
+
     def let_go(self) -> None:
         """What was buffered is on its way to the store."""
         self.held = self.held_bytes = 0
@@ -317,5 +326,5 @@ class Attempt:
         if self.visits is None:
             return
         if is_unchanged:
-            self.effects = Effects(covered=self.effects.covered)
+            self.effects = Effects(covered=self.effects.covered, spent=self.effects.spent)
         self.effects.extracted += self.visits.done(is_same=is_unchanged)

@@ -327,9 +327,10 @@ class Context:
         seconds: float = 0.0,
         reason: str = "",
     ) -> None:
-        """Count this against the budgets of the run, the source and the project when the attempt commits.
+        """Count this against the budgets of the run, the source and the project when the attempt ends.
 
-        For what is used beside `ctx.fetch`, which is counted by itself: a paid API, a model, a proxy.
+        An attempt that fails is charged too. For what is used beside `ctx.fetch`, which is counted by itself:
+        a paid API, a model, a proxy.
         """
         self._attempt.guard()
         amounts = {"money": money, "requests": requests, "bytes": bytes, "seconds": seconds}

@@ -48,6 +48,8 @@ class Outflow:
         self._turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None
+        # What the writer was given and has not begun to write.
+        self._given = Effects()
 
     @property
     def is_full(self) -> bool:
@@ -103,7 +105,7 @@ class Outflow:
         await self._written()
         if self.is_full:
             self.stop_clock()
-            self._writer = self._loop.create_task(self._write_behind(self._take()))
+            self._start_writer()
             # Let it begin: what has been handed to the store is kept even if the step fails next.
             await asyncio.sleep(0)
 
@@ -120,6 +122,10 @@ class Outflow:
             self.seal()
             self._attempt.effects.pour(self._take())
         self.stop_clock()
+
+    def waiting(self) -> tuple[Effects, Effects]:
+        """What is buffered here and has not been handed to the store."""
+        return self._outbox, self._given
 
     def stop(self) -> None:
         """Write nothing more: the attempt was stopped."""
@@ -145,17 +151,21 @@ class Outflow:
     def _ring(self) -> None:
         self._timer = None
         if self._is_idle:
-            self._writer = self._loop.create_task(self._write_behind(self._take()))
+            self._start_writer()
+
+    def _start_writer(self) -> None:
+        self._given = self._take()
+        self._writer = self._loop.create_task(self._write_behind())
 
     async def _written(self) -> None:
         """Wait for the chunk that is being written behind the step's back."""
         if self._writer is not None and not self._writer.done():
             await asyncio.wait({self._writer})
 
-    async def _write_behind(self, chunk: Effects) -> None:
+    async def _write_behind(self) -> None:
         try:
             async with self._turn:
-                await self._write(chunk)
+                await self._write(self._given.take())
         except Exception as error:
             self._on_failure(error)
 

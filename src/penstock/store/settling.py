@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Flush, Settlement
+from penstock.jobs.outcome import Effects, Flush, Settlement
 from penstock.store.database import Database, Owned, to_json
 from penstock.store.effects import End, add_effects
 from penstock.store.failing import judge, note_failures
@@ -114,6 +114,7 @@ def _refusal(end: End, stage: str) -> Settlement:
         reason="data",
         error=error,
         cause=f"no stage {stage!r} in its run",
+        effects=Effects(spent=end.effects.spent, charges=end.effects.charges),
     )
 
 
