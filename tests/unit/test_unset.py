@@ -122,6 +122,31 @@ def test_a_source_that_makes_no_sense_without_it_can_be_looked_at(folder: Path) 
     assert [each.name for each in settings.sources["a"].unset] == ["P", "X"]
 
 
+MISTAKEN = """\
+sources:
+  a:
+    pipeline: "${P}"
+    fetch: {headers: {Authorization: "${TOKEN}"}, tmeout: 5s}
+    limits: {concurrency: many, rate: "${RATE}"}
+    priorty: 3
+    schedule: {cron: "${CRON}"}
+  b: {pipeline: "m:p", timeout: soon}
+"""
+
+
+def test_a_source_that_needs_a_variable_is_checked_for_its_other_mistakes(folder: Path) -> None:
+    (folder / "penstock.yaml").write_text(MISTAKEN)
+    with pytest.raises(ConfigError) as caught:
+        load_settings(folder, environ={})
+    told = [each.split(": ")[1] for each in caught.value.mistakes]
+    assert told == [
+        "sources.a.fetch.tmeout",
+        "sources.a.limits.concurrency",
+        "sources.a.priorty",
+        "sources.b.timeout",
+    ]
+
+
 @pytest.mark.parametrize(
     "setting", ["hooks: [{url: '${U}'}]", "budget: {requests: '${U}'}", "worker: {slots: '${U}'}"]
 )

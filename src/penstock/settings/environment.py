@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from penstock.errors import nearest
@@ -93,6 +93,18 @@ class Substitution:
     def _near(self, name: str) -> str:
         near = nearest(name, (known for known in self._environ if _NAME.fullmatch(known)))
         return near if near.startswith("did") else ""
+
+
+def unset_paths(entry: Entry, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Where in the entry a variable is needed that is not set."""
+    if entry.unset:
+        return [path]
+    inner: Iterable[tuple[str | int, Entry]] = ()
+    if isinstance(entry.value, dict):
+        inner = entry.value.items()
+    elif isinstance(entry.value, list):
+        inner = enumerate(entry.value)
+    return [found for name, below in inner for found in unset_paths(below, (*path, name))]
 
 
 def without_unset(entry: Entry) -> Entry:

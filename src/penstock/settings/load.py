@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from penstock.errors import ConfigError, nearest
@@ -22,7 +21,7 @@ from penstock.settings.changes import with_changes
 from penstock.settings.defaults import with_defaults
 from penstock.settings.document import Entry, Tell, display_name, join, raise_it, read_document
 from penstock.settings.dotenv import read_dotenv
-from penstock.settings.environment import Substitution, overlay, without_unset
+from penstock.settings.environment import Substitution, overlay, unset_paths, without_unset
 from penstock.settings.hooks import TRIGGER_KEYS, read_hooks, read_trigger
 from penstock.settings.place import parse_snapshots
 from penstock.settings.problems import Problems
@@ -292,22 +291,25 @@ def _sources(
     """Those that are sound; what is wrong with the others is kept."""
     found = {}
     for key, entry in sources.items():
-        source = problems.read(entry, partial(_source, key, retries), STAND_INS)
+        source = _source(key, entry, retries, problems)
         if source is not None:
             found[key] = source
     return found
 
 
-def _source(key: str, retries: Collection[str], entry: Entry) -> SourceSettings:
-    """The source, as far as it can be read where variables are not set."""
-    if not any(below.unset for below in entry.below()):
-        return read_source(key, entry, retries)
-    known = without_unset(entry)
-    try:
-        return read_source(key, known, retries)
-    except ConfigError:
-        pipeline = known.value.get("pipeline") if isinstance(known.value, dict) else None
-        return SourceSettings(key, str(pipeline.value) if pipeline is not None else "")
+def _source(
+    key: str, entry: Entry, retries: Collection[str], problems: Problems
+) -> SourceSettings | None:
+    """The source, as far as it can be read where variables are not set; None if it has a mistake."""
+    unset = unset_paths(entry)
+    known = without_unset(entry) if unset else entry
+    source = problems.read(
+        known, lambda each: read_source(key, each, retries), STAND_INS, without=unset
+    )
+    if source is not None or problems or not unset:
+        return source
+    pipeline = known.value.get("pipeline") if isinstance(known.value, dict) else None
+    return SourceSettings(key, str(pipeline.value) if pipeline is not None else "")
 
 
 def _mapping(top: Section, name: str) -> dict[str, Entry]:

@@ -7,7 +7,7 @@ nothing is wrong any more; what is wrong only because a piece is missing now is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -36,6 +36,9 @@ class Problems:
     def add(self, error: ConfigError) -> None:
         self._found.setdefault(error.message, error)
 
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
     def refuse(self) -> None:
         """Raise what was found: the error itself, or all of them as one."""
         found = sorted(self._found.values(), key=_place)
@@ -50,19 +53,25 @@ class Problems:
             raise raised
 
     def read(
-        self, entry: Entry, read: Callable[[Entry], T], stand_ins: Mapping[str, str] | None = None
+        self,
+        entry: Entry,
+        read: Callable[[Entry], T],
+        stand_ins: Mapping[str, str] | None = None,
+        without: Sequence[Path] = (),
     ) -> T | None:
         """What the reader makes of the entry; None if something is wrong with it, which is kept then.
 
-        `stand_ins` take the places of keys without which nothing else would be read.
+        `stand_ins` take the places of keys without which nothing else would be read. `without` are pieces
+        that were taken out before: what is wrong only because of that is no mistake, but the answer is None.
         """
-        gone: list[Path] = []
+        gone = list(without)
         for _ in range(MOST):
             try:
                 result = read(entry)
             except ConfigError as error:
                 path = _path_of(entry, error.entry)
-                if path is None or not _is_consequence(path, error, gone):
+                is_due_to_gap = without and _OF_NEIGHBOURS.search(error.message)
+                if path is None or not (is_due_to_gap or _is_consequence(path, error, gone)):
                     self.add(error)
                 changed = _repaired(entry, path, stand_ins or {})
                 if changed is None or path is None:
@@ -70,7 +79,7 @@ class Problems:
                 entry = changed
                 gone.append(path)
             else:
-                return None if gone else result
+                return None if len(gone) > len(without) else result
         return None
 
 
