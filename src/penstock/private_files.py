@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from penstock.errors import StoreError
 
@@ -68,6 +68,12 @@ def open_report(path: Path | str) -> TextIO:
     """A file that an operator has named, to be written: for its owner only, unless it was there before."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     return open(os.open(path, flags, FILE_MODE), "w", encoding="utf-8", errors="backslashreplace")
+
+
+def open_new(path: Path | str) -> BinaryIO:
+    """A file that an operator has named and that must not be there yet, not even as a link: for its owner only."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    return open(os.open(path, flags, FILE_MODE), "wb")
 
 
 def make_private(paths: Iterable[Path]) -> list[Path]:

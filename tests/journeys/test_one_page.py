@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,20 @@ def test_fetched_page_is_shown_safely_and_written_as_it_was(rig: Rig, site: Coun
     assert rig.penstock("page", str(page.id), "--output", "page.txt").returncode == 7
     assert rig.penstock("page", "https://nowhere.example/").returncode == 2
     assert site.counts() == before
+
+
+def test_written_page_is_its_owners_alone_and_goes_through_no_link(rig: Rig) -> None:
+    page = str(rig.jobs(stage="extract")[0].id)
+    aim = rig.folder / "aim.txt"
+    (rig.folder / "link.txt").symlink_to(aim)
+
+    assert rig.penstock("page", page, "--output", "own.txt").returncode == 0
+    refused = rig.penstock("page", page, "--output", "link.txt")
+
+    assert stat.S_IMODE((rig.folder / "own.txt").stat().st_mode) == 0o600
+    assert refused.returncode == 7
+    assert "link.txt is there already" in refused.stderr
+    assert not aim.exists()
 
 
 def test_try_shows_what_would_change_and_writes_nothing(rig: Rig, site: CountingSite) -> None:

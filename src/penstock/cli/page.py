@@ -39,7 +39,11 @@ _TEXTUAL = ("json", "xml", "javascript", "html", "csv", "yaml")
 def register(commands: Commands) -> None:
     parser = add_command(commands, "page", "what was fetched", DESCRIPTION, EXAMPLES)
     parser.add_argument("target", metavar="JOB|URL", help="a job, or the address of a page")
-    parser.add_argument("--output", metavar="FILE", help="write the body to a new file, unchanged")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the body to a new file, unchanged, readable by you alone",
+    )
     parser.add_argument("--headers", action="store_true", help="leave out the body")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -81,8 +85,10 @@ def _pages(project: Project, target: str) -> list[SnapshotRow]:
 
 
 def _write(path: Path, body: bytes) -> None:
+    from penstock.private_files import open_new
+
     try:
-        with path.open("xb") as file:
+        with open_new(path) as file:
             file.write(body)
     except FileExistsError:
         raise Refused(f"{path} is there already", "choose another --output") from None
