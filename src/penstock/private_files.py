@@ -71,7 +71,7 @@ def open_report(path: Path | str) -> TextIO:
 
 
 def open_new(path: Path | str) -> BinaryIO:
-    """A file that an operator has named and that must not be there yet, not even as a link: for its owner only."""
+    """A file that an operator has named, for its owner only; refused if it is there, even as a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     return open(os.open(path, flags, FILE_MODE), "wb")
 

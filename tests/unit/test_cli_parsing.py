@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,46 @@ def test_bash_completes_with_the_script_that_is_printed(shop: Path) -> None:
         text=True,
     )
     assert (done.stdout, done.stderr) == ("acme.com\n", "")
+
+
+# What the script hands to zsh is printed instead; `complete -C` is fish's own way to ask.
+IN_SHELLS = {
+    "zsh": """
+compdef() { }
+compadd() { print -rl -- "${(@P)2}" }
+_files() { print -rl -- "$words[CURRENT]"*(N) }
+source <(penstock completion zsh)
+words=(penstock WORDS); CURRENT=$#words
+_penstock
+""",
+    "fish": 'penstock completion fish | source; complete -C "penstock WORDS"',
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("run ac", "acme.com"), ("stat", "status"), ("page 1 --output pens", "penstock.yaml")],
+)
+@pytest.mark.parametrize("shell", IN_SHELLS)
+def test_zsh_and_fish_complete_with_the_script_that_is_printed(
+    shop: Path, shell: str, words: str, found: str
+) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed here")
+    done = subprocess.run(
+        [
+            program,
+            *(["-f"] if shell == "zsh" else ["--no-config"]),
+            "-c",
+            IN_SHELLS[shell].replace("WORDS", words),
+        ],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        cwd=shop,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout.split(), done.stderr) == ([found], "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

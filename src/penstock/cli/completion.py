@@ -17,7 +17,8 @@ EXAMPLES = """\
   penstock completion bash > ~/.local/share/bash-completion/completions/penstock
   penstock completion zsh > ~/.zfunc/_penstock
   penstock completion fish > ~/.config/fish/completions/penstock.fish"""
-# Each asks this command, with the words so far behind `--`; the last of them is the one to complete.
+# Each asks this command, with the words so far behind `--`; the last of them is the one to complete. Where it
+# knows nothing, the shell completes names of files.
 SCRIPTS = {
     "bash": """\
 _penstock() {
@@ -29,15 +30,20 @@ complete -o default -F _penstock penstock
 #compdef penstock
 _penstock() {
     local -a found
-    found=("${(@f)$(penstock completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    compadd -a found
+    found=(${(f)"$(penstock completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    if (( $#found )); then compadd -a found; else _files; fi
 }
 if [ "$funcstack[1]" = "_penstock" ]; then _penstock "$@"; else compdef _penstock penstock; fi
 """,
     "fish": """\
 function __penstock_complete
     set -l words (commandline -opc) (commandline -ct)
-    penstock completion fish -- $words[2..-1] 2>/dev/null
+    set -l found (penstock completion fish -- $words[2..-1] 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
 complete -c penstock -f -a "(__penstock_complete)"
 """,
