@@ -212,7 +212,7 @@ def assert_refused(done: Any, *words: str) -> None:
     assert len(done.stderr.splitlines()) <= 3
 
 
-@pytest.mark.parametrize("command", ["status", "up"])
+@pytest.mark.parametrize("command", ["status", "up", "worker", "scheduler"])
 def test_wrong_password_is_refused(
     commands: Callable[..., Any], postgres: Server, database: str, command: str
 ) -> None:
