@@ -4,8 +4,8 @@
 
 A journey runs a dozen commands, and each would spend a quarter of a second on importing what the one before
 had imported. So one process imports all of it, has one thread and opens nothing, and is forked for every
-command. What a journey starts in order to kill or to signal it is started as an operator would
-(`Rig.start`), and so is everything in `test_cli.py`.
+command. What a journey starts in order to kill or to signal it, to read along, or to give it a terminal, is
+started as an operator would (`Rig.start`, and `start` in `test_cli.py`).
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import penstock
+from tests.journeys.commands import run_command
 
 SECRET = "sesame-4711-oeffne-dich"
 ENVIRONMENT = {
@@ -145,11 +146,10 @@ class Project:
         )
 
     def do(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        with self.start(*words, stdin=subprocess.DEVNULL) as process:
-            out, err = process.communicate(timeout=120)
-        assert "Traceback" not in out + err
-        assert process.returncode == code, (words, process.returncode, out, err)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
+        done = run_command([*words, "--project", str(self.folder)], Path.cwd(), ENVIRONMENT, 120)
+        assert "Traceback" not in done.stdout + done.stderr
+        assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+        return done
 
     def said(self, *words: str, code: int = 0) -> str:
         return self.do(*words, code=code).stdout
