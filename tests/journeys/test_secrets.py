@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.journeys.commands import run_command
+
 TOKEN = 'Zq7Xw9KpHd/3Vt5Wb2Yc"Rm1NLf8G&x'
 PEM = (
     "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\nAgEAAoIBAQC7\n-----END KEY-----"
@@ -79,12 +81,14 @@ LOOKING = (
 )
 
 
-def penstock(folder: Path, *words: str, **environ: str) -> str:
-    known = {name: value for name, value in os.environ.items() if name not in ("TOKEN", "PEM")}
+KNOWN = {name: value for name, value in os.environ.items() if name not in ("TOKEN", "PEM")}
+
+
+def penstock(folder: Path, *words: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "penstock", *words],
         cwd=folder,
-        env={**known, **environ},
+        env={**KNOWN, "TOKEN": TOKEN, "PEM": PEM},
         capture_output=True,
         timeout=180,
     )
@@ -103,19 +107,21 @@ def pieces(secret: str) -> set[bytes]:
 def test_a_secret_that_is_shouted_is_in_no_file_and_no_output(tmp_path: Path) -> None:
     (tmp_path / "penstock.yaml").write_text(CONFIG)
     (tmp_path / "shouting.py").write_text(PIPELINE)
-    told = penstock(tmp_path, "run", "shouting", TOKEN=TOKEN, PEM=PEM)
+    told = penstock(tmp_path, "run", "shouting")
     assert "printed" in told
-    told += penstock(tmp_path, "up", "--until-idle", TOKEN=TOKEN, PEM=PEM)
-    told += penstock(tmp_path, "db", "backup", "monday.db", TOKEN=TOKEN, PEM=PEM)
+    told += penstock(tmp_path, "up", "--until-idle")
+    told += penstock(tmp_path, "db", "backup", "monday.db")
     # Without the variables, so that nothing but what was written down is masked.
     for words in LOOKING:
-        shown = penstock(tmp_path, *words)
+        done = run_command(words, tmp_path, KNOWN, 180)
+        shown = done.stdout + done.stderr
         assert "Traceback" not in shown
         told += shown
     assert "***" in told
-    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    assert "monday.db" in {path.name for path in kept}
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    kept = {path: path.read_bytes() for path in files}
+    assert tmp_path / "monday.db" in kept
     for secret in (TOKEN, PEM):
         for piece in pieces(secret):
             assert piece.decode() not in told
-            assert [path.name for path in kept if piece in path.read_bytes()] == []
+            assert [path for path, held in kept.items() if piece in held] == []

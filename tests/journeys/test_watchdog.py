@@ -12,6 +12,8 @@ from tests.journeys.rig import Rig, until
 TIMEOUT_S = 2.0
 BLOCKING = """
 import ctypes
+import pathlib
+import time
 
 from penstock import Pipeline
 
@@ -39,6 +41,14 @@ async def discover(ctx):
 async def keep(page, ctx):
     ctx.save("page", key=str(page["number"]), data={})
 """
+# One attempt takes a whole core until it is ended; those after it stand still, and leave it to others.
+SPINNING = """
+    spun = pathlib.Path(__file__).with_name("spun")
+    if not spun.exists():
+        spun.touch()
+        while True: pass
+    time.sleep(600)
+"""
 SOURCES = {"bad": {"pipeline": "steps:bad"}, "good": {"pipeline": "steps:good"}}
 
 
@@ -52,7 +62,7 @@ def took_s(rig: Rig) -> float:
 def test_a_step_that_spins_from_its_first_line_ends_in_quarantine_and_others_complete(
     tmp_path: Path,
 ) -> None:
-    steps = BLOCKING.replace("BLOCK", "while True: pass")
+    steps = BLOCKING.replace("BLOCK", SPINNING)
     with Rig(tmp_path, SOURCES, steps) as rig:
         bad, good = rig.enqueue("bad", "good")
         process = rig.start("up", "--until-idle")
