@@ -15,14 +15,33 @@ import itertools
 import json
 import sys
 from collections import Counter
+from functools import cache
 
 ROBOTS = b"".join(b"User-agent: a%05d\n" % n for n in range(16_000)) + b"User-agent: *\n"
 ROBOTS += b"".join(b"Disallow: /%05d\n" % n for n in range(9_900))
-ROW = b"<url>" + b"<a/>" * 19_000 + b"</url>"
-XML = b"<urlset>" + ROW * 200
-PACKED_XML = gzip.compress(XML, 6)
 TEXT = [("Content-Type", "text/plain")]
+PACKED = [("Content-Encoding", "gzip")]
 CHARSET = [("Content-Type", "text/html; charset=" + " " * 15_000 + "!")]
+HEADERS = [(f"X-{n}", "a" * 16_000) for n in range(100)]
+
+
+@cache
+def document(kind: str) -> bytes:
+    """What the kinds serve that are harmful by their bodies; made when it is asked for."""
+    match kind:
+        case "xml":
+            row = b"<url>" + b"<a/>" * 19_000 + b"</url>"
+            return gzip.compress(b"<urlset>" + row * 200, 6)
+        case "line":
+            return gzip.compress(b"http://" + b"a" * 16_000_000, 6)
+        case "lines":
+            lines = (b"http://127.0.1.1/%07d\n" % n for n in range(400_000))
+            return gzip.compress(b"".join(lines), 6)
+        case "feed":
+            return b"<rss>" + (b"<item>" + b"<title>a</title>" * 4_000 + b"</item>") * 200
+        case "packed feed":
+            return gzip.compress(document("feed"), 6)
+    return gzip.compress(b"\0" * 15_000_000, 9)
 
 
 class Server:
@@ -64,15 +83,21 @@ class Server:
         if path.endswith("/index"):
             return 200, [], self._index(host, kind)
         match kind:
-            case "xml":
-                return 200, [], PACKED_XML
+            case "xml" | "line" | "lines":
+                return 200, TEXT, document(kind)
+            case "feed":
+                return 200, PACKED, document("packed feed")
+            case "bomb":
+                return 200, PACKED, document("bomb")
             case "charset":
                 return 200, CHARSET, b"hello"
+            case "headers":
+                return 200, HEADERS, b"hello"
         return 200, TEXT, b"hello"
 
     def _index(self, host: str, kind: str) -> bytes:
         """Sitemaps, or pages, under names that were never used."""
-        name = "sitemap" if kind == "xml" else "url"
+        name = "sitemap" if kind in ("xml", "line", "lines") else "url"
         root = "sitemapindex" if name == "sitemap" else "urlset"
         hosts = itertools.cycle([host])
         if kind == "robots":

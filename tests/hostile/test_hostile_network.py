@@ -22,11 +22,12 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.gates.rates import Sent
 from penstock.settings import FetchPolicy
+from penstock.sources import network as network_module
 from penstock.sources.encoding import Body
 from penstock.sources.failures import AddressRefused, FetchError, HostClosed
 from penstock.sources.fetch import Fetcher
 from penstock.sources.kept_headers import MAX_HEADERS_KEPT
-from penstock.sources.network import AiohttpNetwork, RawResponse, Request, unpack
+from penstock.sources.network import AiohttpNetwork, RawResponse, Request, Unpacking
 from tests.hostile.loopback import Doors, Loopback, Names, Seen, Stream, answer, in_loop
 from tests.hostile.offline import FakeClock, FakeDoor
 from tests.unit.test_addresses import NO_URL, ODD_NUMBERS, REFUSED, SCHEMES
@@ -511,7 +512,7 @@ async def test_others_get_the_loop_while_a_bomb_is_unpacked() -> None:
         box = Body("gzip", 16_000_000)
         await asyncio.sleep(0)
         turns = 0
-        await unpack(body, box)
+        await Unpacking(box).add(body)
         beside.cancel()
         assert len(box.finish()) == 12_000_000
         assert turns >= 10
@@ -638,3 +639,21 @@ async def test_one_dropped_connection_costs_no_try() -> None:
         assert (await fetcher.fetch(server.url + "/page", OPEN)).text == "at last"
         assert len(server.seen) == len(door.sent) == 2
         await fetcher.close()
+
+
+@in_loop
+async def test_an_answer_with_a_megabyte_of_headers_is_paid_for_with_a_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rests: list[float] = []
+
+    async def rest_after(held_s: float) -> None:
+        rests.append(held_s)
+
+    monkeypatch.setattr(network_module, "rest_after", rest_after)
+    many = {f"x_{number}": "a" * 16_000 for number in range(100)}
+    async with Loopback({"/": answer(b"hello", **many), "/few": answer(b"hello")}) as server:
+        await sent(server.url + "/few")
+        assert rests == []
+        await sent(server.url + "/")
+    assert rests == [pytest.approx(0.0032, rel=0.05)]

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import pytest
 
+from penstock.sources import network, pace, response
+from penstock.sources.encoding import Body
+from penstock.sources.failures import FetchError
+from penstock.sources.feed import feed_entries
+from penstock.sources.network import Unpacking
+from penstock.sources.pace import BURST_S, SHARE
+from penstock.sources.response import Response
+from penstock.sources.sitemap import sitemap_urls
+from penstock.testing import VirtualClock, VirtualLoop
 from tests.clocked import in_time
+from tests.hostile import hostile_server
 from tests.journeys.rig import CountingSite, Rig, counting_site, source_of, until
 
 ROUNDS = 3
 PAGES = 60
 KEPT = 0.9
-HOSTILE = ("robots", "xml", "charset")
+HOSTILE = ("robots", "xml", "line", "lines", "feed", "bomb", "charset", "headers")
 STEPS = """
 from penstock import Pipeline
 
 pages = Pipeline("pages")
+feeds = Pipeline("feeds")
 
 
 @pages.step(unit="run", timeout="1h")
@@ -34,6 +48,18 @@ async def discover(ctx):
 async def extract(page, ctx):
     response = await ctx.fetch(page["url"])
     return {"length": len(response.text)}
+
+
+@feeds.step(unit="run", timeout="1h")
+async def discover(ctx):
+    async for url in ctx.sitemap(ctx.params["sitemap"]):
+        yield {"url": url}
+
+
+@feeds.step(after="discover", unit="page", key="url")
+async def extract(page, ctx):
+    async for entry in ctx.feed(page["url"]):
+        pass
 """
 
 
@@ -57,7 +83,7 @@ def harmful() -> Iterator[CountingSite]:
 
 def hostile_source(harmful: CountingSite, kind: str) -> dict[str, Any]:
     return {
-        "pipeline": "steps:pages",
+        "pipeline": "steps:feeds" if kind == "feed" else "steps:pages",
         "params": {"sitemap": f"{harmful.url}/{kind}/index"},
         "fetch": {
             "allow_private": True,
@@ -91,6 +117,89 @@ def test_healthy_source_keeps_its_pages_beside_one_that_serves_harm(
         assert rig.events("worker.buried") == []
         process.terminate()
         assert process.wait(timeout=120) == 0
+
+
+class CpuClock(VirtualClock):
+    """Runs with the CPU time of this thread and jumps over sleeps: a busy machine is no matter."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + thread_time()
+
+
+async def read_page(get: Callable[[str], Awaitable[Response]]) -> None:
+    """A packed page, of which a step wants the text."""
+    page = await get("http://a/")
+    unpacking = Unpacking(Body("gzip", 16_000_000))
+    await unpacking.add(page.body)
+    body = await unpacking.finish()
+    assert len(replace(page, body=body).text) == len(body)
+
+
+async def read_sitemap(get: Callable[[str], Awaitable[Response]]) -> None:
+    with suppress(FetchError):
+        async for _ in sitemap_urls(get, "http://a/"):
+            pass
+
+
+async def read_feed(get: Callable[[str], Awaitable[Response]]) -> None:
+    with suppress(FetchError):
+        async for _ in feed_entries(get, "http://a/"):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("read", "kind"),
+    [
+        (read_sitemap, "xml"),
+        (read_sitemap, "line"),
+        (read_sitemap, "lines"),
+        (read_feed, "feed"),
+        (read_page, "bomb"),
+    ],
+)
+def test_others_get_their_turns_while_hostile_documents_are_read_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+    read: Callable[[Callable[[str], Awaitable[Response]]], Awaitable[None]],
+    kind: str,
+) -> None:
+    body = hostile_server.document(kind)
+    for module in (pace, network, response):
+        monkeypatch.setattr(module, "perf_counter", thread_time)
+
+    async def get(url: str) -> Response:
+        return Response(url, url, 200, {"content-type": "text/plain"}, body, 0.0)
+
+    async def without_end() -> None:
+        while True:
+            await read(get)
+
+    alone, _ = turns_beside(lambda: asyncio.sleep(3600.0))
+    beside, cpu_s = turns_beside(without_end)
+    print(f"{alone} turns alone, {beside} beside {cpu_s:.2f} s of hostile work")
+    assert beside >= KEPT * alone
+    assert cpu_s >= SHARE / 4, "and it was at work"
+
+
+def turns_beside(hostile: Callable[[], Awaitable[None]]) -> tuple[int, float]:
+    """How often one who sleeps for 5 ms at a time wakes in a second, beside four that are hostile."""
+    clock = CpuClock()
+
+    async def count_turns() -> int:
+        pace.rest_beside(lambda: True)
+        pace.owe(BURST_S)
+        four = [asyncio.ensure_future(hostile()) for _ in range(4)]
+        turns, ends = 0, clock.monotonic() + 1.0
+        while clock.monotonic() < ends:
+            await asyncio.sleep(0.005)
+            turns += 1
+        for each in four:
+            each.cancel()
+        await asyncio.gather(*four, return_exceptions=True)
+        return turns
+
+    began = thread_time()
+    with closing(VirtualLoop(clock)) as loop:
+        return loop.run_until_complete(count_turns()), thread_time() - began
 
 
 @contextmanager

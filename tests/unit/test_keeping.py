@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from penstock.engine.calls import Answer, Inline
-from penstock.engine.keeping import Keeper
+from penstock.engine.keeping import LARGE, Keeper
 from penstock.engine.trouble import Trouble
 from penstock.errors import StoreFull
 from penstock.jobs.job import Claimed
-from penstock.snapshots import Capture, Place
+from penstock.snapshots import Capture, Packed, Place, content_hash
 from penstock.snapshots.directory import DirectorySnapshots
 from penstock.sources.response import Response
 from penstock.store.sqlite.store import SqliteStore
@@ -31,7 +32,7 @@ class Watched(DirectorySnapshots):
         self.appends = 0
         self._full_for = full_for
 
-    def append(self, captures: list[Capture]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
         if self._full_for:
             self._full_for -= 1
             raise StoreFull("no space left")
@@ -151,3 +152,39 @@ def test_what_a_turn_takes_while_more_is_written_is_taken_once(tmp_path: Path) -
     taken += rig.keeper.take()
 
     assert [kept.id for kept in taken] == [page.snapshot_id for page in pages]
+
+
+class Held:
+    """Calls that wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, verb: Callable[[], Answer]) -> Answer:
+        self.asked.set()
+        await self.go_on.wait()
+        return verb()
+
+    def close(self) -> None:
+        return None
+
+
+def test_no_page_waits_while_a_large_one_is_hashed_and_packed(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    packing = Held()
+    rig.keeper = Keeper("worker", rig.snapshots, rig.store, Inline(), rig.clock, packing)
+    body = random.Random(1).randbytes(2 * LARGE)
+
+    async def both() -> None:
+        large = asyncio.ensure_future(rig.keeper.keep(JOB, rig.response("http://a/large", body)))
+        await packing.asked.wait()
+        await rig.keeper.keep(JOB, rig.response("http://a/", b"short"))
+        assert not large.done()
+        packing.go_on.set()
+        assert (await large).content_hash == content_hash(body)
+
+    loop = VirtualLoop(rig.clock)
+    loop.run_until_complete(both())
+    loop.close()
+    assert [rig.snapshots.read(place).body for place in rig.snapshots.synced] == [b"short", body]

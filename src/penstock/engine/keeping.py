@@ -20,13 +20,26 @@ from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome, Snoozed
 from penstock.settings.secrets import masker_for
-from penstock.snapshots import Capture, Place, SnapshotsAway, SnapshotStore, content_hash
+from penstock.snapshots import (
+    Capture,
+    Packed,
+    Place,
+    SnapshotsAway,
+    SnapshotStore,
+    content_hash,
+    packed_ahead,
+)
+from penstock.sources.pace import rest_after, timed
 from penstock.sources.response import Response
 from penstock.store.rows import SnapshotRow
 from penstock.store.store import Kept, Store
 
 # When a page has waited this long to be stored, nothing new is begun, and no attempt that waits is to blame.
 LATE_S = 5.0
+# A larger page is hashed and packed by itself, before it joins others: no page waits while that is done.
+LARGE = 131_072
+# After a page that is larger still, the next one waits: the machine's cores are everybody's, too.
+VERY_LARGE = 1_000_000
 
 
 @dataclass(slots=True)
@@ -36,12 +49,14 @@ class _Fetched:
     snapshot_id: int
     kept: asyncio.Future[None]
     hash: str = ""
+    packed: Packed | None = None
 
 
 class Keeper:
     """Writes payloads in a thread of its own, with a store connection of its own to find equal ones.
 
-    `reading` has threads for what is read again, so that it need not wait for what is written.
+    `reading` has threads for what is read again, so that it need not wait for what is written, and for
+    packing large pages, one at a time, so that others need not wait for those.
     """
 
     def __init__(
@@ -63,6 +78,7 @@ class Keeper:
         self._mark = zlib.crc32(worker.encode()) & 0xFFF
         self._last_id = 0
         self._fetched: list[_Fetched] = []
+        self._packing = asyncio.Lock()
         self._kept: list[Kept] = []
         self._writing: asyncio.Task[None] | None = None
         self._writing_since: float | None = None
@@ -74,10 +90,12 @@ class Keeper:
         """Put a payload on the disk; answers with the response and the id of its snapshot."""
         loop = asyncio.get_running_loop()
         fetched = _Fetched(job, response, self._new_id(), loop.create_future())
-        self._fetched.append(fetched)
-        if self._writing is None or self._writing.done():
-            self._writing = loop.create_task(self._write_all())
         with self._waiting(job):
+            if len(response.body) > LARGE:
+                await self._pack(fetched)
+            self._fetched.append(fetched)
+            if self._writing is None or self._writing.done():
+                self._writing = loop.create_task(self._write_all())
             await fetched.kept
         return replace(response, snapshot_id=fetched.snapshot_id, content_hash=fetched.hash)
 
@@ -147,6 +165,15 @@ class Keeper:
             except SnapshotsAway as error:
                 await self._wait_after(error)
 
+    async def _pack(self, fetched: _Fetched) -> None:
+        name = f"{fetched.snapshot_id}/{fetched.response.requested_url}"
+        async with self._packing:
+            fetched.packed, spent_s = await self._reading(
+                lambda: timed(lambda: packed_ahead(self._capture(fetched.response), name))
+            )
+            if len(fetched.response.body) > VERY_LARGE:
+                await rest_after(spent_s)
+
     async def _write_all(self) -> None:
         while self._fetched:
             batch, self._fetched = self._fetched, []
@@ -180,7 +207,7 @@ class Keeper:
 
         What was stored and can't be read any more is stored again, and is known by its new place.
         """
-        hashes = [content_hash(fetched.response.body) for fetched in batch]
+        hashes = [_hash(fetched) for fetched in batch]
         for fetched, key in zip(batch, hashes, strict=True):
             fetched.hash = key
         known = self._store.places(sorted(set(hashes)))
@@ -188,7 +215,7 @@ class Keeper:
         places = {place.hash: place for place in found if self._snapshots.holds(place)}
         lost = known.keys() - places.keys()
         new = {
-            key: self._capture(fetched.response)
+            key: fetched.packed or self._capture(fetched.response)
             for key, fetched in zip(hashes, batch, strict=True)
             if key not in places
         }
@@ -221,6 +248,10 @@ class Keeper:
         now = (int(self._clock.now() * 1000) << 22) | (self._mark << 10)
         self._last_id = max(self._last_id + 1, now)
         return self._last_id
+
+
+def _hash(fetched: _Fetched) -> str:
+    return fetched.packed.hash if fetched.packed else content_hash(fetched.response.body)
 
 
 def _kept(fetched: _Fetched, place: Place, *, mends: bool) -> Kept:

@@ -70,6 +70,7 @@ from penstock.pipeline.verdict import outcome_of
 from penstock.pipeline.version import version_of, with_params
 from penstock.settings import WorkerSettings
 from penstock.sources.fetch import Fetcher
+from penstock.sources.pace import rest_beside
 from penstock.sources.response import Response
 from penstock.store.backfills import start_linked_backfill
 from penstock.store.rows import Admits
@@ -200,6 +201,7 @@ class Worker:
     async def work(self, until: Callable[[], bool] = lambda: False) -> bool:
         """Work until drained, buried or `until` says so; True if the worker left in good order."""
         grace_ends: float | None = None
+        rest_beside(self._has_company)
         while not self._is_buried:
             turn = await self._turn()
             if turn is not None:
@@ -224,6 +226,12 @@ class Worker:
 
     def _has_business(self) -> bool:
         return bool(self._works or self._ends or self._keeper.has_rows)
+
+    def _has_company(self) -> bool:
+        """More than one source has attempts under way."""
+        sources = (work.job.source_id for work, _ in self._works.values())
+        first = next(sources, None)
+        return any(source != first for source in sources)
 
     async def _turn(self) -> Turn | None:
         """One exchange with the store; None when it could not be had and will be tried again."""

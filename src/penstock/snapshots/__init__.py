@@ -6,15 +6,17 @@ Never: a name made of anything from outside, rewriting what is written, the time
 """
 
 from penstock.snapshots.opening import open_snapshots
-from penstock.snapshots.segment import Place
+from penstock.snapshots.segment import Packed, Place, packed_ahead
 from penstock.snapshots.store import SnapshotsAway, SnapshotStore
 from penstock.snapshots.warc import Capture, content_hash
 
 __all__ = [
     "Capture",
+    "Packed",
     "Place",
     "SnapshotStore",
     "SnapshotsAway",
     "content_hash",
     "open_snapshots",
+    "packed_ahead",
 ]

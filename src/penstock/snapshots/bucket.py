@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,6 +22,7 @@ from penstock.snapshots.refusals import is_beyond_end, is_without_bucket, refusa
 from penstock.snapshots.segment import (
     LAST_NUMBER,
     SUFFIX,
+    Packed,
     Place,
     is_segment,
     name_of,
@@ -78,7 +79,7 @@ class BucketSnapshots:
         except _ERRORS as error:
             raise refusal(f"can't use the snapshots at {url}", error) from None
 
-    def append(self, captures: list[Capture]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
         places = []
         for capture in captures:
             filling = self._open_object_if_needed()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from penstock.private_files import FILE_MODE, FOLDER_MODE, make_private
 from penstock.snapshots.segment import (
     IDLE_S,
     SUFFIX,
+    Packed,
     Place,
     is_segment,
     name_of,
@@ -29,7 +30,7 @@ from penstock.snapshots.segment import (
     unpacked,
 )
 from penstock.snapshots.store import SnapshotsAway
-from penstock.snapshots.warc import Capture
+from penstock.snapshots.warc import Capture, is_whole
 
 MAX_SEGMENT_BYTES = 256 * 1024 * 1024
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -66,7 +67,7 @@ class DirectorySnapshots:
         self._written_at = 0.0
         self._is_synced = True
 
-    def append(self, captures: list[Capture]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
         """All or none: if the disk is full, what was written of them is cut off again."""
         if not captures:
             return []
@@ -95,10 +96,11 @@ class DirectorySnapshots:
 
     def holds(self, place: Place) -> bool:
         try:
-            self.read(place)
+            refuse_bad_place(place)
+            record = self._bytes(place)
         except StoreCorrupt:
             return False
-        return True
+        return len(record) == place.length and is_whole(record, place.hash)
 
     def segments(self) -> Iterator[tuple[str, int]]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import StoreCorrupt
@@ -36,6 +36,14 @@ class Place:
     length: int
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A record that can go into any segment, and the hash of the body in it."""
+
+    hash: str
+    record: bytes
+
+
 def name_of(mark: str, number: int) -> str:
     """The name of a writer's n-th segment; the mark is 16 hexadecimal digits of its own."""
     return f"{mark}-{number:06d}"
@@ -56,11 +64,22 @@ def opening(segment: str) -> bytes:
     return pack_info(f"penstock/{__version__}", _record_id(segment, 0), segment)
 
 
-def packed(captures: list[Capture], segment: str, at: int) -> Iterator[tuple[Place, bytes]]:
+def packed_ahead(capture: Capture, name: str) -> Packed:
+    """A capture as a record, before its place is known; no other one has this name."""
+    digest = content_hash(capture.body)
+    return Packed(digest, pack_response(capture, digest, _record_id(name, 0)))
+
+
+def packed(
+    captures: Sequence[Capture | Packed], segment: str, at: int
+) -> Iterator[tuple[Place, bytes]]:
     """Each capture as a record of this segment, from this offset on."""
     for capture in captures:
-        digest = content_hash(capture.body)
-        record = pack_response(capture, digest, _record_id(segment, at))
+        if isinstance(capture, Packed):
+            digest, record = capture.hash, capture.record
+        else:
+            digest = content_hash(capture.body)
+            record = pack_response(capture, digest, _record_id(segment, at))
         yield Place(digest, segment, at, len(record)), record
         at += len(record)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from penstock.errors import StoreError
-from penstock.snapshots.segment import Place
+from penstock.snapshots.segment import Packed, Place
 from penstock.snapshots.warc import Capture
 
 
@@ -25,7 +25,7 @@ class SnapshotStore(Protocol):
     it again. What is left behind then has no place that points to it, and is only space.
     """
 
-    def append(self, captures: list[Capture]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
         """Write captures and say where they are; they are durable, and can be read, after `sync`."""
 
     def sync(self) -> None:

@@ -92,6 +92,18 @@ def unpack_response(packed: bytes, digest: str) -> Capture:
     return Capture(url, code, headers, body, fetched_at)
 
 
+def is_whole(packed: bytes, digest: str) -> bool:
+    """Whether a capture in these bytes has a body with this hash; never holds more than a piece of it."""
+    found = hashlib.sha256()
+    try:
+        _, _, begun, pieces = _heads(_unzipped(packed))
+        for piece in _body(begun, pieces):
+            found.update(piece)
+    except BadRecord:
+        return False
+    return found.hexdigest() == digest
+
+
 def _member(*parts: bytes) -> bytes:
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     return b"".join([*map(packer.compress, parts), packer.flush()])

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import msgspec
 
 from penstock.sources.charset import decoded
 from penstock.sources.failures import FetchError
+from penstock.sources.pace import owe
+
+# To decode a longer body takes time that others miss.
+_LONG = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,11 @@ class Response:
     @property
     def text(self) -> str:
         """The body as text, by the charset that was declared, else UTF-8."""
-        return decoded(self.body, self.headers.get("content-type", ""))
+        began = perf_counter()
+        text = decoded(self.body, self.headers.get("content-type", ""))
+        if len(self.body) > _LONG:
+            owe(perf_counter() - began)
+        return text
 
     def json(self) -> Any:
         """The body as JSON; raises FetchError of kind `data` if it is not."""
