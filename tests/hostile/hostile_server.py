@@ -83,7 +83,7 @@ class Server:
         if path.endswith("/index"):
             return 200, [], self._index(host, kind)
         match kind:
-            case "xml" | "line" | "lines":
+            case "xml" | "line":
                 return 200, TEXT, document(kind)
             case "feed":
                 return 200, PACKED, document("packed feed")
@@ -97,7 +97,7 @@ class Server:
 
     def _index(self, host: str, kind: str) -> bytes:
         """Sitemaps, or pages, under names that were never used."""
-        name = "sitemap" if kind in ("xml", "line", "lines") else "url"
+        name = "sitemap" if kind in ("xml", "line") else "url"
         root = "sitemapindex" if name == "sitemap" else "urlset"
         hosts = itertools.cycle([host])
         if kind == "robots":

@@ -652,7 +652,7 @@ async def test_an_answer_with_a_megabyte_of_headers_is_paid_for_with_a_rest(
 
     monkeypatch.setattr(network_module, "rest_after", rest_after)
     many = {f"x_{number}": "a" * 16_000 for number in range(100)}
-    async with Loopback({"/": answer(b"hello", **many), "/few": answer(b"hello")}) as server:
+    async with Loopback({"/": answer(b"hello", 200, **many), "/few": answer(b"hello")}) as server:
         await sent(server.url + "/few")
         assert rests == []
         await sent(server.url + "/")

@@ -30,7 +30,7 @@ from tests.journeys.rig import CountingSite, Rig, counting_site, source_of, unti
 ROUNDS = 3
 PAGES = 60
 KEPT = 0.9
-HOSTILE = ("robots", "xml", "line", "lines", "feed", "bomb", "charset", "headers")
+HOSTILE = ("robots", "xml", "line", "feed", "bomb", "charset", "headers")
 STEPS = """
 from penstock import Pipeline
 
