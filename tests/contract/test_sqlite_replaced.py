@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from penstock.clock import SystemClock
+from penstock import Project
 from penstock.errors import StoreReplaced
-from penstock.store.sqlite.store import SqliteStore
 
 REPLACED = "was removed or replaced while it was in use"
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    (tmp_path / "penstock.yaml").write_text("project: p\n")
+    with Project.open(tmp_path) as opened:
+        yield opened
+
+
 def test_who_opens_a_file_that_was_taken_away_is_told_and_makes_no_empty_one(
-    tmp_path: Path,
+    project: Project,
 ) -> None:
-    path = tmp_path / "penstock.db"
-    with closing(SqliteStore(path, SystemClock())):
-        path.unlink()
+    file = project.settings.store_file
+    with closing(project.open_store()):
+        file.unlink()
 
         with pytest.raises(StoreReplaced, match=REPLACED):
-            SqliteStore(path, SystemClock())
-        assert not path.exists()
+            project.open_store()
+        assert not file.exists()
 
 
-def test_a_file_that_was_closed_may_be_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "penstock.db"
-    SqliteStore(path, SystemClock()).close()
-    path.unlink()
+def test_a_file_that_was_closed_may_be_replaced(project: Project) -> None:
+    first = project.open_store()
+    first.close()
+    project.settings.store_file.unlink()
 
-    SqliteStore(path, SystemClock()).close()
-    assert path.exists()
+    project.open_store().close()
+    assert project.settings.store_file.exists()

@@ -6,9 +6,10 @@ import os
 import pwd
 from functools import cached_property
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import Refused, UsageError, nearest
@@ -43,6 +44,8 @@ class Opened:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.connections = Connections(self.open_store)
+        self._stores: WeakSet[Store] = WeakSet()
+        self._opening = Lock()
         self._graphs: dict[str, Graph] = {}
         # A module is imported by one thread; the others wait for what it becomes.
         self._loading = RLock()
@@ -132,8 +135,17 @@ class Opened:
         return self.connections.of_this_thread()
 
     def open_store(self) -> Store:
-        """A connection of its own, for a thread of its own."""
-        return open_store(self.settings, self.clock)
+        """A connection of its own, for a thread of its own.
+
+        Refused while another is open to a file that was taken away: it would make an empty one there.
+        """
+        with self._opening:
+            for other in self._stores:
+                other.refuse_if_replaced()
+        store = open_store(self.settings, self.clock)
+        with self._opening:
+            self._stores.add(store)
+        return store
 
     def open_schema(self) -> Schema:
         """The database's schema, to look at or to bring up to date."""

@@ -6,13 +6,11 @@ SQLite's own errors stop here; what leaves this module is a StoreError that says
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NoReturn
-from weakref import WeakSet
 
 import apsw
 import msgspec
@@ -68,9 +66,8 @@ class SqliteDatabase:
         self._pid = os.getpid()
         self._queries = queries(PACKAGE)
         self._is_given_up = False
+        self._is_closed = False
         self._connection = self._open()
-        with _OPEN_LOCK:
-            _OPEN.add(self)
 
     def _open(self) -> apsw.Connection:
         if apsw.SQLITE_VERSION_NUMBER < OLDEST_SAFE_SQLITE:
@@ -79,8 +76,6 @@ class SqliteDatabase:
                 "install apsw with its bundled SQLite (the wheel from the package index)",
             )
         filesystem.refuse_network_file_system(self.path)
-        for other in _open_ones(self.path):
-            other.refuse_if_replaced()
         if filesystem.is_read_only(self.path):
             return self._open_to_look()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -122,7 +117,7 @@ class SqliteDatabase:
 
     def refuse_if_replaced(self) -> None:
         """What is written to a file that has lost its name is lost, without any error of SQLite's."""
-        if filesystem.identity_of(self.path) != self._identity:
+        if not self._is_closed and filesystem.identity_of(self.path) != self._identity:
             raise StoreReplaced(
                 f"{self.path} was removed or replaced while it was in use",
                 "what was written since is lost unless you put the old file back: stop everything that uses "
@@ -154,8 +149,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         if os.getpid() == self._pid:
-            with _OPEN_LOCK:
-                _OPEN.discard(self)
+            self._is_closed = True
             with translated(self.path):
                 self._connection.close()
 
@@ -163,6 +157,7 @@ class SqliteDatabase:
         """Forget everything cached: after a failed sync, what memory holds may not be on the disk."""
         with translated(self.path):
             self._connection.close()
+        self.refuse_if_replaced()
         self._connection = self._open()
 
     @property
@@ -356,17 +351,6 @@ class SqliteDatabase:
         if isinstance(error, (*DAMAGE, apsw.IOError, apsw.CantOpenError)):
             self.refuse_if_replaced()
         explain(error, self.path)
-
-
-# Whoever opens a file that was taken away would make an empty one in its place, beside the old one's
-# log: all who have it open in this process are asked first.
-_OPEN: WeakSet[SqliteDatabase] = WeakSet()
-_OPEN_LOCK = threading.Lock()
-
-
-def _open_ones(path: Path) -> list[SqliteDatabase]:
-    with _OPEN_LOCK:
-        return [each for each in _OPEN if each.path == path and each._pid == os.getpid()]
 
 
 def files_of(path: Path) -> list[Path]:
