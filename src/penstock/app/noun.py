@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from penstock.project import default_actor
 
 if TYPE_CHECKING:
-    from penstock.app.project import Project
+    from penstock.app.nouns import Nouns
     from penstock.store.store import Store
 
 
 class Noun:
     """What a project has many of, with its verbs. It keeps no state: two threads may use one at once."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Nouns) -> None:
         self._project = project
 
     @property

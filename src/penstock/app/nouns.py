@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-class Nouns:
+from penstock import project
+
+if TYPE_CHECKING:
+    from penstock.app.checkpoints import Checkpoints
+
+
+class Nouns(project.Project):
     """What a project has, by name."""
+
+    def now(self) -> float:
+        """The time by the store's clock, the only one that counts for what is due."""
+        return self.connection.now()
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """How far each partition of a source has come."""
+        from penstock.app.checkpoints import Checkpoints
+
+        return Checkpoints(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock import project
+from penstock.app.nouns import Nouns
 from penstock.errors import Refused
 from penstock.project.starting import Asked
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.engine.foreground import RunReport
 
 
-class OldVerbs(project.Project):
+class OldVerbs(Nouns):
     """What a project had before it had nouns."""
 
     def perform(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -53,6 +53,20 @@ def page_of(
     shown = rows[:limit]
     following = cursor_of(place(shown[-1])) if len(rows) > limit else None
     return Page([view(row) for row in shown], following)
+
+
+def page_within(
+    rows: Iterable[Row],
+    cursor: str | None,
+    limit: int,
+    view: Callable[[Row], Item],
+    place: Callable[[Row], Place],
+    kind: type[Place],
+) -> Page[Item]:
+    """A page of a short list that was read whole, in the order of its places."""
+    after, size = place_of(cursor, kind), size_of(limit)
+    left = [row for row in rows if after is None or place(row) > after]  # type: ignore[operator]
+    return page_of(left, size, view, place)
 
 
 def each_item(

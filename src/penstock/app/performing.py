@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.engine.foreground import Interrupted, RunReport, run_foreground
 
 if TYPE_CHECKING:
-    from penstock.app.project import Project
+    from penstock.app.nouns import Nouns
 
 Answer = TypeVar("Answer")
 
 
 def performed(
-    project: Project,
+    project: Nouns,
     run_ids: Sequence[int],
     on_progress: Callable[[RunReport], None] | None,
     tell: Callable[[str], None],

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.app.nouns import Nouns
 from penstock.app.old_verbs import OldVerbs
 
 
-class Project(Nouns, OldVerbs):
+class Project(OldVerbs):
     """One penstock.yaml and everything that belongs to it, with the verbs of the product.
 
     Verbs are found under their noun: `project.runs.start("acme.com")`. Any number of threads may use one

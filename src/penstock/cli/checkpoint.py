@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.asking import add_yes, confirm
-from penstock.cli.checkpoints import cursor_words, require_partition, source_id_of
+from penstock.cli.checkpoints import cursor_words
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
-from penstock.cli.wording import count, local_time
-from penstock.errors import Refused, UsageError
+from penstock.cli.wording import count
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.checkpoints import CheckpointMove
+    from penstock.app import Project
+    from penstock.app.views.checkpoints import RewindView
 
 DESCRIPTION = "Change a checkpoint by hand. Runs move them on; only this moves one back."
 REWIND = """\
@@ -49,7 +48,9 @@ def register(commands: Commands) -> None:
         "--dry-run", action="store_true", help="only say what would be fetched again"
     )
     rewind.add_argument(
-        "--force", action="store_true", help="although a run goes on, or forward, or to nothing"
+        "--force",
+        action="store_true",
+        help="allow while a run is active, forwards, or to an empty cursor",
     )
     add_json(rewind)
     add_yes(rewind)
@@ -59,118 +60,55 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.project import default_actor
 
     with opened(args) as project:
-        source_id = source_id_of(project, args.source)
-        require_partition(project, source_id, args.source, args.partition)
-        [current] = [
-            row
-            for row in project.store.checkpoint_rows(source_id)
-            if row.partition == args.partition
-        ]
-        history = project.store.checkpoint_history(source_id, args.partition)
-        target, since = _target(project, args, history, current.cursor)
-        if target.cursor == current.cursor:
-            raise Refused(f"{args.partition} of {args.source} is there already")
-        if not args.force:
-            _refuse_unfit(current.cursor, target.cursor)
-        units = project.store.units_since(source_id, args.partition, since)
-        way = f"from {cursor_words(current.cursor)} to {cursor_words(target.cursor)}"
-        moves = _moves_since(history, since)
-        # Pages are of all partitions of the source, and a step may need only some of them.
-        most = "" if project.store.has_windows(source_id, args.partition) else "up to "
-        again = f"fetch {most}{count(units, 'unit')} again"
-        if moves and not units:
-            # A step that keeps to its cursor alone: nobody has counted what it fetched.
-            again = f"fetch again what {count(moves, 'move')} of it brought"
-        words = f"{args.partition} of {args.source} would go {way}; would {again}"
+        act = partial(
+            project.checkpoints.rewind,
+            args.source,
+            args.partition,
+            **_target(project, args),
+            force=args.force,
+            reason=args.reason,
+        )
+        seen = act(dry_run=True)
         if not args.dry_run:
-            confirm(args, f"{words}. Go on?")
-            project.store.rewind_checkpoint(
-                source_id,
-                args.partition,
-                target,
-                actor=default_actor(),
-                reason=args.reason,
-                is_forced=args.force,
-            )
-        if args.json:
-            args.out.json(
-                {
-                    "partition": args.partition,
-                    "from": current.cursor,
-                    "to": target.cursor,
-                    "units": units,
-                    "moves": moves,
-                    "is_done": not args.dry_run,
-                }
-            )
-        else:
-            done = f"{args.partition} of {args.source} went {way}; the next run will {again}"
-            args.out.line(words if args.dry_run else done)
+            confirm(args, f"{_preview(args, seen)}. Go on?")
+            seen = act()
+    if args.json:
+        args.out.json(seen.as_json())
+    elif args.dry_run:
+        args.out.line(_preview(args, seen))
+    else:
+        name = f"{args.partition} of {args.source}"
+        args.out.line(f"{name} went {_way(seen)}; the next run will {_again(seen)}")
     return 0
 
 
-def _moves_since(history: Sequence[CheckpointMove], since: float) -> int:
-    return sum(each.act == "moved" and each.at > since for each in history)
-
-
-def _refuse_unfit(old: Any, new: Any) -> None:
-    from penstock.jobs.cursor import compared, is_empty, refusal
-
-    why, way = refusal(old, new), compared(old, new)
-    if why and (is_empty(new) or way is None):
-        raise Refused(
-            f"{cursor_words(new)} does not take the place of {cursor_words(old)}: {why}",
-            "--force moves the checkpoint all the same",
-        )
-    if way == 1:
-        raise Refused(
-            f"{cursor_words(new)} is further on than {cursor_words(old)}: what lies between would never be"
-            " fetched",
-            "a backfill fetches it; --force moves the checkpoint all the same",
-        )
-
-
-def _target(
-    project: Project, args: argparse.Namespace, history: Sequence[CheckpointMove], old: Any
-) -> tuple[CheckpointMove, float]:
-    """Where it is to go, and since when it has been further on than that."""
-    from penstock.cli.moments import moment
-    from penstock.store.checkpoints import CheckpointMove, as_it_was, last_upto
-
-    now = project.store.now()
+def _target(project: Project, args: argparse.Namespace) -> dict[str, Any]:
     if args.to is not None:
-        cursor = _cursor(args.to, old)
-        run_id = history[0].run_id if history else 0
-        last = last_upto(history, cursor)
-        since = 0.0 if last is None else _since(project, history, last)
-        return CheckpointMove(0, cursor, None, run_id, now, "", "rewound"), since
+        return {"to": _cursor(args.to, project.checkpoints.get(args.source, args.partition).cursor)}
     if args.to_run is not None:
-        project.require_run(args.to_run)
-        found = as_it_was(history, run_id=args.to_run)
-        when = f"run {args.to_run} moved it"
-    else:
-        at = moment("--to-time", args.to_time, now)
-        found = as_it_was(history, at=at)
-        when = f"it was there at {local_time(at)}"
-    if found is None:
-        raise UsageError(
-            f"the history does not say that {when}",
-            f"penstock checkpoints {args.source} --history {args.partition}",
-        )
-    return found, _since(project, history, found)
+        return {"to_run": args.to_run}
+    from penstock.cli.moments import moment
+
+    return {"to_time": moment("--to-time", args.to_time, project.now())}
 
 
-def _since(project: Project, history: Sequence[CheckpointMove], move: CheckpointMove) -> float:
-    """From when on what was fetched came after this move: what its run fetched belongs to it, unless
-    the same run has moved the checkpoint on."""
-    newer = [each for each in history if each.number > move.number and each.act == "moved"]
-    run = project.store.run(move.run_id)
-    if run is None or run.finished_at is None or (newer and newer[-1].run_id == move.run_id):
-        return move.at
-    return max(move.at, run.finished_at)
+def _preview(args: argparse.Namespace, seen: RewindView) -> str:
+    return f"{args.partition} of {args.source} would go {_way(seen)}; would {_again(seen)}"
+
+
+def _way(seen: RewindView) -> str:
+    return f"from {cursor_words(seen.start)} to {cursor_words(seen.to)}"
+
+
+def _again(seen: RewindView) -> str:
+    if seen.moves and not seen.units:
+        # A step that keeps to its cursor alone: nobody has counted what it fetched.
+        return f"fetch again what {count(seen.moves, 'move')} of it brought"
+    # Pages are of all partitions of the source, and a step may need only some of them.
+    most = "" if seen.is_exact else "up to "
+    return f"fetch {most}{count(seen.units, 'unit')} again"
 
 
 def _cursor(text: str, old: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit
 from penstock.cli.tables import column, key_column, text, whole
-from penstock.cli.wording import Shortened, iso, local_time, shortened
+from penstock.cli.wording import Shortened, local_time, shortened
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
 
 DESCRIPTION = """\
 How far each partition of a source has come: its cursor, the last durable offset, the run that moved it and
@@ -47,23 +47,12 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        source_id = source_id_of(project, args.source)
         if args.history is not None:
-            _tell_history(project, args, source_id)
+            _tell_history(project, args)
             return 0
-        rows = project.store.checkpoint_rows(source_id)
+        rows = list(project.checkpoints.each(args.source))
     if args.json:
-        args.out.json_list(
-            {
-                "partition": row.partition,
-                "cursor": row.cursor,
-                "offset": row.last_offset,
-                "run": row.run_id,
-                "at": iso(row.at),
-                "moves": row.moves,
-            }
-            for row in rows
-        )
+        args.out.json_list(row.as_json() for row in rows)
     elif rows:
         shown = [
             (
@@ -78,23 +67,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_history(project: Project, args: argparse.Namespace, source_id: int) -> None:
-    require_partition(project, source_id, args.source, args.history)
-    moves = project.store.checkpoint_history(source_id, args.history, args.limit)
+def _tell_history(project: Project, args: argparse.Namespace) -> None:
+    moves = project.checkpoints.each_move(args.source, args.history, args.limit)
     if args.json:
-        args.out.json_list(
-            {
-                "number": move.number,
-                "act": move.act,
-                "cursor": move.cursor,
-                "offset": move.last_offset,
-                "run": move.run_id,
-                "at": iso(move.at),
-                "actor": move.actor,
-                "reason": move.reason,
-            }
-            for move in moves
-        )
+        args.out.json_list(move.as_json() for move in moves)
         return
     shown = [
         (
@@ -104,21 +80,6 @@ def _tell_history(project: Project, args: argparse.Namespace, source_id: int) ->
         for move in moves
     ]
     args.out.table(HISTORY, shown)
-
-
-def source_id_of(project: Project, name: str) -> int:
-    from penstock.cli.opening import source_key
-
-    key = source_key(project, name)
-    return next(row.id for row in project.store.sources() if row.key == key)
-
-
-def require_partition(project: Project, source_id: int, source: str, partition: str) -> None:
-    from penstock.errors import UsageError, nearest
-
-    known = [row.partition for row in project.store.checkpoint_rows(source_id)]
-    if partition not in known:
-        raise UsageError(f"{source} has no checkpoint {partition!r}", nearest(partition, known))
 
 
 def short_cursor(cursor: Any) -> Shortened:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from penstock.app import Project
 from penstock.cli.parser import LARGEST_ID
-from penstock.errors import StoreError, UsageError, nearest
+from penstock.errors import StoreError, UsageError
 from penstock.private_files import make_private
-from penstock.settings import find_project, normalise_source
+from penstock.settings import find_project
 from penstock.snapshots.directory import private_folder
 from penstock.store.sqlite.database import files_of, translated
 
@@ -54,19 +54,7 @@ def _explained(project: Project) -> AbstractContextManager[None]:
 
 def source_key(project: Project, name: str | None) -> str | None:
     """The key of a source that is configured, or was once and left its history."""
-    if name is None:
-        return None
-    key = normalise_source(name)
-    if key in project.settings.sources:
-        _ = project.source_ids  # a source that is new in the file becomes known to the store
-        return key
-    former = {row.key for row in project.store.sources()}
-    if key not in former:
-        raise UsageError(
-            f"{project.settings.file.name} has no source {name!r}",
-            nearest(name, former | set(project.settings.sources)),
-        )
-    return key
+    return project.source_key(name)
 
 
 def run_or_source(project: Project, target: str) -> int | str:

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, Remedy
 
-# By the error's code where one command does not say it all, else by the verb.
-BY_CODE: dict[str, str] = {}
-BY_VERB: dict[str, str] = {}
+# Where the command line has more to say than a program: by the error's code and its remedy's verb.
+BY_CODE: dict[tuple[str, str], str] = {
+    (
+        "cursor_further_on",
+        "",
+    ): "a backfill fetches what lies between; --force moves the checkpoint anyway",
+    ("cursor_unfit", ""): "--force moves the checkpoint anyway",
+    (
+        "run_may_move_it",
+        "runs.cancel",
+    ): "wait for it, or penstock cancel {}; --force moves it anyway",
+}
+BY_VERB: dict[str, str] = {
+    "checkpoints.history": "penstock checkpoints {} --history PARTITION has its moves",
+}
 
 
 def hint_of(error: PenstockError) -> str:
-    """The line below the message. Without a phrase of our own, the error's hint."""
-    if error.remedy is None:
+    """The line below the message: a phrase of our own, the error's hint, or the remedy as a command."""
+    verb = "" if error.remedy is None else error.remedy.verb
+    phrase = BY_CODE.get((error.code, verb))
+    if phrase is not None:
+        return _filled(phrase, error.remedy)
+    if error.remedy is None or error.hint != str(error.remedy):
         return error.hint
-    phrase = BY_CODE.get(error.code) or BY_VERB.get(error.remedy.verb)
-    if phrase is None:
-        return error.hint
-    target = "" if error.remedy.target is None else str(error.remedy.target)
-    return phrase.replace("{}", target).strip()
+    return command_of(error.remedy)
+
+
+def command_of(remedy: Remedy) -> str:
+    """The command that does it; for what has none, the call."""
+    phrase = BY_VERB.get(remedy.verb)
+    return str(remedy) if phrase is None else _filled(phrase, remedy)
+
+
+def _filled(phrase: str, remedy: Remedy | None) -> str:
+    target = None if remedy is None else remedy.target
+    return phrase.replace(" {}", "" if target is None else f" {target}")

@@ -174,8 +174,26 @@ class Opened:
             raise UsageError(
                 f"{self.settings.file.name} has no source {name!r}",
                 nearest(name, self.settings.sources),
+                code="no_source",
             )
         return found
+
+    def source_key(self, name: str | None) -> str | None:
+        """The key of a source that is configured, or was once and left its history."""
+        if name is None:
+            return None
+        key = normalise_source(name)
+        if key in self.settings.sources:
+            _ = self.source_ids  # a source that is new in the file becomes known to the store
+            return key
+        former = {row.key for row in self.connection.sources()}
+        if key not in former:
+            raise UsageError(
+                f"{self.settings.file.name} has no source {name!r}",
+                nearest(name, former | set(self.settings.sources)),
+                code="no_source",
+            )
+        return key
 
     def graph(self, source: SourceSettings) -> Graph:
         """The source's pipeline, imported from beside penstock.yaml and validated."""

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.errors import Refused, UsageError
+from penstock.errors import Refused, Remedy, UsageError
 from penstock.jobs.cursor import compared, refusal
 from penstock.jobs.outcome import Mark
 from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
-from penstock.store.database import Database, Owned, bounded_text, to_json
+from penstock.store.database import LAST_ID, Database, Owned, bounded_text, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import NAME_BYTES
 
@@ -73,11 +73,21 @@ class Checkpoints:
         return self._db.decoded("checkpoint_rows", list[CheckpointRow], source_id=source_id)
 
     def checkpoint_history(
-        self, source_id: int, partition: str, limit: int = KEPT_MOVES
+        self,
+        source_id: int,
+        partition: str,
+        limit: int = KEPT_MOVES,
+        before: int | None = None,
     ) -> list[CheckpointMove]:
-        """What became of a checkpoint, the newest first."""
-        where = {"source_id": source_id, "partition": partition, "limit": limit}
-        return self._db.decoded("checkpoint_history", list[CheckpointMove], **where)
+        """What became of a checkpoint, the newest first; with `before`, what came before that move."""
+        return self._db.decoded(
+            "checkpoint_history",
+            list[CheckpointMove],
+            source_id=source_id,
+            partition=partition,
+            before=LAST_ID if before is None else before,
+            limit=limit,
+        )
 
     def run_cursors(self, run_id: int) -> dict[str, Any]:
         """The cursors that a run keeps for itself."""
@@ -117,7 +127,8 @@ class Checkpoints:
             if running is not None and not is_forced:
                 raise Refused(
                     f"run {running} of this source has not ended and may move the checkpoint",
-                    "let it end, or cancel it; --force if you know better",
+                    code="run_may_move_it",
+                    remedy=Remedy("runs.cancel", running),
                 )
             found = _locked(self._db, now, [(source_id, partition)], is_new=False)
             if not found:

@@ -18,6 +18,8 @@ from penstock.jobs.job import Claimed
 Decoded = TypeVar("Decoded")
 encode = msgspec.json.Encoder().encode
 
+# Larger than every id.
+LAST_ID = 2**63 - 1
 # A NUL as JSON writes it, and not the end of an escaped backslash.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 

@@ -10,41 +10,49 @@ import msgspec
 from penstock.clock import iso
 
 _TIME = msgspec.Meta(extra_json_schema={"type": "string", "format": "date-time"})
+_HIDDEN = msgspec.Meta(description="not part of the JSON")
 # Seconds since the epoch; as JSON, text in UTC to the millisecond. 0 is no time at all.
 Time = Annotated[float, _TIME]
+Kind = TypeVar("Kind")
+# What front ends need to phrase something, and programs that read JSON are not shown.
+Hidden = Annotated[Kind, _HIDDEN]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """The base of all views. Subclasses are `frozen=True, kw_only=True` too.
 
-    A field whose JSON name is not a Python name has both: `start: Time = msgspec.field(name="from")`.
-    One that is there only sometimes is `| msgspec.UnsetType = msgspec.UNSET`.
+    A field has the name of the row's column; where `--json` prints another one, it has both:
+    `id: int = msgspec.field(name="run")`. One that is there only sometimes is
+    `| msgspec.UnsetType = msgspec.UNSET`.
     """
 
     def as_json(self) -> dict[str, Any]:
         """Its fields under their JSON names, in their order, with times as text."""
-        times = _time_fields(type(self))
         shown = {}
-        for name, encoded in zip(
-            self.__struct_fields__, self.__struct_encode_fields__, strict=True
-        ):
+        for name, encoded, is_time in _json_fields(type(self)):
             value = getattr(self, name)
             if value is not msgspec.UNSET:
-                shown[encoded] = iso(value) if name in times else _plain(value)
+                shown[encoded] = iso(value) if is_time else _plain(value)
         return shown
 
 
 @cache
-def _time_fields(kind: type[View]) -> frozenset[str]:
+def _json_fields(kind: type[View]) -> list[tuple[str, str, bool]]:
+    """Each field that is shown: its name here and as JSON, and whether it is a time."""
     hints = get_type_hints(kind, include_extras=True)
-    return frozenset(name for name, hint in hints.items() if _is_time(hint))
+    names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    return [
+        (name, encoded, _has(hints[name], _TIME))
+        for name, encoded in names
+        if not _has(hints[name], _HIDDEN)
+    ]
 
 
-def _is_time(hint: Any) -> bool:
-    """Whether it is `Time`, or `Time | None`."""
-    if any(each is _TIME for each in getattr(hint, "__metadata__", ())):
+def _has(hint: Any, mark: msgspec.Meta) -> bool:
+    """Whether a hint has this mark, on itself or, as in `Time | None`, within."""
+    if any(each is mark for each in getattr(hint, "__metadata__", ())):
         return True
-    return any(_is_time(inner) for inner in getattr(hint, "__args__", ()))
+    return any(_has(inner, mark) for inner in getattr(hint, "__args__", ()))
 
 
 def _plain(value: Any) -> Any:

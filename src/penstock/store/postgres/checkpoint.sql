@@ -77,7 +77,7 @@ SELECT coalesce(json_agg(json_build_object(
   'actor', actor, 'act', act, 'reason', reason) ORDER BY number DESC), '[]')::text
 FROM (
   SELECT number, cursor, last_offset, run_id, at, actor, act, reason
-  FROM penstock.checkpoint_move WHERE source_id = %(source_id)s AND partition = %(partition)s
+  FROM penstock.checkpoint_move WHERE source_id = %(source_id)s AND partition = %(partition)s AND number < %(before)s
   ORDER BY number DESC LIMIT %(limit)s
 ) AS newest;
 

@@ -71,7 +71,9 @@ SELECT json_group_array(json_object(
   'number', number, 'cursor', json(cursor), 'last_offset', json(last_offset), 'run_id', run_id, 'at', at,
   'actor', actor, 'act', act, 'reason', reason))
 FROM (
-  SELECT * FROM checkpoint_move WHERE source_id = :source_id AND partition = :partition ORDER BY number DESC LIMIT :limit
+  SELECT * FROM checkpoint_move
+  WHERE source_id = :source_id AND partition = :partition AND number < :before
+  ORDER BY number DESC LIMIT :limit
 );
 
 -- name: live_run_of

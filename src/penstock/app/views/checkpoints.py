@@ -1,0 +1,60 @@
+"""Checkpoints as front ends see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.app.views.view import Hidden, Time, View
+
+if TYPE_CHECKING:
+    from penstock.store.checkpoints import CheckpointMove, CheckpointRow
+
+
+class CheckpointView(View, frozen=True, kw_only=True):
+    """How far one partition of a source has come, and the run that moved it there."""
+
+    partition: str
+    cursor: Any
+    last_offset: Any = msgspec.field(name="offset")
+    run_id: int = msgspec.field(name="run")
+    at: Time
+    moves: int
+
+
+class CheckpointMoveView(View, frozen=True, kw_only=True):
+    """What became of a checkpoint: `act` is `moved`, `refused` or `rewound`."""
+
+    number: int
+    act: str
+    cursor: Any
+    last_offset: Any = msgspec.field(name="offset")
+    run_id: int = msgspec.field(name="run")
+    at: Time
+    actor: str
+    reason: str
+
+
+class RewindView(View, frozen=True, kw_only=True):
+    """A rewind, done or only asked about: how much the next run fetches again.
+
+    `units` counts windows exactly where the partition has them, else pages of all partitions, which is an
+    upper bound. `moves` is how many moves it goes back.
+    """
+
+    partition: str
+    start: Any = msgspec.field(name="from")
+    to: Any
+    units: int
+    moves: int
+    is_done: bool
+    is_exact: Hidden[bool]
+
+
+def checkpoint_view(row: CheckpointRow) -> CheckpointView:
+    return CheckpointView(**msgspec.structs.asdict(row))
+
+
+def move_view(row: CheckpointMove) -> CheckpointMoveView:
+    return CheckpointMoveView(**msgspec.structs.asdict(row))
