@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BENCH  := .bench/venv
+SITE   := .docs/venv
 PIP    := -m pip --disable-pip-version-check install --quiet --require-hashes
 # The checkout itself has no hash; everything it needs was installed with one just before.
 EDIT   := -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
@@ -11,7 +12,7 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 .DEFAULT_GOAL := help
 # An environment that was interrupted half-way is made again.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check format bench torture requirements
+.PHONY: help setup demo test check format docs bench torture requirements
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +35,10 @@ format: $(VENV)/.tested ## Format the code and mend what lint can mend
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
 
+docs: $(SITE)/.installed ## Build the documentation as a site into site/, without the network
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet --clean
+	@echo "Open site/index.html"
+
 bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/benchmarks.md (ARGS=--quick)
 	@$(BENCH)/bin/python -m bench $(ARGS)
 
@@ -41,10 +46,10 @@ torture: $(VENV)/.tested $(VENV)/.pgbouncer ## Run the long tests: every crash p
 	@$(VENV)/bin/python -m pytest -m torture --timeout 3600 $(ARGS)
 
 requirements: ## Compile requirements/*.in to pinned, hashed .txt files (needs uv)
-	@cd requirements && for name in runtime build test bench; do \
+	@cd requirements && for name in runtime build test bench docs; do \
 	  $(COMPILE) $$name.in --output-file $$name.txt >/dev/null || exit 1; done
 
-$(VENV)/bin/python $(BENCH)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python $(SITE)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Penstock needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
@@ -70,4 +75,9 @@ $(BENCH)/.installed: $(BENCH)/bin/python pyproject.toml requirements/bench.txt
 	@echo "Installing Penstock and its peers into $(BENCH) …"
 	@$(BENCH)/bin/python $(PIP) -r requirements/bench.txt
 	@$(BENCH)/bin/python $(EDIT)
+	@touch $@
+
+$(SITE)/.installed: $(SITE)/bin/python requirements/docs.txt
+	@echo "Installing what builds the site into $(SITE) …"
+	@$(SITE)/bin/python $(PIP) -r requirements/docs.txt
 	@touch $@

@@ -1,0 +1,42 @@
+"""No link of the documentation leads nowhere, and the site has every page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT, anchors, links, name_of, pages, slug_of
+
+MKDOCS = (ROOT / "mkdocs.yml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
+    for link in links(page):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.is_file(), link
+        assert target.is_relative_to(DOCS) or page.name == "README.md", f"{link}: not in the site"
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    named = re.findall(r": ([\w/-]+\.md)$", MKDOCS, re.MULTILINE)
+    assert sorted(named) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize(
+    ("heading", "slug"),
+    [
+        ("`ctx.fetch`", "ctxfetch"),
+        ("Hooks: who is told", "hooks-who-is-told"),
+        ("2026-11-16: A claim skips what is locked", "2026-11-16-a-claim-skips-what-is-locked"),
+    ],
+)
+def test_headings_have_the_anchors_that_github_gives_them(heading: str, slug: str) -> None:
+    assert slug_of(heading) == slug
