@@ -16,7 +16,7 @@ from penstock.jobs.outcome import Effects, Mark, Settlement
 from penstock.store.store import Capacity
 from tests.contract.scenes import PLAIN_STEPS, Place
 
-ACTOR = {"actor": "ann", "reason": "a test"}
+ACTOR: dict[str, Any] = {"actor": "ann", "reason": "a test"}
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from penstock import Project
 from penstock.cli import exits, main, run
 from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.output import Output
 from penstock.engine.foreground import Cursors, report
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Effects, Flush, Mark, Settlement
-from penstock.project import Project
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity
 

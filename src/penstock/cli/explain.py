@@ -15,10 +15,10 @@ from penstock.cli.wording import count, duration, iso, local_time, shortened, un
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.app import Project
     from penstock.cli.job_terms import Terms
     from penstock.cli.queues import Queue
     from penstock.gates.explaining import GateSeen
-    from penstock.project import Project
     from penstock.store.explaining import Outlook
     from penstock.store.rows import JobRow, RunRow
     from penstock.store.stories import Story

@@ -11,7 +11,7 @@ from penstock.cli.tables import column, whole
 from penstock.cli.wording import local_time, shortened, shortened_inside, until
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
     from penstock.store.rows import JobRow
     from penstock.store.store import JobFilter
 

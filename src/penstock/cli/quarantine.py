@@ -23,7 +23,7 @@ from penstock.cli.wording import count, local_time, shortened, shortened_inside
 from penstock.errors import Refused, UsageError, nearest
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
     from penstock.store.entries import EntryFilter, EntryRow
 
 DESCRIPTION = """\

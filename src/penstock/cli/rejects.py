@@ -20,7 +20,7 @@ from penstock.cli.wording import count, local_time, shortened, shortened_inside
 from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
     from penstock.store.rejected import RejectFilter, RejectRow
 
 DESCRIPTION = """\

@@ -13,8 +13,8 @@ from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.errors import PipelineError, Refused, UsageError
 
 if TYPE_CHECKING:
+    from penstock.app import Project
     from penstock.engine.foreground import RunReport
-    from penstock.project import Project
     from penstock.project.starting import Asked
     from penstock.store.rows import RunRow, SourceRow
 
