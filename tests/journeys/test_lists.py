@@ -222,9 +222,9 @@ def look(words: list[str]) -> None:
 
 def look_at_rare_tables(rig: Rig) -> None:
     """Those that another database, or a run in the foreground, would show."""
+    from penstock import Project
     from penstock.cli import db_copy, db_migrate, run
     from penstock.engine.foreground import report
-    from penstock.project import Project
     from penstock.store.copying import Copied, Digest
     from penstock.store.schema import Migration, Plan, State
 
