@@ -16,15 +16,14 @@ from penstock.jobs.outcome import Effects, Mark, Settlement
 from penstock.store.store import Capacity
 from tests.contract.scenes import PLAIN_STEPS, Place
 
-ACTOR: dict[str, Any] = {"actor": "ann", "reason": "a test"}
-
 
 @pytest.fixture
 def project(tmp_path: Path, place: Place) -> Iterator[Project]:
     (tmp_path / "steps.py").write_text(PLAIN_STEPS)
     store = f"sqlite:{place}" if isinstance(place, Path) else place
     source = {"pipeline": "steps:plain"}
-    settings = {"project": "nouns", "store": store, "sources": {"acme.com": source}}
+    settings: dict[str, Any] = {"project": "nouns", "store": store}
+    settings |= {"sources": {"acme.com": source}, "budget": {"requests": "100/d"}}
     (tmp_path / "penstock.yaml").write_text(json.dumps(settings))
     with Project.open(tmp_path) as made:
         made.connection.register("w", "here", 1, "1")
@@ -64,7 +63,7 @@ def test_checkpoints_are_read_in_pages_and_moved_back_by_name(project: Project) 
         assert refused.value.code == code
     seen = checkpoints.rewind("acme.com", "AAPL", to_run=1, dry_run=True)
     assert (seen.start, seen.to, seen.moves, seen.is_done) == (7, 3, 2, False)
-    assert checkpoints.rewind("acme.com", "AAPL", to_run=1, **ACTOR).is_done
+    assert checkpoints.rewind("acme.com", "AAPL", to_run=1, actor="ann", reason="a test").is_done
     assert checkpoints.get("acme.com", "AAPL").cursor == 3
     assert journaled(project, "checkpoint.rewound") == [("ann", "AAPL: 7 → 3 (a test)")]
 
@@ -81,3 +80,29 @@ def test_checkpoint_is_not_moved_back_under_a_run_that_may_move_it(project: Proj
     with pytest.raises(UsageError, match="has no checkpoint 'AAPM'") as unknown:
         project.checkpoints.get("acme.com", "AAPM")
     assert (unknown.value.code, unknown.value.hint) == ("no_checkpoint", "did you mean 'AAPL'?")
+
+
+def test_breaker_is_opened_for_a_while_and_closed_again_by_any_spelling(project: Project) -> None:
+    breakers = project.breakers
+    assert breakers.open("https://ACME.com/", 60, actor="ann", reason="they are moving")
+    assert breakers.open("host:cdn.example.com", 60)
+
+    first = breakers.list(limit=1)
+    [second] = breakers.list(limit=1, cursor=first.next).items
+    assert [first.items[0].key, second.key] == ["host:cdn.example.com", "source:acme.com"]
+    assert second.reason == "opened by ann: they are moving"
+    assert not breakers.open("acme.com", 60)
+    assert breakers.close("acme.com")
+    assert not breakers.close("acme.com")
+    assert [view.state for view in breakers.each()] == ["open", "closed"]
+    with pytest.raises(UsageError):
+        breakers.open("acme.com", 0.5)
+
+
+def test_budget_says_what_is_left_of_it(project: Project) -> None:
+    [budget] = project.budgets.list().items
+
+    assert (budget.source, budget.run, budget.measure, budget.left) == (None, None, "requests", 100)
+    assert not budget.is_exhausted
+    assert not project.budgets.exhausted()
+    assert list(project.budgets.each(run=ended(project))) == []

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from penstock import project
 
 if TYPE_CHECKING:
+    from penstock.app.breakers import Breakers
+    from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
 
 
@@ -17,6 +19,20 @@ class Nouns(project.Project):
     def now(self) -> float:
         """The time by the store's clock, the only one that counts for what is due."""
         return self.connection.now()
+
+    @cached_property
+    def breakers(self) -> Breakers:
+        """What is left alone because it fails."""
+        from penstock.app.breakers import Breakers
+
+        return Breakers(self)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """What is used and left of budgets."""
+        from penstock.app.budgets import Budgets
+
+        return Budgets(self)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:

@@ -45,6 +45,20 @@ class OldVerbs(Nouns):
         [report] = performed(self, [row.id], on_progress, tell)
         return report
 
+    def breaker_key(self, name: str) -> str:
+        """`breakers.key`."""
+        return self.breakers.key(name)
+
+    def open_breaker(
+        self, name: str, for_s: float, actor: str | None = None, reason: str = ""
+    ) -> bool:
+        """`breakers.open`."""
+        return self.breakers.open(name, for_s, actor=actor, reason=reason)
+
+    def close_breaker(self, name: str, actor: str | None = None, reason: str = "") -> bool:
+        """`breakers.close`."""
+        return self.breakers.close(name, actor=actor, reason=reason)
+
     def try_page(
         self,
         name: str,

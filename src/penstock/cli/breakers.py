@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.tables import key_column, whole
-from penstock.cli.wording import duration, iso, local_time, shortened, until
-from penstock.errors import ConfigError, UsageError
+from penstock.cli.wording import duration, local_time, shortened, until
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.store.breakers import BreakerRow
+    from penstock.app.views.breakers import BreakerView
 
 LIST = """\
 Sources and hosts that have failed: closed ones are asked as usual, open ones are left alone until their
@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        rows = sorted(project.store.breakers(), key=lambda row: (row.state == "closed", row.key))
-        now = project.store.now()
+        rows = list(project.breakers.each())
+        now = project.now()
     if args.json:
-        args.out.json_list(shape(row) for row in rows)
+        args.out.json_list(row.as_json() for row in rows)
     elif rows:
         args.out.table(COLUMNS, (_row(row, now) for row in rows))
     else:
@@ -82,8 +82,8 @@ def close(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        key = project.breaker_key(args.name)
-        is_new = project.close_breaker(args.name, reason=args.reason)
+        key = project.breakers.key(args.name)
+        is_new = project.breakers.close(args.name, reason=args.reason)
     if args.json:
         args.out.json({"breaker": key, "state": "closed", "is_new": is_new})
     else:
@@ -92,20 +92,17 @@ def close(args: argparse.Namespace) -> int:
 
 
 def open_one(args: argparse.Namespace) -> int:
+    from penstock.cli.moments import length
     from penstock.cli.opening import opened
-    from penstock.settings import parse_duration
 
-    try:
-        for_s = parse_duration(args.open_for)
-    except ConfigError as error:
-        raise UsageError(f"--for: {error.message}") from None
+    for_s = length("--for", args.open_for)
     if for_s < 1:
         raise UsageError("--for: a breaker is open for at least 1s")
     with opened(args) as project:
-        key = project.breaker_key(args.name)
+        key = project.breakers.key(args.name)
         name = key.removeprefix("source:")
         confirm(args, f"Ask nothing of {key} for {duration(for_s)}?")
-        is_new = project.open_breaker(args.name, for_s, reason=args.reason)
+        is_new = project.breakers.open(args.name, for_s, reason=args.reason)
     if args.json:
         args.out.json({"breaker": key, "state": "open", "is_new": is_new})
     else:
@@ -113,37 +110,18 @@ def open_one(args: argparse.Namespace) -> int:
     return 0
 
 
-def shape(row: BreakerRow) -> dict[str, Any]:
-    """A breaker as programs read it."""
-    return {
-        "breaker": row.key,
-        "kind": row.kind,
-        "name": row.name,
-        "state": row.state,
-        "since": iso(row.since),
-        "opens_at": iso(row.opens_at) if row.state == "open" else None,
-        "opened_at": iso(row.opened_at),
-        "trips": row.trips,
-        "ramp": row.ramp if row.state == "half-open" else None,
-        "well": sum(ok for _, ok, _ in row.buckets),
-        "failed": sum(failed for _, _, failed in row.buckets),
-        "reason": row.reason,
-    }
-
-
-def words(row: BreakerRow, now: float) -> str:
+def words(row: BreakerView, now: float) -> str:
     """Why a source or host is not asked as usual."""
     if row.state == "open":
-        return f"breaker open, tried {until(row.opens_at, now)}: {row.reason}"
-    return f"breaker half-open, tried by {max(1, row.ramp)} at a time: {row.reason}"
+        return f"breaker open, tried {until(row.opens_at or now, now)}: {row.reason}"
+    return f"breaker half-open, tried by {max(1, row.ramp or 1)} at a time: {row.reason}"
 
 
-def _row(row: BreakerRow, now: float) -> tuple[object, ...]:
-    seen = shape(row)
-    tried = until(row.opens_at, now) if row.state == "open" else ""
+def _row(row: BreakerView, now: float) -> tuple[object, ...]:
+    tried = "" if row.opens_at is None else until(row.opens_at, now)
     if row.state == "half-open":
-        tried = f"now, {max(1, row.ramp)} at a time"
+        tried = f"now, {max(1, row.ramp or 1)} at a time"
     return (
         *(row.kind, row.name, row.state, local_time(row.since), tried, row.trips),
-        *(seen["well"], seen["failed"], shortened(row.reason, REASON)),
+        *(row.well, row.failed, shortened(row.reason, REASON)),
     )

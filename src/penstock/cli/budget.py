@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
 from penstock.cli.tables import key_column, text, whole
-from penstock.cli.wording import count, duration, iso, local_time, until
+from penstock.cli.wording import count, duration, local_time, until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from penstock.gates.budget import Account, Bound
-    from penstock.project import Project
-    from penstock.store.rows import BudgetRow, RunRow
+    from penstock.app.views.budgets import BudgetView, ExhaustedBudgetView
 
 DESCRIPTION = """\
 Each budget in its present period: what is used and left of it, when it begins anew, when it will be used
@@ -36,7 +31,6 @@ COLUMNS = (
     ),
     *(whole("begins anew", 3), whole("used up", 3), whole("per record", 5)),
 )
-RUNS = 1000
 NONE = "no budgets; `budget:` in penstock.yaml sets them"
 OF_RUNS = "only budgets of single runs, and none is going on: penstock budget --run RUN"
 
@@ -51,135 +45,48 @@ def register(commands: Commands) -> None:
     parser.set_defaults(run=run)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A budget as it stands now; `per_record` is what one accepted record took of its measure."""
-
-    account: Account
-    zone: str
-    per_record: float | None
-
-
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, source_key
+    from penstock.cli.opening import opened
 
     with opened(args) as project:
-        source = source_key(project, args.source)
-        _ = project.source_ids  # sources that are new in the file become known to the store
-        run_id = None if args.run_id is None else project.require_run(args.run_id).id
-        now = project.store.now()
-        found = standings(project, now, source, run_id)
-        has_of_runs = _has_of_runs(project)
+        found = list(project.budgets.each(source=args.source, run=args.run_id))
+        now, are_of_runs = project.now(), project.budgets.are_of_runs()
     if args.json:
-        args.out.json_list(_shape(each, now) for each in found)
+        args.out.json_list(each.as_json() for each in found)
     elif found:
         args.out.table(COLUMNS, (_line(each, now) for each in found))
+    elif args.run_id is not None:
+        args.out.line(f"run {args.run_id} has no budget of its own")
     else:
-        args.out.line(_why_none(has_of_runs, run_id))
+        args.out.line(OF_RUNS if are_of_runs else NONE)
     return 0
 
 
-def _has_of_runs(project: Project) -> bool:
-    from penstock.gates.terms import rules_of
-
-    return any(terms.of_each_run for terms in rules_of(project.settings).sources.values())
-
-
-def _why_none(has_of_runs: bool, run_id: int | None) -> str:
-    if run_id is not None:
-        return f"run {run_id} has no budget of its own"
-    return OF_RUNS if has_of_runs else NONE
-
-
-def standings(
-    project: Project, now: float, source: str | None = None, run_id: int | None = None
-) -> list[Standing]:
-    """Every budget that is configured or that a run has, those of the project first."""
-    accounts = [account for account in _accounts(project, now) if _is_asked_for(account, source)]
-    accounts += _of_runs(project, source, run_id)
-    if run_id is not None:
-        accounts = [each for each in accounts if each.bound.scope == f"run:{run_id}"]
-    order = {"project": 0, "source": 1, "run": 2}
-    accounts.sort(key=lambda each: (order[each.bound.scope.partition(":")[0]], each.bound.key))
-    return [Standing(each, each.bound.timezone, _per_record(project, each)) for each in accounts]
-
-
-def _accounts(project: Project, now: float) -> list[Account]:
-    """One for each budget that begins anew by itself, used or not."""
-    from penstock.gates.budget import open_account
-    from penstock.gates.terms import rules_of
-    from penstock.store.budgets import account_of
-
-    rows = {(row.scope, row.measure, row.period): row for row in project.store.budgets(run_id=0)}
-    found = []
-    for bound in rules_of(project.settings).lasting():
-        row = rows.get(bound.key)
-        account = open_account(bound, now) if row is None else account_of(row)
-        if account.is_over(now):
-            account = open_account(bound, now)
-        account.bind(bound)
-        found.append(account)
-    return found
-
-
-def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[Account]:
-    from penstock.store.budgets import account_of
-
-    if run_id is not None:
-        wanted = {run_id}
-    else:
-        wanted = {row.id for row in project.store.runs(source, active_only=True, limit=RUNS)}
-    scopes = {f"run:{each}" for each in wanted}
-    rows = project.store.budgets(run_id)
-    return [account_of(row) for row in rows if row.resets_at is None and row.scope in scopes]
-
-
-def _is_asked_for(account: Account, source: str | None) -> bool:
-    return source is None or account.bound.scope in ("project", f"source:{source}")
-
-
-def _per_record(project: Project, account: Account) -> float | None:
-    kind, _, name = account.bound.scope.partition(":")
-    runs: Sequence[RunRow]
-    if kind == "run":
-        runs = [project.require_run(int(name))]
-    else:
-        known = name if kind == "source" else None
-        every = project.store.runs(known, limit=RUNS)
-        runs = [row for row in every if (row.finished_at or float("inf")) >= account.period_at]
-    accepted = sum(row.inserted + row.updated + row.unchanged for row in runs)
-    used: float = sum(getattr(row, account.bound.measure) for row in runs)
-    return used / accepted if accepted else None
-
-
-def _line(standing: Standing, now: float) -> tuple[object, ...]:
-    from penstock.gates.budget import PROJECT, exhausted_at
-
-    account = standing.account
-    bound, forecast = account.bound, exhausted_at(account, now)
-    scope = "the project" if bound.scope == PROJECT else bound.scope.removeprefix("source:")
-    if forecast is None:
-        ends = "" if account.resets_at is None else "not before that"
-    else:
-        ends = "it is" if forecast <= now else f"in {duration(forecast - now)}"
-    each = "run" if bound.period == "run" else f"a {bound.period}"
+def _line(budget: BudgetView, now: float) -> tuple[object, ...]:
+    cost, each = budget.per_accepted_record, f" a {budget.period}"
     return (
-        scope.replace("run:", "run "),
-        f"{_amount(bound, bound.amount)} {each}" if each != "run" else _amount(bound, bound.amount),
-        _amount(bound, account.used),
-        _amount(bound, account.left),
-        f"{_percent(account):.0f}",
-        local_time(account.resets_at),
-        ends,
-        "" if standing.per_record is None else _amount(bound, standing.per_record, is_small=True),
+        f"run {budget.run}" if budget.run is not None else budget.source or "the project",
+        _amount(budget, budget.bound) + ("" if budget.period == "run" else each),
+        _amount(budget, budget.used),
+        _amount(budget, budget.left),
+        f"{100.0 * budget.used / budget.bound:.0f}",
+        local_time(budget.resets_at),
+        _end(budget, now),
+        "" if cost is None else _amount(budget, cost, is_small=True),
     )
 
 
-def _amount(bound: Bound, amount: float, is_small: bool = False) -> str:
+def _end(budget: BudgetView, now: float) -> str:
+    if budget.exhausted_at is None:
+        return "" if budget.resets_at is None else "not before that"
+    return "it is" if budget.exhausted_at <= now else f"in {duration(budget.exhausted_at - now)}"
+
+
+def _amount(budget: BudgetView, amount: float, is_small: bool = False) -> str:
     """So much of what the budget bounds."""
-    match bound.measure:
+    match budget.measure:
         case "money":
-            return f"{amount:,.4f}" if is_small else f"{_money(amount, bound.amount)} money"
+            return f"{amount:,.4f}" if is_small else f"{_money(amount, budget.bound)} money"
         case "seconds":
             return f"{amount:.2f} s" if is_small and amount < 10 else duration(amount)
         case "bytes":
@@ -200,55 +107,7 @@ def _size(amount: float) -> str:
     return ""
 
 
-def exhausted_words(row: BudgetRow, now: float) -> str:
+def exhausted_words(budget: ExhaustedBudgetView, now: float) -> str:
     """Which budget is used up, and when what it stopped goes on."""
-    from penstock.gates.budget import used_up
-    from penstock.store.budgets import account_of
-
-    anew = "" if row.resets_at is None else f", and begins anew {until(row.resets_at, now)}"
-    return f"{used_up(account_of(row).bound)}{anew}; penstock budget"
-
-
-def exhausted_shape(row: BudgetRow) -> dict[str, Any]:
-    return {
-        **_whose(row.scope),
-        "measure": row.measure,
-        "period": row.period,
-        "bound": row.bound,
-        "used": row.used,
-        "resets_at": iso(row.resets_at),
-    }
-
-
-def _whose(scope: str) -> dict[str, Any]:
-    kind, _, name = scope.partition(":")
-    return {
-        "source": name if kind == "source" else None,
-        "run": int(name) if kind == "run" else None,
-    }
-
-
-def _percent(account: Account) -> float:
-    return 100.0 * account.used / account.bound.amount
-
-
-def _shape(standing: Standing, now: float) -> dict[str, Any]:
-    from penstock.gates.budget import exhausted_at
-
-    account, bound = standing.account, standing.account.bound
-    return {
-        **_whose(bound.scope),
-        "measure": bound.measure,
-        "period": bound.period,
-        "timezone": standing.zone,
-        "bound": bound.amount,
-        "used": account.used,
-        "reserved": account.held,
-        "left": account.left,
-        "percent": round(_percent(account), 1),
-        "is_exhausted": account.warned >= 100 or account.left <= 0,
-        "period_at": iso(account.period_at),
-        "resets_at": iso(account.resets_at),
-        "exhausted_at": iso(exhausted_at(account, now)),
-        "per_accepted_record": standing.per_record,
-    }
+    anew = "" if budget.resets_at is None else f", and begins anew {until(budget.resets_at, now)}"
+    return f"{budget.text}{anew}; penstock budget"

@@ -59,7 +59,7 @@ class Terms:
 
 def terms_of(project: Project, row: JobRow) -> Terms | None:
     """None if its source is configured no more, or its stage was never in its run's plan."""
-    from penstock.cli.budget import standings
+    from penstock.app.budgets import accounts
     from penstock.engine.posts import timeout_of
     from penstock.jobs.retry import choose_retry
 
@@ -68,13 +68,13 @@ def terms_of(project: Project, row: JobRow) -> Terms | None:
     if settings is None or stage is None:
         return None
     now = project.store.now()
-    lasting = standings(project, now, row.source)
-    of_run = standings(project, now, row.source, row.run_id)
-    shared = [each.account for each in lasting if not each.account.bound.scope.startswith("run:")]
+    lasting = accounts(project, now, row.source)
+    of_run = accounts(project, now, row.source, row.run_id)
+    shared = [each for each in lasting if not each.bound.scope.startswith("run:")]
     return Terms(
         timeout_of(stage, settings),
         choose_retry(project.retries, stage.pipeline_retry, settings.retry, stage.retry),
-        [*shared, *(each.account for each in of_run)],
+        [*shared, *of_run],
     )
 
 

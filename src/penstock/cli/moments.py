@@ -22,3 +22,11 @@ def moment(option: str, text: str, now: float) -> float:
         raise UsageError(
             f"{option} can't be {text!r}", "write it as 2h, 7d, 2026-11-15 or 2026-11-15T08:00Z"
         ) from None
+
+
+def length(option: str, text: str) -> float:
+    """So many seconds, written as 30m or 2h."""
+    try:
+        return parse_duration(text)
+    except ConfigError as error:
+        raise UsageError(f"{option}: {error.message}") from None

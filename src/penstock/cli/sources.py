@@ -13,12 +13,13 @@ from penstock.cli.tables import text, whole
 from penstock.cli.wording import duration, local_time, until
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
+    from penstock.app.views.breakers import BreakerView
+    from penstock.app.views.budgets import ExhaustedBudgetView
     from penstock.settings import SourceSettings
-    from penstock.store.breakers import BreakerRow
     from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
-    from penstock.store.rows import BudgetRow, HoldRow, SourceRow
+    from penstock.store.rows import HoldRow, SourceRow
 
 DESCRIPTION = """\
 Every source of penstock.yaml, and every former one that left its history. --check imports the pipelines of
@@ -68,8 +69,8 @@ class Seen:
     project: Project
     now: float
     holds: Mapping[str, HoldRow]
-    broken: Mapping[str, BreakerRow]
-    spent: Mapping[str, BudgetRow]
+    broken: Mapping[str, BreakerView]
+    spent: Mapping[str, ExhaustedBudgetView]
     cadences: Mapping[str, CadenceRow]
 
     @classmethod
@@ -79,8 +80,8 @@ class Seen:
             project,
             store.now(),
             {each.scope: each for each in store.holds()},
-            {each.key: each for each in store.breakers() if each.state != "closed"},
-            {each.scope: each for each in store.exhausted_budgets()},
+            {each.key: each for each in project.breakers.each() if each.state != "closed"},
+            {each.scope: each for each in project.budgets.exhausted()},
             {each.source: each for each in store.cadences()},
         )
 
@@ -96,7 +97,6 @@ def _by_source(breaches: Iterable[BreachRow]) -> dict[str, list[BreachRow]]:
 
 
 def _shape(row: SourceRow, seen: Seen, breaches: list[BreachRow]) -> dict[str, Any]:
-    from penstock.cli.breakers import shape
     from penstock.cli.shapes import breach_shape, hold_shape, source_shape
 
     breaker = seen.broken.get(f"source:{row.key}")
@@ -105,7 +105,7 @@ def _shape(row: SourceRow, seen: Seen, breaches: list[BreachRow]) -> dict[str, A
         **source_shape(row),
         "pipeline": configured.pipeline if configured else None,
         "schedule": _schedule(row, seen),
-        "breaker": shape(breaker) if breaker is not None else None,
+        "breaker": breaker.as_json() if breaker is not None else None,
         "held": [hold_shape(each) for each in seen.held(row.key)],
         "breaches": [breach_shape(each) for each in breaches],
     }

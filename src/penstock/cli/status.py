@@ -6,9 +6,8 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.breakers import shape as breaker_shape
 from penstock.cli.breakers import words as breaker_words
-from penstock.cli.budget import exhausted_shape, exhausted_words
+from penstock.cli.budget import exhausted_words
 from penstock.cli.cadence import class_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
@@ -19,15 +18,15 @@ from penstock.cli.wording import count, duration, iso, local_time, until
 from penstock.cli.workers import by_host, scheduler_of, scheduler_words
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
+    from penstock.app.views.breakers import BreakerView
+    from penstock.app.views.budgets import ExhaustedBudgetView
     from penstock.project.stale_code import StaleWorker, UnknownWork
     from penstock.settings import ScheduleSettings
-    from penstock.store.breakers import BreakerRow
     from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
     from penstock.store.replays import Undecided
     from penstock.store.rows import (
-        BudgetRow,
         HoldRow,
         LeaderRow,
         Overview,
@@ -81,8 +80,8 @@ class Seen:
     sources: list[SourceRow]
     closed_hosts: dict[str, float]
     hosts_outside: dict[str, float]
-    broken: list[BreakerRow]
-    exhausted: list[BudgetRow]
+    broken: list[BreakerView]
+    exhausted: list[ExhaustedBudgetView]
     holds: list[HoldRow]
     breaches: list[BreachRow]
     undecided: list[Undecided]
@@ -111,8 +110,8 @@ class Seen:
             sources=store.sources(),
             closed_hosts=store.closed_hosts(),
             hosts_outside=hosts_outside(hours_of(project.settings), now),
-            broken=[each for each in store.breakers() if each.state != "closed"],
-            exhausted=store.exhausted_budgets(),
+            broken=[each for each in project.breakers.each() if each.state != "closed"],
+            exhausted=list(project.budgets.exhausted()),
             holds=store.holds(),
             breaches=store.breaches(open_only=True, limit=1000),
             undecided=store.undecided(),
@@ -146,8 +145,8 @@ class Seen:
             "sources": [source_shape(each) for each in self.sources],
             "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
             "hosts_outside": {host: iso(at) for host, at in self.hosts_outside.items()},
-            "breakers": [breaker_shape(each) for each in self.broken],
-            "exhausted_budgets": [exhausted_shape(each) for each in self.exhausted],
+            "breakers": [each.as_json() for each in self.broken],
+            "exhausted_budgets": [each.as_json() for each in self.exhausted],
             "holds": [hold_shape(each) for each in self.holds],
             "breaches": [breach_shape(each) for each in self.breaches],
             "undecided": [self._undecided_shape(each) for each in self.undecided],
@@ -287,7 +286,7 @@ class Seen:
         return outside_words(begin_at, self.now)
 
 
-def _whose(budget: BudgetRow) -> str:
+def _whose(budget: ExhaustedBudgetView) -> str:
     kind, _, name = budget.scope.partition(":")
     return {"project": "everything", "source": name}.get(kind, f"run {name}")
 

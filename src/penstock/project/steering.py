@@ -1,4 +1,4 @@
-"""Steering: pause, resume, cancel, hold, retry, quarantine, breakers; and why something does not start."""
+"""Steering: pause, resume, cancel, hold, retry, quarantine; and why something does not start."""
 
 from __future__ import annotations
 
@@ -78,22 +78,6 @@ class Steering(Opened):
         """Put it back to where it was; False if it was not held."""
         self.require_job(job_id)
         return self.store.unhold_job(job_id, actor or default_actor(), reason)
-
-    def breaker_key(self, name: str) -> str:
-        """The key of the breaker that is meant by a source's name in any spelling, or by a host."""
-        _ = self.source_ids
-        return self.store.breaker_key(name, normalise_source(name))
-
-    def open_breaker(
-        self, name: str, for_s: float, actor: str | None = None, reason: str = ""
-    ) -> bool:
-        """Ask nothing of a source or host for so long, then try it with care; False if it was open."""
-        key = self.breaker_key(name)
-        return self.store.open_breaker(key, for_s, actor or default_actor(), reason)
-
-    def close_breaker(self, name: str, actor: str | None = None, reason: str = "") -> bool:
-        """Ask a source or host as usual again; False if its breaker is closed."""
-        return self.store.close_breaker(self.breaker_key(name), actor or default_actor(), reason)
 
     def pause(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
         """Pause a source (by name) or a run (by number); False if it is paused already."""

@@ -1,0 +1,126 @@
+"""Budgets: what is used and left of each, and how long that will last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from penstock.app.noun import Noun
+from penstock.app.paging import USUAL, each_item, page_within
+from penstock.app.views.budgets import (
+    BudgetView,
+    ExhaustedBudgetView,
+    budget_view,
+    exhausted_view,
+)
+from penstock.app.views.view import Page
+from penstock.gates.budget import Account, exhausted_at, open_account, used_up
+from penstock.gates.terms import rules_of
+from penstock.project import Project
+from penstock.store.budgets import account_of
+from penstock.store.rows import RunRow
+
+# The newest runs that say what a record costs, and the most that are active.
+RUNS = 1000
+_ORDER = {"project": 0, "source": 1, "run": 2}
+
+
+class Budgets(Noun):
+    """The budgets of the project, of its sources and of single runs."""
+
+    def list(
+        self,
+        *,
+        source: str | None = None,
+        run: int | None = None,
+        cursor: str | None = None,
+        limit: int = USUAL,
+    ) -> Page[BudgetView]:
+        """Every budget in its present period: those of the project, of sources, of runs that are active.
+
+        With `source`, those that it counts against; with `run`, that run's own.
+        """
+        project = self._project
+        key = project.source_key(source)
+        _ = project.source_ids  # sources that are new in the file become known to the store
+        if run is not None:
+            project.require_run(run)
+        now = self._store.now()
+
+        def view(account: Account) -> BudgetView:
+            return budget_view(account, exhausted_at(account, now), _per_record(project, account))
+
+        found = accounts(project, now, key, run)
+        return page_within(found, cursor, limit, view, _place, tuple[int, str, str, str])
+
+    def each(self, *, source: str | None = None, run: int | None = None) -> Iterator[BudgetView]:
+        """All of them, as you go."""
+        return each_item(
+            lambda cursor, limit: self.list(source=source, run=run, cursor=cursor, limit=limit)
+        )
+
+    def exhausted(self) -> Sequence[ExhaustedBudgetView]:
+        """Those that are used up, by the bounds they had when somebody was last turned away."""
+        rows = self._store.exhausted_budgets()
+        return [exhausted_view(row, used_up(account_of(row).bound)) for row in rows]
+
+    def are_of_runs(self) -> bool:
+        """Whether some source gives each of its runs a budget of its own."""
+        rules = rules_of(self._project.settings)
+        return any(terms.of_each_run for terms in rules.sources.values())
+
+
+def accounts(
+    project: Project, now: float, source: str | None = None, run_id: int | None = None
+) -> list[Account]:
+    """Every budget that is configured or that a run has, those of the project first."""
+    found = _of_runs(project, source, run_id)
+    if run_id is None:
+        found += [each for each in _lasting(project, now) if _is_asked_for(each, source)]
+    return sorted(found, key=_place)
+
+
+def _place(account: Account) -> tuple[int, str, str, str]:
+    scope, measure, period = account.bound.key
+    return _ORDER[scope.partition(":")[0]], scope, measure, period
+
+
+def _lasting(project: Project, now: float) -> Iterator[Account]:
+    """One for each budget that resets by itself, used or not."""
+    found = project.connection.budgets(run_id=0)
+    rows = {(row.scope, row.measure, row.period): row for row in found}
+    for bound in rules_of(project.settings).lasting():
+        row = rows.get(bound.key)
+        account = open_account(bound, now) if row is None else account_of(row)
+        if account.is_over(now):
+            account = open_account(bound, now)
+        account.bind(bound)
+        yield account
+
+
+def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[Account]:
+    store = project.connection
+    if run_id is not None:
+        wanted = {run_id}
+    else:
+        wanted = {row.id for row in store.runs(source, active_only=True, limit=RUNS)}
+    scopes = {f"run:{each}" for each in wanted}
+    rows = store.budgets(run_id)
+    return [account_of(row) for row in rows if row.resets_at is None and row.scope in scopes]
+
+
+def _is_asked_for(account: Account, source: str | None) -> bool:
+    return source is None or account.bound.scope in ("project", f"source:{source}")
+
+
+def _per_record(project: Project, account: Account) -> float | None:
+    kind, _, name = account.bound.scope.partition(":")
+    runs: Sequence[RunRow]
+    if kind == "run":
+        runs = [project.require_run(int(name))]
+    else:
+        known = name if kind == "source" else None
+        every = project.connection.runs(known, limit=RUNS)
+        runs = [row for row in every if (row.finished_at or float("inf")) >= account.period_at]
+    accepted = sum(row.inserted + row.updated + row.unchanged for row in runs)
+    used: float = sum(getattr(row, account.bound.measure) for row in runs)
+    return used / accepted if accepted else None
