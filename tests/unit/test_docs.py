@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import runpy
 import tomllib
-from dataclasses import fields
 from datetime import datetime, timedelta
 from importlib.metadata import metadata
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 
 from penstock import Pipeline, Project
@@ -43,6 +44,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 PIPELINES = (DOCS / "pipelines.md").read_text()
 CONFIGURATION = (DOCS / "configuration.md").read_text()
 SCHEDULES = (DOCS / "schedules.md").read_text()
+
+
+def fields(values: Any) -> tuple[Any, ...]:
+    """Of a Struct or of a dataclass."""
+    if dataclasses.is_dataclass(values):
+        return dataclasses.fields(values)
+    return msgspec.structs.fields(values)
 
 
 def rows(text: str, heading: str) -> list[list[str]]:

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import msgspec
+
 from penstock.settings.values import BreakerSettings
 
 State = Literal["closed", "open", "half-open"]
@@ -211,7 +213,7 @@ def _bounded(rule: BreakerSettings, tally: Tally) -> BreakerSettings:
     if not tally.is_answer:
         return rule
     longest_s = min(rule.longest_s, max(LONGEST_ANSWERED_S, rule.open_for_s))
-    return replace(rule, longest_s=longest_s)
+    return msgspec.structs.replace(rule, longest_s=longest_s)
 
 
 def _told(seen: tuple[Bucket, ...], reason: str) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator
+from typing import Annotated
 
-from penstock.settings.document import join
-from penstock.settings.section import Section, describe, text_of
+from penstock.settings.declaration import Reads, Schema
+from penstock.settings.document import Entry
+from penstock.settings.kinds import VARIABLE, Ref, read_names, texts_schema
+from penstock.settings.section import read_flag, text_of
 
 _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?(?:[^\s/@*\[\]:]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?")
 
@@ -33,35 +36,32 @@ def _urls(value: object) -> Iterator[str]:
             yield from _urls(inner)
 
 
-def read_hosts(section: Section) -> tuple[str, ...] | None:
+def read_hosts(entry: Entry, path: str) -> tuple[str, ...]:
     """`fetch.hosts`: hosts, `*.example.com` for all below one, or `*` for any."""
-    entry = section.get("hosts")
-    if entry is None:
-        return None
-    if not isinstance(entry.value, list):
-        raise section.error("hosts", f"must be a list of hosts, not {describe(entry)}")
-    path, found = join(section.path, "hosts"), []
-    for inner in entry.value:
-        host = text_of(inner, path).strip().lower()
-        if not _HOST_PATTERN.fullmatch(host):
-            raise inner.error(path, "needs hosts such as cdn.example.com or *.example.com")
-        found.append(host)
-    return tuple(found)
+    found: tuple[str, ...] = read_names(entry, path, "hosts", _read_host)
+    return found
 
 
-def read_allow_private(section: Section) -> bool | tuple[str, ...]:
+def _read_host(entry: Entry, path: str) -> str:
+    host = text_of(entry, path).strip().lower()
+    if not _HOST_PATTERN.fullmatch(host):
+        raise entry.error(path, "needs hosts such as cdn.example.com or *.example.com")
+    return host
+
+
+def read_allow_private(entry: Entry, path: str) -> bool | tuple[str, ...]:
     """`allow_private`: false, true, or a list of networks, addresses and hosts."""
-    entry = section.get("allow_private")
-    if entry is None or not isinstance(entry.value, list):
-        return section.flag("allow_private", default=False)
-    path, found = join(section.path, "allow_private"), []
-    for inner in entry.value:
-        text = text_of(inner, path).strip().lower()
-        is_host = _HOST_PATTERN.fullmatch(text) and ":" not in text and text != "*"
-        if not _is_network(text) and not is_host:
-            raise inner.error(path, "needs networks or hosts, such as 10.2.0.0/16 or db.internal")
-        found.append(text)
-    return tuple(found)
+    if not isinstance(entry.value, list):
+        return read_flag(entry, path)
+    return tuple(_read_network(inner, path) for inner in entry.value)
+
+
+def _read_network(entry: Entry, path: str) -> str:
+    text = text_of(entry, path).strip().lower()
+    is_host = _HOST_PATTERN.fullmatch(text) and ":" not in text and text != "*"
+    if not _is_network(text) and not is_host:
+        raise entry.error(path, "needs networks or hosts, such as 10.2.0.0/16 or db.internal")
+    return text
 
 
 def _is_network(text: str) -> bool:
@@ -70,3 +70,11 @@ def _is_network(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _allow_private_schema(_: Ref) -> Schema:
+    variable = {"type": "string", "pattern": VARIABLE}
+    return {"anyOf": [{"type": "boolean"}, texts_schema(_), variable]}
+
+
+AllowPrivate = Annotated[bool | tuple[str, ...], Reads(read_allow_private, _allow_private_schema)]

@@ -1,48 +1,34 @@
 """How a source's past is fetched: what it is cut into, for which partitions, and on which days."""
 
-from __future__ import annotations
-
 from datetime import date
+from typing import Annotated, Literal
+
+from msgspec import field
 
 from penstock.errors import ConfigError
-from penstock.settings.document import Entry, join
-from penstock.settings.section import Section, describe, parsed, text_of
-from penstock.settings.units import parse_duration, parse_timezone
-from penstock.settings.values import BackfillSettings
+from penstock.settings.declaration import Keys, Reads, about, between, names_of, no_less
+from penstock.settings.document import Entry
+from penstock.settings.kinds import Duration, Zone, read_listed, texts_schema
+from penstock.settings.section import parsed, text_of
 
-BACKFILL_KEYS = (
-    "window",
-    "partitions",
-    "share",
-    "calls_per_unit",
-    "calendar",
-    "holidays",
-    "timezone",
-)
-CALENDARS = ("always", "weekdays")
+DAY_S = 86400.0
+DEFAULT_PARTITIONS = ("default",)
 
 
-def read_backfill(source: Section) -> BackfillSettings | None:
-    """None where the file doesn't say: such a source can't be backfilled."""
-    if source.get("backfill") is None:
-        return None
-    usual, section = BackfillSettings(), source.section("backfill", BACKFILL_KEYS)
-    zone = section.parsed("timezone", None, parse_timezone, "Europe/Paris")
-    return BackfillSettings(
-        window_s=section.duration("window", usual.window_s, parse_duration, low=1.0),
-        partitions=_texts(section, "partitions") or usual.partitions,
-        share=section.number("share", usual.share, low=0.01, high=1),
-        calls_per_unit=section.number("calls_per_unit", usual.calls_per_unit, low=0, high=1e6),
-        calendar=section.choice("calendar", usual.calendar, CALENDARS),
-        holidays=_holidays(section),
-        timezone=zone.key if zone else usual.timezone,
-    )
+def _read_texts(entry: Entry, path: str) -> tuple[str, ...]:
+    found = tuple(text_of(each, path) for each in read_listed(entry, path))
+    if len(set(found)) < len(found):
+        raise entry.error(path, "has one of them twice")
+    return found
 
 
-def _holidays(section: Section) -> tuple[str, ...]:
-    _texts(section, "holidays")
-    path = join(section.path, "holidays")
-    return tuple(parsed(each, path, _day, "2026-12-25") for each in _listed(section, "holidays"))
+def _read_partitions(entry: Entry, path: str) -> tuple[str, ...]:
+    return _read_texts(entry, path) or DEFAULT_PARTITIONS
+
+
+def _read_holidays(entry: Entry, path: str) -> tuple[str, ...]:
+    _read_texts(entry, path)
+    return tuple(parsed(each, path, _day, "2026-12-25") for each in read_listed(entry, path))
 
 
 def _day(text: str) -> str:
@@ -52,17 +38,43 @@ def _day(text: str) -> str:
         raise ConfigError(f"has {text!r}: write days as 2026-12-25") from None
 
 
-def _listed(section: Section, name: str) -> list[Entry]:
-    entry = section.get(name)
-    if entry is None:
-        return []
-    if not isinstance(entry.value, list):
-        raise section.error(name, f"must be a list, not {describe(entry)}")
-    return entry.value
+class BackfillSettings(Keys, frozen=True):
+    """How a source's past is cut into units, and how much of its concurrency they may have.
+
+    Windows of whole days are cut at midnights in the zone.
+    """
+
+    window_s: Annotated[
+        Duration,
+        no_less(1.0),
+        about(
+            "how long one unit of a backfill is; whole days are cut at midnights in its timezone, and a day "
+            "in which clocks change has 23 or 25 hours"
+        ),
+    ] = field(default=DAY_S, name="window")
+    partitions: Annotated[
+        tuple[str, ...],
+        Reads(_read_partitions, texts_schema, list),
+        about("what is fetched for each window: `[AAPL, MSFT]`"),
+    ] = DEFAULT_PARTITIONS
+    share: Annotated[
+        float,
+        between(0.01, 1),
+        about("the part of `limits.concurrency` that backfills may have, at least one"),
+    ] = 0.25
+    calls_per_unit: Annotated[
+        float, between(0, 1e6), about("requests that a unit needs, for the plan")
+    ] = 1.0
+    calendar: Annotated[
+        Literal["always", "weekdays"],
+        about("`always`, or `weekdays`: Saturdays and Sundays are not expected"),
+    ] = "always"
+    holidays: Annotated[
+        tuple[str, ...],
+        Reads(_read_holidays, texts_schema, list),
+        about("days that are not expected: `[2026-12-25]`"),
+    ] = ()
+    timezone: Annotated[Zone, about("whose midnights and days are meant")] = "UTC"
 
 
-def _texts(section: Section, name: str) -> tuple[str, ...]:
-    found = tuple(text_of(each, join(section.path, name)) for each in _listed(section, name))
-    if len(set(found)) < len(found):
-        raise section.error(name, "has one of them twice")
-    return found
+BACKFILL_KEYS = names_of(BackfillSettings)

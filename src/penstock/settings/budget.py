@@ -1,50 +1,70 @@
 """What a source, a host or the whole project may use: budgets, what a request costs, hosts' limits."""
 
-from __future__ import annotations
-
 import re
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated, Self
+
+from msgspec import field
 
 from penstock.errors import ConfigError
+from penstock.settings.declaration import (
+    Keys,
+    Reads,
+    Usual,
+    about,
+    between,
+    decode,
+    names_of,
+)
 from penstock.settings.document import Entry, join
-from penstock.settings.restraints import read_breaker, read_windows
+from penstock.settings.kinds import HostRate, Zone, hours, one_or_many
+from penstock.settings.restraints import Breaker, BreakerSettings, refuse_zone_alone
 from penstock.settings.section import Section, describe, parsed
-from penstock.settings.units import parse_duration, parse_rate, parse_size, parse_timezone
-from penstock.settings.values import BudgetLimit, BudgetSettings, CostSettings, HostLimits
+from penstock.settings.units import parse_duration, parse_size
+from penstock.settings.windows import Window
 
 MEASURES = ("requests", "bytes", "seconds", "money")
-BUDGET_KEYS = (*MEASURES, "timezone")
-COST_KEYS = ("request",)
-HOST_KEYS = ("concurrency", "rate", "windows", "timezone", "breaker")
 EXAMPLES = {"requests": "5000/d", "bytes": "1GB/d", "seconds": "2h/run", "money": "5.00/month"}
 PERIODS = {"run": "run", "d": "day", "day": "day", "month": "month"}
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/:@\[\]?#]+)(:[0-9]{1,5})?")
 
 
-def read_budget(section: Section) -> BudgetSettings:
-    """The bounds of one `budget:`, each measure once or as a list."""
-    bounds: list[BudgetLimit] = []
-    for measure in MEASURES:
-        for entry in _entries(section, measure):
-            path = join(section.path, measure)
-            bound = parsed(entry, path, partial(_bound, measure), EXAMPLES[measure])
-            if any((b.measure, b.period) == (measure, bound.period) for b in bounds):
-                raise section.error(measure, f"has two bounds for one {bound.period}")
-            bounds.append(bound)
-    zone = section.parsed("timezone", None, parse_timezone, "Europe/Paris")
-    return BudgetSettings(tuple(bounds), zone.key if zone else None)
+@dataclass(frozen=True, slots=True)
+class BudgetLimit:
+    """No more than this much of one measure in each run, day or month."""
+
+    measure: str
+    amount: float
+    period: str
 
 
-def _entries(section: Section, measure: str) -> list[Entry]:
-    entry = section.get(measure)
-    if entry is None:
-        return []
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """What may be used; days and months begin at midnight in the zone (a source's: else the project's)."""
+
+    bounds: tuple[BudgetLimit, ...] = ()
+    timezone: str | None = None
+
+
+def _read_bounds(measure: str, entry: Entry, path: str) -> tuple[BudgetLimit, ...]:
+    """The bounds of one measure, each period once."""
+    bounds: dict[str, BudgetLimit] = {}
+    for inner in _bound_entries(measure, entry, path):
+        bound = parsed(inner, path, partial(_bound, measure), EXAMPLES[measure])
+        if bound.period in bounds:
+            raise entry.error(path, f"has two bounds for one {bound.period}")
+        bounds[bound.period] = bound
+    return tuple(bounds.values())
+
+
+def _bound_entries(measure: str, entry: Entry, path: str) -> list[Entry]:
     entries = entry.value if isinstance(entry.value, list) else [entry]
     for inner in entries:
         if not isinstance(inner.value, str):
             problem = f"must be text such as {EXAMPLES[measure]}, not {describe(inner)}"
-            raise section.error(measure, problem)
+            raise entry.error(path, problem)
     return entries
 
 
@@ -70,39 +90,109 @@ def _amount(measure: str, text: str) -> float:
     return float(text)
 
 
-def read_cost(section: Section) -> CostSettings:
-    """What one request costs, in whatever money the budgets are in."""
-    if section.get("request") is None:
-        return CostSettings()
-    return CostSettings(section.number("request", 0.0, low=0.0, high=1_000_000))
+_BOUND = r"/\s*(run|d|day|month)\s*$"
+Bounds = tuple[BudgetLimit, ...]
 
 
-def read_hosts(entry: Entry | None) -> dict[str, HostLimits]:
+def _bounds(measure: str) -> Reads:
+    return Reads(partial(_read_bounds, measure), lambda _: one_or_many(_BOUND))
+
+
+class BudgetKeys(Keys, frozen=True):
+    """What may be used in a run, a day or a month: `AMOUNT/run`, `/d`, `/month`, or a list of these."""
+
+    requests: Annotated[
+        Bounds, _bounds("requests"), about("requests: `5000/d`"), Usual("no bound")
+    ] = ()
+    bytes: Annotated[
+        Bounds, _bounds("bytes"), about("bodies and response headers: `1GB/d`"), Usual("no bound")
+    ] = ()
+    seconds: Annotated[
+        Bounds, _bounds("seconds"), about("how long requests take: `2h/run`"), Usual("no bound")
+    ] = ()
+    money: Annotated[
+        Bounds,
+        _bounds("money"),
+        about("what requests cost and steps spend: `5.00/month`"),
+        Usual("no bound"),
+    ] = ()
+    timezone: Annotated[
+        Zone | None, about("whose midnights begin days and months"), Usual("the project's; `UTC`")
+    ] = None
+
+    def made(self, at: Section) -> BudgetSettings:
+        bounds = (*self.requests, *self.bytes, *self.seconds, *self.money)
+        return BudgetSettings(bounds, self.timezone)
+
+
+BUDGET_KEYS = names_of(BudgetKeys)
+
+
+class CostSettings(Keys, frozen=True):
+    """What one request costs; None where the file doesn't say."""
+
+    request: Annotated[
+        float | None,
+        between(0.0, 1_000_000),
+        about("what one request costs, in the money of the budgets"),
+        Usual("nothing"),
+    ] = None
+
+
+COST_KEYS = names_of(CostSettings)
+
+
+class HostLimits(Keys, frozen=True):
+    """What all sources on all hosts together may do to one host of the network.
+
+    Outside its `windows`, by the clock of `timezone`, it is asked nothing. `breaker` is None where only a
+    person opens it.
+    """
+
+    concurrency: Annotated[
+        int | None, between(1, 100_000), about("requests at once"), Usual("no limit")
+    ] = None
+    rate_per_s: Annotated[
+        HostRate | None, about("requests in time, such as `30/m`"), Usual("no limit")
+    ] = field(default=None, name="rate")
+    windows: Annotated[
+        tuple[Window, ...],
+        hours("leave it out for all hours"),
+        about('hours in which it is asked, as for a source: `["22:00-06:00"]`'),
+        Usual("all hours"),
+    ] = ()
+    timezone: Annotated[Zone, about("whose clock they are by")] = "UTC"
+    breaker: Annotated[
+        Breaker,
+        about(
+            "numbers of its own: `{ratio: 0.5, at_least: 10, window: 60s, open_for: 30s, longest: 30m}`, "
+            "or `off`; see [below](#breakers)"
+        ),
+        Usual("these numbers"),
+    ] = BreakerSettings()
+
+    def made(self, at: Section) -> Self:
+        refuse_zone_alone(at)
+        if not any(at.has(name) for name in HOST_KEYS):
+            raise at.entry.error(at.path, "needs a limit: concurrency, rate, windows or breaker")
+        return self
+
+
+HOST_KEYS = names_of(HostLimits)
+
+
+def read_hosts(entry: Entry, path: str) -> dict[str, HostLimits]:
     """What all sources together may do to a host, by its name as requests have it."""
-    if entry is None or entry.value is None:
-        return {}
     if not isinstance(entry.value, dict):
-        raise entry.error("hosts", "must be a mapping of hosts to their limits")
+        raise entry.error(path, "must be a mapping of hosts to their limits")
     found: dict[str, HostLimits] = {}
     for name, inner in entry.value.items():
-        path = join("hosts", name)
-        host = _host(name, inner, path)
+        at = join(path, name)
+        host = _host(name, inner, at)
         if host in found:
-            raise inner.error(path, f"is the same host as another one above ({host})")
-        found[host] = _host_limits(Section(inner, path, HOST_KEYS))
+            raise inner.error(at, f"is the same host as another one above ({host})")
+        found[host] = decode(HostLimits, inner, at)
     return found
-
-
-def _host_limits(section: Section) -> HostLimits:
-    concurrency = None
-    if section.get("concurrency") is not None:
-        concurrency = section.whole("concurrency", 1, high=100_000)
-    rate_per_s = section.parsed("rate", None, parse_rate, "30/m")
-    windows, zone = read_windows(section)
-    if all(section.get(name) is None for name in HOST_KEYS):
-        problem = "needs a limit: concurrency, rate, windows or breaker"
-        raise section.entry.error(section.path, problem)
-    return HostLimits(concurrency, rate_per_s, windows, zone, read_breaker(section))
 
 
 def _host(name: str, entry: Entry, path: str) -> str:

@@ -1,20 +1,38 @@
 """`hooks:` of the project or of a source: who is told when a run ends, and `trigger:`, who may tell us."""
 
-from __future__ import annotations
-
 import re
+from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from penstock.settings.addresses import read_allow_private
-from penstock.settings.document import Entry, join
-from penstock.settings.headers import read_headers
-from penstock.settings.section import Section, describe, text_of
-from penstock.settings.units import parse_duration, parse_size
-from penstock.settings.values import HookSettings, TriggerSettings
+import msgspec
 
-HOOK_KEYS = ("name", "on", "url", "secret", "headers", "allow_private", "command", "env", "timeout")
-TRIGGER_KEYS = ("token", "hosts", "max_bytes")
+from penstock.settings.addresses import AllowPrivate
+from penstock.settings.declaration import (
+    SECRET,
+    Keys,
+    Reads,
+    Schema,
+    Usual,
+    about,
+    decode,
+    names_of,
+    no_less,
+)
+from penstock.settings.document import Entry, join
+from penstock.settings.headers import Headers, HeaderValues
+from penstock.settings.kinds import (
+    Duration,
+    Ref,
+    SmallSize,
+    text_schema,
+    texts_by_name,
+    texts_schema,
+)
+from penstock.settings.secrets import MASK
+from penstock.settings.section import Section, describe, read_text, text_of
+
 ENDS = ("completed", "partial", "failed", "cancelled")
 URL_KEYS = ("secret", "headers", "allow_private")
 SHORTEST_TOKEN = 16
@@ -28,67 +46,177 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
-def read_hooks(owner: Section, key: str = "") -> tuple[HookSettings, ...]:
-    """The hooks of the project, or of the source with this key."""
-    entry = owner.get("hooks")
-    if entry is None:
-        return ()
-    path = join(owner.path, "hooks")
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    """Who is told when a run ends: an address, or a command of the host that leads."""
+
+    name: str
+    on: tuple[str, ...] = ENDS
+    url: str | None = field(default=None, repr=False)
+    secret: str | None = field(default=None, repr=False)
+    headers: dict[str, str] = field(default_factory=Headers)
+    allow_private: bool | tuple[str, ...] = False
+    command: tuple[str, ...] = field(default=(), repr=False)
+    env: dict[str, str] = field(default_factory=Headers)
+    timeout_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "headers", Headers(self.headers))
+        object.__setattr__(self, "env", Headers(self.env))
+
+
+USUAL = HookSettings("")
+
+
+def _read_url(entry: Entry, path: str) -> str:
+    url = read_text(entry, path)
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        raise entry.error(path, "must be an address such as https://example.com/hook")
+    return url
+
+
+def _read_ends(entry: Entry, path: str) -> tuple[str, ...]:
+    for each in _listed("on", entry, path):
+        if each.value not in ENDS:
+            raise each.error(path, f"must be some of {', '.join(ENDS)}, not {describe(each)}")
+    return tuple(dict.fromkeys(_read_words("on", entry, path)))
+
+
+def _read_words(key: str, entry: Entry, path: str) -> tuple[str, ...]:
+    return tuple(text_of(one, path) for one in _listed(key, entry, path))
+
+
+def _listed(key: str, entry: Entry, path: str) -> list[Entry]:
+    if not isinstance(entry.value, list) or not entry.value:
+        given = "an empty list" if entry.value == [] else describe(entry)
+        raise entry.error(path, f"must be a list such as {LISTS[key]}, not {given}")
+    return entry.value
+
+
+def _read_command(entry: Entry, path: str) -> tuple[str, ...]:
+    return _read_words("command", entry, path)
+
+
+def _read_environment(entry: Entry, path: str) -> dict[str, str]:
+    """What a command finds in its environment beside the usual; the way to give it a secret."""
+    if not isinstance(entry.value, dict):
+        raise entry.error(path, f"must be a mapping, not {describe(entry)}")
+    found = {}
+    for name, inner in entry.value.items():
+        at = join(path, name)
+        if not _VARIABLE.fullmatch(name):
+            raise inner.error(at, "is not the name of an environment variable")
+        found[name] = text_of(inner, at)
+        if "\0" in found[name]:
+            raise inner.error(at, "must not have a NUL in it")
+    return found
+
+
+def _ends_schema(_: Ref) -> Schema:
+    return {"type": "array", "items": {"enum": list(ENDS)}, "minItems": 1}
+
+
+class HookKeys(Keys, frozen=True):
+    """Who is told when a run ends: an address, or a command."""
+
+    on: Annotated[
+        tuple[str, ...],
+        Reads(_read_ends, _ends_schema, list),
+        about(f"the ends of which it is told: {', '.join(f'`{end}`' for end in ENDS)}"),
+        Usual("all"),
+    ] = ENDS
+    url: Annotated[
+        str | None,
+        Reads(_read_url, text_schema),
+        about("is sent a POST with a JSON body; redirects are not followed"),
+        Usual("this or `command`"),
+    ] = None
+    secret: Annotated[str | None, SECRET, about("signs each delivery"), Usual("not signed")] = None
+    headers: Annotated[HeaderValues, about("sent with it")] = msgspec.field(default_factory=dict)
+    allow_private: Annotated[
+        AllowPrivate,
+        about(
+            "may be an address that is not public, as for "
+            "[a source](#where-requests-go-and-what-they-carry)"
+        ),
+    ] = False
+    command: Annotated[
+        tuple[str, ...],
+        Reads(_read_command, texts_schema),
+        about("is run without a shell on the host that leads, with the body on its standard input"),
+        Usual("this or `url`"),
+    ] = ()
+    env: Annotated[
+        dict[str, str],
+        Reads(_read_environment, texts_by_name),
+        SECRET,
+        about(
+            'variables of the command\'s environment: `{PAGER_TOKEN: "${PAGER_TOKEN}"}`. Give a secret this '
+            "way, not as a word of `command`: other users of the machine can see the words of every process"
+        ),
+    ] = msgspec.field(default_factory=dict)
+    timeout: Annotated[Duration, no_less(0.1), about("how long one attempt may take")] = (
+        USUAL.timeout_s
+    )
+    name: Annotated[
+        str | None,
+        about("what it is called in `penstock hooks`"),
+        Usual("the host, or the command"),
+    ] = None
+
+    @classmethod
+    def refuse(cls, at: Section) -> None:
+        if at.has("url") == at.has("command"):
+            raise at.entry.error(at.path, "needs a url or a command, and only one of them")
+        if at.has("command"):
+            for key in URL_KEYS:
+                if at.has(key):
+                    raise at.error(key, "belongs to url, not to command")
+        elif at.has("env"):
+            raise at.error("env", "belongs to command, not to url")
+
+    def made(self, at: Section) -> HookSettings:
+        name = self.name or _usual_name(self.url, self.command)
+        if not _HOOK_NAME.fullmatch(name):
+            raise at.error("name", "must be letters, digits and _.- only")
+        return HookSettings(
+            name=name,
+            on=self.on,
+            url=self.url,
+            secret=self.secret,
+            headers=self.headers,
+            allow_private=self.allow_private,
+            command=self.command,
+            env=self.env,
+            timeout_s=self.timeout,
+        )
+
+    def __repr__(self) -> str:
+        return f"HookKeys({MASK})"
+
+
+HOOK_KEYS = names_of(HookKeys)
+
+
+def read_hooks(entry: Entry, path: str) -> tuple[HookSettings, ...]:
     if not isinstance(entry.value, list):
         raise entry.error(path, f"must be a list of hooks, not {describe(entry)}")
     found: dict[str, HookSettings] = {}
     for one in entry.value:
-        hook = _hook(one, path, f"{key}/" if key else "")
+        hook: HookSettings = decode(HookKeys, one, path)
         if hook.name in found:
             raise one.error(path, "has two hooks of one name; give each a name of its own")
         found[hook.name] = hook
     return tuple(found.values())
 
 
-def _hook(entry: Entry, path: str, prefix: str) -> HookSettings:
-    section = Section(entry, path, HOOK_KEYS)
-    if (section.get("url") is None) == (section.get("command") is None):
-        raise entry.error(path, "needs a url or a command, and only one of them")
-    if section.get("command") is not None:
-        for key in URL_KEYS:
-            if section.get(key) is not None:
-                raise section.error(key, "belongs to url, not to command")
-    elif section.get("env") is not None:
-        raise section.error("env", "belongs to command, not to url")
-    usual = HookSettings("")
-    url, command = _url(section), _words(section, "command")
-    name = section.text("name", "") or _usual_name(url, command)
-    if not _HOOK_NAME.fullmatch(name):
-        raise section.error("name", "must be letters, digits and _.- only")
-    return HookSettings(
-        name=prefix + name,
-        on=_ends(section),
-        url=url,
-        secret=section.text("secret", "") or None,
-        headers=read_headers(section),
-        allow_private=read_allow_private(section),
-        command=command,
-        env=_environment(section),
-        timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.1),
-    )
-
-
-def _environment(section: Section) -> dict[str, str]:
-    """What a command finds in its environment beside the usual; the way to give it a secret."""
-    entry = section.get("env")
-    if entry is None:
-        return {}
-    if not isinstance(entry.value, dict):
-        raise section.error("env", f"must be a mapping, not {describe(entry)}")
-    found = {}
-    for name, inner in entry.value.items():
-        path = join(section.path, f"env.{name}")
-        if not _VARIABLE.fullmatch(name):
-            raise inner.error(path, "is not the name of an environment variable")
-        found[name] = text_of(inner, path)
-        if "\0" in found[name]:
-            raise inner.error(path, "must not have a NUL in it")
-    return found
+def hooks_schema(ref: Ref) -> Schema:
+    return {"type": "array", "items": ref(HookKeys)}
 
 
 def _usual_name(url: str | None, command: tuple[str, ...]) -> str:
@@ -96,49 +224,37 @@ def _usual_name(url: str | None, command: tuple[str, ...]) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "hook"
 
 
-def _url(section: Section) -> str | None:
-    if section.get("url") is None:
-        return None
-    url = section.text("url", "")
-    try:
-        parts = urlsplit(url)
-        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_sound = False
-    if not is_sound:
-        raise section.error("url", "must be an address such as https://example.com/hook")
-    return url
+def _read_hosts(entry: Entry, path: str) -> tuple[str, ...]:
+    return tuple(host.lower() for host in _read_words("hosts", entry, path))
 
 
-def _ends(section: Section) -> tuple[str, ...]:
-    for each in _listed(section, "on"):
-        if each.value not in ENDS:
-            problem = f"must be some of {', '.join(ENDS)}, not {describe(each)}"
-            raise each.error(join(section.path, "on"), problem)
-    return tuple(dict.fromkeys(_words(section, "on") or ENDS))
+def _read_token(entry: Entry, path: str) -> str:
+    token = read_text(entry, path)
+    if len(token) < SHORTEST_TOKEN:
+        raise entry.error(path, f"must have at least {SHORTEST_TOKEN} characters")
+    return token
 
 
-def _words(section: Section, key: str) -> tuple[str, ...]:
-    return tuple(text_of(one, join(section.path, key)) for one in _listed(section, key))
+class TriggerSettings(Keys, frozen=True):
+    """Who may raise signals over HTTP: whoever has the token, at one of these hosts beside our own."""
+
+    token: Annotated[
+        str | None,
+        Reads(_read_token, text_schema),
+        SECRET,
+        about(f"what callers must show, at least {SHORTEST_TOKEN} characters"),
+        Usual("this machine alone may call"),
+    ] = None
+    hosts: Annotated[
+        tuple[str, ...],
+        Reads(_read_hosts, texts_schema),
+        about("names under which it is called, beside this machine's own"),
+        Usual("none"),
+    ] = ()
+    max_bytes: Annotated[SmallSize, about("the largest body")] = 256_000
+
+    def __repr__(self) -> str:
+        return f"TriggerSettings(hosts={self.hosts!r}, max_bytes={self.max_bytes!r})"
 
 
-def _listed(section: Section, key: str) -> list[Entry]:
-    entry = section.get(key)
-    if entry is None:
-        return []
-    if not isinstance(entry.value, list) or not entry.value:
-        given = "an empty list" if entry.value == [] else describe(entry)
-        raise section.error(key, f"must be a list such as {LISTS[key]}, not {given}")
-    return entry.value
-
-
-def read_trigger(section: Section) -> TriggerSettings:
-    usual = TriggerSettings()
-    token = section.text("token", "") or None
-    if token is not None and len(token) < SHORTEST_TOKEN:
-        raise section.error("token", f"must have at least {SHORTEST_TOKEN} characters")
-    return TriggerSettings(
-        token=token,
-        hosts=tuple(host.lower() for host in _words(section, "hosts")),
-        max_bytes=section.parsed("max_bytes", usual.max_bytes, parse_size, "256KB"),
-    )
+TRIGGER_KEYS = names_of(TriggerSettings)

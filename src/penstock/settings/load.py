@@ -9,73 +9,44 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import ConfigError, nearest
-from penstock.settings.address import is_unprotected, parse_store, secrets_in
-from penstock.settings.budget import (
-    BUDGET_KEYS,
-    COST_KEYS,
-    read_budget,
-    read_cost,
-    read_hosts,
-)
+from penstock.settings.address import is_unprotected, secrets_in
 from penstock.settings.changes import with_changes
+from penstock.settings.declaration import decode
 from penstock.settings.defaults import with_defaults
 from penstock.settings.document import Entry, Tell, display_name, join, raise_it, read_document
 from penstock.settings.dotenv import read_dotenv
 from penstock.settings.environment import Substitution, overlay, unset_paths, without_unset
-from penstock.settings.hooks import TRIGGER_KEYS, read_hooks, read_trigger
 from penstock.settings.place import parse_snapshots
 from penstock.settings.problems import Problems
-from penstock.settings.retries import read_retries
+from penstock.settings.project import TOP_KEYS, ProjectKeys
+from penstock.settings.retention import RETENTION_KEYS
 from penstock.settings.secrets import SECRET_NAME
-from penstock.settings.section import Section, describe, text_of
+from penstock.settings.section import Section
 from penstock.settings.source import read_source
 from penstock.settings.trust import refuse_foreign
-from penstock.settings.units import normalise_source, parse_duration
+from penstock.settings.units import normalise_source
 from penstock.settings.unset import NEEDED_TO_LOOK, Unset, refuse_unset, warnings_about
-from penstock.settings.values import (
-    RETRY_NAMES,
-    Retention,
-    Settings,
-    SourceSettings,
-    WorkerSettings,
-)
+from penstock.settings.values import RETRY_NAMES, Settings, SourceSettings
 from penstock.settings.waiting import refuse_circles
+from penstock.settings.worker import WORKER_KEYS
+
+__all__ = [
+    "FILE_NAME",
+    "RETENTION_KEYS",
+    "TOP_KEYS",
+    "WORKER_KEYS",
+    "find_project",
+    "load_settings",
+    "read_layers",
+]
 
 FILE_NAME = "penstock.yaml"
-TOP_KEYS = (
-    "project",
-    "store",
-    "worker",
-    "retention",
-    "retries",
-    "snapshots",
-    "budget",
-    "cost",
-    "hosts",
-    "hooks",
-    "trigger",
-    "defaults",
-    "sources",
-)
-WORKER_KEYS = ("count", "slots", "threads", "processes", "cpu", "memory_mb", "grace", "pass_env")
-RETENTION_KEYS = (
-    "jobs",
-    "runs",
-    "events",
-    "versions",
-    "snapshots",
-    "quarantine",
-    "rejects",
-    "staged",
-    "logs",
-)
 # A source without a pipeline is still read, so that the rest of what is wrong with it is told too.
 STAND_INS = {"pipeline": "missing:missing"}
 UNPROTECTED = (
     "store: nothing says that the connection to the database is encrypted; add ?sslmode=verify-full"
 )
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_VARIABLE = re.compile(r"[A-Za-z0-9_*]{1,200}")
 
 
 def find_project(start: Path) -> Path:
@@ -259,30 +230,36 @@ def _source_key(name: str, entry: Entry, path: str, tell: Tell) -> str | None:
 
 
 def _settings(document: Entry, reading: Reading, problems: Problems) -> Settings:
-    top, root = Section(document, "", TOP_KEYS), reading.file.parent
-    retries = read_retries(top)
-    names = (*RETRY_NAMES, *retries)
-    sources = _mapping(top, "sources")
-    read = _sources(sources, names, problems)
+    at, root = Section(document, "", TOP_KEYS), reading.file.parent
+    keys: ProjectKeys = decode(ProjectKeys, document, "")
+    sources = keys.sources
+    read = _sources(sources, (*RETRY_NAMES, *keys.retries), problems)
     if len(read) == len(sources):
         refuse_circles(sources, read)
     return Settings(
         root=root,
         file=reading.file,
-        project=top.text("project", root.name or "penstock"),
-        store=_store(top),
+        project=keys.project or root.name or "penstock",
+        store=keys.store,
         environment=reading.environment,
-        worker=_worker(top.section("worker", WORKER_KEYS)),
-        retention=_retention(top.section("retention", RETENTION_KEYS)),
-        snapshots=_snapshots(top, root),
-        budget=read_budget(top.section("budget", BUDGET_KEYS)),
-        cost=read_cost(top.section("cost", COST_KEYS)),
-        hosts=read_hosts(top.get("hosts")),
-        retries=retries,
-        hooks=read_hooks(top),
-        trigger=read_trigger(top.section("trigger", TRIGGER_KEYS)),
+        worker=keys.worker,
+        retention=keys.retention,
+        snapshots=_snapshots(keys.snapshots, at, root),
+        budget=keys.budget,
+        cost=keys.cost,
+        hosts=keys.hosts,
+        retries=keys.retries,
+        hooks=keys.hooks,
+        trigger=keys.trigger,
         sources=read,
     )
+
+
+def _snapshots(text: str, at: Section, root: Path) -> Path | str:
+    try:
+        return parse_snapshots(text, root)
+    except ConfigError as error:
+        raise at.error("snapshots", error.message) from None
 
 
 def _sources(
@@ -310,76 +287,3 @@ def _source(
         return source
     pipeline = known.value.get("pipeline") if isinstance(known.value, dict) else None
     return SourceSettings(key, str(pipeline.value) if pipeline is not None else "")
-
-
-def _mapping(top: Section, name: str) -> dict[str, Entry]:
-    entry = top.get(name)
-    if entry is None:
-        return {}
-    if not isinstance(entry.value, dict):
-        raise top.error(name, "must be a mapping of source names to their settings")
-    return entry.value
-
-
-def _store(top: Section) -> str:
-    text = top.text("store", "sqlite:penstock.db")
-    try:
-        return parse_store(text)
-    except ConfigError as error:
-        raise top.error("store", error.message) from None
-
-
-def _snapshots(top: Section, root: Path) -> Path | str:
-    text = top.text("snapshots", "snapshots")
-    try:
-        return parse_snapshots(text, root)
-    except ConfigError as error:
-        raise top.error("snapshots", error.message) from None
-
-
-def _worker(section: Section) -> WorkerSettings:
-    usual = WorkerSettings()
-    return WorkerSettings(
-        count=section.whole("count", usual.count, high=1_000),
-        slots=section.whole("slots", usual.slots, high=100_000),
-        threads=section.whole("threads", usual.threads, high=1_000),
-        processes=section.whole("processes", usual.processes, low=0, high=1_000),
-        cpu=section.number("cpu", usual.cpu, low=0.1, high=10_000),
-        memory_mb=section.whole("memory_mb", usual.memory_mb, high=100_000_000),
-        grace_s=section.duration("grace", usual.grace_s, parse_duration),
-        pass_env=_pass_env(section),
-    )
-
-
-def _pass_env(section: Section) -> tuple[str, ...]:
-    entry = section.get("pass_env")
-    if entry is None:
-        return ()
-    if not isinstance(entry.value, list):
-        raise section.error("pass_env", f"must be a list of names, not {describe(entry)}")
-    path, found = join(section.path, "pass_env"), []
-    for inner in entry.value:
-        name = text_of(inner, path)
-        if not _VARIABLE.fullmatch(name):
-            raise inner.error(path, "needs names of variables such as MODEL_DIR or AWS_*")
-        found.append(name)
-    return tuple(found)
-
-
-def _retention(section: Section) -> Retention:
-    usual = Retention()
-
-    def kept(name: str, default: float) -> float:
-        return section.duration(name, default, parse_duration, low=1.0)
-
-    return Retention(
-        jobs_s=kept("jobs", usual.jobs_s),
-        events_s=kept("events", usual.events_s),
-        versions_s=kept("versions", usual.versions_s),
-        snapshots_s=kept("snapshots", usual.snapshots_s),
-        quarantine_s=kept("quarantine", usual.quarantine_s),
-        rejects_s=kept("rejects", usual.rejects_s),
-        staged_s=kept("staged", usual.staged_s),
-        logs_s=kept("logs", usual.logs_s),
-        runs_s=kept("runs", usual.runs_s),
-    )

@@ -1,55 +1,121 @@
-"""What keeps a source or a host from being asked too much: its breaker, and its hours."""
+"""What keeps a source or a host from being asked too much: its breaker, its limits and its hours."""
 
-from __future__ import annotations
+from typing import Annotated, Self
 
-from penstock.settings.document import Entry, join
-from penstock.settings.section import Section, describe, parsed, text_of
-from penstock.settings.units import parse_duration, parse_timezone
-from penstock.settings.values import BreakerSettings
-from penstock.settings.windows import Window, parse_window
+import msgspec
+from msgspec import field
 
-BREAKER_KEYS = ("ratio", "at_least", "window", "open_for", "longest")
+from penstock.settings.declaration import (
+    Keys,
+    Reads,
+    Schema,
+    Usual,
+    about,
+    between,
+    decode,
+    names_of,
+    no_less,
+)
+from penstock.settings.document import Entry
+from penstock.settings.kinds import Duration, Rate, Ref, Zone, hours
+from penstock.settings.section import Section, describe
+from penstock.settings.windows import Window
 
 
-def read_breaker(owner: Section) -> BreakerSettings | None:
+class BreakerSettings(Keys, frozen=True):
+    """A source is left alone for `open_for_s`, longer each time up to `longest_s`, when of what ended in
+    the last `window_s`, if that was `at_least` so much, this `ratio` failed."""
+
+    ratio: Annotated[float, between(0.01, 1), about("the share of failures that opens it")] = 0.5
+    at_least: Annotated[
+        int,
+        between(1, 100_000),
+        about("how many jobs must have ended in the window to be judged"),
+    ] = 10
+    window_s: Annotated[Duration, no_less(1.0), about("how far it looks back")] = field(
+        default=60.0, name="window"
+    )
+    open_for_s: Annotated[
+        Duration,
+        no_less(1.0),
+        about("how long it is left alone the first time; twice as long each time in a row"),
+    ] = field(default=30.0, name="open_for")
+    longest_s: Annotated[
+        Duration,
+        no_less(1.0),
+        about("never for longer than this, and at most a fifth on top"),
+    ] = field(default=1800.0, name="longest")
+
+    def made(self, at: Section) -> Self:
+        if self.longest_s >= self.open_for_s:
+            return self
+        if at.has("longest"):
+            raise at.error("longest", "must not be shorter than open_for")
+        return msgspec.structs.replace(self, longest_s=self.open_for_s)
+
+
+BREAKER_KEYS = names_of(BreakerSettings)
+
+
+def read_breaker(entry: Entry, path: str) -> BreakerSettings | None:
     """`breaker: off`, or a mapping of what differs from the usual."""
-    entry = owner.get("breaker")
-    if entry is not None and (entry.value is False or entry.value == "off"):
+    if entry.value is False or entry.value == "off":
         return None
-    if entry is not None and not isinstance(entry.value, dict):
-        raise owner.error("breaker", f"must be off, or a mapping, not {describe(entry)}")
-    usual, section = BreakerSettings(), owner.section("breaker", BREAKER_KEYS)
-    open_for_s = section.duration("open_for", usual.open_for_s, parse_duration, low=1.0)
-    longest_s = section.duration(
-        "longest", max(usual.longest_s, open_for_s), parse_duration, low=1.0
+    if not isinstance(entry.value, dict):
+        raise entry.error(path, f"must be off, or a mapping, not {describe(entry)}")
+    found: BreakerSettings = decode(BreakerSettings, entry, path)
+    return found
+
+
+def breaker_schema(ref: Ref) -> Schema:
+    return {"anyOf": [{"enum": ["off", False]}, ref(BreakerSettings)]}
+
+
+Breaker = Annotated[BreakerSettings | None, Reads(read_breaker, breaker_schema, lambda _: None)]
+NO_WINDOWS = "belongs to windows, and there are none"
+
+
+class Limits(Keys, frozen=True):
+    """`concurrency` bounds run and page jobs at once, `candidates` candidate jobs, `rate_per_s` requests.
+
+    `adaptive` lowers the concurrency for a while when the source bears less. Outside its `windows`, by
+    the clock of `timezone`, nothing starts that would touch the source.
+    """
+
+    concurrency: Annotated[int, between(1, 10_000), about("run and page jobs at once")] = 4
+    candidates: Annotated[int, between(1, 100_000), about("candidate jobs at once")] = 64
+    rate_per_s: Annotated[
+        Rate | None,
+        about("requests, such as `60/m`, of all workers on all hosts together"),
+        Usual("no limit"),
+    ] = field(default=None, name="rate")
+    adaptive: Annotated[
+        bool,
+        about(
+            "let the concurrency fall while much fails or pages take far longer than usual, and come back"
+        ),
+    ] = True
+    windows: Annotated[
+        tuple[Window, ...],
+        hours("leave it out for all hours"),
+        about(
+            'the hours in which the source may be touched, such as `["22:00-06:00", "sat-sun 00:00-24:00"]`; '
+            "see [below](#windows)"
+        ),
+        Usual("all"),
+    ] = ()
+    timezone: Annotated[Zone, about("whose clock the windows are by, such as `Europe/Paris`")] = (
+        "UTC"
     )
-    if longest_s < open_for_s:
-        raise section.error("longest", "must not be shorter than open_for")
-    return BreakerSettings(
-        ratio=section.number("ratio", usual.ratio, low=0.01, high=1),
-        at_least=section.whole("at_least", usual.at_least, low=1, high=100_000),
-        window_s=section.duration("window", usual.window_s, parse_duration, low=1.0),
-        open_for_s=open_for_s,
-        longest_s=longest_s,
-    )
+
+    def made(self, at: Section) -> Self:
+        refuse_zone_alone(at)
+        return self
 
 
-def read_windows(limits: Section) -> tuple[tuple[Window, ...], str]:
-    """The windows, and the time zone whose clock they are by."""
-    zone = limits.parsed("timezone", None, parse_timezone, "Europe/Paris")
-    entry = limits.get("windows")
-    if entry is None:
-        if zone is not None:
-            raise limits.error("timezone", "belongs to windows, and there are none")
-        return (), "UTC"
-    written = entry.value if isinstance(entry.value, list) else [entry]
-    path = join(limits.path, "windows")
-    if not written:
-        raise limits.error("windows", "must not be empty; leave it out for all hours")
-    found = [window_of(one, path) for one in written]
-    return tuple(found), zone.key if zone else "UTC"
+LIMIT_KEYS = names_of(Limits)
 
 
-def window_of(entry: Entry, path: str) -> Window:
-    text_of(entry, path)
-    return parsed(entry, path, parse_window, "22:00-06:00")
+def refuse_zone_alone(at: Section) -> None:
+    if at.has("timezone") and not at.has("windows"):
+        raise at.error("timezone", NO_WINDOWS)

@@ -1,33 +1,45 @@
 """`schedule:` of a source: `manual`, one policy, or a list of them, each with a name of its own."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 from penstock.errors import ConfigError
-from penstock.settings.calendars import parse_calendar
+from penstock.settings.declaration import (
+    Keys,
+    MadeOf,
+    Missing,
+    Reads,
+    Schema,
+    Usual,
+    about,
+    between,
+    decode,
+    names_of,
+    no_less,
+    no_more,
+)
 from penstock.settings.document import Entry, join
 from penstock.settings.hours import allowed_windows
-from penstock.settings.pattern import pattern_of
-from penstock.settings.restraints import window_of
-from penstock.settings.section import Section, describe, parsed, text_of
-from penstock.settings.units import (
-    normalise_source,
-    parse_cron,
-    parse_duration,
-    parse_offset,
-    parse_timezone,
+from penstock.settings.kinds import (
+    Calendar,
+    Cron,
+    Duration,
+    Offset,
+    Ref,
+    Zone,
+    hours,
+    one_or_many,
+    text_schema,
 )
-from penstock.settings.values import (
-    SCHEDULED_KINDS,
+from penstock.settings.pattern import pattern_of
+from penstock.settings.schedule_values import (
     NearSettings,
     ScheduleSettings,
     SessionSettings,
     WatchSettings,
 )
+from penstock.settings.section import Section, describe, parsed, read_text, text_of
+from penstock.settings.units import normalise_source
 from penstock.settings.windows import Window
 
 # Each policy by the key that names it, with the keys that belong to it alone.
@@ -40,44 +52,311 @@ POLICIES: dict[str, tuple[str, ...]] = {
     "signal": (),
     "after": (),
 }
-COMMON_KEYS = (
-    "name",
-    "kind",
-    "timezone",
-    "windows",
-    "blackouts",
-    "during",
-    "calendar",
-    "missed",
-    "catch_up",
-    "overlap",
-)
-KEYS = (*POLICIES, *(key for keys in POLICIES.values() for key in keys), *COMMON_KEYS)
-CADENCES = ("high", "medium", "low", "probe", "auto")
-# What people call two of them.
+# What people call two of the cadences.
 CALLED = {"daily": "high", "weekly": "low"}
-LADDER = ("low", "medium", "high")
-MODES = ("apply", "suggest")
-MISSED = ("once", "skip", "all")
-OVERLAPS = ("skip", "queue", "replace")
-DURING = ("in-session", "out-of-session")
-SESSION_KEYS = ("calendar", "at", "offset")
-NEAR_KEYS = ("window", "every")
+Cadence = Literal["high", "medium", "low", "probe", "auto", "daily", "weekly"]
+Step = Literal["low", "medium", "high"]
+Missed = Literal["once", "skip", "all"]
+Overlap = Literal["skip", "queue", "replace"]
+LADDER: tuple[str, ...] = get_args(Step)
+MISSED: tuple[str, ...] = get_args(Missed)
+OVERLAPS: tuple[str, ...] = get_args(Overlap)
 # What was announced is forgotten a day after it.
 LONGEST_NEAR_S = 86_400.0
 USUAL = ScheduleSettings()
+USUAL_WATCH = WatchSettings("")
 # What waits for something else than the time must not forget it because a run is active.
 WAITING = ("watch", "signal", "after")
 _WANTED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.:-]{0,99})(?: +of +(\S.*))?")
 
 
-def read_schedules(source: Section) -> tuple[ScheduleSettings, ...]:
+class NearKeys(Keys, frozen=True):
+    """So long before and after a moment that a step has announced, look this often."""
+
+    window: Annotated[
+        Duration,
+        no_less(1.0),
+        no_more(LONGEST_NEAR_S),
+        Missing("is missing: near: {window: 10m, every: 5s}"),
+        about("how long before and after it"),
+    ]
+    every: Annotated[
+        Duration,
+        no_less(1.0),
+        Missing("is missing: near: {window: 10m, every: 5s}"),
+        about("how often, meanwhile"),
+    ]
+
+    def made(self, at: Section) -> NearSettings:
+        return NearSettings(self.window, self.every)
+
+
+NEAR_KEYS = names_of(NearKeys)
+
+
+class SessionKeys(Keys, frozen=True):
+    """A moment of every session of an exchange."""
+
+    calendar: Annotated[
+        Calendar,
+        Missing("is missing: session: {calendar: XNYS, at: open}"),
+        about("the exchange: `XNYS`"),
+    ]
+    at: Annotated[Literal["open", "close"], about("its open or its close")] = "open"
+    offset: Annotated[Offset, about("so much later, or earlier: `15m`, `-5m`"), Usual("none")] = 0.0
+
+    def made(self, at: Section) -> SessionSettings:
+        return SessionSettings(self.calendar, self.at, self.offset)
+
+
+SESSION_KEYS = names_of(SessionKeys)
+
+
+def _read_pattern(entry: Entry, path: str) -> str:
+    text = read_text(entry, path)
+    parsed(entry, path, pattern_of, "./inbox/*.json")
+    return text
+
+
+def _read_signals(entry: Entry, path: str) -> tuple[str, ...]:
+    example = "the name of a signal, or NAME of SOURCE"
+    names = [parsed(each, path, _wanted, example) for each in _named(entry, path)]
+    return tuple(dict.fromkeys(names))
+
+
+def _wanted(text: str) -> str:
+    found = _WANTED.fullmatch(text)
+    if found is None:
+        raise ConfigError("must be the name of a signal, or NAME of SOURCE")
+    name, of = found.groups()
+    return name if of is None else f"{name} of {normalise_source(of)}"
+
+
+def _read_sources(entry: Entry, path: str) -> tuple[str, ...]:
+    names = [parsed(each, path, normalise_source, "acme.com") for each in _named(entry, path)]
+    return tuple(dict.fromkeys(names))
+
+
+def _named(entry: Entry, path: str) -> list[Entry]:
+    written = entry.value if isinstance(entry.value, list) else [entry]
+    for each in written:
+        text_of(each, path)
+    if not written:
+        raise entry.error(path, "must not be empty")
+    return written
+
+
+class ScheduleKeys(Keys, frozen=True):
+    """When a source runs by itself: one policy, and what holds whatever the policy is."""
+
+    every: Annotated[Duration | None, no_less(1.0), about("so often: `6h`")] = None
+    jitter: Annotated[
+        Duration,
+        about("of `every`: each tick comes up to this much later, always the same for one source"),
+        Usual("none"),
+    ] = USUAL.jitter_s
+    near: Annotated[
+        NearSettings | None,
+        MadeOf(NearKeys),
+        about("of `every`: look more often around a moment that a step has announced"),
+    ] = None
+    cron: Annotated[
+        Cron | None, about("by a cron expression of five or six fields, or `@daily` and its like")
+    ] = None
+    cadence: Annotated[
+        Cadence | None,
+        about("by class: `high` (daily), `medium`, `low` (weekly), `probe`, or `auto`"),
+    ] = None
+    mode: Annotated[
+        Literal["apply", "suggest"],
+        about("of `cadence: auto`: move the source, or only propose to"),
+    ] = USUAL.mode
+    runs: Annotated[
+        int,
+        between(1, 1000),
+        about("of `cadence: auto`: so many runs in a row that say the same move it"),
+    ] = USUAL.runs
+    slowest: Annotated[Step, about("of `cadence: auto`: never slower than this")] = "low"
+    fastest: Annotated[Step, about("of `cadence: auto`: never faster than this")] = "high"
+    session: Annotated[
+        SessionSettings | None,
+        MadeOf(SessionKeys),
+        about("at a moment of every session of an exchange: `{calendar: XNYS, at: open}`"),
+    ] = None
+    watch: Annotated[
+        str | None,
+        Reads(_read_pattern, text_schema),
+        about("when files that match have landed: `./inbox/**/*.json`"),
+    ] = None
+    debounce: Annotated[
+        Duration, no_less(0.01), about("of `watch`: nothing may have changed for so long")
+    ] = USUAL_WATCH.debounce_s
+    rescan: Annotated[
+        Duration,
+        no_less(1.0),
+        about("of `watch`: the folder is looked through this often also without any event"),
+    ] = USUAL_WATCH.rescan_s
+    signal: Annotated[
+        tuple[str, ...],
+        Reads(_read_signals, lambda _: one_or_many()),
+        about("for each signal of this name; `NAME of SOURCE` for one about another source"),
+        Usual("none"),
+    ] = ()
+    after: Annotated[
+        tuple[str, ...],
+        Reads(_read_sources, lambda _: one_or_many()),
+        about("when this source, or all of these, have completed a run"),
+        Usual("none"),
+    ] = ()
+    name: Annotated[str, about("what the schedule is called; each of a source's has its own")] = (
+        USUAL.name
+    )
+    kind: Annotated[
+        Literal["full", "incremental", "probe"],
+        about(
+            "the runs that it starts: `full`, `incremental` or `probe` (a degraded source gets probes "
+            "whatever it says)"
+        ),
+    ] = "full"
+    missed: Annotated[
+        Missed,
+        about(
+            "ticks for which nobody was there: `once` starts one run for all of them, `skip` none, `all` one "
+            "for each, the oldest first, each when the one before has ended"
+        ),
+    ] = USUAL.missed
+    catch_up: Annotated[
+        float,
+        between(0.1, 10_000),
+        about(
+            "with `missed: all`, a tick is made up for only while fewer than so many were in the last "
+            "minute, by all schedules together"
+        ),
+    ] = USUAL.catch_up_per_min
+    overlap: Annotated[
+        Overlap | None,
+        about(
+            "a tick that comes while a run of the source has not ended: `skip` it, `queue` it until that run "
+            "has ended (later ticks join it), or `replace` that run, which is cancelled"
+        ),
+        Usual("`skip`; of `signal`, `after` and `watch` `queue`"),
+    ] = None
+    windows: Annotated[
+        tuple[Window, ...],
+        hours("leave it out"),
+        about("start only in these hours, written as `limits.windows` are"),
+        Usual("all"),
+    ] = ()
+    blackouts: Annotated[
+        tuple[Window, ...], hours("leave it out"), about("and not in these"), Usual("none")
+    ] = ()
+    timezone: Annotated[Zone, about("whose clock cron, windows and blackouts are by")] = (
+        USUAL.timezone
+    )
+    during: Annotated[
+        Literal["in-session", "out-of-session"] | None,
+        about("`in-session` or `out-of-session` of `calendar`"),
+        Usual("any time"),
+    ] = None
+    calendar: Annotated[
+        Calendar | None, about("the exchange whose sessions `during` means: `XNYS`"), Usual("none")
+    ] = None
+
+    @classmethod
+    def refuse(cls, at: Section) -> None:
+        named = [name for name in POLICIES if at.has(name)]
+        if len(named) != 1:
+            raise at.entry.error(
+                at.path, f"needs one of {', '.join(POLICIES)}, and only one of them"
+            )
+        _refuse_strangers(at, named[0])
+
+    def made(self, at: Section) -> ScheduleSettings:
+        [policy] = [name for name in POLICIES if at.has(name)]
+        self._refuse_policy(at)
+        self._refuse_common(at)
+        usual_overlap: Overlap = "queue" if policy in WAITING else USUAL.overlap
+        return ScheduleSettings(
+            _literal(policy),
+            every_s=self.every,
+            cron=self.cron,
+            timezone=self.timezone,
+            run_kind=self.kind,
+            name=self.name,
+            jitter_s=self.jitter,
+            cadence=CALLED.get(self.cadence, self.cadence) if self.cadence else None,
+            mode=self.mode,
+            runs=self.runs,
+            slowest=self.slowest,
+            fastest=self.fastest,
+            session=self.session,
+            watch=WatchSettings(self.watch, self.debounce, self.rescan) if self.watch else None,
+            signals=self.signal,
+            after=self.after,
+            near=self.near,
+            windows=self.windows,
+            blackouts=self.blackouts,
+            during=self.during or "",
+            calendar=self.calendar or (self.session.calendar if self.session else None),
+            missed=self.missed,
+            catch_up_per_min=self.catch_up,
+            overlap=self.overlap or usual_overlap,
+        )
+
+    def _refuse_policy(self, at: Section) -> None:
+        if self.every is not None and self.jitter > self.every:
+            raise at.error("jitter", "must not be longer than every")
+        if self.every is not None and self.near is not None and self.near.every_s >= self.every:
+            raise _below(at, "near", "every", "must be shorter than the schedule's own every")
+        for key in POLICIES["cadence"]:
+            if at.has(key) and self.cadence != "auto":
+                raise at.error(key, "belongs to cadence: auto")
+        if LADDER.index(self.slowest) > LADDER.index(self.fastest):
+            raise at.error("slowest", f"must not be quicker than fastest ({self.fastest})")
+
+    def _refuse_common(self, at: Section) -> None:
+        if self.during and self.calendar is None and self.session is None:
+            raise at.error("during", "needs the calendar whose sessions are meant: calendar: XNYS")
+        if self.calendar is not None and not self.during and self.session is None:
+            raise at.error("calendar", "belongs to during or session, and there is none")
+        if at.has("catch_up") and self.missed != "all":
+            raise at.error("catch_up", "belongs to missed: all")
+        if self.blackouts and not allowed_windows(self.windows, self.blackouts):
+            raise at.error("blackouts", "leave no time at all in which it may start")
+
+
+KEYS = names_of(ScheduleKeys)
+
+
+def _refuse_strangers(at: Section, policy: str) -> None:
+    for other, keys in POLICIES.items():
+        for key in keys:
+            if other != policy and at.has(key):
+                raise at.error(key, f"belongs to {other}, not to {policy}")
+    if policy in WAITING:
+        for key in ("missed", "catch_up"):
+            if at.has(key):
+                raise at.error(key, f"belongs to schedules by time: {policy} misses nothing")
+    has_clock = policy == "cron" or at.has("windows") or at.has("blackouts")
+    if at.has("timezone") and not has_clock:
+        raise at.error("timezone", "belongs to cron or to windows, and there are none")
+
+
+def _below(at: Section, key: str, inner: str, problem: str) -> ConfigError:
+    entry = at.get(key) or at.entry
+    known = entry.value if isinstance(entry.value, dict) else {}
+    return Section(entry, join(at.path, key), known).error(inner, problem)
+
+
+def _literal(word: str) -> Any:
+    return word
+
+
+def read_schedules(entry: Entry, path: str) -> tuple[ScheduleSettings, ...]:
     """Every schedule of a source; none where it runs by hand only."""
-    entry = source.get("schedule")
-    if entry is None or entry.value == "manual":
+    if entry.value == "manual":
         return ()
     written = entry.value if isinstance(entry.value, list) else [entry]
-    path = join(source.path, "schedule")
     found: dict[str, ScheduleSettings] = {}
     for one in written:
         if one.value == "manual":
@@ -93,196 +372,10 @@ def _read(entry: Entry, path: str) -> ScheduleSettings:
     if not isinstance(entry.value, dict):
         words = ", ".join(f"{{{name}: …}}" for name in POLICIES)
         raise entry.error(path, f"must be manual or one of {words}, not {describe(entry)}")
-    section = Section(entry, path, KEYS)
-    named = [name for name in POLICIES if section.get(name) is not None]
-    if len(named) != 1:
-        raise entry.error(path, f"needs one of {', '.join(POLICIES)}, and only one of them")
-    [policy] = named
-    _refuse_strangers(section, policy)
-    return _common(section, _READERS[policy](section))
-
-
-def _refuse_strangers(section: Section, policy: str) -> None:
-    for other, keys in POLICIES.items():
-        for key in keys:
-            if other != policy and section.get(key) is not None:
-                raise section.error(key, f"belongs to {other}, not to {policy}")
-    if policy in WAITING:
-        for key in ("missed", "catch_up"):
-            if section.get(key) is not None:
-                raise section.error(key, f"belongs to schedules by time: {policy} misses nothing")
-    has_clock = policy == "cron" or any(section.get(key) for key in ("windows", "blackouts"))
-    if section.get("timezone") is not None and not has_clock:
-        raise section.error("timezone", "belongs to cron or to windows, and there are none")
-
-
-def _common(section: Section, settings: ScheduleSettings) -> ScheduleSettings:
-    zone = section.parsed("timezone", None, parse_timezone, "Europe/Paris")
-    during = section.choice("during", "", ("", *DURING)) if section.get("during") else ""
-    calendar = section.parsed("calendar", None, parse_calendar, "XNYS")
-    if settings.session is not None:
-        calendar = calendar or settings.session.calendar
-    if during and calendar is None:
-        raise section.error("during", "needs the calendar whose sessions are meant: calendar: XNYS")
-    if calendar is not None and not during and settings.session is None:
-        raise section.error("calendar", "belongs to during or session, and there is none")
-    missed = section.choice("missed", USUAL.missed, MISSED)
-    if section.get("catch_up") is not None and missed != "all":
-        raise section.error("catch_up", "belongs to missed: all")
-    windows, blackouts = _windows(section, "windows"), _windows(section, "blackouts")
-    if blackouts and not allowed_windows(windows, blackouts):
-        raise section.error("blackouts", "leave no time at all in which it may start")
-    overlap = "queue" if settings.kind in WAITING else USUAL.overlap
-    return replace(
-        settings,
-        name=section.text("name", USUAL.name),
-        run_kind=section.choice("kind", SCHEDULED_KINDS[0], SCHEDULED_KINDS),
-        timezone=zone.key if zone else USUAL.timezone,
-        windows=windows,
-        blackouts=blackouts,
-        during=_literal(during),
-        calendar=calendar,
-        missed=_literal(missed),
-        catch_up_per_min=section.number("catch_up", USUAL.catch_up_per_min, low=0.1, high=10_000),
-        overlap=_literal(section.choice("overlap", overlap, OVERLAPS)),
-    )
-
-
-def _literal(word: str) -> Any:
-    return word
-
-
-def _windows(section: Section, name: str) -> tuple[Window, ...]:
-    entry = section.get(name)
-    if entry is None:
-        return ()
-    written = entry.value if isinstance(entry.value, list) else [entry]
-    if not written:
-        raise section.error(name, "must not be empty; leave it out")
-    return tuple(window_of(one, join(section.path, name)) for one in written)
-
-
-def _every(section: Section) -> ScheduleSettings:
-    every_s = section.duration("every", 0.0, parse_duration, low=1.0)
-    jitter_s = section.duration("jitter", 0.0, parse_duration)
-    if jitter_s > every_s:
-        raise section.error("jitter", "must not be longer than every")
-    return ScheduleSettings(
-        "every", every_s=every_s, jitter_s=jitter_s, near=_near(section, every_s)
-    )
-
-
-def _near(section: Section, every_s: float) -> NearSettings | None:
-    if section.get("near") is None:
-        return None
-    near = section.section("near", NEAR_KEYS)
-    for key in NEAR_KEYS:
-        if near.get(key) is None:
-            raise near.error(key, "is missing: near: {window: 10m, every: 5s}")
-    found = NearSettings(
-        near.duration("window", 0.0, parse_duration, low=1.0),
-        near.duration("every", 0.0, parse_duration, low=1.0),
-    )
-    if found.window_s > LONGEST_NEAR_S:
-        raise near.error("window", "must be at most 1d")
-    if found.every_s >= every_s:
-        raise near.error("every", "must be shorter than the schedule's own every")
+    found: ScheduleSettings = decode(ScheduleKeys, entry, path)
     return found
 
 
-def _cron(section: Section) -> ScheduleSettings:
-    return ScheduleSettings("cron", cron=section.parsed("cron", "", parse_cron, '"0 2 * * *"'))
-
-
-def _cadence(section: Section) -> ScheduleSettings:
-    called = section.choice("cadence", "", (*CADENCES, *CALLED))
-    cadence = CALLED.get(called, called)
-    for key in POLICIES["cadence"]:
-        if section.get(key) is not None and cadence != "auto":
-            raise section.error(key, "belongs to cadence: auto")
-    slowest = section.choice("slowest", USUAL.slowest, LADDER)
-    fastest = section.choice("fastest", USUAL.fastest, LADDER)
-    if LADDER.index(slowest) > LADDER.index(fastest):
-        raise section.error("slowest", f"must not be quicker than fastest ({fastest})")
-    return ScheduleSettings(
-        "cadence",
-        cadence=cadence,
-        mode=_literal(section.choice("mode", USUAL.mode, MODES)),
-        runs=section.whole("runs", USUAL.runs, high=1000),
-        slowest=slowest,
-        fastest=fastest,
-    )
-
-
-def _session(section: Section) -> ScheduleSettings:
-    session = section.section("session", SESSION_KEYS)
-    if session.get("calendar") is None:
-        raise session.error("calendar", "is missing: session: {calendar: XNYS, at: open}")
-    return ScheduleSettings(
-        "session",
-        session=SessionSettings(
-            session.parsed("calendar", "", parse_calendar, "XNYS"),
-            _literal(session.choice("at", "open", ("open", "close"))),
-            session.parsed("offset", 0.0, parse_offset, "15m or -5m"),
-        ),
-    )
-
-
-def _watch(section: Section) -> ScheduleSettings:
-    usual = WatchSettings("")
-    _refuse_pattern(section)
-    return ScheduleSettings(
-        "watch",
-        watch=WatchSettings(
-            section.text("watch", ""),
-            section.duration("debounce", usual.debounce_s, parse_duration, low=0.01),
-            section.duration("rescan", usual.rescan_s, parse_duration, low=1.0),
-        ),
-    )
-
-
-def _refuse_pattern(section: Section) -> None:
-    section.text("watch", "")
-    section.parsed("watch", None, pattern_of, "./inbox/*.json")
-
-
-def _signal(section: Section) -> ScheduleSettings:
-    path = join(section.path, "signal")
-    example = "the name of a signal, or NAME of SOURCE"
-    names = [parsed(each, path, _wanted, example) for each in _names(section, "signal")]
-    return ScheduleSettings("signal", signals=tuple(dict.fromkeys(names)))
-
-
-def _wanted(text: str) -> str:
-    found = _WANTED.fullmatch(text)
-    if found is None:
-        raise ConfigError("must be the name of a signal, or NAME of SOURCE")
-    name, of = found.groups()
-    return name if of is None else f"{name} of {normalise_source(of)}"
-
-
-def _after(section: Section) -> ScheduleSettings:
-    path = join(section.path, "after")
-    names = [parsed(each, path, normalise_source, "acme.com") for each in _names(section, "after")]
-    return ScheduleSettings("after", after=tuple(dict.fromkeys(names)))
-
-
-def _names(section: Section, key: str) -> list[Entry]:
-    entry = section.get(key)
-    written = [] if entry is None else entry.value if isinstance(entry.value, list) else [entry]
-    for each in written:
-        text_of(each, join(section.path, key))
-    if not written:
-        raise section.error(key, "must not be empty")
-    return written
-
-
-_READERS: dict[str, Callable[[Section], ScheduleSettings]] = {
-    "every": _every,
-    "cron": _cron,
-    "cadence": _cadence,
-    "session": _session,
-    "watch": _watch,
-    "signal": _signal,
-    "after": _after,
-}
+def schedule_schema(ref: Ref) -> Schema:
+    one = ref(ScheduleKeys)
+    return {"anyOf": [{"const": "manual"}, one, {"type": "array", "items": one}]}

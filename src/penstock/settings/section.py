@@ -1,4 +1,4 @@
-"""One mapping of penstock.yaml, read key by key with the type that each key must have."""
+"""One mapping of penstock.yaml, and the plain values in it: text, numbers, true and false, words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from penstock.errors import ConfigError, nearest
 from penstock.settings.document import Entry, join
 
 T = TypeVar("T")
-Default = TypeVar("Default")
 
 
 class Section:
@@ -30,76 +29,58 @@ class Section:
         entry = self._entries.get(name)
         return None if entry is None or entry.value is None else entry
 
+    def has(self, name: str) -> bool:
+        return self.get(name) is not None
+
     def error(self, name: str, problem: str) -> ConfigError:
         return self._entries.get(name, self.entry).error(join(self.path, name), problem)
 
-    def section(self, name: str, known: Collection[str]) -> Section:
-        entry = self._entries.get(name, Entry(None, self.entry.file, self.entry.line))
-        return Section(entry, join(self.path, name), known)
 
-    def text(self, name: str, default: str) -> str:
-        entry = self.get(name)
-        if entry is None:
-            return default
-        text = text_of(entry, join(self.path, name))
-        if not text.isprintable():
-            raise self.error(name, "must be one line of printable text")
-        return text
+def read_text(entry: Entry, path: str) -> str:
+    """One line of text that is not empty."""
+    text = text_of(entry, path)
+    if not text.isprintable():
+        raise entry.error(path, "must be one line of printable text")
+    return text
 
-    def flag(self, name: str, default: bool) -> bool:
-        entry = self.get(name)
-        if entry is None:
-            return default
-        value = entry.value
-        if entry.is_secret and isinstance(value, str):
-            value = {"true": True, "false": False}.get(value.strip().lower())
-        if not isinstance(value, bool):
-            raise self.error(name, f"must be true or false, not {describe(entry)}")
-        return value
 
-    def whole(self, name: str, default: int, *, low: int = 1, high: int = 1_000_000) -> int:
-        number = self.number(name, default, low=low, high=high)
-        if number != int(number):
-            raise self.error(name, "must be a whole number")
-        return int(number)
+def read_flag(entry: Entry, path: str) -> bool:
+    value = entry.value
+    if entry.is_secret and isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.strip().lower())
+    if not isinstance(value, bool):
+        raise entry.error(path, f"must be true or false, not {describe(entry)}")
+    return value
 
-    def number(self, name: str, default: float, *, low: float, high: float) -> float:
-        entry = self.get(name)
-        if entry is None:
-            return default
-        value = _numeric(entry)
-        if value is None:
-            raise self.error(name, f"must be a number, not {describe(entry)}")
-        if not low <= value <= high:
-            raise self.error(name, f"must be from {low:g} to {high:g}")
-        return value
 
-    def parsed(
-        self, name: str, default: Default, parse: Callable[[str], T], example: str
-    ) -> Default | T:
-        """What the parser makes of the text; its error is told with the place."""
-        entry = self.get(name)
-        if entry is None:
-            return default
-        if not isinstance(entry.value, str):
-            raise self.error(name, f"must be text such as {example}, not {describe(entry)}")
-        return parsed(entry, join(self.path, name), parse, example)
+def read_whole(entry: Entry, path: str, low: float, high: float) -> int:
+    number = read_number(entry, path, low, high)
+    if number != int(number):
+        raise entry.error(path, "must be a whole number")
+    return int(number)
 
-    def duration(
-        self, name: str, default: Default, parse: Callable[[str], float], *, low: float = 0.0
-    ) -> Default | float:
-        seconds = self.parsed(name, default, parse, "30s")
-        if self.get(name) is not None and isinstance(seconds, float) and seconds < low:
-            raise self.error(name, f"must be at least {low:g}s")
-        return seconds
 
-    def choice(self, name: str, default: str, known: Collection[str]) -> str:
-        word = self.text(name, default)
-        if word not in known:
-            entry = self.get(name)
-            shown = describe(entry) if entry is not None else repr(word)
-            raise self.error(name, f"must not be {shown}, {nearest(word, known)}")
-        return word
+def read_number(entry: Entry, path: str, low: float, high: float) -> float:
+    value = _numeric(entry)
+    if value is None:
+        raise entry.error(path, f"must be a number, not {describe(entry)}")
+    if not low <= value <= high:
+        raise entry.error(path, f"must be from {low:g} to {high:g}")
+    return value
+
+
+def read_choice(entry: Entry, path: str, known: Collection[str]) -> str:
+    word = read_text(entry, path)
+    if word not in known:
+        raise entry.error(path, f"must not be {describe(entry)}, {nearest(word, known)}")
+    return word
+
+
+def read_parsed(entry: Entry, path: str, parse: Callable[[str], T], example: str) -> T:
+    """What the parser makes of the text; its error is told with the place."""
+    if not isinstance(entry.value, str):
+        raise entry.error(path, f"must be text such as {example}, not {describe(entry)}")
+    return parsed(entry, path, parse, example)
 
 
 def text_of(entry: Entry, path: str) -> str:

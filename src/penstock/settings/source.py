@@ -1,178 +1,240 @@
 """One source of penstock.yaml."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Annotated, Any
 
-from penstock.settings.addresses import addresses_of, read_allow_private, read_hosts
-from penstock.settings.backfill import read_backfill
-from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, read_budget, read_cost
+import msgspec
+
+from penstock.settings.addresses import addresses_of
+from penstock.settings.backfill import BackfillSettings
+from penstock.settings.budget import BudgetKeys, BudgetSettings, CostSettings
+from penstock.settings.declaration import (
+    Keys,
+    MadeOf,
+    Missing,
+    Reads,
+    Usual,
+    about,
+    between,
+    decode,
+    names_of,
+    no_less,
+)
 from penstock.settings.document import Entry, join
-from penstock.settings.headers import HARMLESS, read_headers, read_headers_for
-from penstock.settings.hooks import read_hooks
-from penstock.settings.restraints import read_breaker, read_windows
-from penstock.settings.retries import read_retry
-from penstock.settings.schedule import read_schedules
-from penstock.settings.section import Section, describe, plain
-from penstock.settings.units import (
-    parse_duration,
-    parse_rate,
-    parse_size,
+from penstock.settings.fetch import FETCH_KEYS, FetchKeys, FetchPolicy
+from penstock.settings.headers import HARMLESS
+from penstock.settings.hooks import hooks_schema, read_hooks
+from penstock.settings.kinds import VARIABLE, Duration
+from penstock.settings.restraints import LIMIT_KEYS, Breaker, BreakerSettings, Limits
+from penstock.settings.retries import (
+    RetryChoice,
+    read_retry,
+    refuse_unknown_class,
+    retry_schema,
 )
-from penstock.settings.values import (
-    FetchPolicy,
-    Limits,
-    SourceSettings,
-    StreamSettings,
-)
+from penstock.settings.schedule import read_schedules, schedule_schema
+from penstock.settings.section import Section, describe, plain, read_text
+from penstock.settings.stream import STREAM_KEYS, StreamSettings
+from penstock.settings.values import HookSettings, ScheduleSettings, SourceSettings
 
-SOURCE_KEYS = (
-    "pipeline",
-    "params",
-    "schedule",
-    "freshness",
-    "deadline",
-    "schema_freshness",
-    "retry",
-    "useful_for",
-    "timeout",
-    "priority",
-    "weight",
-    "threshold",
-    "degrade_after",
-    "good_probes",
-    "limits",
-    "breaker",
-    "stream",
-    "backfill",
-    "budget",
-    "cost",
-    "fetch",
-    "hooks",
-)
-STREAM_KEYS = ("gap",)
-LIMIT_KEYS = ("concurrency", "candidates", "rate", "adaptive", "windows", "timezone")
-FETCH_KEYS = (
-    "allow_private",
-    "robots",
-    "user_agent",
-    "timeout",
-    "max_bytes",
-    "max_redirects",
-    "missing",
-    "headers",
-    "headers_for",
-    "hosts",
-)
-MISSING = ("fail", "skip")
+__all__ = ["FETCH_KEYS", "LIMIT_KEYS", "SOURCE_KEYS", "STREAM_KEYS", "SourceKeys", "read_source"]
+
 _PIPELINE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+USUAL = SourceSettings("", "")
+Promised = Annotated[Duration | None, no_less(1.0)]
+
+
+def _read_pipeline(entry: Entry, path: str) -> str:
+    pipeline = read_text(entry, path)
+    if not _PIPELINE.fullmatch(pipeline):
+        raise entry.error(path, f"must be module:name, not {describe(entry)}")
+    return pipeline
+
+
+def _read_params(entry: Entry, path: str) -> dict[str, Any]:
+    if not isinstance(entry.value, dict):
+        raise entry.error(path, f"must be a mapping, not {describe(entry)}")
+    return {name: plain(inner) for name, inner in entry.value.items()}
+
+
+class SourceKeys(Keys, frozen=True):
+    """One place that is read: its pipeline, when it runs, and what it may use."""
+
+    pipeline: Annotated[
+        str,
+        Reads(
+            _read_pipeline,
+            lambda _: {"type": "string", "pattern": rf"^[^\s:]+:[^\s:]+$|{VARIABLE}"},
+        ),
+        Missing("is missing; write it as module:name"),
+        about("`module:name`, a module beside this file"),
+    ]
+    params: Annotated[
+        dict[str, Any],
+        Reads(_read_params, lambda _: {"type": "object"}),
+        about("anything; `ctx.params`"),
+    ] = msgspec.field(default_factory=dict)
+    schedule: Annotated[
+        tuple[ScheduleSettings, ...],
+        Reads(read_schedules, schedule_schema),
+        about(
+            "when it runs by itself: `manual`, one policy such as `{every: 6h}`, "
+            '`{cron: "0 2 * * *", timezone: Europe/Paris}` or `{cadence: high}`, or a list of them, each '
+            "with a `name` of its own; see [schedules.md](schedules.md), and below for what all of them take"
+        ),
+        Usual("`manual`"),
+    ] = ()
+    freshness: Annotated[
+        Promised, about("a promise: its last good run is never older than this; see below")
+    ] = None
+    deadline: Annotated[
+        Promised,
+        about("a promise: a run of it takes no longer than this, from when it was queued"),
+    ] = None
+    schema_freshness: Annotated[
+        Promised,
+        about(
+            "a promise: what is known of its shape was verified by a step (`ctx.schema_verified()`) no "
+            "longer ago than this"
+        ),
+    ] = None
+    retry: Annotated[
+        RetryChoice,
+        Reads(read_retry, retry_schema, lambda _: None),
+        about("a retry class, or what is different from one: `{class: provider-safe, tries: 8}`"),
+        Usual("the pipeline's, else `fast`"),
+    ] = RetryChoice()
+    useful_for: Annotated[
+        Promised,
+        about(
+            "a retry that would come later than this after its job was enqueued is not made; the job is "
+            "quarantined and says so"
+        ),
+        Usual("as long as it takes"),
+    ] = None
+    timeout: Annotated[
+        Duration | None,
+        no_less(0.001),
+        about("for page and candidate attempts"),
+        Usual("`60s`"),
+    ] = None
+    priority: Annotated[int, between(0, 100), about("lower is sooner")] = USUAL.priority
+    weight: Annotated[float, between(0.01, 1000), about("the source's share of the workers")] = (
+        USUAL.weight
+    )
+    threshold: Annotated[
+        float | None,
+        between(-1e9, 1e9),
+        about(
+            "what is saved with a score below this is rejected instead (`below_threshold`); what has no "
+            "score is saved"
+        ),
+        Usual("none: everything is saved"),
+    ] = None
+    degrade_after: Annotated[
+        int,
+        between(0, 1000),
+        about(
+            "consecutive failed runs before the source is degraded and only probes run; 0 disables this"
+        ),
+    ] = USUAL.degrade_after
+    good_probes: Annotated[
+        int, between(1, 1000), about("consecutive good probes that end that")
+    ] = USUAL.good_probes
+    limits: Limits = Limits()
+    breaker: Annotated[
+        Breaker, about("`off`, or any of the keys that follow; see [below](#breakers)"), Usual("on")
+    ] = BreakerSettings()
+    stream: StreamSettings = StreamSettings()
+    backfill: BackfillSettings | None = None
+    budget: Annotated[
+        BudgetSettings,
+        MadeOf(BudgetKeys),
+        about(
+            "what this source may use: `requests`, `bytes`, `seconds`, `money`, each as `AMOUNT/run`, `/d` "
+            "or `/month` or a list of these, and `timezone`; see [below](#budgets-costs-and-hosts)"
+        ),
+        Usual("no bound"),
+    ] = BudgetSettings()
+    cost: Annotated[
+        CostSettings,
+        about("`{request: 0.002}`: what one request costs, in the money of the budgets"),
+        Usual("the project's"),
+    ] = CostSettings()
+    fetch: FetchKeys = FetchKeys()
+    hooks: Annotated[
+        tuple[HookSettings, ...],
+        Reads(read_hooks, hooks_schema),
+        about("who is told when a run of this source ends, beside the project's `hooks`"),
+        Usual("nobody"),
+    ] = ()
+
+
+SOURCE_KEYS = names_of(SourceKeys)
 
 
 def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSettings:
     """The source with this key, every default filled in; `retries` are the classes that there are."""
-    section = Section(entry, join("sources", key), SOURCE_KEYS)
-    limits = _limits(section.section("limits", LIMIT_KEYS))
-    breaker = read_breaker(section)
-    params = _params(section)
-    fetch = _fetch(section.section("fetch", FETCH_KEYS), limits, addresses_of(key, params))
+    path = join("sources", key)
+    keys: SourceKeys = decode(SourceKeys, entry, path)
+    at = Section(entry, path, SOURCE_KEYS)
+    refuse_unknown_class(at.get("retry"), join(path, "retry"), retries)
     return SourceSettings(
         key=key,
-        pipeline=_pipeline(section),
-        params=params,
-        schedules=read_schedules(section),
-        freshness_s=section.duration("freshness", None, parse_duration, low=1.0),
-        deadline_s=section.duration("deadline", None, parse_duration, low=1.0),
-        schema_freshness_s=section.duration("schema_freshness", None, parse_duration, low=1.0),
-        retry=read_retry(section, retries),
-        useful_for_s=section.duration("useful_for", None, parse_duration, low=1.0),
-        timeout_s=section.duration("timeout", None, parse_duration, low=0.001),
-        priority=section.whole("priority", 5, low=0, high=100),
-        weight=section.number("weight", 1.0, low=0.01, high=1000),
-        threshold=_threshold(section),
-        degrade_after=section.whole("degrade_after", 3, low=0, high=1000),
-        good_probes=section.whole("good_probes", 2, high=1000),
-        limits=limits,
-        breaker=breaker,
-        stream=_stream(section.section("stream", STREAM_KEYS)),
-        backfill=read_backfill(section),
-        budget=read_budget(section.section("budget", BUDGET_KEYS)),
-        cost=read_cost(section.section("cost", COST_KEYS)),
-        fetch=replace(fetch, has_breaker=breaker is not None),
-        hooks=read_hooks(section, key),
+        pipeline=keys.pipeline,
+        params=keys.params,
+        schedules=keys.schedule,
+        freshness_s=keys.freshness,
+        deadline_s=keys.deadline,
+        schema_freshness_s=keys.schema_freshness,
+        retry=keys.retry,
+        useful_for_s=keys.useful_for,
+        timeout_s=keys.timeout,
+        priority=keys.priority,
+        weight=keys.weight,
+        threshold=keys.threshold,
+        degrade_after=keys.degrade_after,
+        good_probes=keys.good_probes,
+        limits=keys.limits,
+        breaker=keys.breaker,
+        stream=keys.stream,
+        backfill=keys.backfill,
+        budget=keys.budget,
+        cost=keys.cost,
+        fetch=_fetch(key, keys, at),
+        hooks=tuple(replace(hook, name=f"{key}/{hook.name}") for hook in keys.hooks),
     )
 
 
-def _pipeline(section: Section) -> str:
-    if section.get("pipeline") is None:
-        raise section.error("pipeline", "is missing; write it as module:name")
-    pipeline = section.text("pipeline", "")
-    if not _PIPELINE.fullmatch(pipeline):
-        entry = section.get("pipeline")
-        shown = describe(entry) if entry else "nothing"
-        raise section.error("pipeline", f"must be module:name, not {shown}")
-    return pipeline
-
-
-def _threshold(section: Section) -> float | None:
-    if section.get("threshold") is None:
-        return None
-    return section.number("threshold", 0.0, low=-1e9, high=1e9)
-
-
-def _params(section: Section) -> dict[str, object]:
-    entry = section.get("params")
-    if entry is None:
-        return {}
-    if not isinstance(entry.value, dict):
-        raise section.error("params", f"must be a mapping, not {describe(entry)}")
-    return {name: plain(inner) for name, inner in entry.value.items()}
-
-
-def _stream(section: Section) -> StreamSettings:
-    usual = StreamSettings()
-    return StreamSettings(section.duration("gap", usual.gap_s, parse_duration, low=1.0))
-
-
-def _limits(section: Section) -> Limits:
-    usual = Limits()
-    windows, timezone = read_windows(section)
-    return Limits(
-        concurrency=section.whole("concurrency", usual.concurrency, high=10_000),
-        candidates=section.whole("candidates", usual.candidates, high=100_000),
-        rate_per_s=section.parsed("rate", usual.rate_per_s, parse_rate, "60/m"),
-        adaptive=section.flag("adaptive", usual.adaptive),
-        windows=windows,
-        timezone=timezone,
-    )
-
-
-def _fetch(section: Section, limits: Limits, addresses: tuple[str, ...]) -> FetchPolicy:
-    usual = FetchPolicy()
-    return FetchPolicy(
-        allow_private=read_allow_private(section),
-        robots=section.flag("robots", usual.robots),
-        user_agent=section.text("user_agent", usual.user_agent),
-        timeout_s=section.duration("timeout", usual.timeout_s, parse_duration, low=0.001),
-        max_bytes=section.parsed("max_bytes", usual.max_bytes, parse_size, "16MB"),
-        max_redirects=section.whole("max_redirects", usual.max_redirects, low=0, high=50),
-        missing="skip" if section.choice("missing", "fail", MISSING) == "skip" else "fail",
-        headers=_own_headers(section, addresses),
-        headers_for=read_headers_for(section),
-        hosts=read_hosts(section),
-        addresses=addresses,
-        connections=limits.concurrency,
-        rate_per_s=limits.rate_per_s,
-    )
-
-
-def _own_headers(section: Section, addresses: tuple[str, ...]) -> dict[str, str]:
-    headers = read_headers(section)
-    if not addresses and any(name.lower() not in HARMLESS for name in headers):
+def _fetch(key: str, keys: SourceKeys, at: Section) -> FetchPolicy:
+    fetch, addresses = keys.fetch, addresses_of(key, keys.params)
+    if not addresses and any(name.lower() not in HARMLESS for name in fetch.headers):
         problem = (
             "are sent to the source's own site only, and neither its name nor its params hold an "
             "address; name the site: headers_for: {https://api.example.com: {…}}"
         )
-        raise section.error("headers", problem)
-    return headers
+        raise _headers_of(at).error(join(at.path, "fetch.headers"), problem)
+    return FetchPolicy(
+        allow_private=fetch.allow_private,
+        robots=fetch.robots,
+        user_agent=fetch.user_agent,
+        timeout_s=fetch.timeout,
+        max_bytes=fetch.max_bytes,
+        max_redirects=fetch.max_redirects,
+        missing=fetch.missing,
+        headers=fetch.headers,
+        headers_for=fetch.headers_for,
+        hosts=fetch.hosts,
+        addresses=addresses,
+        connections=keys.limits.concurrency,
+        rate_per_s=keys.limits.rate_per_s,
+        has_breaker=keys.breaker is not None,
+    )
+
+
+def _headers_of(source: Section) -> Entry:
+    fetch = source.get("fetch")
+    found = fetch.value.get("headers") if fetch and isinstance(fetch.value, dict) else None
+    return found or source.entry

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -86,7 +86,7 @@ def backfill_options(
         window_s=window_s or settings.window_s,
         partitions=tuple(dict.fromkeys(partitions)) or settings.partitions,
         timezone=settings.timezone,
-        calendar=cast(Literal["always", "weekdays"], settings.calendar),
+        calendar=settings.calendar,
         holidays=settings.holidays,
         is_missing_only=is_missing_only,
     )

@@ -1,0 +1,139 @@
+"""The keys at the top of penstock.yaml."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from penstock.errors import ConfigError
+from penstock.settings.address import parse_store
+from penstock.settings.budget import (
+    BudgetKeys,
+    BudgetSettings,
+    CostSettings,
+    HostLimits,
+    read_hosts,
+)
+from penstock.settings.declaration import Keys, MadeOf, Reads, Usual, about, names_of
+from penstock.settings.document import Entry
+from penstock.settings.hooks import HookSettings, TriggerSettings, hooks_schema, read_hooks
+from penstock.settings.kinds import by_name, text_schema
+from penstock.settings.retention import Retention
+from penstock.settings.retries import RetryChoice, RetryKeys, read_retries
+from penstock.settings.secrets import MASK
+from penstock.settings.section import read_text
+from penstock.settings.source import SourceKeys
+from penstock.settings.worker import WorkerSettings
+
+
+def _read_store(entry: Entry, path: str) -> str:
+    text = read_text(entry, path)
+    try:
+        return parse_store(text)
+    except ConfigError as error:
+        raise entry.error(path, error.message) from None
+
+
+def _read_sources(entry: Entry, path: str) -> dict[str, Entry]:
+    if not isinstance(entry.value, dict):
+        raise entry.error(path, "must be a mapping of source names to their settings")
+    return entry.value
+
+
+def _read_nothing(entry: Entry, path: str) -> None:
+    """Defaults were laid under the sources before anything was read."""
+
+
+class ProjectKeys(Keys, frozen=True):
+    """A project: its sources, its database, and what holds for all of them."""
+
+    project: Annotated[
+        str | None,
+        about(
+            "the project's name, which its database keeps: another project is refused there; see "
+            "[many hosts](many-hosts.md#several-projects-in-one-database)"
+        ),
+        Usual("the folder's name"),
+    ] = None
+    store: Annotated[
+        str,
+        Reads(_read_store, text_schema),
+        about(
+            "`sqlite:FILE`, relative to this file, or `postgresql://USER@HOST/DATABASE`, for "
+            "[many hosts](many-hosts.md); `?schema=NAME` gives the project its own schema there"
+        ),
+    ] = "sqlite:penstock.db"
+    snapshots: Annotated[
+        str,
+        about(
+            "where raw payloads go: a folder, `file:///FOLDER`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` "
+            "or `az://CONTAINER/PREFIX`; see [snapshots.md](snapshots.md)"
+        ),
+    ] = "snapshots"
+    worker: WorkerSettings = WorkerSettings()
+    retention: Retention = Retention()
+    retries: Annotated[
+        dict[str, RetryChoice],
+        Reads(read_retries, lambda ref: by_name(ref(RetryKeys))),
+        about(
+            "retry classes of your own: `{patient: {class: provider-safe, tries: 8, base: 1m, cap: 2h, "
+            "unknown_tries: 3}}`; what is left out is as in `class`, which is `fast` unless given; see "
+            "[pipelines.md](pipelines.md#retry-classes)"
+        ),
+        Usual("none"),
+    ] = msgspec.field(default_factory=dict)
+    budget: Annotated[
+        BudgetSettings,
+        MadeOf(BudgetKeys),
+        about(
+            "what all sources together may use, written as a source's `budget`; `AMOUNT/run` holds for each "
+            "run"
+        ),
+        Usual("no bound"),
+    ] = BudgetSettings()
+    cost: Annotated[
+        CostSettings,
+        about("`{request: 0.002}`: what one request of any source costs"),
+        Usual("nothing"),
+    ] = CostSettings()
+    hosts: Annotated[
+        dict[str, HostLimits],
+        Reads(read_hosts, lambda ref: by_name(ref(HostLimits))),
+        about(
+            "limits of hosts for all sources together, by name: `{api.example.com: {concurrency: 2, rate: "
+            "30/m}}`; see [below](#budgets-costs-and-hosts)"
+        ),
+        Usual("no limits"),
+    ] = msgspec.field(default_factory=dict)
+    hooks: Annotated[
+        tuple[HookSettings, ...],
+        Reads(read_hooks, hooks_schema),
+        about("who is told when a run of any source ends; see [below](#hooks-who-is-told)"),
+        Usual("nobody"),
+    ] = ()
+    trigger: Annotated[
+        TriggerSettings,
+        about(
+            'who may raise signals over HTTP: `{token: "${PENSTOCK_TRIGGER_TOKEN}", hosts: '
+            "[hooks.example.com], max_bytes: 256KB}`, the token of at least 16 characters; see "
+            "[below](#signals-files-and-other-sources)"
+        ),
+        Usual("this machine"),
+    ] = TriggerSettings()
+    defaults: Annotated[
+        None,
+        Reads(_read_nothing, lambda ref: ref(SourceKeys)),
+        about(
+            "keys of a source that hold for every source unless it says otherwise; see "
+            "[below](#defaults-of-sources)"
+        ),
+        Usual("none"),
+    ] = None
+    sources: Annotated[
+        dict[str, Any], Reads(_read_sources, lambda ref: by_name(ref(SourceKeys)))
+    ] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"ProjectKeys({MASK})"
+
+
+TOP_KEYS = names_of(ProjectKeys)
