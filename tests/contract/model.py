@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from penstock.gates.lane import LaneLimits
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunState
 from penstock.store.rows import JobRow
 from tests.contract.scenes import Ends

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.jobs.effects import Effects, Extracted, Save
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import Effects, Extracted, Save
 from penstock.jobs.replay import REPLAY_STAGE, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.store.rehearsal import commit, seal

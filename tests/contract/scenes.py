@@ -14,19 +14,9 @@ import psycopg
 
 from penstock.clock import Clock, SystemClock
 from penstock.gates.lane import LaneLimits
+from penstock.jobs.effects import Covered, Effects, Mark, Merge, Note, Raised, Rejection, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.outcome import (
-    Covered,
-    Effects,
-    Flush,
-    Mark,
-    Merge,
-    Note,
-    Raised,
-    Rejection,
-    Save,
-    Settlement,
-)
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.rows import JobRow, RunRow

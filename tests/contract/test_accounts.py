@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.jobs.account import Account, CandidateSum, PageSum
+from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.emptiness import AS_EXPECTED, NOT_ALLOWED, UNEXPECTED, ZERO_YIELD
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Flush, Note, Rejection, Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
 from tests.contract.scenes import (
     SITE,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs.outcome import Effects
+from penstock.jobs.effects import Effects
 from penstock.store.announcing import MOST, Announcement, Sooner
 from penstock.store.store import Keep
 from tests.contract.scenes import World, done

@@ -19,8 +19,9 @@ from penstock.gates.admission import Report
 from penstock.gates.budget import Bound
 from penstock.gates.rates import Verdict, Want
 from penstock.gates.terms import HostLimit, Terms
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind, RunOptions, RunState
 from penstock.store.rows import BudgetRow
 from penstock.store.store import Capacity, Store

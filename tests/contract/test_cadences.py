@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.jobs.outcome import Effects
+from penstock.jobs.effects import Effects
 from penstock.schedules.auto import Ended, Standing
 from penstock.store.cadences import CadenceMove, CadenceRow
 from penstock.store.scheduling import Planned

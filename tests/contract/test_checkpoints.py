@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from penstock.errors import Refused, UsageError
+from penstock.jobs.effects import Covered, Effects, Mark
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Covered, Effects, Flush, Mark
+from penstock.jobs.outcome import Flush
 from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
 from penstock.store import checkpoints
 from penstock.store.checkpoints import CheckpointMove, as_it_was, last_upto

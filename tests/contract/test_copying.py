@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from penstock.clock import Clock
 from penstock.errors import PenstockError, Refused, StoreError, StoreUnreachable
-from penstock.jobs.outcome import Effects
+from penstock.jobs.effects import Effects
 from penstock.store import copying
 from penstock.store.copying import Copied, Digest, End, Step, copy_project, digests
 from penstock.store.postgres.copying import PostgresEnd

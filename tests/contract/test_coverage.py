@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.jobs.outcome import Covered, Effects
+from penstock.jobs.effects import Covered, Effects
 from penstock.jobs.run import RunKind
 from tests.contract.scenes import World, done, pages
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, skipped
 

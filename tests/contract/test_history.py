@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.jobs.outcome import Effects, Rejection
+from penstock.jobs.effects import Effects, Rejection
 from penstock.store.postgres.database import BEGIN
 from penstock.store.postgres.migrate import PACKAGE
 from penstock.store.queries import queries

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import Refused, UsageError
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Effects, Flush
+from penstock.jobs.outcome import Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
 from penstock.store import lifecycle
 from penstock.store.adding import add_jobs

@@ -23,8 +23,9 @@ from hypothesis.stateful import (
 
 from penstock.errors import Refused
 from penstock.jobs.account import Fate
+from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Flush, Rejection, Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState
 from penstock.jobs.transitions import JOB_MOVES, RUN_MOVES
 from penstock.store.entries import EntryFilter

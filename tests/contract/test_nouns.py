@@ -11,8 +11,9 @@ import pytest
 
 from penstock import Project
 from penstock.errors import Refused, UsageError
+from penstock.jobs.effects import Effects, Mark
 from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Effects, Mark, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.store.store import Capacity
 from tests.contract.scenes import PLAIN_STEPS, Place
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.effects import Announced, Effects, Extracted
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.outcome import Announced, Effects, Extracted, Flush, Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.pages import URL_BYTES, PageRow
 from penstock.store.store import Capacity, Keep, Kept
 from tests.contract.scenes import World, a_job, done, quarantined, released

@@ -10,8 +10,9 @@ import pytest
 
 from penstock.engine.promises import Promises
 from penstock.engine.signals import Signals
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects, Flush
+from penstock.jobs.outcome import Flush
 from penstock.jobs.run import RunKind, RunState
 from penstock.project import run_options
 from penstock.store import promises

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from penstock.jobs.effects import Effects, Mark, Merge, Save
 from penstock.jobs.job import NewJob
-from penstock.jobs.outcome import Effects, Mark, Merge, Save
 from penstock.jobs.run import RunKind
 from penstock.store.rows import RecordRow
 from penstock.store.store import Capacity, Kept

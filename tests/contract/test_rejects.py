@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import Effects, Flush, Rejection, Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow

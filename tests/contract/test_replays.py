@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import Refused
+from penstock.jobs.effects import Effects, Extracted, Rejection
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import Effects, Extracted, Rejection, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
 from penstock.store.diffs import read_diff

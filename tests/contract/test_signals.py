@@ -13,7 +13,7 @@ import pytest
 
 from penstock.engine.signals import Signals
 from penstock.errors import StoreError
-from penstock.jobs.outcome import Effects, Raised
+from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.signals import RUN_COMPLETED
 from penstock.project import Project

@@ -7,16 +7,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from penstock.jobs.effects import Effects, Mark, Note, Raised, Rejection
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import (
-    Effects,
-    Flush,
-    Mark,
-    Note,
-    Raised,
-    Rejection,
-    Settlement,
-)
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.repeats import Sayings
 from penstock.store.rejected import RejectFilter
 from penstock.store.store import Capacity, Kept

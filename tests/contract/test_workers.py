@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Effects, Flush
+from penstock.jobs.outcome import Flush
 from penstock.store.workers import LEASE_S
 from tests.contract.scenes import World, a_job, done
 

@@ -22,8 +22,9 @@ from penstock.clock import SystemClock
 from penstock.errors import Refused, StoreError, UsageError
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Want
+from penstock.jobs.effects import Effects, Mark, Note, Raised, Rejection, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.outcome import Effects, Flush, Mark, Note, Raised, Rejection, Save, Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.entries import EntryFilter
 from penstock.store.postgres.store import PostgresStore

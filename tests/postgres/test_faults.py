@@ -17,8 +17,9 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.engine import trouble, worker
 from penstock.errors import StoreError, StoreUnreachable
+from penstock.jobs.effects import Effects, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.outcome import Effects, Save, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres import connection
 from penstock.store.postgres import database as database_module

@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from penstock.gates.lane import LaneLimits
+from penstock.jobs.effects import Effects, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.outcome import Effects, Save, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.postgres.store import PostgresStore

@@ -7,8 +7,9 @@ from contextlib import closing
 from functools import partial
 
 from penstock.gates.lane import LaneLimits
+from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import JobState, NewJob
-from penstock.jobs.outcome import Effects, Rejection, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore

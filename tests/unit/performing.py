@@ -12,8 +12,9 @@ import msgspec
 from penstock.clock import SystemClock
 from penstock.engine.perform import ChildPool, Performer, ThreadPool, Work
 from penstock.engine.threads import InlineThreads
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects, Outcome
+from penstock.jobs.outcome import Outcome
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline

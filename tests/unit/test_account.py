@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.jobs.account import Account, Fates, account_of, fate_of
+from penstock.jobs.effects import Effects, Note, Rejection, Save
 from penstock.jobs.job import NewJob
-from penstock.jobs.outcome import Effects, Note, Rejection, Save
 from penstock.jobs.run import StageCount
 
 SAVE = Save("product", "k", b"{}", None, "replace")

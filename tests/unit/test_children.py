@@ -16,11 +16,11 @@ import pytest
 
 from penstock.engine.children import Children
 from penstock.engine.perform import Performer
+from penstock.jobs.effects import Note
 from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
     Failed,
-    Note,
     Outcome,
     Skipped,
     Succeeded,

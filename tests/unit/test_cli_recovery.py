@@ -16,8 +16,9 @@ from penstock.cli import exits, main, run
 from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.output import Output
 from penstock.engine.foreground import Cursors, report
+from penstock.jobs.effects import Effects, Mark
 from penstock.jobs.job import JobState, NewJob
-from penstock.jobs.outcome import Effects, Flush, Mark, Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity
 

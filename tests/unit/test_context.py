@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.engine.threads import Threads
-from penstock.jobs.outcome import AttemptLost, Failed, Mark, Note, Outcome, Raised, Save, Succeeded
+from penstock.jobs.effects import Mark, Note, Raised, Save
+from penstock.jobs.outcome import AttemptLost, Failed, Outcome, Succeeded
 from penstock.pipeline.pipeline import Pipeline
 from tests.unit.performing import Bench, ListedServices, attempt, begun
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.jobs.effects import Effects, Mark, Note, Raised, Rejection, Save
 from penstock.jobs.job import KEY_LENGTH, NewJob, bounded_key, canonical_key
-from penstock.jobs.outcome import Effects, Mark, Note, Raised, Reject, Rejection, Save, Skip, Snooze
+from penstock.jobs.outcome import Reject, Skip, Snooze
 
 SOURCE = Path(__file__).parents[2] / "src"
 

@@ -11,8 +11,9 @@ import pytest
 from penstock import Pipeline
 from penstock.engine.redaction import redact_notes
 from penstock.errors import Refused
+from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.emptiness import AS_EXPECTED, NOT_ALLOWED, UNEXPECTED
-from penstock.jobs.outcome import Effects, Failed, Reject, Rejection
+from penstock.jobs.outcome import Failed, Reject
 from penstock.jobs.run import RunKind
 from penstock.pipeline.context import Context
 from penstock.pipeline.judging import rejection_of

@@ -19,7 +19,8 @@ from penstock.cli.output import Output
 from penstock.cli.wording import shortened
 from penstock.engine.redaction import redact_notes, redacted
 from penstock.engine.worker_child import _relay
-from penstock.jobs.outcome import Effects, Failed, Note, Rejection, Skip, Skipped
+from penstock.jobs.effects import Effects, Note, Rejection
+from penstock.jobs.outcome import Failed, Skip, Skipped
 from penstock.pipeline.verdict import outcome_of
 from penstock.settings.secrets import LOOKED_AT, MASK, Masker
 from penstock.sources.failures import FetchError

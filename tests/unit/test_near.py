@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from penstock.engine.frames import effects_from, pack
 from penstock.engine.scheduler import Scheduler
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects
 from penstock.pipeline.attempt import Attempt, RunView, SourceView
 from penstock.pipeline.context import Context
 from penstock.pipeline.step import DataError

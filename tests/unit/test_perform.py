@@ -17,17 +17,15 @@ import pytest
 from penstock.engine.frames import End, outcome_from
 from penstock.engine.perform import CANCEL_GRACE_S
 from penstock.engine.threads import InlineThreads, Threads
+from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
 from penstock.jobs.job import NewJob, canonical_key
 from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
-    Effects,
     Failed,
-    Note,
     Outcome,
     Reject,
-    Rejection,
     Skip,
     Skipped,
     Snooze,

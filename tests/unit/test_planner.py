@@ -11,8 +11,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects, Snooze
+from penstock.jobs.outcome import Snooze
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.pipeline import planner
 from penstock.pipeline.attempt import Attempt, RunView

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.jobs.job import JobState
-from penstock.jobs.outcome import (
+from penstock.jobs.effects import (
     Announced,
     Covered,
     Effects,
@@ -19,9 +18,11 @@ from penstock.jobs.outcome import (
     Raised,
     Rejection,
     Save,
-    Settlement,
 )
-from penstock.jobs.probe import Seen, dry, is_good, verdict_of, without_retries
+from penstock.jobs.effects.effects import dry
+from penstock.jobs.job import JobState
+from penstock.jobs.outcome import Settlement
+from penstock.jobs.probe import Seen, is_good, verdict_of, without_retries
 from penstock.jobs.run import RunKind
 from penstock.pipeline.pipeline import Pipeline
 from penstock.store.rows import RunRow

@@ -8,18 +8,9 @@ from collections import Counter
 
 import pytest
 
+from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.outcome import (
-    Cancelled,
-    Effects,
-    Failed,
-    Note,
-    Rejection,
-    Skipped,
-    Snoozed,
-    Succeeded,
-    Throttled,
-)
+from penstock.jobs.outcome import Cancelled, Failed, Skipped, Snoozed, Succeeded, Throttled
 from penstock.jobs.retry import (
     DEFAULT_RETRY,
     MAX_SNOOZE_S,

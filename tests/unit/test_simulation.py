@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import AGEING_S, JobState, NewJob
-from penstock.jobs.outcome import Effects, Flush, Settlement
+from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.project import Project
 from penstock.sources.failures import FetchError

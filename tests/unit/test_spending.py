@@ -17,19 +17,10 @@ from penstock.errors import ConfigError
 from penstock.gates.budget import Bound
 from penstock.gates.rates import Sent
 from penstock.gates.terms import NO_RULES, HostLimit, Rules, rules_of
+from penstock.jobs.effects import Effects, Note
 from penstock.jobs.failures import Permanent
 from penstock.jobs.job import Claimed, JobState, Unit
-from penstock.jobs.outcome import (
-    AttemptLost,
-    Effects,
-    Failed,
-    Note,
-    Outcome,
-    Reject,
-    Skip,
-    Snooze,
-    Succeeded,
-)
+from penstock.jobs.outcome import AttemptLost, Failed, Outcome, Reject, Skip, Snooze, Succeeded
 from penstock.jobs.retry import RETRY_CLASSES, settle
 from penstock.jobs.run import Advance, RunState, StageCount, advance
 from penstock.pipeline.graph import Stage, stage_of_our_own

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.engine.threads import InlineThreads, Threads
-from penstock.jobs.outcome import AttemptLost, Cancelled, Effects, Outcome, Succeeded
+from penstock.jobs.effects import Effects
+from penstock.jobs.outcome import AttemptLost, Cancelled, Outcome, Succeeded
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.verdict import timed_out
 from tests.unit.performing import Bench, begun, until

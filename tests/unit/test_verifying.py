@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.frames import effects_from, pack
-from penstock.engine.replaying import put_aside
+from penstock.jobs.effects import Effects
+from penstock.jobs.effects.effects import stage
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects
 from penstock.pipeline.attempt import Attempt, RunView, SourceView
 from penstock.pipeline.context import Context
 from penstock.pipeline.pipeline import Pipeline
@@ -54,5 +54,5 @@ def test_word_of_a_step_is_handed_over_and_poured_together() -> None:
 @pytest.mark.parametrize("is_redrive", [False, True])
 def test_nothing_of_it_is_left_by_a_replay(is_redrive: bool) -> None:
     effects = Effects(is_schema_verified=True)
-    put_aside(effects, is_redrive)
+    stage(effects, is_redrive=is_redrive)
     assert not effects

@@ -7,17 +7,9 @@ from typing import Any
 import pytest
 
 from penstock.engine.frames import error_from, refusal_of
+from penstock.jobs.effects import Effects, Extracted
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import (
-    Effects,
-    Extracted,
-    Outcome,
-    Skip,
-    Skipped,
-    Snooze,
-    Succeeded,
-    Unchanged,
-)
+from penstock.jobs.outcome import Outcome, Skip, Skipped, Snooze, Succeeded, Unchanged
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.visits import Visits, is_page
 from penstock.sources.response import Response

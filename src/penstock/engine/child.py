@@ -37,8 +37,9 @@ from penstock.engine.frames import (
 from penstock.engine.perform import Performer, Work
 from penstock.engine.threads import Threads
 from penstock.errors import PipelineError
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects, Outcome
+from penstock.jobs.outcome import Outcome
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.loading import put_on_path
 from penstock.pipeline.pipeline import Pipeline

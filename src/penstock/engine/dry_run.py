@@ -22,19 +22,9 @@ from penstock.engine.posts import Assignment, Post, post_of
 from penstock.engine.threads import Threads
 from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.rates import Sent, Verdict, Want
+from penstock.jobs.effects import Effects, Rejection, Save
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import (
-    Cancelled,
-    Effects,
-    Failed,
-    Outcome,
-    Rejection,
-    Save,
-    Skipped,
-    Snoozed,
-    Succeeded,
-    Throttled,
-)
+from penstock.jobs.outcome import Cancelled, Failed, Outcome, Skipped, Snoozed, Succeeded, Throttled
 from penstock.pipeline.attempt import RunView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.project import Project

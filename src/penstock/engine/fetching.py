@@ -17,8 +17,8 @@ from penstock.engine.replaying import Replaying
 from penstock.engine.revisiting import Ask, Revisiting, Visit
 from penstock.engine.spending import Spending
 from penstock.errors import StoreCorrupt
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects
 from penstock.jobs.run import RunKind
 from penstock.pipeline.attempt import RunView
 from penstock.pipeline.visits import is_page

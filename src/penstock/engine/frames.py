@@ -12,12 +12,11 @@ from typing import Any
 
 import msgspec
 
+from penstock.jobs.effects import Effects, Extracted
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import (
     AttemptLost,
     Cancelled,
-    Effects,
-    Extracted,
     Failed,
     Outcome,
     Skipped,

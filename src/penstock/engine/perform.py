@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from penstock.clock import Clock
 from penstock.engine.step_output import performing
 from penstock.engine.threads import Errand
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Cancelled, Effects, Outcome, Skipped, Snoozed, Succeeded
+from penstock.jobs.outcome import Cancelled, Outcome, Skipped, Snoozed, Succeeded
 from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.outflow import Outflow
@@ -249,7 +250,7 @@ class _InThread(_Performance):
     def finish(self) -> None:
         if self.is_over:
             return
-        if self.effects and _is_kept(self.outcome):
+        if _is_kept(self.outcome) and self.effects:
             self.task = self.performer.loop().create_task(self._keep_and_conclude())
         else:
             self.conclude(self.outcome)

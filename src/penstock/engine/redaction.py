@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from penstock.jobs.effects import Effects
+from penstock.jobs.effects.effects import redact
+from penstock.jobs.effects.rejections import REASON_LENGTH
 from penstock.jobs.outcome import (
     Cancelled,
-    Effects,
     Failed,
-    Note,
     Outcome,
     Skipped,
     Snoozed,
     Succeeded,
 )
-from penstock.settings.secrets import Masker, masker_for
+from penstock.settings.secrets import masker_for
 
 ERROR_LENGTH = 2000
 CAUSE_LENGTH = 200
-REASON_LENGTH = 2000
-NOTE_LENGTH = 2000
 
 
 def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
@@ -27,7 +26,7 @@ def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
     masker = masker_for(secrets)
     match outcome:
         case Succeeded(effects):
-            _redact(effects, masker)
+            redact(effects, masker)
             return outcome
         case Failed():
             return replace(
@@ -38,7 +37,7 @@ def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
             )
         case Skipped():
             if outcome.effects is not None:
-                _redact(outcome.effects, masker)
+                redact(outcome.effects, masker)
             return replace(outcome, reason=masker.mask_and_cut(outcome.reason, REASON_LENGTH))
         case Snoozed() | Cancelled():
             return replace(outcome, reason=masker.mask_and_cut(outcome.reason, REASON_LENGTH))
@@ -46,17 +45,4 @@ def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
 
 
 def redact_notes(effects: Effects, secrets: frozenset[str]) -> None:
-    _redact(effects, masker_for(secrets))
-
-
-def _redact(effects: Effects, masker: Masker) -> None:
-    # Most attempts say nothing, and there are very many of them.
-    if effects.notes:
-        effects.notes = [
-            Note(masker.mask_and_cut(each.text, NOTE_LENGTH)) for each in effects.notes
-        ]
-    if effects.rejections:
-        effects.rejections = [
-            replace(each, reason=masker.mask_and_cut(each.reason, REASON_LENGTH))
-            for each in effects.rejections
-        ]
+    redact(effects, masker_for(secrets))

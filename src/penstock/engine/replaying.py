@@ -10,11 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from msgspec.structs import replace
-
 from penstock.engine.keeping import Keeper
 from penstock.jobs.job import Claimed, NewJob
-from penstock.jobs.outcome import Effects, Failed
+from penstock.jobs.outcome import Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
 from penstock.pipeline.attempt import Attempt, RunView
 from penstock.pipeline.context import Context
@@ -94,25 +92,6 @@ class Replaying:
             lambda: self._store.replayed_jobs(run_id, stage, after_key, quarantined_only=only)
         )
         return found
-
-
-def put_aside(effects: Effects, is_redrive: bool = False) -> None:
-    """What an attempt of a replay may leave behind: records and pages on the stage, and nothing else.
-
-    Those of a redrive are meant to be saved: it was asked for because something is mended.
-    """
-    if not is_redrive:
-        effects.saves = [replace(save, is_staged=True) for save in effects.saves]
-        effects.extracted = [replace(page, is_staged=True) for page in effects.extracted]
-    for told in (
-        effects.marks,
-        effects.signals,
-        effects.announced,
-        effects.covered,
-        effects.moments,
-    ):
-        told.clear()
-    effects.is_schema_verified = False
 
 
 def another_version() -> Failed:

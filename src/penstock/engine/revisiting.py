@@ -14,8 +14,9 @@ from typing import Protocol
 from penstock.engine.calls import Answer
 from penstock.engine.keeping import Keeper
 from penstock.errors import StoreCorrupt
+from penstock.jobs.effects import Extracted
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Extracted, Unchanged
+from penstock.jobs.outcome import Unchanged
 from penstock.sources.lastmod import is_older
 from penstock.sources.response import Response
 from penstock.store.pages import PageRow

@@ -8,8 +8,8 @@ from penstock.gates.budget import used_up
 from penstock.gates.lane import place_of
 from penstock.gates.rates import Sent
 from penstock.gates.terms import Rules
+from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Effects
 from penstock.jobs.run import RunKind
 from penstock.pipeline.graph import Stage
 from penstock.store.rows import BudgetRow

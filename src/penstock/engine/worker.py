@@ -32,7 +32,7 @@ from penstock.engine.pacing import Pacing
 from penstock.engine.perform import Performer, Work
 from penstock.engine.posts import Assignment, Post, post_of
 from penstock.engine.redaction import redact_notes, redacted
-from penstock.engine.replaying import Replaying, another_version, put_aside
+from penstock.engine.replaying import Replaying, another_version
 from penstock.engine.spending import Spending
 from penstock.engine.standstill import Standstill
 from penstock.engine.step_output import StepOutput
@@ -41,11 +41,12 @@ from penstock.engine.trouble import Trouble
 from penstock.engine.turn_size import that_fit
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
+from penstock.jobs.effects import Effects
+from penstock.jobs.effects.effects import dry, stage
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.loaded import Loaded
 from penstock.jobs.outcome import (
     AttemptLost,
-    Effects,
     Failed,
     Flush,
     Outcome,
@@ -53,7 +54,7 @@ from penstock.jobs.outcome import (
     Skipped,
     Succeeded,
 )
-from penstock.jobs.probe import dry, without_retries
+from penstock.jobs.probe import without_retries
 from penstock.jobs.repeats import Sayings
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
@@ -509,7 +510,7 @@ class Worker:
         took_s = max(0.0, self._clock.monotonic() - began)
         outcome = self._keeper.excuse(job, outcome)
         if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded | Skipped):
-            put_aside(outcome.effects or Effects(), is_redrive=work.run.options.is_redrive)
+            stage(outcome.effects or Effects(), is_redrive=work.run.options.is_redrive)
         # What is past does not get stale.
         useful_for_s = None if work.run.kind in BACKGROUND_KINDS else post.useful_for_s
         self._end(job, outcome, post.retry, work.stage.unit, took_s, useful_for_s)
@@ -630,7 +631,7 @@ class Worker:
             effects = dry(effects)
         redact_notes(effects, self._secrets)
         if self._is_replay(job):
-            put_aside(effects, is_redrive=self._runs[job.run_id].options.is_redrive)
+            stage(effects, is_redrive=self._runs[job.run_id].options.is_redrive)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from penstock.counting import count
-from penstock.jobs.outcome import Effects
+from penstock.jobs.effects import Effects
 from penstock.jobs.run import StageCount
 
 Fate = Literal["accepted", "duplicate", "rejected", "passed", "dropped"]

@@ -60,6 +60,17 @@ class Claimed(msgspec.Struct, array_like=True, frozen=True):
     snapshot: int | None = None
 
 
+class Owned(msgspec.Struct, array_like=True, frozen=True):
+    """A job whose attempt still owns it."""
+
+    id: int
+    run_id: int
+    source_id: int
+    stage: str
+    attempt: int
+    flushes: int
+
+
 def canonical_key(item: Any) -> str:
     """A key that is equal for equal items, whatever the order of their fields or the process.
 

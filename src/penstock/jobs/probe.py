@@ -7,15 +7,15 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from penstock.jobs.effects.effects import dry
 from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Effects, Note, Settlement
+from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunState
 
 Verdict = Literal["ok", "degraded", "failed"]
 
 # A job that takes more than this part of its time is slow.
 SLOW_SHARE = 0.5
-SHOWN = 20
 STATES: dict[Verdict, RunState] = {
     "ok": RunState.COMPLETED,
     "degraded": RunState.PARTIAL,
@@ -32,22 +32,6 @@ class Seen(msgspec.Struct, frozen=True):
     slow: int = 0
     failed: int = 0
     error: str = ""
-
-
-def dry(effects: Effects) -> Effects:
-    """What of an attempt's effects a probe has: its children, what it says, what it cost and what it saw."""
-    wanted = [Note(f"would save {save.collection} {save.key}") for save in effects.saves]
-    unwanted = [Note(f"would reject: {each.reason}") for each in effects.rejections]
-    seen = {"would_save": len(wanted), "rejected": len(unwanted)}
-    return Effects(
-        children=effects.children,
-        notes=[*effects.notes, *wanted[:SHOWN], *unwanted[:SHOWN]],
-        spent=effects.spent,
-        is_dropped=effects.is_dropped,
-        # For the accounts: it came to something.
-        saved_before=effects.saved_before + len(wanted),
-        probed={**{name: count for name, count in seen.items() if count}, **effects.probed},
-    )
 
 
 def without_retries(end: Settlement, timeout_s: float) -> Settlement:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from msgspec.structs import replace
-
-from penstock.jobs.outcome import Effects
+from penstock.jobs.effects import Effects
+from penstock.jobs.effects.effects import REPEATABLE
 
 
 class Sayings:
@@ -26,19 +25,13 @@ class Sayings:
 
     def key(self, effects: Effects) -> None:
         """Give every signal, note and reject its key."""
-        effects.signals = [
-            replace(each, key=self._next("signal", (each.name, each.data)))
-            for each in effects.signals
-        ]
-        effects.notes = [replace(each, key=self._next("note", each.text)) for each in effects.notes]
-        effects.rejections = [
-            replace(each, key=self._next("reject", (each.code, each.reason, each.score)))
-            for each in effects.rejections
-        ]
+        for effect in REPEATABLE:
+            effect.key(effects, self)
         if effects.marks or effects.forgets:
             self._counts.clear()
 
-    def _next(self, kind: str, content: object) -> str:
+    def next_key(self, kind: str, content: object) -> str:
+        """The key of this content, said once more."""
         self._counts[kind, content] += 1
         said = repr((kind, content, self._counts[kind, content]))
         return hashlib.blake2b(said.encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()

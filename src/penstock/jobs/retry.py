@@ -9,15 +9,14 @@ from dataclasses import replace as changed
 
 from msgspec.structs import replace
 
+from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.failures import FAIL_FAST
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import (
     REJECTED,
     Cancelled,
-    Effects,
     Failed,
     Outcome,
-    Rejection,
     Settlement,
     Skipped,
     Snoozed,
@@ -110,12 +109,16 @@ def settle(
     useful_for_s: float | None = None,
 ) -> Settlement:
     """Where this outcome takes the job: its next state, its delay, and whether a try was spent."""
-    base = Settlement(job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s)
     if isinstance(outcome, Succeeded):
-        return replace(base, effects=outcome.effects) if outcome.effects else base
-    if outcome.spent:
-        base = replace(base, effects=Effects(spent=dict(outcome.spent)))
+        effects = outcome.effects
+    else:
+        effects = Effects(spent=dict(outcome.spent))
+    base = Settlement(
+        job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s, effects=effects
+    )
     match outcome:
+        case Succeeded():
+            return base
         case Skipped(reason, is_rejection=True):
             # Judged and not wanted: the job did its work, exactly as when a step returns None.
             rejection = Rejection(outcome.code or REJECTED, reason, outcome.score)

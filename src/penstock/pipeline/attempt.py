@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from penstock.errors import PipelineError
+from penstock.jobs.effects import MOST_EFFECT_BYTES, MOST_EFFECTS, Announced, Covered, Effects
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
-from penstock.jobs.outcome import (
-    MOST_EFFECT_BYTES,
-    MOST_EFFECTS,
-    Announced,
-    AttemptLost,
-    Covered,
-    Effects,
-    Reject,
-    Skip,
-)
+from penstock.jobs.outcome import AttemptLost, Reject, Skip
 from penstock.jobs.run import NO_OPTIONS, VISITING_KINDS, RunKind, RunOptions
 from penstock.jobs.signals import SignalFacts
 from penstock.pipeline.fetch_options import Missing

@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from penstock.errors import PipelineError, nearest
+from penstock.jobs.effects import Announced, Mark, Merge, Note, Raised, Save
 from penstock.jobs.job import bounded_key
-from penstock.jobs.outcome import (
-    REJECTED,
-    Announced,
-    Mark,
-    Merge,
-    Note,
-    NotThere,
-    Raised,
-    Reject,
-    Save,
-    Unchanged,
-)
+from penstock.jobs.outcome import REJECTED, NotThere, Reject, Unchanged
 from penstock.jobs.run import RunKind
 from penstock.jobs.signals import FILE_LANDED, is_reserved
 from penstock.jobs.windows import Window

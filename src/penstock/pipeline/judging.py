@@ -6,7 +6,8 @@ import math
 import re
 from typing import Any
 
-from penstock.jobs.outcome import BELOW_THRESHOLD, CODE_LENGTH, REJECTED, Reject, Rejection
+from penstock.jobs.effects import Rejection
+from penstock.jobs.outcome import BELOW_THRESHOLD, CODE_LENGTH, REJECTED, Reject
 from penstock.jobs.words import words_of
 from penstock.settings.secrets import LOOKED_AT
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from penstock.jobs.effects import Announced, Effects
 from penstock.jobs.job import NewJob
-from penstock.jobs.outcome import Announced, Effects
 
 if TYPE_CHECKING:
     from penstock.pipeline.attempt import Attempt
@@ -42,6 +42,7 @@ class Outflow:
         self._loop_thread = threading.get_ident()
         self._on_failure = on_failure
         self._outbox = Effects()
+        self._items = 0
         self._bytes = 0
         # A step in a thread adds while the loop's timer takes.
         self._swap = threading.Lock()
@@ -54,10 +55,9 @@ class Outflow:
     @property
     def is_full(self) -> bool:
         """Whether a chunk is to go out now, even if the step must wait for the one before it."""
-        size = self._outbox.size
-        if size >= CHUNK_ITEMS and self._is_idle:
+        if self._items >= CHUNK_ITEMS and self._is_idle:
             return True
-        return size >= MOST_ITEMS or self._bytes >= MOST_BYTES
+        return self._items >= MOST_ITEMS or self._bytes >= MOST_BYTES
 
     @property
     def _is_idle(self) -> bool:
@@ -67,6 +67,7 @@ class Outflow:
         with self._swap:
             is_first = not self._outbox
             self._outbox.children.append(child)
+            self._items += 1
             self._bytes += len(child.item)
         if is_first:
             self._start_clock()
@@ -75,6 +76,7 @@ class Outflow:
         with self._swap:
             is_first = not self._outbox
             self._outbox.announced.append(announced)
+            self._items += 1
         if is_first:
             self._start_clock()
 
@@ -85,6 +87,7 @@ class Outflow:
             return
         with self._swap:
             is_first = not self._outbox
+            self._items += buffered.size
             self._bytes += sum([len(save.data) for save in buffered.saves])
             self._outbox.pour(buffered)
             self._attempt.let_go()
@@ -176,5 +179,5 @@ class Outflow:
 
     def _take(self) -> Effects:
         with self._swap:
-            self._bytes = 0
+            self._items = self._bytes = 0
             return self._outbox.take()

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from penstock.counting import count
+from penstock.jobs.effects import Mark
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import Mark, Snooze
+from penstock.jobs.outcome import Snooze
 from penstock.jobs.windows import Window, Windows, gaps, windows_of
 
 if TYPE_CHECKING:

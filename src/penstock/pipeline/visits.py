@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from penstock.jobs.outcome import Extracted, Unchanged
+from penstock.jobs.effects import Extracted
+from penstock.jobs.outcome import Unchanged
 
 if TYPE_CHECKING:
     from penstock.sources.response import Response

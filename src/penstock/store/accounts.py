@@ -17,10 +17,10 @@ from penstock.jobs.emptiness import (
     end_of_empty,
     fallen_from,
 )
-from penstock.jobs.job import JobState
+from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
-from penstock.store.database import Database, Owned, to_json
+from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from penstock.jobs.job import AGEING_S, JobState, NewJob, bounded_key
+from penstock.jobs.job import AGEING_S, JobState, NewJob, Owned, bounded_key
 from penstock.jobs.run import (
     later_s,
 )
 from penstock.store.bounds import not_too_deep, within_bounds
-from penstock.store.database import Database, JobRow, Owned, to_json
+from penstock.store.database import Database, JobRow, to_json
 from penstock.store.ledger import Ledger
 
 # In parts that no database takes long for.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.counting import count
-from penstock.jobs.job import NewJob, bounded_key
-from penstock.store.database import Database, Owned, to_json
+from penstock.jobs.job import NewJob, Owned, bounded_key
+from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
 Child = tuple[int | None, NewJob]

@@ -38,10 +38,10 @@ from penstock.gates.breaker import (
 )
 from penstock.gates.lane import Lane, LaneLimits, limits_for
 from penstock.gates.rates import Verdict
-from penstock.jobs.job import AGEING_S, JobState
+from penstock.jobs.job import AGEING_S, JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.settings.values import BreakerSettings
-from penstock.store.database import Database, Owned, to_json
+from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ import msgspec
 
 from penstock.errors import Refused, Remedy, UsageError
 from penstock.jobs.cursor import compared, refusal
-from penstock.jobs.outcome import Mark
+from penstock.jobs.effects import Mark
+from penstock.jobs.job import Owned
 from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
-from penstock.store.database import LAST_ID, Database, Owned, bounded_text, to_json
+from penstock.store.database import LAST_ID, Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import NAME_BYTES
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.jobs.outcome import Covered
+from penstock.jobs.effects import Covered
+from penstock.jobs.job import Owned
 from penstock.jobs.run import RunKind
 from penstock.store.checkpoints import kinds_of
-from penstock.store.database import Database, Owned, bounded_text, to_json
+from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import NAME_BYTES
 

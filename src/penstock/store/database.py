@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from penstock.jobs.job import Claimed
+from penstock.jobs.job import Claimed, Owned
 
 Decoded = TypeVar("Decoded")
 encode = msgspec.json.Encoder().encode
@@ -22,17 +22,6 @@ encode = msgspec.json.Encoder().encode
 LAST_ID = 2**63 - 1
 # A NUL as JSON writes it, and not the end of an escaped backslash.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
-
-
-class Owned(msgspec.Struct, array_like=True, frozen=True):
-    """A job whose attempt still owns it."""
-
-    id: int
-    run_id: int
-    source_id: int
-    stage: str
-    attempt: int
-    flushes: int
 
 
 # Id, run, source, stage, unit, key, rank.

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from penstock.counting import count
 from penstock.jobs.causes import CAUSE_BYTES, ENOUGH, PASSING, in_words
-from penstock.jobs.job import AGEING_S, JobState
+from penstock.jobs.job import AGEING_S, JobState, Owned
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
-from penstock.store.database import Database, Owned, bounded_text, to_json
+from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 
 Ends = list[tuple[Settlement, Owned]]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.jobs.outcome import Effects
-from penstock.store.database import Database, Owned, bounded_text, to_json
+from penstock.jobs.effects import Effects
+from penstock.jobs.job import Owned
+from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.replayed_pages import StagedPage, stage_pages
 from penstock.store.rows import SnapshotRow
 

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from penstock.jobs.job import Owned
 from penstock.jobs.run import RunKind, RunState
-from penstock.store.database import Database, Owned, to_json
+from penstock.store.database import Database, to_json
 from penstock.store.health import RunEnd
 from penstock.store.ledger import Ledger
 

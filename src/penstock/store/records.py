@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.jobs.outcome import Save
+from penstock.jobs.effects import Save
 from penstock.store.database import Database, Overtaken, bounded_text, to_json
 from penstock.store.ledger import Ledger
 

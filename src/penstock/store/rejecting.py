@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.jobs.outcome import Rejection
-from penstock.store.database import Database, Owned, to_json
+from penstock.jobs.effects import Rejection
+from penstock.jobs.job import Owned
+from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
 

@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from penstock.jobs.effects.effect import Ended
 from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Effects, Flush, Settlement
-from penstock.store.database import Database, Owned, to_json
+from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.database import Database, to_json
 
 Key = tuple[int, str]
+# An end, and the key of one thing that it says.
+Said = tuple[Ended, str]
 
 
-def find_repeats(db: Database, accepted: Sequence[tuple[Settlement | Flush, Owned]]) -> set[Key]:
+def find_repeats(db: Database, accepted: Sequence[Ended], said: Sequence[Said]) -> set[Key]:
     """Those keys of these ends that are known; the others of flushes are remembered."""
-    keyed = [(end, job) for end, job in accepted if end.effects and any(_keys(end.effects))]
     repeats: set[Key] = set()
-    again = [(job.id, key) for end, job in keyed if end.attempt > 1 for key in _keys(end.effects)]
+    again = [(job.id, key) for (end, job), key in said if end.attempt > 1]
     if again:
         found = db.json("known_sent", keys=to_json(again))
         repeats = {(job_id, key) for job_id, key in found}
-    _remember(db, keyed, repeats)
+    _remember(db, said, repeats)
     _forget(db, accepted)
     return repeats
 
 
-def _keys(effects: Effects) -> Iterator[str]:
-    for said in (effects.signals, effects.notes, effects.rejections):
-        for each in said:
-            if each.key:
-                yield each.key
-
-
-def _remember(
-    db: Database, keyed: Sequence[tuple[Settlement | Flush, Owned]], repeats: set[Key]
-) -> None:
+def _remember(db: Database, said: Sequence[Said], repeats: set[Key]) -> None:
     """A settlement ends its job, so only what is flushed before can be said again."""
     flushed = {
         (job.id, key)
-        for end, job in keyed
+        for (end, job), key in said
         if isinstance(end, Flush) and not (end.effects.marks or end.effects.forgets)
-        for key in _keys(end.effects)
     }
     if new := sorted(flushed - repeats):
         db.do("add_sent", keys=to_json(new))
 
 
-def _forget(db: Database, accepted: Sequence[tuple[Settlement | Flush, Owned]]) -> None:
+def _forget(db: Database, accepted: Sequence[Ended]) -> None:
     """With a checkpoint, and with the end of a job, nothing that was said before is said again."""
     over: set[int] = set()
     for end, job in accepted:

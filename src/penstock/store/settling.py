@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.jobs.job import JobState
-from penstock.jobs.outcome import Effects, Flush, Settlement
-from penstock.store.database import Database, Owned, to_json
+from penstock.jobs.effects.effects import uncommitted
+from penstock.jobs.job import JobState, Owned
+from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.database import Database, to_json
 from penstock.store.effects import End, add_effects
 from penstock.store.failing import judge, note_failures
 from penstock.store.hours import note_host_waits
@@ -114,7 +115,7 @@ def _refusal(end: End, stage: str) -> Settlement:
         reason="data",
         error=error,
         cause=f"no stage {stage!r} in its run",
-        effects=Effects(spent=end.effects.spent, charges=end.effects.charges),
+        effects=uncommitted(end.effects),
     )
 
 

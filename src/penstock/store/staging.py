@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from penstock.jobs.outcome import Save
+from penstock.jobs.effects import Save
 from penstock.store.database import Database, Overtaken, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import combined, where_of

@@ -19,17 +19,9 @@ from psycopg import errors as e
 
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreUnreachable
-from penstock.jobs.job import Claimed
+from penstock.jobs.job import Claimed, Owned
 from penstock.settings.address import schema_of
-from penstock.store.database import (
-    Decoded,
-    Fences,
-    JobRow,
-    Overtaken,
-    Owned,
-    storable_text,
-    to_json,
-)
+from penstock.store.database import Decoded, Fences, JobRow, Overtaken, storable_text, to_json
 from penstock.store.postgres.connection import (
     LOCK_S,
     PATIENCE_S,

@@ -17,9 +17,9 @@ import msgspec
 
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError, StoreReplaced
-from penstock.jobs.job import Claimed
+from penstock.jobs.job import Claimed, Owned
 from penstock.private_files import make_private, touch_private
-from penstock.store.database import Decoded, Fences, JobRow, Owned, to_json
+from penstock.store.database import Decoded, Fences, JobRow, to_json
 from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_newer, refuse_unfinished
 from penstock.store.sqlite import filesystem, migrate

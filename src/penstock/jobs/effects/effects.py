@@ -1,0 +1,179 @@
+"""Everything that one attempt wants remembered: the list of all effects.
+
+To add an effect, write its class in a file of its own and name it here, beside its field.
+"""
+
+# ruff: noqa: RUF009  what stands beside a field is a dataclasses.field
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from penstock.gates.budget import Bound
+from penstock.jobs.effects.checkpoints import Checkpoints, Mark
+from penstock.jobs.effects.children import Children
+from penstock.jobs.effects.coverage import Coverage, Covered
+from penstock.jobs.effects.effect import Effect, Repeatable, Wordless
+from penstock.jobs.effects.endings import Dropped, Forgetting
+from penstock.jobs.effects.findings import Findings
+from penstock.jobs.effects.moments import Moments
+from penstock.jobs.effects.notes import Note, Notes
+from penstock.jobs.effects.pages import Announced, Extracted, Pages
+from penstock.jobs.effects.records import Records, Save
+from penstock.jobs.effects.rejections import Rejection, Rejections
+from penstock.jobs.effects.schema import SchemaVerified
+from penstock.jobs.effects.signals import Raised, Signals
+from penstock.jobs.effects.spending import Spending
+from penstock.jobs.job import NewJob
+
+if TYPE_CHECKING:
+    from penstock.settings.secrets import Masker
+
+# What one transaction may hold of effects: it takes a second or two, and no beat of its worker is late.
+MOST_EFFECTS = 200_000
+MOST_EFFECT_BYTES = 128_000_000
+
+
+def many(effect: type[Effect], *, chunked: bool = False, weighed: bool = False) -> Any:
+    """A list. `chunked`: how many there are decides when a chunk of a long attempt is written, and how
+    heavy a transaction is; `weighed`: only the latter."""
+    return field(
+        default_factory=list,
+        metadata={"effect": effect, "chunked": chunked, "weighed": chunked or weighed},
+    )
+
+
+def tally(effect: type[Effect]) -> Any:
+    """Amounts by name."""
+    return field(default_factory=dict, metadata={"effect": effect})
+
+
+def flag(effect: type[Effect]) -> Any:
+    return field(default=False, metadata={"effect": effect})
+
+
+def number(effect: type[Effect]) -> Any:
+    return field(default=0, metadata={"effect": effect})
+
+
+@dataclass(slots=True)
+class Effects:
+    """Everything an attempt buffers until the transaction that settles it.
+
+    Effects are written in the order of their fields, which is the order of the locks that they take.
+    """
+
+    notes: list[Note] = many(Notes, chunked=True)
+    children: list[NewJob] = many(Children, chunked=True)
+    saves: list[Save] = many(Records, chunked=True)
+    # How many records this attempt has saved before, in commits of its own.
+    saved_before: int = number(Records)
+    marks: list[Mark] = many(Checkpoints, chunked=True)
+    covered: list[Covered] = many(Coverage)
+    # What it cost, by measure: requests, bytes, seconds, money.
+    spent: dict[str, float] = tally(Spending)
+    # What of that counts against which budgets now, because no request reserved it.
+    charges: list[tuple[Bound, float]] = many(Spending)
+    signals: list[Raised] = many(Signals, weighed=True)
+    rejections: list[Rejection] = many(Rejections, chunked=True)
+    # Moments around which the source is to be looked at more often.
+    moments: list[float] = many(Moments, chunked=True)
+    # What is known of the source's shape was found to be true.
+    is_schema_verified: bool = flag(SchemaVerified)
+    # What a probe has seen, by name; see `Seen` in jobs/probe.py.
+    probed: dict[str, int] = tally(Findings)
+    announced: list[Announced] = many(Pages, chunked=True)
+    extracted: list[Extracted] = many(Pages)
+    # A candidate of which nothing became: a step returned None.
+    is_dropped: bool = flag(Dropped)
+    # The attempt has come to an end that it wanted: what the next one says is new, however equal it is.
+    forgets: bool = flag(Forgetting)
+
+    def __bool__(self) -> bool:
+        return any(values_of(self))
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, _chunked(self)))
+
+    @property
+    def weight(self) -> int:
+        """How much of a transaction's time it takes, where MOST_EFFECTS is as much as there is."""
+        entries = sum(map(len, _weighed(self)))
+        if entries < 1000:
+            return entries
+        written = sum([effect.weigh(self) for effect in ALL_EFFECTS])
+        return max(entries, written * MOST_EFFECTS // MOST_EFFECT_BYTES)
+
+    def take(self) -> Effects:
+        """Hand over what is buffered and start afresh."""
+        taken, fresh = Effects(), Effects()
+        for name in self.__slots__:
+            setattr(taken, name, getattr(self, name))
+            setattr(self, name, getattr(fresh, name))
+        return taken
+
+    def pour(self, others: Effects) -> None:
+        """Take over what others brought; they are left empty."""
+        for name in self.__slots__:
+            if theirs := getattr(others, name):
+                setattr(self, name, _together(getattr(self, name), theirs))
+                setattr(others, name, type(theirs)())
+
+
+def _together(mine: Any, theirs: Any) -> Any:
+    match mine:
+        case bool():
+            return mine or theirs
+        case dict():
+            for key, amount in theirs.items():
+                mine[key] = mine.get(key, 0) + amount
+            return mine
+    mine += theirs
+    return mine
+
+
+_FIELDS = fields(Effects)
+# Each effect once, in the order in which they are written, and for each field the place of its effect there.
+_CLASSES = tuple(dict.fromkeys(each.metadata["effect"] for each in _FIELDS))
+ALL_EFFECTS: tuple[Effect, ...] = tuple(effect() for effect in _CLASSES)
+PLACES: tuple[int, ...] = tuple(_CLASSES.index(each.metadata["effect"]) for each in _FIELDS)
+REPEATABLE = tuple(each for each in ALL_EFFECTS if isinstance(each, Repeatable))
+_SPEAKING = tuple(each for each in ALL_EFFECTS if not isinstance(each, Wordless))
+# The value of each field.
+values_of = attrgetter(*(each.name for each in _FIELDS))
+_chunked = attrgetter(*(each.name for each in _FIELDS if each.metadata.get("chunked")))
+_weighed = attrgetter(*(each.name for each in _FIELDS if each.metadata.get("weighed")))
+
+
+def stage(effects: Effects, *, is_redrive: bool = False) -> None:
+    """What an attempt of a replay may leave behind: records and pages on the stage, and nothing live.
+
+    Those of a redrive are meant to be saved: it was asked for because something is mended.
+    """
+    for effect in ALL_EFFECTS:
+        effect.stage(effects, is_redrive=is_redrive)
+
+
+def dry(effects: Effects) -> Effects:
+    """What of an attempt's effects a probe has: its children, what it says, what it cost and what it saw."""
+    dried = Effects()
+    for effect in ALL_EFFECTS:
+        effect.dry(effects, dried)
+    return dried
+
+
+def uncommitted(effects: Effects) -> Effects:
+    """What is left of effects that are not committed."""
+    left = Effects()
+    for effect in ALL_EFFECTS:
+        effect.outlast(effects, left)
+    return left
+
+
+def redact(effects: Effects, masker: Masker) -> None:
+    """Mask secrets in what effects say to people."""
+    for effect in _SPEAKING:
+        effect.redact(effects, masker)
