@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as changed
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -109,16 +110,11 @@ def settle(
     useful_for_s: float | None = None,
 ) -> Settlement:
     """Where this outcome takes the job: its next state, its delay, and whether a try was spent."""
+    done = partial(Settlement, job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s)
     if isinstance(outcome, Succeeded):
-        effects = outcome.effects
-    else:
-        effects = Effects(spent=dict(outcome.spent))
-    base = Settlement(
-        job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s, effects=effects
-    )
+        return done(effects=outcome.effects)
+    base = done(effects=Effects(spent=dict(outcome.spent)))
     match outcome:
-        case Succeeded():
-            return base
         case Skipped(reason, is_rejection=True):
             # Judged and not wanted: the job did its work, exactly as when a step returns None.
             rejection = Rejection(outcome.code or REJECTED, reason, outcome.score)

@@ -93,7 +93,7 @@ class Effect(ABC):
     def write(self, ended: Sequence[Ended], transaction: Transaction) -> None:
         """Write it for all these attempts at once, in their order."""
 
-    def outlast(self, effects: Effects, left: Effects) -> None:
+    def outlast(self, effects: Effects, left: Effects) -> None:  # noqa: B027
         """Hand over what counts although the attempt does not commit: of most effects, nothing."""
 
     def weigh(self, effects: Effects) -> int:
