@@ -14,7 +14,8 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.effects import Covered, Effects, Mark
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Flush
-from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
+from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.store import checkpoints
 from penstock.store.checkpoints import CheckpointMove, as_it_was, last_upto
 from penstock.store.store import Capacity, Keep
@@ -22,6 +23,7 @@ from tests.contract.scenes import World, done
 from tests.journeys.rig import until
 
 DAY = 86_400.0
+OWN_CURSOR_KINDS = [kind for kind in RunKind if not policy_of(kind).moves_checkpoints]
 
 
 def mark(cursor: Any, partition: str = "eur", offset: Any = None, ordered: bool = True) -> Mark:

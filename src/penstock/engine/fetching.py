@@ -19,7 +19,6 @@ from penstock.engine.spending import Spending
 from penstock.errors import StoreCorrupt
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.run import RunKind
 from penstock.pipeline.attempt import RunView
 from penstock.pipeline.visits import is_page
 from penstock.sources.fetch import Fetcher
@@ -54,14 +53,14 @@ class Fetching:
 
     async def fetch(self, errand: Errand, options: dict[str, Any]) -> Response:
         job, run = errand.job, errand.run
-        if run.kind == RunKind.REPLAY:
+        if not run.policy.fetches:
             return await self.replaying.fetch(job, run, errand.url, options)
         if job.is_resumed and options.get("method", "GET") == "GET":
             row = await self.ask(lambda: self.store.snapshot_of(job.id, errand.url))
             stored = await self._stored(job, row)
             if stored is not None:
                 return stored
-        if run.kind == RunKind.INCREMENTAL and is_page(options):
+        if run.policy.skips_unchanged and is_page(options):
             return await self._revisit(errand, options)
         if options.pop("conditional", False):
             return await self._fetch_if_changed(errand, options)

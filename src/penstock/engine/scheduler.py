@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from penstock.engine.cadences import standing_of
 from penstock.errors import UsageError
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import kind_to_run
 from penstock.pipeline.version import version_of
 from penstock.project import Project, run_options
 from penstock.schedules import Schedule
@@ -238,9 +238,8 @@ class _Look:
         if source.unset or self._unloadable(source):
             return None
         graph = self._project.graph(source)
-        kind = RunKind(settings.run_kind)
-        if self._store.health(row.source_id).degraded_at is not None:
-            kind = RunKind.PROBE
+        health = self._store.health(row.source_id)
+        kind = kind_to_run(settings.run_kind, is_degraded=health.degraded_at is not None)
         plan, version = graph.plan(source.priority, kind), version_of(graph, source)
         return Start(kind, plan, version, run_options(source))
 

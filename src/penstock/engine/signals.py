@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from penstock.errors import PenstockError, StoreError
 from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import kind_to_run, policy_of
 from penstock.jobs.signals import (
     FILE_LANDED,
     RUN_COMPLETED,
@@ -34,7 +35,7 @@ BATCH = 500
 # In one look; what is left is looked at in the next.
 MOST_STARTS = 1000
 # The runs whose end starts those that come after: what a schedule starts, not a look into the past.
-COUNTING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
+COUNTING_KINDS = tuple(kind for kind in RunKind if policy_of(kind).starts_others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +171,8 @@ class Signals:
 
     def _plan_start(self, waiter: Waiter, row: QueuedRow) -> Start:
         source, schedule, signal = waiter.source, waiter.schedule, row.signal
-        kind = RunKind(schedule.run_kind)
-        if self._store.health(waiter.source_id).degraded_at is not None:
-            kind = RunKind.PROBE
+        health = self._store.health(waiter.source_id)
+        kind = kind_to_run(schedule.run_kind, is_degraded=health.degraded_at is not None)
         graph = self._project.graph(source)
         runs = dict(row.runs)
         if schedule.kind == "after" and signal.source is not None:

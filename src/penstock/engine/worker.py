@@ -42,7 +42,6 @@ from penstock.engine.turn_size import that_fit
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.effects import Effects
-from penstock.jobs.effects.effects import dry, stage
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.loaded import Loaded
 from penstock.jobs.outcome import (
@@ -51,20 +50,13 @@ from penstock.jobs.outcome import (
     Flush,
     Outcome,
     Settlement,
-    Skipped,
-    Succeeded,
 )
 from penstock.jobs.probe import without_retries
 from penstock.jobs.repeats import Sayings
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES, RetryClass, settle
-from penstock.jobs.run import (
-    BACKGROUND_KINDS,
-    OWN_CURSOR_KINDS,
-    RunFacts,
-    RunKind,
-    RunOptions,
-)
+from penstock.jobs.run import RunFacts, RunOptions
+from penstock.jobs.run_policy import FULL, RunPolicy, policy_of
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.verdict import outcome_of
@@ -342,7 +334,7 @@ class Worker:
         """
         own = self._loaded.sources.get(source_id) if self._loaded is not None else None
         known = facts.pipeline_version
-        if own is None or facts.options.is_staged:
+        if own is None or policy_of(facts.kind, facts.options).pins_version:
             return known
         version = self._version(source_id, facts.options) or own.version
         if version != known:
@@ -431,7 +423,7 @@ class Worker:
                 self._refuse(job)
                 continue
             run = self._runs[job.run_id]
-            if run.options.is_staged and run.pipeline_version != post.source.version:
+            if run.policy.pins_version and run.pipeline_version != post.source.version:
                 self._end(job, another_version(), post.retry, post.stage.unit)
                 continue
             if self._spending.has_budgets and self._set_aside(job, post, run):
@@ -485,9 +477,6 @@ class Worker:
     def _stage(self, graph: Graph, name: str) -> Stage | None:
         return self._replaying.stage(graph) if name == REPLAY_STAGE else graph.stage(name)
 
-    def _is_replay(self, job: Claimed) -> bool:
-        return self._works[job.id, job.attempt][0].run.kind == RunKind.REPLAY
-
     def _refuse(self, job: Claimed) -> None:
         error = f"the project has no stage {job.stage!r} for this source any more"
         failed = Failed(error, is_permanent=True, kind="data", cause=error)
@@ -509,10 +498,8 @@ class Worker:
         self._memory_mb += work.stage.memory_mb
         took_s = max(0.0, self._clock.monotonic() - began)
         outcome = self._keeper.excuse(job, outcome)
-        if work.run.kind == RunKind.REPLAY and isinstance(outcome, Succeeded | Skipped):
-            stage(outcome.effects or Effects(), is_redrive=work.run.options.is_redrive)
         # What is past does not get stale.
-        useful_for_s = None if work.run.kind in BACKGROUND_KINDS else post.useful_for_s
+        useful_for_s = None if work.run.policy.is_background else post.useful_for_s
         self._end(job, outcome, post.retry, work.stage.unit, took_s, useful_for_s)
 
     def _end(
@@ -529,7 +516,10 @@ class Worker:
         if job.attempt > 1 and end.effects:
             self._key(job, end.effects)
         self._sayings.pop((job.id, job.attempt), None)
-        if self._is_probe(job):
+        policy = self._policy(job)
+        if policy.retries:
+            policy.committed(end.effects)
+        else:
             post = self._post(job)
             end = without_retries(end, post.timeout_s if post else took_s)
         if job.source_id in self._assignments:
@@ -538,9 +528,9 @@ class Worker:
         self._ends.append(end)
         self._news.set()
 
-    def _is_probe(self, job: Claimed) -> bool:
+    def _policy(self, job: Claimed) -> RunPolicy:
         run = self._runs.get(job.run_id)
-        return run is not None and run.kind == RunKind.PROBE
+        return run.policy if run is not None else FULL
 
     async def _review(self) -> None:
         """Stop attempts whose job was taken away meanwhile, and all requests to hosts that others closed."""
@@ -627,11 +617,8 @@ class Worker:
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
-        if self._is_probe(job):
-            effects = dry(effects)
+        effects = self._policy(job).committed(effects)
         redact_notes(effects, self._secrets)
-        if self._is_replay(job):
-            stage(effects, is_redrive=self._runs[job.run_id].options.is_redrive)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
@@ -669,9 +656,9 @@ class Worker:
         return [(row.partition, row.start_at, row.end_at) for row in found]
 
     async def cursors(self, job: Claimed) -> dict[str, Any]:
-        if self._works[job.id, job.attempt][0].run.kind in OWN_CURSOR_KINDS:
-            return await self._ask(lambda: self._store.run_cursors(job.run_id))
-        return await self._ask(lambda: self._store.checkpoints(job.source_id))
+        if self._policy(job).moves_checkpoints:
+            return await self._ask(lambda: self._store.checkpoints(job.source_id))
+        return await self._ask(lambda: self._store.run_cursors(job.run_id))
 
     def _fill_gap(self, job: Claimed, start_at: float, end_at: float) -> None:
         """In the store's thread: have what was missed fetched, by a run that is linked to the stream's."""

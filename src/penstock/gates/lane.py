@@ -9,6 +9,7 @@ from typing import Literal
 from penstock.gates.windows import Windows
 from penstock.jobs.job import Unit
 from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.settings.values import BreakerSettings
 
 UNLIMITED = 1 << 30
@@ -105,9 +106,7 @@ class Allowance:
 
 def place_of(unit: Unit, kind: RunKind) -> Place:
     """What a job takes up: a replay is served from snapshots, and never touches the source."""
-    if unit == "candidate" or kind is RunKind.REPLAY:
-        return "candidate"
-    return "background" if kind is RunKind.BACKFILL else "page"
+    return "candidate" if unit == "candidate" else policy_of(kind).place
 
 
 def limits_for(source_id: int, limits: Mapping[int, LaneLimits]) -> LaneLimits:

@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.jobs.account import Account
 from penstock.jobs.run import RunKind, RunOptions, RunState
+from penstock.jobs.run_policy import policy_of
 
 AS_EXPECTED = "empty: as expected"
 UNEXPECTED = "empty though it usually yields"
@@ -24,8 +25,6 @@ LOOKED_AT, USUAL = 5, 3
 # Less than this share of what is usual is a sharp fall; of less than so many any number may come by chance.
 FALL, LEAST = 0.5, 10
 # Other kinds have their own idea of an end: a backfill may find no gap, a probe saves nothing.
-_COMPARED = (RunKind.FULL, RunKind.INCREMENTAL)
-_JUDGED = (*_COMPARED, RunKind.BACKFILL)
 # A run that has failed is told of as that.
 _COUNTING = (RunState.COMPLETED, RunState.PARTIAL)
 
@@ -61,7 +60,7 @@ class Ending(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         """Nothing came of it, and nobody meant it to be so."""
         return (
-            self.kind in _JUDGED
+            policy_of(self.kind).can_be_empty
             and self._is_whole
             and not (self.found.records or self.pages_unchanged)
         )
@@ -69,7 +68,7 @@ class Ending(msgspec.Struct, frozen=True):
     @property
     def is_compared(self) -> bool:
         """There are runs like it, of which about as much comes each time."""
-        return self.kind in _COMPARED and self._is_whole
+        return policy_of(self.kind).is_compared and self._is_whole
 
     @property
     def _is_whole(self) -> bool:
@@ -84,7 +83,7 @@ def end_of_empty(state: RunState, run: Ending, before: Sequence[Yield]) -> tuple
         return RunState.FAILED, NOT_ALLOWED
     if state is RunState.FAILED:
         return state, ""
-    if run.kind in _COMPARED and _usually_yields(run.found, before):
+    if policy_of(run.kind).is_compared and _usually_yields(run.found, before):
         return RunState.PARTIAL, UNEXPECTED
     has_looked_only = run.found.pages and not run.account.candidates.candidates
     if state is RunState.COMPLETED and not has_looked_only:

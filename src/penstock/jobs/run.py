@@ -36,21 +36,6 @@ class RunKind(StrEnum):
     STREAM = "stream"
 
 
-# Runs of these kinds wait behind the source's live work.
-BACKGROUND_KINDS = (RunKind.BACKFILL, RunKind.REPLAY)
-# By so much their jobs come behind those of live runs that are enqueued at the same time: one that has
-# waited longer than this is not overtaken, so that a source which is always busy still comes to its past.
-BACKGROUND_LATER_S = 3600.0
-# Runs of these kinds have cursors of their own: what they look at again must not move the live ones.
-OWN_CURSOR_KINDS = (RunKind.BACKFILL, RunKind.REPLAY, RunKind.PROBE)
-# Runs of these kinds go to the network for a source's pages, and remember what they found.
-VISITING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.BACKFILL)
-
-
-def later_s(kind: RunKind) -> float:
-    return BACKGROUND_LATER_S if kind in BACKGROUND_KINDS else 0.0
-
-
 class StageBounds(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many jobs a stage of a run may have, and how far from its first ones it may follow."""
 
@@ -205,14 +190,11 @@ def cut_words(counts: Mapping[str, StageCount], bounds: Mapping[str, StageBounds
     return f"cut: {', '.join(full)}" if full else ""
 
 
-def continued_stages(plan: Plan, kind: RunKind) -> tuple[str, ...]:
+def continued_stages(plan: Plan) -> tuple[str, ...]:
     """The stages of which a run that continues another has nothing to do again.
 
-    Not those that gather, nor what comes after them: there is more to gather now. Nor any of a replay,
-    whose results are one whole, and which costs no request.
+    Not those that gather, nor what comes after them: there is more to gather now.
     """
-    if kind is RunKind.REPLAY:
-        return ()
     found: list[str] = []
     for stage in plan.stages:
         if not stage.is_gather and all(name in found for name in stage.after):

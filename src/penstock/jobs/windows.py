@@ -17,6 +17,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from penstock.jobs.run import RunKind, RunOptions
+from penstock.jobs.run_policy import policy_of
 
 DAY_S = 86_400.0
 # Where stretches meet within this, nothing is missing between them.
@@ -154,7 +155,7 @@ def windows_of(options: RunOptions) -> Windows:
 @lru_cache(maxsize=16)
 def expected_units(kind: RunKind, options: RunOptions) -> int:
     """How many units a run will have in all; 0 where that can't be said without looking."""
-    if kind is not RunKind.BACKFILL or options.is_missing_only:
+    if policy_of(kind).begins_with != "windows" or options.is_missing_only:
         return 0
     return windows_of(options).expected()
 

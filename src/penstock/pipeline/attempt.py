@@ -14,7 +14,8 @@ from penstock.errors import PipelineError
 from penstock.jobs.effects import MOST_EFFECT_BYTES, MOST_EFFECTS, Announced, Covered, Effects
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
 from penstock.jobs.outcome import AttemptLost, Reject, Skip
-from penstock.jobs.run import NO_OPTIONS, VISITING_KINDS, RunKind, RunOptions
+from penstock.jobs.run import NO_OPTIONS, RunOptions
+from penstock.jobs.run_policy import RunPolicy, policy_of
 from penstock.jobs.signals import SignalFacts
 from penstock.pipeline.fetch_options import Missing
 from penstock.pipeline.probing import FewPages, OneOfEach
@@ -62,6 +63,10 @@ class RunView:
     options: RunOptions = NO_OPTIONS
     of_run_id: int | None = None
     pipeline_version: str = ""
+
+    @property
+    def policy(self) -> RunPolicy:
+        return policy_of(self.kind, self.options)
 
     @property
     def signal(self) -> SignalFacts | None:
@@ -148,11 +153,11 @@ class Attempt:
         self.snapshot: int | None = job.snapshot
         self.trouble: BaseException | None = None
         self.outflow: Outflow | None = None
-        is_looking = run.kind in VISITING_KINDS or run.options.is_staged
-        is_visiting = stage.unit == "page" and is_looking
+        policy = run.policy
+        is_visiting = stage.unit == "page" and policy.marks_pages_done
         self.visits: Visits | None = Visits() if is_visiting else None
         self.probe: OneOfEach | FewPages | None = None
-        if run.kind == RunKind.PROBE:
+        if policy.is_one_item:
             self.probe = OneOfEach(stage)
         elif run.options.pages is not None and stage.unit == "run":
             self.probe = FewPages(stage, run.options.pages)
@@ -224,7 +229,7 @@ class Attempt:
 
     def announce(self, announced: Announced) -> None:
         """At once, not when the step has come to its end: no child may be durable before it."""
-        if not announced.changed or self.run.kind not in VISITING_KINDS:
+        if not announced.changed or not self.run.policy.notes_announced:
             return
         if self.outflow is None:
             self.effects.announced.append(announced)

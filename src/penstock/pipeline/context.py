@@ -12,7 +12,6 @@ from penstock.errors import PipelineError, nearest
 from penstock.jobs.effects import Announced, Mark, Merge, Note, Raised, Save
 from penstock.jobs.job import bounded_key
 from penstock.jobs.outcome import REJECTED, NotThere, Reject, Unchanged
-from penstock.jobs.run import RunKind
 from penstock.jobs.signals import FILE_LANDED, is_reserved
 from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
@@ -35,9 +34,6 @@ RECORDS_PAGE = 500
 MOST_ANNOUNCED = 1000
 # Seconds since the epoch until the year 10000; milliseconds are beyond it.
 END_OF_TIME = 253_402_300_800
-# What runs of other kinds see is not of today, or is not to be told.
-ANNOUNCING_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
-UNVERIFYING_KINDS = (RunKind.PROBE, RunKind.REPLAY)
 
 
 class Context:
@@ -290,7 +286,7 @@ class Context:
         """
         self._attempt.guard()
         moment = self._moment(at)
-        if self._attempt.run.kind not in ANNOUNCING_KINDS:
+        if not self._attempt.run.policy.announces_moments:
             return
         moments = self._attempt.effects.moments
         if moment in moments:
@@ -305,7 +301,7 @@ class Context:
         Keeps its `schema_freshness`. Probes look at too little to say so, and replays at the past.
         """
         self._attempt.guard()
-        if self._attempt.run.kind not in UNVERIFYING_KINDS:
+        if self._attempt.run.policy.verifies_schemas:
             self._attempt.effects.is_schema_verified = True
 
     def spend(

@@ -18,6 +18,7 @@ from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
 from penstock.jobs.loaded import hash_of
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.pipeline.fingerprint import code_files, code_texts
 from penstock.pipeline.numbers import unkept_number
 from penstock.pipeline.planner import PLANNER, plan_windows
@@ -149,11 +150,13 @@ class Graph:
         begin one; what no step of the kind leads to is left out. A backfill begins with a stage that is
         in no pipeline and plans the windows. A probe is about one item, so nothing of it is gathered.
         """
-        if kind is RunKind.BACKFILL:
+        policy = policy_of(kind)
+        if policy.begins_with == "windows":
             return self._backfill_plan(priority)
-        stages = self._begun_by(kind is RunKind.STREAM, gathers=kind is not RunKind.PROBE)
+        is_stream = policy.begins_with == "streams"
+        stages = self._begun_by(is_stream, gathers=policy.gathers)
         if not stages:
-            what = "stream" if kind is RunKind.STREAM else "step that begins a run and ends"
+            what = "stream" if is_stream else "step that begins a run and ends"
             raise PipelineError(f"pipeline {self.name!r} has no {what}")
         kept = {stage.name for stage in stages}
         return Plan(tuple(self._planned(stage, priority, kept) for stage in stages))

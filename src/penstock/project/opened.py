@@ -18,7 +18,7 @@ from penstock.gates.windows import Windows
 from penstock.jobs.loaded import Loaded, LoadedSource, hash_of
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RetryClass, retry_classes
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.loading import load_graph, refuse_unknown_retries, refuse_what_never_fits
 from penstock.pipeline.version import version_of
@@ -283,7 +283,8 @@ class Opened:
         return True
 
     def _refuse_degraded_run(self, run: RunRow) -> None:
-        if run.kind not in (RunKind.PROBE, RunKind.REPLAY) and run.source in self.settings.sources:
+        is_refused = not policy_of(run.kind).runs_when_degraded
+        if is_refused and run.source in self.settings.sources:
             self._refuse_degraded(self.source(run.source))
 
 

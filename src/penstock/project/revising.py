@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from penstock.errors import Refused, UsageError
 from penstock.jobs.redrive import redrive_plan
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.jobs.windows import moment
 from penstock.pipeline.version import version_of
 from penstock.project.opened import Opened, default_actor
@@ -81,7 +81,7 @@ class Revising(Opened):
         if run.options.is_undo or run.options.is_redrive:
             what = "an undo" if run.options.is_undo else "a replay of rejects"
             raise Refused(f"run {run_id} is {what}; it has no pages to replay")
-        if run.kind is RunKind.REPLAY:
+        if not policy_of(run.kind).fetches:
             raise Refused(f"run {run_id} is a replay itself; replay what it replayed")
         if not run.is_ended:
             raise Refused(f"run {run_id} is {run.state}; a run can be replayed when it has ended")

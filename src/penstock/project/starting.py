@@ -12,6 +12,7 @@ import msgspec
 from penstock.errors import Refused, UsageError, nearest
 from penstock.jobs.replay import replay_plan
 from penstock.jobs.run import RunKind, RunOptions
+from penstock.jobs.run_policy import policy_of
 from penstock.jobs.signals import is_name, is_reserved, wanted
 from penstock.pipeline.version import version_of, with_params
 from penstock.project.opened import Opened, default_actor
@@ -133,7 +134,7 @@ class Starting(Opened):
         A degraded source runs probes only, until they go well or somebody resumes it.
         """
         refuse_kind(kind)
-        if kind != RunKind.PROBE:
+        if not policy_of(kind).runs_when_degraded:
             self._refuse_degraded(self.source(name))
 
     def start(self, run_id: int, actor: str | None = None, reason: str = "") -> None:
@@ -154,7 +155,7 @@ class Starting(Opened):
         plan = graph.plan(source.priority, run.kind)
         new_id, is_new = self.store.continue_run(
             run_id,
-            replay_plan(plan) if run.options.is_staged else plan,
+            replay_plan(plan) if policy_of(run.kind, run.options).is_staged else plan,
             version_of(graph, with_params(source, run.options.params)),
             actor or default_actor(),
             reason,

@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from penstock.jobs.job import AGEING_S, JobState, NewJob, Owned, bounded_key
-from penstock.jobs.run import (
-    later_s,
-)
+from penstock.jobs.run_policy import policy_of
 from penstock.store.bounds import not_too_deep, within_bounds
 from penstock.store.database import Database, JobRow, to_json
 from penstock.store.ledger import Ledger
@@ -28,12 +26,13 @@ def add_jobs(
 ) -> set[int]:
     """Enqueue jobs of a run, each with its parent; a known key keeps its job. Answers with the new ids."""
     stages = ledger.stages(run_id)
+    later_s = {name: policy_of(facts.kind).later_s for name, facts in stages.items()}
     jobs = within_bounds(db, ledger, run_id, source_id, jobs)
     ids = db.new_job_ids(len(jobs))
     made: list[tuple[JobRow, _Item]] = []
     for job_id, (parent_id, job) in zip(ids, jobs, strict=True):
         unit = stages[job.stage].unit
-        rank = ledger.now + job.priority * AGEING_S + later_s(stages[job.stage].kind)
+        rank = ledger.now + job.priority * AGEING_S + later_s[job.stage]
         row: JobRow = (job_id, run_id, source_id, job.stage, unit, bounded_key(job.key), rank)
         made.append((row, (job_id, parent_id, job.item.decode(), job.snapshot)))
     if db.is_shared and len(made) > INSERT_LIMIT:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
+from penstock.jobs.run import ENDED_RUN_STATES, RunState
+from penstock.jobs.run_policy import policy_of
 from penstock.schedules.auto import Ended, Level, Standing
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
@@ -70,7 +71,7 @@ class Cadences:
             if source_id in waits or state == RunState.CANCELLED:
                 continue
             is_good = state in (RunState.COMPLETED, RunState.PARTIAL)
-            is_probe = kind == RunKind.PROBE
+            is_probe = policy_of(kind).is_probe
             ended = Ended(run_id, is_probe, is_good, changed, seen)
             found.setdefault(source_id, []).append(ended)
         return found

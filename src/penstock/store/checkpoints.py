@@ -16,7 +16,8 @@ from penstock.errors import Refused, Remedy, UsageError
 from penstock.jobs.cursor import compared, refusal
 from penstock.jobs.effects import Mark
 from penstock.jobs.job import Owned
-from penstock.jobs.run import OWN_CURSOR_KINDS, RunKind
+from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.store.database import LAST_ID, Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import NAME_BYTES
@@ -155,7 +156,7 @@ def move_checkpoints(
     live: list[tuple[Owned, Mark]] = []
     own: dict[_Key, tuple[object, ...]] = {}
     for job, mark in marks:
-        if kinds[job.run_id] in OWN_CURSOR_KINDS:
+        if not policy_of(kinds[job.run_id]).moves_checkpoints:
             partition = bounded_text(mark.partition, NAME_BYTES)
             where = (job.run_id, partition)
             own[where] = (*where, mark.cursor.decode(), mark.offset.decode())

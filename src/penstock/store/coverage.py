@@ -8,14 +8,11 @@ import msgspec
 
 from penstock.jobs.effects import Covered
 from penstock.jobs.job import Owned
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.store.checkpoints import kinds_of
 from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import NAME_BYTES
-
-# What runs of these kinds look at is not ingested by them.
-UNCOVERING_KINDS = (RunKind.PROBE, RunKind.REPLAY)
 
 
 class CoveredRow(msgspec.Struct, frozen=True, array_like=True):
@@ -63,7 +60,7 @@ def note_coverage(db: Database, ledger: Ledger, covered: Sequence[tuple[Owned, C
     growing = []
     for job, stretch in covered:
         end_at = min(stretch.end_at, ledger.now)
-        if kinds[job.run_id] not in UNCOVERING_KINDS and stretch.start_at < end_at:
+        if policy_of(kinds[job.run_id]).covers and stretch.start_at < end_at:
             partition = bounded_text(stretch.partition, NAME_BYTES)
             where = (job.source_id, partition, stretch.start_at, end_at)
             rows[where] = (*where, job.run_id)

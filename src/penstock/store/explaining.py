@@ -34,6 +34,7 @@ from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
+from penstock.jobs.run_policy import policy_of
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.claim import WARD_DEATHS, ready_lanes
@@ -53,7 +54,6 @@ LAST_EVENTS = 20
 # A job that waits for a host's hours is due a little after they begin.
 A_LITTLE_S = 60.0
 PRETENDED = -1
-_RUN_WHEN_DEGRADED = (RunKind.PROBE, RunKind.REPLAY)
 _WAITS = frozenset({"job.snoozed", "job.retried", "job.throttled"})
 
 
@@ -358,7 +358,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             found = self.events(run_id=run.id, kind=f"run.{run.state}", limit=1)
             if found:
                 actor, reason, since = found[-1].actor, found[-1].detail, found[-1].at
-        is_refused = source.degraded_at is not None and run.kind not in _RUN_WHEN_DEGRADED
+        is_refused = source.degraded_at is not None and not policy_of(run.kind).runs_when_degraded
         is_stopped = run.state is RunState.PARTIAL and run.end_reason == "budget"
         goes_on_at = self._budgets_begin_anew_at(run.source, run.id) if is_stopped else None
         return RunFacts(run.id, run.state, run.source, since, actor, reason, is_refused, goes_on_at)

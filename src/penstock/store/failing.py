@@ -11,7 +11,7 @@ from penstock.counting import count
 from penstock.jobs.causes import CAUSE_BYTES, ENOUGH, PASSING, in_words
 from penstock.jobs.job import AGEING_S, JobState, Owned
 from penstock.jobs.outcome import Settlement
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 
@@ -112,7 +112,7 @@ def note_failures(db: Database, ledger: Ledger, ends: Ends, escalated: set[int])
 
 def _counts(ledger: Ledger, job: Owned) -> bool:
     """Whether a failure says something of the source: what a replay tries is tried on purpose."""
-    return ledger.stages(job.run_id)[job.stage].kind is not RunKind.REPLAY
+    return policy_of(ledger.stages(job.run_id)[job.stage].kind).blames_source
 
 
 def _note_causes(db: Database, ledger: Ledger, quarantined: Ends) -> None:

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from penstock.counting import count
 from penstock.jobs.probe import STATES, Seen, is_good, verdict_of
 from penstock.jobs.run import RunKind, RunOptions, RunState, StageCount
+from penstock.jobs.run_policy import policy_of
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
-_JUDGED = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)
 _SEEN = ("would_save", "rejected", "throttled", "slow")
 
 
@@ -92,7 +92,8 @@ def end_of_probe(
 def note_ends(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> None:
     """Count what these ends say of their sources' health."""
     for end in sorted(ends, key=lambda each: (each.source_id, each.run_id)):
-        if end.kind in _JUDGED and end.state is not RunState.CANCELLED and not _is_of_the_rest(end):
+        counts = policy_of(end.kind).health != "none" and end.state is not RunState.CANCELLED
+        if counts and not _is_of_the_rest(end):
             _note_end(db, ledger, end)
 
 
@@ -106,7 +107,7 @@ def _is_of_the_rest(end: RunEnd) -> bool:
 
 
 def _note_end(db: Database, ledger: Ledger, end: RunEnd) -> None:
-    is_bad = end.state is RunState.FAILED and end.kind is not RunKind.PROBE
+    is_bad = end.state is RunState.FAILED and not policy_of(end.kind).is_probe
     text = db.json("health_to_change", source_id=end.source_id)
     if text is None:
         if not is_bad:
@@ -135,7 +136,7 @@ def _of_version(db: Database, health: HealthRow, end: RunEnd) -> HealthRow:
 
 def judged(health: HealthRow, end: RunEnd, now: float) -> HealthRow:
     """What a source's health is after this end."""
-    if end.kind is RunKind.PROBE:
+    if policy_of(end.kind).is_probe:
         return _after_probe(health, end)
     if end.state is RunState.COMPLETED:
         return HealthRow()

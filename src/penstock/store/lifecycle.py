@@ -21,6 +21,7 @@ from penstock.jobs.run import (
     RunState,
     continued_stages,
 )
+from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.adding import add_jobs
 from penstock.store.advancing import advance_runs
@@ -90,7 +91,7 @@ class Lifecycle(Runs):
         left = self._ended_run(run_id)
         while left.state is RunState.CANCELLED and self.sweep_cancelled():
             pass
-        stages = continued_stages(plan, left.kind)
+        stages = continued_stages(plan) if policy_of(left.kind).skips_what_was_done else ()
         states = [JobState.QUARANTINED]
         if left.state is RunState.CANCELLED:
             # With it; in any other run, a person meant that very job. Some may not be swept yet.
@@ -123,10 +124,10 @@ class Lifecycle(Runs):
         run = msgspec.json.decode(text, type=_Continued)
         if run.state not in ENDED_RUN_STATES:
             raise Refused(f"run {run_id} has not ended: it is {run.state}")
-        if run.options.is_undo or run.options.is_redrive:
-            what = "an undo" if run.options.is_undo else "a redrive"
+        policy = policy_of(run.kind, run.options)
+        if not policy.can_be_continued:
             raise Refused(
-                f"run {run_id} is {what}, which is not continued",
+                f"run {run_id} is {policy.words}, which is not continued",
                 f"penstock retry {run_id} --failed, or do it again",
             )
         if run.state is RunState.COMPLETED:

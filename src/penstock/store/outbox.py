@@ -13,6 +13,7 @@ import msgspec
 from penstock.counting import count
 from penstock.errors import UsageError
 from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.run_policy import policy_of
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
@@ -67,10 +68,6 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
 
 
-# What only looks has brought nothing that others could wait for.
-SILENT = (RunKind.PROBE, RunKind.REPLAY)
-
-
 def tell_ends(db: Database, ledger: Ledger, ends: Sequence[Ended]) -> None:
     """Signal that these runs have ended, and put down who is to be told."""
     if not ends:
@@ -78,7 +75,7 @@ def tell_ends(db: Database, ledger: Ledger, ends: Sequence[Ended]) -> None:
     signals = [
         (f"run.{end.state}", to_json(_about(end)), end.source_id, end.run_id)
         for end in ends
-        if end.kind not in SILENT
+        if policy_of(end.kind).signals_end
     ]
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))

@@ -14,7 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.jobs.job import Owned
-from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.run import RunState
+from penstock.jobs.run_policy import policy_of
 from penstock.store.database import Database, to_json
 from penstock.store.health import RunEnd
 from penstock.store.ledger import Ledger
@@ -26,8 +27,6 @@ LEADER = "scheduler"
 _BROKEN = {"schema_freshness": "schema.stale"}
 _KEPT_AGAIN = {"schema_freshness": "schema.restored"}
 # Runs of other kinds take as long as they take.
-_BOUND_KINDS = (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE)
-_FRESH_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
 _FRESH_STATES = (RunState.COMPLETED, RunState.PARTIAL)
 
 
@@ -171,7 +170,7 @@ def note_broken(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> None:
 
 
 def _late(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> list[Breach]:
-    bound = {e.run_id: e for e in ends if e.options.deadline_s and e.kind in _BOUND_KINDS}
+    bound = {e.run_id: e for e in ends if e.options.deadline_s and policy_of(e.kind).has_deadline}
     found: list[Breach] = []
     for run_id, queued_at in _of_runs(db, "queued_at_of", bound):
         end, allowed_s = bound[run_id], bound[run_id].options.deadline_s or 0.0
@@ -186,7 +185,7 @@ def _ended_stale(db: Database, ledger: Ledger, ends: Sequence[RunEnd]) -> list[B
     good = {
         e.run_id: e
         for e in ends
-        if e.options.freshness_s and e.kind in _FRESH_KINDS and e.state in _FRESH_STATES
+        if e.options.freshness_s and policy_of(e.kind).keeps_fresh and e.state in _FRESH_STATES
     }
     found: list[Breach] = []
     for run_id, good_at in _of_runs(db, "good_before_runs", good):

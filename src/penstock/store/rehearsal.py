@@ -10,6 +10,7 @@ import msgspec
 from penstock.errors import Refused
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
+from penstock.jobs.run_policy import policy_of
 from penstock.store.diffs import RecordChange, Totals, gravest, undo_changes
 from penstock.store.replays import BEGINNING, Committed, Scope
 from penstock.store.undoing import Later, Undone
@@ -108,7 +109,7 @@ def start_replay(
 
 def require_staged(store: Store, run: RunRow) -> None:
     """Refuse what is no replay that waits to be committed or dropped."""
-    if not run.options.is_staged:
+    if not policy_of(run.kind, run.options).is_staged:
         raise Refused(
             f"run {run.id} is no replay, so it has nothing staged", f"penstock replay {run.id}"
         )

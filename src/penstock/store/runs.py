@@ -18,6 +18,7 @@ from penstock.jobs.run import (
     RunState,
     bounds_of,
 )
+from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.schedules.overlap import Active
 from penstock.store.adding import add_jobs
@@ -316,7 +317,8 @@ def add_run(
     is_draft: bool = False,
 ) -> int | None:
     """A run and its first jobs, in the transaction of another verb; None if its key is known."""
-    bounds = bounds_of(plan, options.pages) if kind is not RunKind.REPLAY else {}
+    policy = policy_of(kind, options)
+    bounds = bounds_of(plan, options.pages) if policy.is_bounded else {}
     options = msgspec.structs.replace(options, bounds=bounds)
     state = RunState.DRAFT if is_draft else RunState.QUEUED
     run_id: int | None = db.value(
@@ -347,7 +349,7 @@ def add_run(
     roots = [
         (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
         for stage in plan.stages
-        if not stage.after and not options.is_redrive
+        if not stage.after and policy.begins_with != "items"
     ]
     add_jobs(db, ledger, run_id, source_id, roots)
     ledger.write()

@@ -12,6 +12,7 @@ from penstock.engine.simulation.sources import FIND, PAGES, PLAN, Run, Source, S
 from penstock.engine.simulation.timeline import Timeline
 from penstock.engine.simulation.work import Work
 from penstock.jobs.run import RunKind, RunState, advance
+from penstock.jobs.run_policy import kind_to_run, policy_of
 from penstock.schedules.auto import Ended, judge, moved
 from penstock.store.health import RunEnd, judged
 
@@ -50,12 +51,12 @@ class Runs:
     def start(self, source: Source, kind: RunKind, signal: str = "") -> None:
         kind = self.kind_of(source, kind)
         source.figures.starts += 1
-        source.figures.probes += kind is RunKind.PROBE
+        source.figures.probes += policy_of(kind).is_probe
         self._begin(source, kind).signal = signal
 
     def kind_of(self, source: Source, kind: RunKind) -> RunKind:
         """What a run of this kind really is: a degraded source is only probed."""
-        return RunKind.PROBE if source.health.degraded_at is not None else kind
+        return kind_to_run(kind, is_degraded=source.health.degraded_at is not None)
 
     def go_on(self, source: Source, jobs: int) -> None:
         """Go on with so many jobs that were there already."""
@@ -100,10 +101,10 @@ class Runs:
     def _end(self, run: Run, state: RunState, reason: str) -> None:
         source, figures = run.source, run.source.figures
         run.is_ended = True
-        if state in _GOOD and run.kind in (RunKind.FULL, RunKind.INCREMENTAL):
+        if state in _GOOD and policy_of(run.kind).keeps_fresh:
             self._promises.be_fresh(source, is_stopped=bool(run.stopped))
         del source.runs[run.number]
-        if state is not RunState.CANCELLED and run.kind is not RunKind.PROBE:
+        if state is not RunState.CANCELLED and not policy_of(run.kind).is_probe:
             self._answer_older(run)
         if run.stopped:
             source.set_aside[run.number] = run
@@ -114,7 +115,7 @@ class Runs:
         self._promises.end(run)
         if state is not RunState.CANCELLED:
             self._judge_health(run, state, reason)
-        if run.kind is not RunKind.PROBE:
+        if policy_of(run.kind).signals_end:
             self.on_signal(run, f"run.{state.value}")
         self.on_end(source)
 
@@ -171,7 +172,7 @@ class Runs:
         if rule is None or source.standing is None:
             return
         changed = round(run.sample.changed * _SEEN)
-        is_probe = run.kind is RunKind.PROBE
+        is_probe = policy_of(run.kind).is_probe
         ended = Ended(run.number, is_probe, state in _GOOD, changed, _SEEN)
         is_degraded = source.health.degraded_at is not None
         source.standing, move = judge(source.standing, [ended], is_degraded, rule)

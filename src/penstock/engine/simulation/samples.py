@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.counting import count
-from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.run import RunState
+from penstock.jobs.run_policy import policy_of
 from penstock.store.rows import RunRow
 from penstock.store.store import Store
 
 # So many of a source's newest runs are looked at.
 NEWEST_RUNS = 50
-_KINDS = (RunKind.FULL, RunKind.INCREMENTAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def read_past(store: Store, keys: Iterable[str], assumed: Sample) -> dict[str, P
 
 
 def _past(rows: list[RunRow], assumed: Sample) -> Past:
-    ended = [row for row in rows if row.kind in _KINDS and row.finished_at is not None]
+    ended = [row for row in rows if policy_of(row.kind).is_compared and row.finished_at is not None]
     good = [row.finished_at for row in ended if row.state in (RunState.COMPLETED, RunState.PARTIAL)]
     good_at = max((at for at in good if at is not None), default=None)
     # One that a person stopped does not say how long it would have been; one that a budget stopped does

@@ -18,6 +18,7 @@ from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits
 from penstock.jobs.job import AGEING_S, Unit
 from penstock.jobs.retry import RetryClass
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, StageCount
+from penstock.jobs.run_policy import policy_of
 from penstock.jobs.signals import Wanted
 from penstock.schedules import Schedule
 from penstock.schedules.auto import AutoRule, Standing, effective_schedule, is_auto, rule_of
@@ -124,7 +125,7 @@ class Run:
 
     @property
     def pages(self) -> int:
-        return 1 if self.kind is RunKind.PROBE else round(self.sample.pages)
+        return 1 if policy_of(self.kind).is_one_item else round(self.sample.pages)
 
     def longer_stride(self, places: int, is_crowded: bool, longest_s: float) -> None:
         each = self.sample.pages / max(1, places)

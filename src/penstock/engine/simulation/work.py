@@ -34,7 +34,7 @@ from penstock.gates.windows import window_opens_at
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Failed
 from penstock.jobs.retry import settle
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
 from penstock.settings.values import BreakerSettings
 from penstock.store.breakers import EXCUSES
 
@@ -304,7 +304,7 @@ class Work:
     def _fail(self, run: Run, name: str, job: Again) -> None:
         """Where the rules of retries lead a job that has failed."""
         stage, source = run.stages[name], run.source
-        if run.kind is RunKind.PROBE:
+        if not policy_of(run.kind).retries:
             stage.quarantined += 1
             self._figures.quarantined += 1
             return
