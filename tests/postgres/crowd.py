@@ -226,7 +226,12 @@ class Client:
         marks = [Mark(f"part{self.rng.randrange(3)}", b'"here"')]
         raised = [Raised("gap", msgspec.json.encode(signal))]
         return Effects(
-            children, saves, marks, raised, [Note("noted")], [Rejection("rejected", "no")]
+            children=children,
+            saves=saves,
+            marks=marks,
+            signals=raised,
+            notes=[Note("noted")],
+            rejections=[Rejection("rejected", "no")],
         )
 
     def _children(self, stage: str) -> list[NewJob]:

@@ -140,8 +140,9 @@ def test_long_keys_that_begin_alike_stay_apart() -> None:
 
 def test_effects_are_handed_over_once() -> None:
     effects = Effects(
-        [NewJob("s", "k", b"1")], [Save("c", "k", b"1", None, "keep")], [Mark("p", b"1")],
-        [Raised("x", b"1")], [Note("n")], [Rejection("c", "r")], is_dropped=True,
+        children=[NewJob("s", "k", b"1")], saves=[Save("c", "k", b"1", None, "keep")],
+        marks=[Mark("p", b"1")], signals=[Raised("x", b"1")], notes=[Note("n")],
+        rejections=[Rejection("c", "r")], is_dropped=True,
     )  # fmt: skip
 
     taken = effects.take()

@@ -58,7 +58,7 @@ def number(effect: type[Effect]) -> Any:
     return field(default=0, metadata={"effect": effect})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Effects:
     """Everything an attempt buffers until the transaction that settles it.
 
