@@ -60,6 +60,19 @@ def test_checkpoint_knows_its_offset_run_time_and_how_it_came_there(world: World
     assert (oldest.number, oldest.cursor, oldest.run_id, oldest.actor) == (1, 1, run_id, "w")
 
 
+def test_newest_cursor_of_each_run_is_its_own_or_the_one_it_left_at_its_source(
+    world: World,
+) -> None:
+    overtaken = marked(world, 1)
+    newest = marked(world, 2, 3)
+    own = marked(world, "a", "b", kind=RunKind.BACKFILL)
+    silent = world.start(key="silent")
+
+    found = world.store.newest_cursors([overtaken, newest, own, silent])
+
+    assert found == {newest: "3", own: '"b"'}
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [(7, 6), (7, None), ("b", ""), ([2, 1], [2, 0]), ([1], []), ({"n": 2}, {"n": 1}), ({"n": 1}, {}),

@@ -383,3 +383,13 @@ def test_every_steering_verb_is_in_the_journal_with_who_and_why(world: World) ->
     assert (event.kind, event.actor, event.detail) == ("source.paused", "ann", "maintenance")
     world.store.cancel_run(run_id, "bob", "enough")
     assert world.store.events(run_id=run_id)[-1].actor == "bob"
+
+
+def test_many_runs_are_read_with_one_query(world: World) -> None:
+    runs = [world.start(source=f"shop-{number}", key="k") for number in range(3)]
+    world.claim()
+
+    found = world.store.runs_by_id([*runs, runs[0], 10_000])
+
+    assert {row.id: row for row in found} == {run_id: world.run(run_id) for run_id in runs}
+    assert world.store.runs_by_id([]) == []

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from penstock import Project
 from penstock.cli import exits, main, run
 from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.output import Output
-from penstock.engine.foreground import Cursors, report
+from penstock.engine.foreground import RunProgress, report
 from penstock.jobs.effects import Effects, Mark
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
@@ -311,7 +312,22 @@ def test_progress_of_a_run_without_pages_says_how_far_its_checkpoint_has_come(
     marks = Effects(marks=[Mark("AAPL", b'{"page":7}')])
     project.store.turn("w", [Flush(job.id, job.attempt, marks)], Capacity(0), project.limits())
 
-    assert Cursors(project).of(project.require_run(run_id)) == '{"page":7}'
+    [report] = RunProgress(project, [run_id]).look()
+    assert report.cursor == '{"page":7}'
+
+
+def test_progress_asks_the_store_once_per_look_for_all_runs(project: Project) -> None:
+    runs = [project.run("prices") for _ in range(5)]
+    progress = RunProgress(project, runs)
+    progress.look()  # the cursors of runs without pages are due again in a second
+    asked: list[str] = []
+    [connection] = [each for each in apsw.connections() if each.filename.endswith("penstock.db")]
+    connection.exec_trace = lambda _, sql, __: not asked.append(sql)  # type: ignore[func-returns-value]
+
+    found = progress.look()
+
+    assert [each.run for each in found] == runs
+    assert len(asked) == 1
 
 
 def test_a_job_says_under_which_timeout_retry_class_and_budgets_it_is_performed(

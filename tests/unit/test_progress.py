@@ -8,6 +8,7 @@ from rich.console import Console
 
 from penstock.cli.progress import LineProgress, LiveProgress
 from penstock.engine.foreground import RunReport
+from penstock.testing import VirtualClock
 
 COUNTS = (
     *("pages", "pages_done", "candidates", "saved", "inserted", "updated", "unchanged"),
@@ -90,3 +91,46 @@ def test_lines_of_a_run_without_pages_come_when_it_moves() -> None:
         "api: running, 0 records, 4 requests",
         "api: running, 0 records, 9 requests",
     ]
+
+
+def test_a_thousand_sources_do_not_scroll_a_terminal_however_narrow() -> None:
+    reports = [each for part in [fifty()] * 20 for each in part]
+    for width in (40, 80, 200):
+        assert len(seen(reports, width)) <= 24
+
+
+def test_a_terminal_is_drawn_four_times_a_second_at_most() -> None:
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True)
+    clock = VirtualClock()
+    drawn = []
+    with LiveProgress(console, clock) as progress:
+        for done in range(30):
+            progress.show([a_report("acme.com", "running", pages=30, pages_done=done)])
+            assert isinstance(console.file, io.StringIO)
+            drawn.append(console.file.tell())
+            clock.advance(0.05)
+    assert len(set(drawn)) == 6
+
+
+def test_a_log_of_many_sources_has_sums_and_a_line_for_each_that_ends() -> None:
+    console = Console(file=io.StringIO(), width=120, soft_wrap=True)
+    clock = VirtualClock()
+    progress = LineProgress(console, clock)
+    for ended in (0, 0, 1, 1, 21):
+        progress.show(
+            [
+                a_report(f"shop-{number:02}", state, pages=2, pages_done=2 * (number < ended))
+                for number in range(21)
+                for state in ["completed" if number < ended else "running"]
+            ]
+        )
+        clock.advance(1.5)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert lines[:3] == [
+        "21 sources: 0 of 42 pages, 0 records, 21 running",
+        "shop-00: completed, 2 of 2 pages",
+        "21 sources: 2 of 42 pages, 0 records, 20 running, 1 completed",
+    ]
+    assert lines[3:-1] == [f"shop-{number:02}: completed, 2 of 2 pages" for number in range(1, 21)]
+    assert lines[-1] == "21 sources: 42 of 42 pages, 0 records, 21 completed"

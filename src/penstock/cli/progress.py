@@ -15,6 +15,7 @@ from rich.text import Text
 
 from penstock.cli.tables import fitted
 from penstock.cli.wording import count, cut_inside
+from penstock.clock import Clock, SystemClock
 from penstock.engine.foreground import RunReport
 
 # Beside the counts of a run, in the order in which a page passes them.
@@ -32,6 +33,10 @@ ROWS = {
     "quarantined": "quarantined",
 }
 LINE_EVERY_S = 2.0
+# A person reads no faster, and drawing costs more than looking.
+REDRAW_EVERY_S = 0.25
+# With more sources than this a log gets a line of sums now and then, and one for each source that ends.
+MANY_SOURCES = 20
 # A terminal at least this wide has room for long bars.
 ROOMY = 100
 WELL, BAD = "completed", ("failed", "cancelled")
@@ -43,8 +48,7 @@ ORDER = {
     )
 }
 ACTIVE = ("running", "paused")
-# The total, which may need two, the count of the rest, and a line for the cursor.
-RESERVED = 4
+OPEN = (*ACTIVE, "draft", "queued")
 LONGEST_NAME, LONGEST_CURSOR = 20, 40
 # Of the source, the bar, the pages, the state and what else there is to say.
 MIN_WIDTHS = (8, 0, 0, 9, 0)
@@ -128,10 +132,12 @@ class LiveProgress:
     Where there are more sources than lines, the active ones are shown and the rest is counted by state.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Clock | None = None) -> None:
         self._console = console
+        self._clock = clock or SystemClock()
+        self._redraw_at = float("-inf")
         self._bar_width = 24 if console.width >= ROOMY else 10
-        self._live = Live(console=console, refresh_per_second=10, transient=True)
+        self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> LiveProgress:
         self._live.start()
@@ -141,21 +147,31 @@ class LiveProgress:
         self._live.stop()
 
     def show(self, reports: list[RunReport]) -> None:
-        self._live.update(self.view(reports))
+        """Draw them, unless that was done a moment ago."""
+        now = self._clock.monotonic()
+        if now >= self._redraw_at:
+            self._live.update(self.view(reports), refresh=True)
+            self._redraw_at = now + REDRAW_EVERY_S
 
     def view(self, reports: Sequence[RunReport]) -> RenderableType:
         """What fits the terminal: a total, the active ones first, and a count of the rest."""
-        shown, rest = _fitting(reports, self._console.height - RESERVED)
+        total = Text(_total(reports))
+        shown, rest = _fitting(reports, self._console.height - self._lines_beside(reports, total))
         table = Table.grid(padding=(0, 2, 0, 0))
         for at in range(5):
             table.add_column(no_wrap=True, overflow="ellipsis", min_width=MIN_WIDTHS[at])
         for each in shown:
             table.add_row(*self._line(each))
-        lines: list[RenderableType] = [Text(_total(reports))] if len(reports) > 1 else []
+        lines: list[RenderableType] = [total] if len(reports) > 1 else []
         lines.append(table)
         if rest:
-            lines.append(Text(f"and {len(rest)} more: {_by_state(rest)}"))
+            lines.append(_rest(rest))
         return Group(*lines)
+
+    def _lines_beside(self, reports: Sequence[RunReport], total: Text) -> int:
+        """For the total, the count of the rest, which may be all of them, and the terminal's cursor."""
+        width = self._console.width
+        return sum(len(each.wrap(self._console, width)) for each in (total, _rest(reports))) + 1
 
     def _line(self, report: RunReport) -> tuple[RenderableType, ...]:
         name = fitted(report.source, max(LONGEST_NAME, self._console.width // 4), True)
@@ -170,9 +186,12 @@ class LiveProgress:
 class LineProgress:
     """A line now and then; for a log, a pipe or a file."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Clock | None = None) -> None:
         self._console = console
+        self._clock = clock or SystemClock()
         self._told: dict[str, tuple[str, object, float]] = {}
+        self._ended: dict[str, str] = {}
+        self._total, self._total_at = "", float("-inf")
 
     def __enter__(self) -> LineProgress:
         return self
@@ -181,6 +200,24 @@ class LineProgress:
         pass
 
     def show(self, reports: list[RunReport]) -> None:
+        if len(reports) > MANY_SOURCES:
+            self._show_many(reports)
+        else:
+            self._show_each(reports)
+
+    def _show_many(self, reports: list[RunReport]) -> None:
+        ended = {each.source: each for each in reports if each.state not in OPEN}
+        for source, each in ended.items():
+            if self._ended.get(source) != each.state:
+                self._console.print(_line(each))
+        self._ended = {source: each.state for source, each in ended.items()}
+        total, now = _total(reports), self._clock.monotonic()
+        is_last = len(ended) == len(reports)
+        if total != self._total and (is_last or now >= self._total_at + LINE_EVERY_S):
+            self._console.print(total)
+            self._total, self._total_at = total, now
+
+    def _show_each(self, reports: list[RunReport]) -> None:
         for each in reports:
             at = (each.counts["pages_done"], each.counts["saved"], each.requests, each.cursor)
             state, before, seconds = self._told.get(each.source, ("", None, 0.0))
@@ -225,6 +262,10 @@ def _total(reports: Sequence[RunReport]) -> str:
     told = [f"{done:,} of {count(pages, 'page')}"] if pages else []
     told += [count(records, "record"), _by_state(reports)]
     return f"{count(len(reports), 'source')}: {', '.join(told)}"
+
+
+def _rest(reports: Sequence[RunReport]) -> Text:
+    return Text(f"and {len(reports)} more: {_by_state(reports)}")
 
 
 def _by_state(reports: Sequence[RunReport]) -> str:

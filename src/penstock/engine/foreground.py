@@ -18,13 +18,15 @@ from penstock.jobs.windows import expected_units
 from penstock.project import Project
 from penstock.project.stale_code import stale_workers, unknown_work
 from penstock.settings import Settings
-from penstock.store.database import to_json
 from penstock.store.rows import RunRow
 from penstock.store.store import Store
 
 PROGRESS_S = 0.1
 WATCH_S = 1.0
 CURSOR_S = 1.0
+# Looks take about this share of the time at most; but there is one at least this often.
+LOOKING_SHARE = 0.05
+LONGEST_REST_S = 1.0
 # `up --until-idle` waits for retries that are due this soon; later ones are left for the next time.
 PATIENCE_S = 60.0
 # Beyond a debounce: two looks of whoever leads, and the beginning of that.
@@ -102,20 +104,15 @@ def run_foreground(
     when another is working on it, it does the work and this only watches, unless it ends first.
     """
 
-    def rows() -> list[RunRow]:
-        return [project.require_run(run_id) for run_id in run_ids]
-
-    cursors = Cursors(project)
-
-    def reports(found: list[RunRow]) -> list[RunReport]:
-        now = project.store.now()
-        return [report(row, now, cursors.of(row)) for row in found]
+    progress = RunProgress(project, run_ids)
 
     def have_ended() -> bool:
-        found = rows()
+        if is_stopping() or not progress.is_due():
+            return is_stopping()
+        reports = progress.look()
         if on_progress is not None:
-            on_progress(reports(found))
-        return all(row.is_ended for row in found) or is_stopping()
+            on_progress(reports)
+        return progress.have_ended or is_stopping()
 
     def is_stopping() -> bool:
         return stopping is not None and stopping.is_set()
@@ -133,36 +130,49 @@ def run_foreground(
                 tell(unknown.words)
             is_whole = asyncio.run(_watch(project, have_ended))
     if not is_whole or is_stopping():
-        raise Interrupted(reports(rows()))
-    return reports(rows())
+        raise Interrupted(progress.look())
+    return progress.look()
 
 
-class Cursors:
-    """The newest cursor of each run that has no pages; looked up once a second at the most."""
+class RunProgress:
+    """Looks at some runs: one query for all of them, and one a second for the cursors of those without pages.
 
-    def __init__(self, project: Project) -> None:
+    Many runs are looked at less often, so that looking takes a small share of the time.
+    """
+
+    def __init__(self, project: Project, run_ids: Sequence[int]) -> None:
         self._project = project
-        self._known: dict[int, tuple[float, str]] = {}
+        self._run_ids = run_ids
+        self._rows: list[RunRow] = []
+        self._cursors: dict[int, str] = {}
+        self._next_look_at = self._next_cursors_at = float("-inf")
+        # On a server the store's time is a query of its own: it is asked once, and counted from there.
+        self._clock_offset = project.store.now() - project.clock.monotonic()
 
-    def of(self, row: RunRow) -> str:
-        if row.pages:
-            return ""
-        now = self._project.clock.monotonic()
-        looked_at, cursor = self._known.get(row.id, (-CURSOR_S, ""))
-        if now - looked_at >= CURSOR_S:
-            cursor = self._newest(row)
-            self._known[row.id] = (now, cursor)
-        return cursor
+    @property
+    def have_ended(self) -> bool:
+        """Whether all of them had ended at the last look."""
+        return all(row.is_ended for row in self._rows)
 
-    def _newest(self, row: RunRow) -> str:
-        # A full run keeps its cursors for itself until it has ended.
-        own = self._project.store.run_cursors(row.id)
-        if own:
-            return to_json(next(reversed(own.values())))
-        found = self._project.store.checkpoint_rows(row.source_id)
-        mine = [each for each in found if each.run_id == row.id]
-        newest = max(mine, key=lambda each: each.at, default=None)
-        return "" if newest is None else to_json(newest.cursor)
+    def is_due(self) -> bool:
+        return self._project.clock.monotonic() >= self._next_look_at
+
+    def look(self) -> list[RunReport]:
+        """The runs as they are now, in the order in which they were asked for."""
+        began = self._project.clock.monotonic()
+        self._rows = self._project.require_runs(self._run_ids)
+        self._look_at_cursors(began)
+        now = began + self._clock_offset
+        reports = [report(row, now, self._cursors.get(row.id, "")) for row in self._rows]
+        ended = self._project.clock.monotonic()
+        self._next_look_at = ended + min((ended - began) / LOOKING_SHARE, LONGEST_REST_S)
+        return reports
+
+    def _look_at_cursors(self, now: float) -> None:
+        without_pages = [row.id for row in self._rows if not row.pages]
+        if without_pages and now >= self._next_cursors_at:
+            self._cursors = self._project.store.newest_cursors(without_pages)
+            self._next_cursors_at = now + CURSOR_S
 
 
 async def _watch(project: Project, have_ended: Callable[[], bool]) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, RLock
@@ -244,10 +245,16 @@ class Opened:
             return {}
 
     def require_run(self, run_id: int) -> RunRow:
-        run = self.store.run(run_id)
-        if run is None:
-            raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+        [run] = self.require_runs([run_id])
         return run
+
+    def require_runs(self, run_ids: Sequence[int]) -> list[RunRow]:
+        """These runs, in this order, with one query."""
+        found = {run.id: run for run in self.store.runs_by_id(run_ids)}
+        for run_id in run_ids:
+            if run_id not in found:
+                raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+        return [found[run_id] for run_id in run_ids]
 
     def require_reject(self, reject_id: int) -> RejectRow:
         found = self.store.rejects(RejectFilter(ids=(reject_id,)), 1)

@@ -96,6 +96,11 @@ class Checkpoints:
         found: dict[str, Any] = self._db.json("run_cursors", run_id=run_id)
         return found
 
+    def newest_cursors(self, run_ids: Sequence[int]) -> dict[int, str]:
+        """Of each of these runs that has set one: its newest cursor, as JSON."""
+        found: dict[str, str] = self._db.json("newest_cursors", ids=to_json(run_ids))
+        return {int(run_id): cursor for run_id, cursor in found.items()}
+
     def units_since(self, source_id: int, partition: str, since: float) -> int:
         """How many units live runs have ingested since then: windows where there are any, else pages."""
         where = {"source_id": source_id, "since": since}

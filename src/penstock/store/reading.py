@@ -94,8 +94,12 @@ class Reading:
         return self._db.decoded("runs", list[RunRow], ids=ids)
 
     def run(self, run_id: int) -> RunRow | None:
-        found = self._db.decoded("runs", list[RunRow], ids=to_json([run_id]))
+        found = self.runs_by_id([run_id])
         return found[0] if found else None
+
+    def runs_by_id(self, run_ids: Sequence[int]) -> list[RunRow]:
+        """Those of these runs that there are, with one query."""
+        return self._db.decoded("runs", list[RunRow], ids=to_json(sorted(set(run_ids))))
 
     def run_plan(self, run_id: int) -> Plan:
         """The stages that a run was started with."""

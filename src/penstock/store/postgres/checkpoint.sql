@@ -58,6 +58,16 @@ SET cursor = excluded.cursor, last_offset = excluded.last_offset, at = excluded.
 -- name: run_cursors
 SELECT coalesce(json_object_agg(partition, cursor::json), '{}')::text FROM penstock.run_cursor WHERE run_id = %(run_id)s;
 
+-- name: newest_cursors
+-- A run that does not move its source's checkpoints keeps its cursors for itself.
+SELECT coalesce(json_object_agg(id, cursor), '{}')::text FROM (
+  SELECT r.id, coalesce(
+    (SELECT c.cursor FROM penstock.run_cursor AS c WHERE c.run_id = r.id ORDER BY c.at DESC, c.partition LIMIT 1),
+    (SELECT c.cursor FROM penstock.checkpoint AS c WHERE c.source_id = r.source_id AND c.run_id = r.id ORDER BY c.at DESC, c.partition LIMIT 1)
+  ) AS cursor
+  FROM penstock.run AS r WHERE r.id IN (SELECT value::bigint FROM jsonb_array_elements_text(%(ids)s::jsonb))
+) AS newest WHERE cursor IS NOT NULL;
+
 -- name: drop_run_cursors
 -- A stream's stay: they say until when it was alive.
 DELETE FROM penstock.run_cursor WHERE run_id = ANY (ARRAY(

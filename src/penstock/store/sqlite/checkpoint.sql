@@ -54,6 +54,16 @@ SET cursor = excluded.cursor, last_offset = excluded.last_offset, at = excluded.
 -- name: run_cursors
 SELECT json_group_object(partition, json(cursor)) FROM run_cursor WHERE run_id = :run_id;
 
+-- name: newest_cursors
+-- A run that does not move its source's checkpoints keeps its cursors for itself.
+SELECT json_group_object(id, cursor) FROM (
+  SELECT r.id, coalesce(
+    (SELECT c.cursor FROM run_cursor AS c WHERE c.run_id = r.id ORDER BY c.at DESC, c.partition LIMIT 1),
+    (SELECT c.cursor FROM checkpoint AS c WHERE c.source_id = r.source_id AND c.run_id = r.id ORDER BY c.at DESC, c.partition LIMIT 1)
+  ) AS cursor
+  FROM json_each(:ids) AS wanted CROSS JOIN run AS r ON r.id = wanted.value
+) WHERE cursor IS NOT NULL;
+
 -- name: drop_run_cursors
 -- A stream's stay: they say until when it was alive.
 DELETE FROM run_cursor WHERE run_id IN (
