@@ -10,6 +10,7 @@ import argparse
 import configparser
 import json
 import re
+import runpy
 import shlex
 import tomllib
 from pathlib import Path
@@ -25,7 +26,7 @@ from penstock.store.opening import grants_for
 from penstock.testing import Request, ScriptedNetwork, Simulation, VirtualClock, answer
 from tests.docs.pages import ROOT, Block, all_blocks, name_of, names_of, pages, prose
 
-LANGUAGES = {"", "text", "python", "yaml", "json", "ini", "sql", "sh", "mermaid"}
+LANGUAGES = {"", "console", "text", "python", "yaml", "json", "ini", "sql", "sh", "mermaid"}
 MENTIONED = re.compile(r"`(penstock [a-z][^`\n]*)`")
 SHELL = {
     "aws",
@@ -63,10 +64,14 @@ def test_commands_stand_in_fenced_blocks(page: Path) -> None:
 
 
 def lines_of(block: Block) -> list[str]:
-    return [line for line in block.text.replace("\\\n", " ").splitlines() if line.strip()]
+    """The commands of a block; in a `console` block they follow a prompt, and the rest is output."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    if block.language == "console":
+        return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return [line for line in lines if line.strip()]
 
 
-@pytest.mark.parametrize("block", of(""), ids=str)
+@pytest.mark.parametrize("block", of("", "console"), ids=str)
 def test_every_command_can_be_typed(block: Block) -> None:
     for line in lines_of(block):
         for command in shlex.join(shlex.split(line, comments=True)).split(" '|' "):
@@ -228,6 +233,36 @@ def test_pipelines_of_a_page_run(page: str, tmp_path: Path) -> None:
 
     assert begun
     assert states == {"completed"}
+
+
+def test_programs_of_the_python_page_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "shop-watch"
+    folder.mkdir()
+    (folder / "penstock.yaml").write_text(
+        "sources: {acme.com: {pipeline: 'shop_of_a_program:shop'}}"
+    )
+    (folder / "shop_of_a_program.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+
+    for number, block in enumerate(b for b in of("python") if b.page == "docs/python.md"):
+        (tmp_path / f"program_{number}.py").write_text(block.text)
+        runpy.run_path(str(tmp_path / f"program_{number}.py"))
+
+    assert "A-1 {'price': 12.5}" in capsys.readouterr().out
+
+
+SHOP = """
+from penstock import Pipeline
+
+shop = Pipeline("shop")
+
+
+@shop.step(unit="run")
+def look(ctx):
+    ctx.save("product", key="A-1", data={"price": 12.5})
+"""
 
 
 def titled(page: str) -> dict[str, str]:
