@@ -42,6 +42,18 @@ plain = Pipeline("plain")
 async def look(ctx):
     pass
 """
+
+
+def write_project(folder: Path, place: Place, sources: Mapping[str, Any]) -> Path:
+    """A project over a store of the contract; its sources have `PLAIN_STEPS` unless they say otherwise."""
+    (folder / "steps.py").write_text(PLAIN_STEPS)
+    store = f"sqlite:{place}" if isinstance(place, Path) else place
+    each = {key: {"pipeline": "steps:plain", **more} for key, more in sources.items()}
+    whole = {"project": "contract", "store": store, "sources": each}
+    (folder / "penstock.yaml").write_text(msgspec.json.encode(whole).decode())
+    return folder
+
+
 WIDE = LaneLimits(concurrency=10_000, candidates=10_000)
 Ends = Settlement | Flush
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock import Project
-from tests.contract.scenes import PLAIN_STEPS, Place
+from tests.contract.scenes import Place, write_project
 
 THREADS, EACH = 8, 5
 
 
 @pytest.fixture
 def project(tmp_path: Path, place: Place) -> Project:
-    (tmp_path / "steps.py").write_text(PLAIN_STEPS)
-    store = f"sqlite:{place}" if isinstance(place, Path) else place
-    sources = {f"s{n}": {"pipeline": "steps:plain"} for n in range(THREADS)}
-    (tmp_path / "penstock.yaml").write_text(
-        json.dumps({"project": "threads", "store": store, "sources": sources})
-    )
-    return Project.open(tmp_path)
+    sources: dict[str, Any] = {f"s{number}": {} for number in range(THREADS)}
+    return Project.open(write_project(tmp_path, place, sources))
 
 
 def test_many_threads_act_and_read_at_once_and_nothing_is_lost(project: Project) -> None:

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from penstock import Project
 from penstock.engine.promises import Promises
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.signals import Signals
@@ -18,7 +19,6 @@ from penstock.engine.simulation.figures import Figures
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.budget import next_reset
 from penstock.gates.terms import rules_of
-from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.sources.failures import FetchError
 from penstock.sources.network import RawResponse, Request

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.project import Project
+from penstock import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock

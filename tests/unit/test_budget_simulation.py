@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from penstock import Project
 from penstock.engine.pacing import Pacing
 from penstock.engine.upkeep import Upkeep
 from penstock.gates.terms import rules_of
 from penstock.jobs.job import JobState
-from penstock.project import Project
 from penstock.settings import Retention
 from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import RunRow

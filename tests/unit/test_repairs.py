@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from penstock import Project
 from penstock.engine.repairs import Repairs
 from penstock.engine.signals import Signals
 from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
-from penstock.project import Project
 from penstock.store.store import Capacity
 from penstock.testing import EPOCH, VirtualClock
 

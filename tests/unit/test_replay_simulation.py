@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from penstock import Project
 from penstock.errors import Refused, UsageError
 from penstock.jobs.diff import NOTHING, FieldChange
 from penstock.jobs.job import JobState
-from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.diffs import Diff
 from penstock.store.sqlite.store import SqliteStore

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from penstock import Project
 from penstock.engine.foreground import nothing_left
 from penstock.errors import PipelineError
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind
 from penstock.pipeline.pipeline import Pipeline
-from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import JobRow
 from penstock.store.store import Capacity, JobFilter

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
+    from penstock.app.jobs import Jobs
+    from penstock.app.replays import Replays
+    from penstock.app.runs import Runs
+    from penstock.app.sources import Sources
+    from penstock.app.views.overview import OverviewView
 
 
 class Nouns(project.Project):
@@ -19,6 +24,12 @@ class Nouns(project.Project):
     def now(self) -> float:
         """The time by the store's clock, the only one that counts for what is due."""
         return self.connection.now()
+
+    def overview(self) -> OverviewView:
+        """The whole project in numbers."""
+        from penstock.app.views.overview import overview_view
+
+        return overview_view(self.connection.overview())
 
     @cached_property
     def breakers(self) -> Breakers:
@@ -40,3 +51,31 @@ class Nouns(project.Project):
         from penstock.app.checkpoints import Checkpoints
 
         return Checkpoints(self)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Single jobs of runs."""
+        from penstock.app.jobs import Jobs
+
+        return Jobs(self)
+
+    @cached_property
+    def replays(self) -> Replays:
+        """Runs of today's pipeline on pages that were fetched before."""
+        from penstock.app.replays import Replays
+
+        return Replays(self)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """Runs of sources."""
+        from penstock.app.runs import Runs
+
+        return Runs(self)
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The sources of penstock.yaml."""
+        from penstock.app.sources import Sources
+
+        return Sources(self)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock.app.nouns import Nouns
 from penstock.errors import Refused
-from penstock.project.starting import Asked
 
 if TYPE_CHECKING:
     from penstock.engine.dry_run import Tried
     from penstock.engine.foreground import RunReport
+    from penstock.store.backfills import Moment
+    from penstock.store.diffs import Diff, RecordChange, Totals
+    from penstock.store.rehearsal import Pages, UndoReport
+    from penstock.store.replays import Committed
 
 
 class OldVerbs(Nouns):
     """What a project had before it had nouns."""
+
+    # Runs and sources.
 
     def perform(
         self,
@@ -29,21 +34,129 @@ class OldVerbs(Nouns):
         on_progress: Callable[[RunReport], None] | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> RunReport:
-        """Start a run of a source, perform it with workers of its own, and answer when it has ended.
+        """`runs.perform`."""
+        return self.runs.perform(
+            name,
+            kind,
+            params=params,
+            pages=pages,
+            on_progress=on_progress,
+            tell=tell,
+            actor=actor,
+            reason=reason,
+        )
 
-        `params` go over the source's own, `pages` is how many pages are enough. A run of this kind that has
-        not ended is gone on with. Where somebody works on the project already,
-        they do the work and this waits for it. It also works inside a running event loop, as notebooks have,
-        and blocks it. Ctrl-C stops the workers; the next `perform`, `penstock run` or `penstock up` goes on
-        with the run.
-        """
-        from penstock.app.performing import performed
+    def pause(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
+        """`sources.pause` of a name, `runs.pause` of a number."""
+        if isinstance(target, int):
+            return self.runs.pause(target, actor=actor, reason=reason)
+        return self.sources.pause(target, actor=actor, reason=reason)
 
-        self._refuse_stopped(name)
-        asked = Asked(params=params or {}, pages=pages)
-        row, _ = self.start_or_join(name, kind, actor, reason, asked)
-        [report] = performed(self, [row.id], on_progress, tell)
-        return report
+    def resume(self, target: str | int, actor: str | None = None, reason: str = "") -> bool:
+        """`sources.resume` of a name, `runs.resume` of a number."""
+        if isinstance(target, int):
+            return self.runs.resume(target, actor=actor, reason=reason)
+        return self.sources.resume(target, actor=actor, reason=reason)
+
+    def cancel(self, run_id: int, actor: str | None = None, reason: str = "") -> Iterator[int]:
+        """`runs.cancel`."""
+        return self.runs.cancel(run_id, actor=actor, reason=reason)
+
+    def retry_failed(self, run_id: int, actor: str | None = None, reason: str = "") -> int:
+        """`runs.retry`, which refuses where there is nothing to retry."""
+        return _count_of(lambda: self.runs.retry(run_id, actor=actor, reason=reason))
+
+    def undo(
+        self,
+        run_id: int,
+        *,
+        dry_run: bool = False,
+        limit: int = 20,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> UndoReport:
+        """`runs.undo`."""
+        return self.runs.undo(run_id, limit=limit, dry_run=dry_run, actor=actor, reason=reason)
+
+    def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
+        """`sources.hold`."""
+        return self.sources.hold(name, actor=actor, reason=reason)
+
+    def unhold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
+        """`sources.unhold`."""
+        return self.sources.unhold(name, actor=actor, reason=reason)
+
+    # Jobs.
+
+    def cancel_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """`jobs.cancel`, which refuses what has ended."""
+        return _is_done(lambda: self.jobs.cancel(job_id, actor=actor, reason=reason))
+
+    def retry_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """`jobs.retry`, which refuses what has not failed."""
+        return _is_done(lambda: self.jobs.retry(job_id, actor=actor, reason=reason))
+
+    def hold_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """`jobs.hold`."""
+        return self.jobs.hold(job_id, actor=actor, reason=reason)
+
+    def unhold_job(self, job_id: int, actor: str | None = None, reason: str = "") -> bool:
+        """`jobs.unhold`."""
+        return self.jobs.unhold(job_id, actor=actor, reason=reason)
+
+    # Replays.
+
+    def replay(
+        self,
+        run_id: int | None = None,
+        *,
+        source: str | None = None,
+        since: Moment | None = None,
+        quarantined: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> int:
+        """`replays.start` of a new one; answers with its number."""
+        return self.replays.start(
+            run_id,
+            source=source,
+            since=since,
+            quarantined=quarantined,
+            new=True,
+            actor=actor,
+            reason=reason,
+        ).run.id
+
+    def replayable(
+        self,
+        run_id: int | None = None,
+        *,
+        source: str | None = None,
+        since: Moment | None = None,
+        quarantined: bool = False,
+    ) -> Pages:
+        """`replays.pages`."""
+        return self.replays.pages(run_id, source=source, since=since, quarantined=quarantined)
+
+    def diff(self, run_id: int, limit: int = 20) -> Diff:
+        """`replays.diff`."""
+        return self.replays.diff(run_id, limit)
+
+    def changes(self, run_id: int, totals: Totals | None = None) -> Iterator[RecordChange]:
+        """`replays.changes`."""
+        return self.replays.changes(run_id, totals)
+
+    def commit_replay(
+        self, run_id: int, *, force: bool = False, actor: str | None = None, reason: str = ""
+    ) -> Committed:
+        """`replays.commit`."""
+        return self.replays.commit(run_id, force=force, actor=actor, reason=reason)
+
+    def drop_replay(self, run_id: int, actor: str | None = None, reason: str = "") -> int:
+        """`replays.drop`."""
+        return self.replays.drop(run_id, actor=actor, reason=reason)
+
+    # Pages.
 
     def breaker_key(self, name: str) -> str:
         """`breakers.key`."""
@@ -76,13 +189,22 @@ class OldVerbs(Nouns):
             lambda: try_page(self, name, str(target), stage=step, item=item, is_offline=offline)
         )
 
-    def _refuse_stopped(self, name: str) -> None:
-        """What is paused or held would never end."""
-        key = self.source(name).key
-        for row in self.connection.sources():
-            if row.key == key and row.paused_at is not None:
-                raise Refused(f"{key} is paused", f"project.resume({key!r})")
-        for hold in self.connection.holds():
-            if hold.scope in ("", key):
-                what = hold.scope or "the project"
-                raise Refused(f"{what} is held by {hold.actor}", f"penstock unhold {hold.scope}")
+
+def _is_done(act: Callable[[], None]) -> bool:
+    """Whether it could be done; these verbs answered False where their nouns refuse."""
+    try:
+        act()
+    except Refused as refused:
+        if refused.code not in ("job_ended", "job_not_failed"):
+            raise
+        return False
+    return True
+
+
+def _count_of(act: Callable[[], int]) -> int:
+    try:
+        return act()
+    except Refused as refused:
+        if refused.code != "nothing_quarantined":
+            raise
+        return 0

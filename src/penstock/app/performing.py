@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.engine.foreground import Interrupted, RunReport, run_foreground
+from penstock.engine.foreground import Interrupted, RunReport, report, run_foreground
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
+
+__all__ = ["Interrupted", "RunReport", "in_own_loop", "performed", "report", "run_foreground"]
 
 Answer = TypeVar("Answer")
 

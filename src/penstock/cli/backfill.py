@@ -64,8 +64,10 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.app.refusals import Stopped
+    from penstock.app.unfinished import unfinished_backfill
     from penstock.cli.opening import opened
-    from penstock.cli.run import _paused, _refuse_held, _refuse_paused, _tell_queued, _work
+    from penstock.cli.run import note_going_on, tell_queued, work_on
 
     with opened(args) as project:
         source = project.source(args.source)
@@ -81,12 +83,11 @@ def run(args: argparse.Namespace) -> int:
         if args.plan:
             _tell_plan(args, source, _planned(project, source, options))
             return exits.DONE
-        row = None if args.new else _unfinished(project, source, options)
+        row = None if args.new else unfinished_backfill(project, source.key, options)
         if row is not None:
-            args.out.note(f"run {row.id} of {source.key} has not ended yet; going on with it")
+            note_going_on(args.out, project.runs.get(row.id))
         if not args.detach:
-            _refuse_paused(source.key, row, _paused(project).get(source.key))
-            _refuse_held(project, source.key)
+            Stopped(project.connection).refuse(source.key, row)
         if row is None:
             confirm(args, _question(source, _planned(project, source, options)))
             row = project.start_backfill(source.key, options, reason=args.reason)
@@ -95,9 +96,9 @@ def run(args: argparse.Namespace) -> int:
                 what = "this" if windows is None else f"{count(windows, 'window')} of this"
                 args.out.note(f"run {before} has ingested {what} before: run {row.id} reconciles")
         if args.detach:
-            _tell_queued(project, [row], args)
+            tell_queued(project, [project.runs.get(row.id)], args)
             return exits.DONE
-        return _work(project, [row.id], args)
+        return work_on(project, [row.id], args)
 
 
 def _note_new_partitions(args: argparse.Namespace, source: SourceSettings) -> None:
@@ -122,21 +123,6 @@ def _window_s(text: str | None) -> float | None:
     if seconds < 1:
         raise UsageError("--window must be at least 1s")
     return seconds
-
-
-def _unfinished(project: Project, source: SourceSettings, options: RunOptions) -> RunRow | None:
-    """The same backfill, interrupted: another one beside it would do everything twice."""
-    from msgspec.structs import replace
-
-    _ = project.source_ids  # a source that is new in the file becomes known to the store
-    for row in project.store.runs(source.key, active_only=True, limit=RECENT_RUNS):
-        known = replace(
-            row.options, reconciles=None, reconciled_windows=None, waits_for_recovery=False
-        )
-        # Until now is another time at each call.
-        if row.kind == "backfill" and replace(known, end_at=options.end_at) == options:
-            return row
-    return None
 
 
 @dataclass(frozen=True, slots=True)

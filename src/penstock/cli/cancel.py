@@ -10,10 +10,10 @@ from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
 from penstock.cli.steering import tell_job, tell_run
 from penstock.cli.wording import count
-from penstock.errors import Refused, UsageError
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
 
 DESCRIPTION = """\
 End a run, or one job of it, for good. Running attempts are fenced off: what they still write changes
@@ -51,23 +51,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _cancel_run(project: Project, args: argparse.Namespace) -> None:
     out: Output = args.out
-    row = project.require_run(args.run_id)
-    if row.is_ended:
-        raise Refused(f"run {row.id} is {row.state} already")
-    still_open = count(row.queued + row.running + row.waiting + row.held, "open job")
-    confirm(args, f"Cancel run {row.id} of {row.source} ({row.state}, {still_open})?")
+    run = project.runs.get(args.run_id)
+    still_open = count(run.open_jobs, "open job")
+    if not run.is_ended:  # one that has ended is refused below
+        confirm(args, f"Cancel run {run.id} of {run.source} ({run.state}, {still_open})?")
     swept = 0
-    for batch in project.cancel(row.id, reason=args.reason):
+    for batch in project.runs.cancel(run.id, reason=args.reason):
         swept += batch
         if batch and out.stderr.isatty():
             out.note(f"{count(swept, 'job')} cancelled")
-    said = f"run {row.id} of {row.source} is cancelled, with {still_open}"
-    tell_run(project, args, project.require_run(row.id), said, is_new=True)
+    said = f"run {run.id} of {run.source} is cancelled, with {still_open}"
+    tell_run(project, args, project.runs.get(run.id), said, is_new=True)
 
 
 def _cancel_job(project: Project, args: argparse.Namespace) -> None:
-    row = project.require_job(args.job_id)
-    confirm(args, f"Cancel job {row.id} of {row.source} ({row.stage} {row.key}, {row.state})?")
-    if not project.cancel_job(row.id, reason=args.reason):
-        raise Refused(f"job {row.id} is {project.require_job(row.id).state} already")
-    tell_job(project, args, project.require_job(row.id), f"job {row.id} is cancelled", is_new=True)
+    job = project.jobs.get(args.job_id)
+    confirm(args, f"Cancel job {job.id} of {job.source} ({job.stage} {job.key}, {job.state})?")
+    project.jobs.cancel(job.id, reason=args.reason)
+    tell_job(project, args, project.jobs.get(job.id), f"job {job.id} is cancelled", is_new=True)

@@ -18,9 +18,9 @@ from penstock.errors import Refused
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from penstock.app import Project
     from penstock.cli.progress import LineProgress, LiveProgress, Summary
     from penstock.demo.site import Site
-    from penstock.project import Project
 
 DESCRIPTION = """\
 Make a project folder, serve a small site on loopback and ingest it: a healthy catalogue, a newspaper's
@@ -55,9 +55,9 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ingest the demo site. A bad neighbour is part of the demo, so its partial run is no failure."""
+    from penstock.app.performing import Interrupted
     from penstock.demo.folder import known_ports, lay_out
     from penstock.demo.site import Site
-    from penstock.engine.foreground import Interrupted
 
     out: Output = args.out
     console = _console(args)
@@ -96,9 +96,9 @@ def _served(ports: dict[str, int]) -> str:
 
 
 def _ingest(folder: Path, console: Console) -> Summary:
+    from penstock.app import Project
+    from penstock.app.performing import run_foreground
     from penstock.cli.progress import Summary
-    from penstock.engine.foreground import run_foreground
-    from penstock.project import Project
 
     with Project.load(folder) as project:
         before = dict(project.store.collections())
@@ -132,8 +132,8 @@ def _tour(
 
 def _broken_job(folder: Path, run_id: int) -> int:
     """A page of this run that never came right."""
+    from penstock.app import Project
     from penstock.jobs.job import JobState
-    from penstock.project import Project
     from penstock.store.store import JobFilter
 
     with Project.open(folder) as project:
@@ -143,14 +143,18 @@ def _broken_job(folder: Path, run_id: int) -> int:
 
 def _run_of(project: Project, source: str) -> int:
     """The run that an earlier demo had to leave unfinished, or else a new one."""
-    row = next((each for each in project.store.sources() if each.key == source), None)
-    left = [run for run in project.store.runs(active_only=True) if run.source == source]
-    place = f"--project {shlex.quote(str(project.settings.root))}"
-    if row is not None and row.paused_at is not None:
-        raise Refused(f"{source} is paused", f"{_program()} resume {source} {place}")
-    if left and left[0].state == "paused":
-        raise Refused(f"run {left[0].id} is paused", f"{_program()} resume {left[0].id} {place}")
-    return left[0].id if left else project.run(source, actor="demo")
+    from penstock.cli.remedies import command_of
+
+    try:
+        begun = project.runs.start(source, awaited=True, actor="demo").run
+    except Refused as refused:
+        if refused.remedy is None:
+            raise
+        # The project is not where the operator is.
+        command = command_of(refused.remedy).removeprefix("penstock ")
+        place = f"--project {shlex.quote(str(project.settings.root))}"
+        raise Refused(refused.message, f"{_program()} {command} {place}") from None
+    return begun.id if begun is not None else 0
 
 
 def _progress(console: Console) -> LiveProgress | LineProgress:

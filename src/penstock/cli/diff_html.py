@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.views.replays import NOTHING, shown_path
 from penstock.cli.diffs import change_words, score_words
 from penstock.counting import count
-from penstock.jobs.diff import NOTHING, shown_path
 
 if TYPE_CHECKING:
-    from penstock.store.diffs import Diff, RecordChange
+    from penstock.app.views.replays import Diff, RecordChange
 
 LONGEST_VALUE = 4000
 OPEN_RECORDS = 20

@@ -1,18 +1,17 @@
-"""A difference between records, for people in a terminal and for programs."""
+"""A difference between records, for people in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.views.replays import NOTHING, FieldChange, shown_path
 from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import count, cut, shortened_inside
-from penstock.jobs.diff import NOTHING, FieldChange, shown_path
 
 if TYPE_CHECKING:
+    from penstock.app.views.replays import RecordChange, Rejects, Totals
     from penstock.cli.output import Output
-    from penstock.store.diffs import RecordChange, Totals
-    from penstock.store.replays import Rejects
 
 COLUMNS = (
     *(
@@ -124,54 +123,3 @@ def _cells(field: FieldChange, as_json: Callable[[Any], str]) -> tuple[str, str,
 
 def _score(score: float | None) -> str:
     return "" if score is None else f"{score:g}"
-
-
-# For programs.
-
-
-def change_shape(change: RecordChange) -> dict[str, Any]:
-    return {
-        "collection": change.collection,
-        "key": change.key,
-        "kind": change.kind,
-        "left_alone": change.obstacle or None,
-        "score_before": change.score_before,
-        "score_after": change.score_after,
-        "fields": [_field_shape(field) for field in change.fields],
-    }
-
-
-def _field_shape(field: FieldChange) -> dict[str, Any]:
-    """`before` or `after` is missing where the field is: null is a value."""
-    shape: dict[str, Any] = {"field": shown_path(field.path), "path": list(field.path)}
-    if field.before is not NOTHING:
-        shape["before"] = field.before
-    if field.after is not NOTHING:
-        shape["after"] = field.after
-    return shape
-
-
-def totals_shape(totals: Totals) -> dict[str, Any]:
-    return {
-        "added": totals.added,
-        "removed": totals.removed,
-        "changed": totals.changed,
-        "same": totals.same,
-        "conflicts": totals.conflicts,
-        "newer": totals.newer,
-        "scores": {
-            "up": totals.scores_up,
-            "down": totals.scores_down,
-            "mean_shift": round(totals.mean_shift, 6),
-        },
-        "fields": dict(totals.common_fields),
-    }
-
-
-def rejects_shape(now: Rejects, before: Rejects) -> dict[str, Any]:
-    return {
-        "now": now.count,
-        "before": before.count,
-        "only_now": {"count": now.only, "first": now.first},
-        "only_before": {"count": before.only, "first": before.first},
-    }

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from penstock.cli.wording import count
 
 if TYPE_CHECKING:
+    from penstock.app import Project
     from penstock.cli.output import Output
-    from penstock.project import Project
 
 SHOWN = 5
 LONGEST_ERROR = 200
@@ -16,7 +16,7 @@ LONGEST_ERROR = 200
 
 def tell_first_errors(project: Project, run_id: int, out: Output) -> None:
     """Nothing where nothing is in quarantine."""
-    found = project.store.failures_by_cause(run_id, SHOWN + 1)
+    found = project.runs.causes(run_id, SHOWN + 1)
     for each in found[:SHOWN]:
         error = out.short(each.error or each.cause, LONGEST_ERROR)
         where = f"{count(each.jobs, 'job')}, the first: penstock jobs {each.job_id}"

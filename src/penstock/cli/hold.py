@@ -9,7 +9,7 @@ from penstock.cli.parser import Commands, add_command, add_json, add_reason, who
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
 
 HOLD = """\
 Maintenance: nothing starts any more, anywhere or in one source, until it is unheld. What is running goes
@@ -49,14 +49,14 @@ def hold(args: argparse.Namespace) -> int:
     _refuse_both(args)
     with opened(args) as project:
         if args.job_id is not None:
-            is_new = project.hold_job(args.job_id, reason=args.reason)
+            is_new = project.jobs.hold(args.job_id, reason=args.reason)
             said = "is held" if is_new else "was held already"
-            row = project.require_job(args.job_id)
+            row = project.jobs.get(args.job_id)
             again = f"; penstock unhold --job {row.id}" if is_new else ""
             tell_job(project, args, row, f"job {row.id} {said}{again}", is_new=is_new)
             return 0
         key = _key(project, args)
-        is_new = project.hold(key, reason=args.reason)
+        is_new = project.sources.hold(key, reason=args.reason)
         said = "is held: nothing of it starts" if is_new else "was held already"
         tell_source(
             project, args, key, "held", f"{key or 'everything'} {said}; {_undo(key)}", is_new=is_new
@@ -71,13 +71,13 @@ def unhold(args: argparse.Namespace) -> int:
     _refuse_both(args)
     with opened(args) as project:
         if args.job_id is not None:
-            is_new = project.unhold_job(args.job_id, reason=args.reason)
-            row = project.require_job(args.job_id)
+            is_new = project.jobs.unhold(args.job_id, reason=args.reason)
+            row = project.jobs.get(args.job_id)
             said = f"job {row.id} is {row.state} again" if is_new else f"job {row.id} was not held"
             tell_job(project, args, row, said, is_new=is_new)
             return 0
         key = _key(project, args)
-        is_new = project.unhold(key, reason=args.reason)
+        is_new = project.sources.unhold(key, reason=args.reason)
         said = (
             f"{key or 'everything'} goes on" if is_new else f"{key or 'the project'} was not held"
         )

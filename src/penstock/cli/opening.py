@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock.app import Project
 from penstock.cli.parser import LARGEST_ID
-from penstock.errors import StoreError, UsageError
+from penstock.errors import Remedy, StoreError, UsageError
 from penstock.private_files import make_private
 from penstock.settings import find_project
 from penstock.snapshots.directory import private_folder
@@ -61,7 +61,7 @@ def run_or_source(project: Project, target: str) -> int | str:
     """A number means a run, unless a source has it for a name."""
     if target.isdecimal() and target not in project.settings.sources:
         if len(target) > len(str(LARGEST_ID)) or int(target) > LARGEST_ID:
-            raise UsageError(f"there is no run {target:.40}", "penstock runs lists them")
+            raise UsageError(f"there is no run {target:.40}", remedy=Remedy("runs.list"))
         return int(target)
     return target
 

@@ -6,11 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
-from penstock.errors import Refused, UsageError
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.rows import RunRow
+    from penstock.app import Project
 
 PAUSE = """\
 Start nothing more of a source or of a run until it is resumed. What is running goes on to its end;
@@ -52,7 +51,11 @@ def pause(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         target = run_or_source(project, args.target)
-        is_new = project.pause(target, reason=args.reason)
+        is_new = (
+            project.runs.pause(target, reason=args.reason)
+            if isinstance(target, int)
+            else project.sources.pause(target, reason=args.reason)
+        )
         what = _named(target)
         said = (
             f"{what} is paused; penstock resume {target}"
@@ -70,7 +73,11 @@ def resume(args: argparse.Namespace) -> int:
         target = run_or_source(project, args.target)
         if args.from_checkpoint:
             return _continue(project, args, target)
-        is_new = project.resume(target, reason=args.reason)
+        is_new = (
+            project.runs.resume(target, reason=args.reason)
+            if isinstance(target, int)
+            else project.sources.resume(target, reason=args.reason)
+        )
         what = _named(target)
         said = f"{what} goes on" if is_new else f"{what} was not paused"
         _tell(project, args, target, "resumed", said, is_new)
@@ -86,19 +93,11 @@ def _continue(project: Project, args: argparse.Namespace, target: int | str) -> 
             "--from-checkpoint takes up a run, not a source",
             f"penstock runs --source {target} lists its runs",
         )
-    row, is_new = project.continue_run(target, reason=args.reason)
-    if not is_new:
-        raise Refused(f"run {row.id} continues run {target} already; it is {row.state}", _next(row))
-    left = count(row.queued, "job")
-    said = f"run {row.id} of {row.source} does what run {target} has left: {left} queued"
-    tell_run(project, args, row, said, is_new=True)
+    run = project.runs.continue_from(target, reason=args.reason)
+    left = count(run.counts["queued"], "job")
+    said = f"run {run.id} of {run.source} does what run {target} has left: {left} queued"
+    tell_run(project, args, run, said, is_new=True)
     return 0
-
-
-def _next(row: RunRow) -> str:
-    if row.state in ("partial", "failed", "cancelled"):
-        return f"penstock resume {row.id} --from-checkpoint"
-    return f"penstock resume {row.id}" if row.state == "paused" else f"penstock runs {row.id}"
 
 
 def _tell(
@@ -112,7 +111,7 @@ def _tell(
     from penstock.cli.steering import tell_run, tell_source
 
     if isinstance(target, int):
-        tell_run(project, args, project.require_run(target), said, is_new=is_new)
+        tell_run(project, args, project.runs.get(target), said, is_new=is_new)
     else:
         tell_source(project, args, project.source(target).key, state, said, is_new=is_new)
 

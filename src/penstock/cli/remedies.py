@@ -15,9 +15,21 @@ BY_CODE: dict[tuple[str, str], str] = {
         "run_may_move_it",
         "runs.cancel",
     ): "wait for it, or penstock cancel {}; --force moves it anyway",
+    ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
+    ("run_differs", ""): "--new starts another run beside it",
+    ("run_ended", "runs.continue_from"): "what is left of it: penstock resume {} --from-checkpoint",
+    ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",
 }
 BY_VERB: dict[str, str] = {
     "checkpoints.history": "penstock checkpoints {} --history PARTITION has its moves",
+    "jobs.list": "penstock jobs lists them",
+    "runs.cancel": "penstock cancel {}",
+    "runs.continue_from": "penstock resume {} --from-checkpoint",
+    "runs.get": "penstock runs {}",
+    "runs.list": "penstock runs lists them",
+    "runs.resume": "penstock resume {}",
+    "sources.resume": "penstock resume {}",
+    "sources.unhold": "penstock unhold {}",
 }
 
 

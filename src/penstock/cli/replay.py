@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
@@ -13,10 +13,10 @@ from penstock.cli.wording import count
 from penstock.errors import ConfigError, Refused, UsageError
 
 if TYPE_CHECKING:
+    from penstock.app import Project
+    from penstock.app.views.replays import Totals
+    from penstock.app.views.runs import RunView
     from penstock.cli.output import Output
-    from penstock.project import Project
-    from penstock.store.diffs import Totals
-    from penstock.store.rows import RunRow
 
 DESCRIPTION = """\
 Process the pages of a run again with today's pipeline. Nothing is fetched: every page is served from its
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
     _refuse_contradictions(args)
     with opened(args) as project:
-        row = None if args.run_id is None else project.require_run(args.run_id)
+        row = None if args.run_id is None else project.runs.get(args.run_id)
         if row is not None and row.options.is_staged:
             _refuse_for_replays(args)
         elif args.drop:
@@ -117,47 +117,28 @@ def _refuse_for_replays(args: argparse.Namespace) -> None:
         )
 
 
-def _begun(project: Project, args: argparse.Namespace) -> RunRow:
+def _begun(project: Project, args: argparse.Namespace) -> RunView:
     """A new replay, or the same one if it was interrupted."""
     out: Output = args.out
-    wanted: dict[str, Any] = {"quarantined": args.quarantined}
-    if args.source is not None:
-        wanted |= {"source": args.source, "since": since_of(args.since, project.store.now())}
-    pages = project.replayable(args.run_id, **wanted)
-    if pages.missing:
-        out.note(f"{count(pages.missing, 'page')} can't be replayed: retention dropped their jobs")
-    if pages.unknown:
-        out.note(
-            f"the pipeline has no step {', '.join(pages.unknown)} any more; its pages are left out"
-        )
-    known = _unfinished(project, args)
-    if known is not None and known.pipeline_version == project.version(known.source):
-        out.note(f"replay {known.id} has not ended yet; going on with it")
-        return known
-    if known is not None:
-        # Half of it would be of another logic than the other half.
-        for _ in project.cancel(known.id, reason="the pipeline has changed since"):
-            pass
-        out.note(f"replay {known.id} was of another version of the pipeline; cancelled")
-    run_id = project.replay(args.run_id, **wanted, reason=args.reason)
-    return project.require_run(run_id)
-
-
-def _unfinished(project: Project, args: argparse.Namespace) -> RunRow | None:
-    if args.run_id is None:
-        return None
-    source = project.require_run(args.run_id).source
-    active = project.store.runs(source, active_only=True)
-    return next(
-        (
-            row
-            for row in active
-            if row.of_run_id == args.run_id
-            and row.options.is_staged
-            and row.options.is_quarantined_only == args.quarantined
-        ),
-        None,
+    since = None if args.source is None else since_of(args.since, project.now())
+    begun = project.replays.start(
+        args.run_id,
+        source=args.source,
+        since=since,
+        quarantined=args.quarantined,
+        reason=args.reason,
     )
+    if begun.missing_pages:
+        gone = count(begun.missing_pages, "page")
+        out.note(f"{gone} can't be replayed: retention dropped their jobs")
+    if begun.unknown_steps:
+        steps = ", ".join(begun.unknown_steps)
+        out.note(f"the pipeline has no step {steps} any more; its pages are left out")
+    if not begun.is_new:
+        out.note(f"replay {begun.run.id} has not ended yet; going on with it")
+    if begun.cancelled is not None:
+        out.note(f"replay {begun.cancelled} was of another version of the pipeline; cancelled")
+    return begun.run
 
 
 def since_of(text: str, now: float) -> float:
@@ -177,7 +158,7 @@ def since_of(text: str, now: float) -> float:
         ) from None
 
 
-def _tell_queued(row: RunRow, args: argparse.Namespace) -> None:
+def _tell_queued(row: RunView, args: argparse.Namespace) -> None:
     if args.json:
         args.out.json({"replay": row.id, "of_run": row.of_run_id, "state": row.state})
     else:
@@ -185,9 +166,9 @@ def _tell_queued(row: RunRow, args: argparse.Namespace) -> None:
         args.out.note(f"when it has ended: penstock replay {row.id} --diff")
 
 
-def _worked(project: Project, row: RunRow, args: argparse.Namespace) -> RunRow:
+def _worked(project: Project, row: RunView, args: argparse.Namespace) -> RunView:
+    from penstock.app.performing import Interrupted, run_foreground
     from penstock.cli.working import showing_progress
-    from penstock.engine.foreground import Interrupted, run_foreground
 
     if args.drop:
         raise Refused(f"replay {row.id} is {row.state}", f"penstock cancel {row.id}, then drop it")
@@ -197,10 +178,10 @@ def _worked(project: Project, row: RunRow, args: argparse.Namespace) -> RunRow:
             run_foreground(project, [row.id], show, tell)
     except Interrupted:
         out.error("interrupted; nothing is lost", f"penstock replay {row.id} goes on with it")
-    return project.require_run(row.id)
+    return project.runs.get(row.id)
 
 
-def _act(project: Project, row: RunRow, args: argparse.Namespace) -> None:
+def _act(project: Project, row: RunView, args: argparse.Namespace) -> None:
     if args.commit:
         _commit(project, row, args)
     elif args.drop:
@@ -213,14 +194,14 @@ def _act(project: Project, row: RunRow, args: argparse.Namespace) -> None:
         _tell(project, row, args)
 
 
-def _tell(project: Project, row: RunRow, args: argparse.Namespace) -> None:
+def _tell(project: Project, row: RunView, args: argparse.Namespace) -> None:
     from penstock.cli.diffs import tell_changes, tell_rejects, tell_totals
 
     out: Output = args.out
-    diff = project.diff(row.id, args.limit or SHOWN)
+    diff = project.replays.diff(row.id, args.limit or SHOWN)
     failed = f", {row.quarantined} failed" if row.quarantined else ""
     what = f"of run {row.of_run_id}" if row.of_run_id is not None else f"of {row.source}"
-    out.line(f"replay {row.id} {what}: {count(row.pages, 'page')}, {row.state}{failed}")
+    out.line(f"replay {row.id} {what}: {count(row.counts['pages'], 'page')}, {row.state}{failed}")
     out.line()
     tell_totals(out, diff.totals)
     tell_changes(out, diff.first)
@@ -234,7 +215,7 @@ def _tell(project: Project, row: RunRow, args: argparse.Namespace) -> None:
     _tell_what_next(diff.totals, row, out)
 
 
-def _tell_what_next(totals: Totals, row: RunRow, out: Output) -> None:
+def _tell_what_next(totals: Totals, row: RunView, out: Output) -> None:
     if row.quarantined:
         out.line(f"what failed:  penstock quarantine list --run {row.id}")
     if totals.differences or totals.conflicts or totals.newer:
@@ -246,36 +227,37 @@ def _tell_what_next(totals: Totals, row: RunRow, out: Output) -> None:
     out.line(f"forget it:    penstock replay {row.id} --drop")
 
 
-def _write_json(project: Project, row: RunRow, args: argparse.Namespace) -> None:
+def _write_json(project: Project, row: RunView, args: argparse.Namespace) -> None:
     """As it comes: a million changes need no more memory than a page of them."""
-    from penstock.cli.diffs import change_shape, rejects_shape, totals_shape
-    from penstock.store.diffs import Totals, rejected
+    from penstock.app.views.replays import change_view, rejects_view, totals_view
 
     out: Output = args.out
-    totals = Totals()
+    totals = project.replays.totals()
     # Asked for before anything is written: what is refused must not leave half an object behind.
-    changes = project.changes(row.id, totals)
+    changes = project.replays.changes(row.id, totals)
     written = 0
     head = {"replay": row.id, "of_run": row.of_run_id, "source": row.source, "state": row.state}
-    pages = {"pages": row.pages, "failed": row.quarantined}
+    pages = {"pages": row.counts["pages"], "failed": row.quarantined}
     out.stdout.write(out.as_json({**head, **pages})[:-1] + ',"changes":[')
     for change in changes:
         if args.limit is None or written < args.limit:
-            out.stdout.write(("," if written else "") + "\n" + out.as_json(change_shape(change)))
+            out.stdout.write(
+                ("," if written else "") + "\n" + out.as_json(change_view(change).as_json())
+            )
             written += 1
     tail = {
-        "totals": totals_shape(totals),
-        "rejected": rejects_shape(*rejected(project.store, row)),
+        "totals": totals_view(totals).as_json(),
+        "rejected": rejects_view(*project.replays.rejected(row.id)).as_json(),
     }
     out.stdout.write("],\n" + out.as_json(tail)[1:] + "\n")
 
 
-def _write_html(project: Project, row: RunRow, args: argparse.Namespace) -> None:
+def _write_html(project: Project, row: RunView, args: argparse.Namespace) -> None:
     from penstock.cli.diff_html import page
     from penstock.private_files import open_report
 
     out: Output = args.out
-    diff = project.diff(row.id, args.limit or SHOWN_HTML)
+    diff = project.replays.diff(row.id, args.limit or SHOWN_HTML)
     try:
         with open_report(args.html) as file:
             file.writelines(page(diff, out.as_json, out.tidy))
@@ -284,19 +266,19 @@ def _write_html(project: Project, row: RunRow, args: argparse.Namespace) -> None
     out.line(f"the difference of replay {row.id} is in {args.html}")
 
 
-def _commit(project: Project, row: RunRow, args: argparse.Namespace) -> None:
+def _commit(project: Project, row: RunView, args: argparse.Namespace) -> None:
+    from penstock.app.views.replays import committed_view
+
     out: Output = args.out
-    totals = project.diff(row.id, 0).totals
+    totals = project.replays.diff(row.id, 0).totals
     forced = totals.conflicts + totals.newer
     what = f"{totals.added} added, {totals.changed} changed, {totals.removed} removed"
     if args.force and forced:
         what += f", {forced} overwritten that others know better"
     confirm(args, f"Commit replay {row.id} to the records of {row.source} ({what})?")
-    from penstock.store.entries import EntryFilter
-
-    done = project.commit_replay(row.id, force=args.force, reason=args.reason)
+    done = project.replays.commit(row.id, force=args.force, reason=args.reason)
     if args.json:
-        out.json({"replay": row.id, "committed": _shape(done)})
+        out.json({"replay": row.id, "committed": committed_view(done).as_json()})
         return
     out.line(f"committed: {done.added} added, {done.changed} changed, {done.removed} removed")
     left = done.conflicts + done.newer
@@ -306,21 +288,14 @@ def _commit(project: Project, row: RunRow, args: argparse.Namespace) -> None:
         out.line(f"forget them:    penstock replay {row.id} --drop")
     if done.added or done.changed or done.removed:
         out.line(f"take it back:   penstock undo {row.id}")
-    if row.options.is_quarantined_only and project.store.count_entries(
-        EntryFilter(run_id=row.of_run_id)
-    ):
+    if row.options.is_quarantined_only and project.runs.get(row.of_run_id or 0).quarantined:
         out.line(f"still failing:  penstock quarantine list --run {row.of_run_id}")
         out.line(f"give it up:     penstock quarantine discard --run {row.of_run_id}")
 
 
-def _shape(done: Any) -> dict[str, int]:
-    names = ("added", "changed", "removed", "conflicts", "newer")
-    return {name: getattr(done, name) for name in names}
-
-
-def _drop(project: Project, row: RunRow, args: argparse.Namespace) -> None:
+def _drop(project: Project, row: RunView, args: argparse.Namespace) -> None:
     confirm(args, f"Forget what replay {row.id} of {row.source} has staged?")
-    dropped = project.drop_replay(row.id, reason=args.reason)
+    dropped = project.replays.drop(row.id, reason=args.reason)
     if args.json:
         args.out.json({"replay": row.id, "dropped": dropped})
     else:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
 from penstock.cli.steering import tell_job
 from penstock.cli.wording import count
-from penstock.errors import Refused, UsageError
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
 
 DESCRIPTION = """\
 Queue a run's quarantined jobs again, or one quarantined or waiting job, with fresh tries. Nothing else
@@ -45,29 +45,22 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             return 0
         args.out.line(told)
-        if not project.store.overview().workers:
+        if not project.overview().workers:
             args.out.line("nobody works now: penstock up --until-idle")
     return 0
 
 
 def _retry_run(project: Project, args: argparse.Namespace) -> str:
-    queued = project.retry_failed(args.run_id, reason=args.reason)
-    if not queued:
-        state = project.require_run(args.run_id).state
-        raise Refused(f"run {args.run_id} is {state} and has nothing in quarantine")
+    queued = project.runs.retry(args.run_id, reason=args.reason)
     if args.json:
-        row = project.require_run(args.run_id)
-        answer = {"run": row.id, "source": row.source, "kind": row.kind, "state": row.state}
+        run = project.runs.get(args.run_id)
+        answer = {"run": run.id, "source": run.source, "kind": run.kind, "state": run.state}
         args.out.json({**answer, "queued_again": queued, "reason": args.reason})
     return f"{count(queued, 'job')} of run {args.run_id} queued again"
 
 
 def _retry_job(project: Project, args: argparse.Namespace) -> str:
-    if not project.retry_job(args.job_id, reason=args.reason):
-        state = project.require_job(args.job_id).state
-        raise Refused(
-            f"job {args.job_id} is {state}; only a quarantined or waiting job can be retried"
-        )
+    project.jobs.retry(args.job_id, reason=args.reason)
     if args.json:
-        tell_job(project, args, project.require_job(args.job_id), "", is_new=True)
+        tell_job(project, args, project.jobs.get(args.job_id), "", is_new=True)
     return f"job {args.job_id} is queued again"

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_reason, whole_number
-from penstock.errors import PipelineError, Refused, UsageError
+from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.engine.foreground import RunReport
-    from penstock.project.starting import Asked
-    from penstock.store.rows import RunRow, SourceRow
+    from penstock.app.performing import RunReport
+    from penstock.app.views.runs import LeftOut, RunView
 
 DESCRIPTION = """\
 Run sources in the foreground with progress, and end when they have ended. A run of the source that was
@@ -33,8 +32,6 @@ EXAMPLES = """\
 
 exit codes: 0 all completed, 3 any partial, 4 any failed or cancelled, 130 interrupted"""
 # Those that need to be told more are known too, so that it can be said which command asks for it.
-# Of one source, and of all together: its newest active runs are looked through.
-SOME, MANY = 20, 1_000_000
 KINDS = ("full", "incremental", "probe", "stream", "backfill", "replay")
 
 
@@ -76,138 +73,49 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
-    with opened(args) as project:
-        keys = _well(project, _keys(project, args), args)
-        unfinished = _unfinished(project, keys, args)
-        paused = _paused(project)
-        # All is checked before anything is started: a wrong second source must not start the first.
-        for key, row in unfinished.items():
-            if not args.all:
-                project.refuse_run(key, args.kind)
-                _refuse_pipeline(project, key, args.kind)
-            if not args.detach and not args.draft:
-                _refuse_paused(key, row, paused.get(key))
-                _refuse_held(project, key)
-        runs = [_begun(project, key, row, args) for key, row in unfinished.items()]
-        if args.detach or args.draft:
-            _tell_queued(project, runs, args)
-            return exits.DONE
-        return _work(project, [row.id for row in runs], args)
-
-
-def _keys(project: Project, args: argparse.Namespace) -> list[str]:
-    """What to run: each source once, however often and in whatever spelling it was named."""
     if bool(args.names) == args.all:
         raise UsageError(
             "name the sources, or say --all" if args.all else "run what? A SOURCE, or --all",
             "penstock sources lists them",
         )
-    if args.all and not project.settings.sources:
-        raise UsageError(f"{project.settings.file.name} has no sources")
-    names = list(project.settings.sources) if args.all else args.names
-    return list(dict.fromkeys(project.source(name).key for name in names))
-
-
-def _well(project: Project, keys: list[str], args: argparse.Namespace) -> list[str]:
-    """Of all sources, those that may run: one that may not does not keep the others from it."""
-    if not args.all:
-        return keys
-    well = []
-    for key in keys:
-        if project.source(key).unset:
-            args.out.note(f"left out: {key}: {project.source(key).unset[0].name} is not set")
-            continue
-        project.graph(project.source(key))
-        try:
-            project.refuse_run(key, args.kind)
-            _refuse_pipeline(project, key, args.kind)
-        except Refused as refused:
-            args.out.note(f"left out: {refused.message}; penstock run {key} --kind probe")
-        except PipelineError as error:
-            args.out.note(f"left out: {key}: {error.message}")
-        else:
-            well.append(key)
-    if not well:
-        raise Refused(
-            f"no source can have a run of kind {args.kind} now",
-            "penstock run --all --kind probe; penstock sources says why not",
+    with opened(args) as project:
+        found = project.runs.start_many(
+            None if args.all else args.names,
+            args.kind,
+            new=args.new,
+            draft=args.draft,
+            awaited=not args.detach and not args.draft,
+            **_asked(args),
+            reason=args.reason,
         )
-    return well
+        for each in found.left_out:
+            args.out.note(_left_out(each))
+        runs = [each.run for each in found.runs if each.run is not None]
+        for started in found.runs:
+            if not started.is_new and started.run is not None:
+                note_going_on(args.out, started.run, " (--new: another)")
+        if args.detach or args.draft:
+            tell_queued(project, runs, args)
+            return exits.DONE
+        return work_on(project, [each.id for each in runs], args)
 
 
-def _refuse_pipeline(project: Project, key: str, kind: str) -> None:
-    """A pipeline that has nothing to do in a run of this kind says so."""
-    from penstock.jobs.run import RunKind
-
-    source = project.source(key)
-    project.graph(source).plan(source.priority, RunKind(kind))
+def _left_out(each: LeftOut) -> str:
+    if isinstance(each.error, Refused):
+        return f"left out: {each.error.message}; penstock run {each.source} --kind probe"
+    return f"left out: {each.source}: {each.error.message}"
 
 
-def _unfinished(
-    project: Project, keys: list[str], args: argparse.Namespace
-) -> dict[str, RunRow | None]:
-    """For each source the run to go on with: a second one beside it would do everything twice."""
-    from penstock.cli.opening import source_key
-
-    found: dict[str, RunRow | None] = dict.fromkeys(keys)
-    if args.new or args.draft:
-        return found
-    of = (None,) if args.all else (source_key(project, key) for key in keys)
-    limit = MANY if args.all else SOME
-    for row in (row for key in of for row in project.store.runs(key, True, limit)):
-        if row.kind == args.kind and row.source in found:
-            found[row.source] = found[row.source] or row
-    return found
+def note_going_on(out: Output, run: RunView, more: str = "") -> None:
+    """Somebody who asks for a run must know that it is an old one."""
+    out.note(f"run {run.id} of {run.source} has not ended yet; going on with it{more}")
 
 
-def _paused(project: Project) -> dict[str, SourceRow]:
-    return {each.key: each for each in project.store.sources() if each.paused_at is not None}
-
-
-def _refuse_paused(key: str, row: RunRow | None, source: SourceRow | None) -> None:
-    if row is not None and row.state == "paused":
-        raise Refused(f"run {row.id} of {key} is paused", f"penstock resume {row.id}")
-    if source is not None:
-        why = f": {source.pause_reason}" if source.pause_reason else ""
-        raise Refused(f"{key} is paused{why}", f"penstock resume {key}")
-
-
-def _refuse_held(project: Project, key: str) -> None:
-    held = next((row for row in project.store.holds() if row.scope in ("", key)), None)
-    if held is not None:
-        what = held.scope or "everything"
-        why = f": {held.reason}" if held.reason else ""
-        raise Refused(
-            f"{what} is held by {held.actor}{why}",
-            f"{f'penstock unhold {held.scope}'.strip()}; --detach queues it for later",
-        )
-
-
-def _begun(project: Project, key: str, row: RunRow | None, args: argparse.Namespace) -> RunRow:
-    if row is None and (args.new or args.draft):
-        return project.start_run(
-            key, args.kind, reason=args.reason, is_draft=args.draft, asked=_asked(args)
-        )
-    if row is None:
-        row, is_new = project.start_or_join(key, args.kind, reason=args.reason, asked=_asked(args))
-        if is_new:
-            return row
-    if args.param or args.pages is not None:
-        raise Refused(
-            f"run {row.id} of {key} has not ended yet, and was not asked for with these",
-            "--new starts another run beside it",
-        )
-    args.out.note(f"run {row.id} of {key} has not ended yet; going on with it (--new: another)")
-    return row
-
-
-def _asked(args: argparse.Namespace) -> Asked:
-    from penstock.project.starting import Asked
-
+def _asked(args: argparse.Namespace) -> dict[str, Any]:
     if args.pages == 0:
         raise UsageError("--pages 0 leaves nothing to run", "--pages 1 is the least")
     is_by_hand = sys.stdin is not None and sys.stdin.isatty()
-    return Asked(dict(map(_param, args.param)), args.pages, is_by_hand)
+    return {"params": dict(map(_param, args.param)), "pages": args.pages, "by_hand": is_by_hand}
 
 
 def _param(text: str) -> tuple[str, Any]:
@@ -226,9 +134,10 @@ def _param(text: str) -> tuple[str, Any]:
         ) from None
 
 
-def _work(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
+def work_on(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
+    """Work until these runs have ended, with progress, and answer with the command's exit code."""
+    from penstock.app.performing import Interrupted, run_foreground
     from penstock.cli.working import showing_progress
-    from penstock.engine.foreground import Interrupted, run_foreground
 
     out: Output = args.out
     try:
@@ -286,15 +195,14 @@ def _tell_interrupted(reports: list[RunReport], out: Output) -> None:
     )
 
 
-def _tell_queued(project: Project, runs: list[RunRow], args: argparse.Namespace) -> None:
-    from penstock.engine.foreground import report
-
+def tell_queued(project: Project, runs: list[RunView], args: argparse.Namespace) -> None:
+    """What was queued, and that somebody has to work on it."""
     out: Output = args.out
-    for row in runs:
+    for run in runs:
         if args.json:
-            out.json(dataclasses.asdict(report(row, project.store.now())))
+            out.json(dataclasses.asdict(project.runs.report(run.id)))
         else:
-            begin = f"; penstock start {row.id}" if row.state == "draft" else ""
-            out.line(f"run {row.id} of {row.source} is {row.state}{begin}")
-    if not args.json and not args.draft and not project.store.overview().workers:
+            begin = f"; penstock start {run.id}" if run.state == "draft" else ""
+            out.line(f"run {run.id} of {run.source} is {run.state}{begin}")
+    if not args.json and not args.draft and not project.overview().workers:
         out.note("nobody works now: penstock up --until-idle")

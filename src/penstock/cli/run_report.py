@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.run_words import asked_for, kind_of, next_of, result_of
@@ -12,11 +10,15 @@ from penstock.cli.wording import duration, local_time
 from penstock.counting import count
 
 if TYPE_CHECKING:
+    from penstock.app import Project
+    from penstock.app.views.runs import (
+        CandidatesView,
+        LinkView,
+        PagesView,
+        RunDetail,
+        UsageView,
+    )
     from penstock.cli.output import Output
-    from penstock.jobs.account import Account, CandidateSum, PageSum
-    from penstock.project import Project
-    from penstock.store.replays import ReplayRow
-    from penstock.store.rows import RunRow
 
 LATEST = 10
 _PAGES = ("extracted", "skipped", "failed", "cancelled")
@@ -26,93 +28,57 @@ _RARE = ("passed", "cancelled", "open")
 _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def run_report(project: Project, row: RunRow, now: float) -> dict[str, Any]:
-    """All that is known of a run, as programs read it."""
-    from penstock.cli.shapes import run_shape
-
-    store = project.store
-    account = store.account(row)
-    made_from = _made_from(project, row)
-    return {
-        **run_shape(row, now),
-        "end_reason": row.end_reason,
-        "options": msgspec.to_builtins(row.options),
-        "replay": _replay_shape(project, row),
-        "account": account_shape(account),
-        "usage": {name: getattr(row, name) for name in ("requests", "bytes", "seconds", "money")},
-        "failures": store.failures_by_kind(row.id),
-        "first_errors": [msgspec.to_builtins(each) for each in store.failures_by_cause(row.id)],
-        "rejects": store.rejects_by_code(row.id),
-        "made_from": None if made_from is None else _link(made_from),
-        "led_to": [_link(each) for each in store.runs_made_of(row.id)],
-    }
-
-
-def account_shape(account: Account) -> dict[str, Any]:
-    return {
-        "pages": _sum_shape(account.pages),
-        "candidates": _sum_shape(account.candidates),
-        "is_kept": account.is_kept,
-    }
-
-
-def _sum_shape(found: PageSum | CandidateSum) -> dict[str, int]:
-    return {**msgspec.to_builtins(found), "unaccounted": found.unaccounted}
-
-
-def tell_run(project: Project, row: RunRow, now: float, out: Output) -> None:
-    """The same for people, with the latest events and what can be done next."""
-    report = run_report(project, row, now)
-    account = project.store.account(row)
-    made_from, led_to = _made_from(project, row), project.store.runs_made_of(row.id)
+def tell_run(project: Project, run: RunDetail, out: Output) -> None:
+    """All that is known of a run, with the latest events and what can be done next."""
+    account = run.account
     out.fields(
         [
-            ("run", row.id),
-            ("source", row.source),
-            ("kind", kind_of(row)),
-            ("state", row.state),
-            ("because", row.end_reason),
-            ("started by", row.actor),
-            ("reason", row.reason),
-            ("queued", local_time(row.created_at)),
-            ("began", local_time(row.started_at)),
-            ("ended", local_time(row.finished_at)),
-            ("took", duration(report["seconds"])),
-            ("pipeline", row.pipeline_version),
-            *asked_for(row),
+            ("run", run.id),
+            ("source", run.source),
+            ("kind", kind_of(run)),
+            ("state", run.state),
+            ("because", run.end_reason),
+            ("started by", run.actor),
+            ("reason", run.reason),
+            ("queued", local_time(run.created_at)),
+            ("began", local_time(run.started_at)),
+            ("ended", local_time(run.finished_at)),
+            ("took", duration(run.seconds)),
+            ("pipeline", run.pipeline_version),
+            *asked_for(run),
             ("pages", pages_line(account.pages, account.is_kept)),
             ("candidates", candidates_line(account.candidates, account.is_kept)),
-            ("records", _records(row)),
-            ("result", result_of(row, *_replay(project, row))),
-            ("usage", _usage(row)),
-            ("retried", row.retried or ""),
-            ("throttled", row.throttled or ""),
-            ("failed by", _listed(report["failures"])),
-            ("rejected by", _listed(report["rejects"])),
-            ("made from", _linked(made_from)),
-            *(("led to", _linked(each)) for each in led_to),
+            ("records", _records(run)),
+            ("result", "" if run.replay is None else result_of(run, run.replay, _is_staged(run))),
+            ("usage", _usage(run.usage)),
+            ("retried", run.counts["retried"] or ""),
+            ("throttled", run.counts["throttled"] or ""),
+            ("failed by", _listed(run.failures)),
+            ("rejected by", _listed(run.rejects)),
+            ("made from", _linked(run.made_from)),
+            *(("led to", _linked(each)) for each in run.led_to),
         ]
     )
-    if row.quarantined:
+    if run.quarantined:
         out.line()
         out.line("What failed")
-        tell_first_errors(project, row.id, out)
-    _tell_events(project, row, out)
-    _tell_next(row, report, next_of(row, *_replay(project, row)), out)
+        tell_first_errors(project, run.id, out)
+    _tell_events(project, run, out)
+    _tell_next(run, out)
 
 
-def pages_line(pages: PageSum, is_kept: bool = True) -> str:
+def pages_line(pages: PagesView, is_kept: bool = True) -> str:
     """`220 discovered = 217 extracted + 3 skipped + 0 failed + 0 cancelled; unaccounted 0`."""
     return _sum(f"{pages.discovered:,} discovered", pages, _PAGES, ("open",), is_kept)
 
 
-def candidates_line(found: CandidateSum, is_kept: bool = True) -> str:
+def candidates_line(found: CandidatesView, is_kept: bool = True) -> str:
     return _sum(count(found.candidates, "candidate"), found, _CANDIDATES, _RARE, is_kept)
 
 
 def _sum(
     left: str,
-    found: PageSum | CandidateSum,
+    found: PagesView | CandidatesView,
     names: tuple[str, ...],
     rare: tuple[str, ...],
     is_kept: bool,
@@ -124,83 +90,60 @@ def _sum(
     return f"{left} = {right}; unaccounted {found.unaccounted:,}"
 
 
-def _records(row: RunRow) -> str:
+def _records(run: RunDetail) -> str:
     shown = [
-        f"{getattr(row, name):,} {name}"
+        f"{run.counts[name]:,} {name}"
         for name in ("inserted", "updated", "unchanged")
-        if getattr(row, name)
+        if run.counts[name]
     ]
     # What a replay would do to records is done by its commit.
-    return ", ".join(shown) + (" (on the stage)" if shown and row.options.is_staged else "")
+    return ", ".join(shown) + (" (on the stage)" if shown and run.options.is_staged else "")
 
 
-def _usage(row: RunRow) -> str:
-    if not (row.requests or row.bytes or row.seconds or row.money):
+def _usage(used: UsageView) -> str:
+    if not (used.requests or used.bytes or used.seconds or used.money):
         return ""
-    size = next((f"{row.bytes / n:.1f} {unit}" for n, unit in _SIZES if row.bytes >= n), "")
+    size = next((f"{used.bytes / n:.1f} {unit}" for n, unit in _SIZES if used.bytes >= n), "")
     words = [
-        count(row.requests, "request"),
-        size or count(row.bytes, "byte"),
-        duration(row.seconds),
+        count(used.requests, "request"),
+        size or count(used.bytes, "byte"),
+        duration(used.seconds),
     ]
-    return ", ".join([*words, f"{row.money:g} money"] if row.money else words)
+    return ", ".join([*words, f"{used.money:g} money"] if used.money else words)
 
 
-def _listed(found: dict[str, Any]) -> str:
+def _listed(found: dict[str, int]) -> str:
     return ", ".join(f"{name} {value}" for name, value in found.items())
 
 
-def _link(row: RunRow) -> dict[str, Any]:
-    return {
-        "run": row.id,
-        "kind": row.kind,
-        "is_undo": row.options.is_undo,
-        "state": row.state,
-    }
+def _linked(run: LinkView | None) -> str:
+    return "" if run is None else f"run {run.id} ({kind_of(run)}, {run.state})"
 
 
-def _linked(row: RunRow | None) -> str:
-    return "" if row is None else f"run {row.id} ({kind_of(row)}, {row.state})"
+def _is_staged(run: RunDetail) -> bool:
+    return run.replay is not None and run.replay.is_staged
 
 
-def _made_from(project: Project, row: RunRow) -> RunRow | None:
-    return None if row.of_run_id is None else project.store.run(row.of_run_id)
-
-
-def _replay(project: Project, row: RunRow) -> tuple[ReplayRow, bool]:
-    """What became of what it has staged, and whether some of it is staged still."""
-    return project.store.replay_state(row.id), project.store.has_staged(row.id)
-
-
-def _replay_shape(project: Project, row: RunRow) -> dict[str, Any] | None:
-    if not (row.options.is_staged or row.options.is_undo):
-        return None
-    found, is_staged = _replay(project, row)
-    counts = {name: getattr(found, name) for name in ("added", "changed", "removed")}
-    return {"state": found.state, "is_staged": is_staged, **counts}
-
-
-def _tell_events(project: Project, row: RunRow, out: Output) -> None:
+def _tell_events(project: Project, run: RunDetail, out: Output) -> None:
     from penstock.cli.events import COLUMNS, event_line
 
-    events = project.store.events(run_id=row.id, limit=LATEST)
+    events = project.connection.events(run_id=run.id, limit=LATEST)
     if events:
         out.line()
         out.table(COLUMNS, (event_line(event) for event in events))
 
 
-def _tell_next(
-    row: RunRow, report: dict[str, Any], decisions: list[tuple[str, str]], out: Output
-) -> None:
+def _tell_next(run: RunDetail, out: Output) -> None:
     hints = []
-    if not row.is_ended:
-        hints.append(("why not now", f"penstock explain {row.id}"))
-    if row.quarantined:
-        hints.append(("send it back", f"penstock retry {row.id} --failed"))
-    hints += decisions
-    if report["rejects"]:
-        hints.append(("what was rejected", f"penstock rejects list --run {row.id}"))
-        hints.append(("judge it again", f"penstock rejects redrive --run {row.id}"))
+    if not run.is_ended:
+        hints.append(("why not now", f"penstock explain {run.id}"))
+    if run.quarantined:
+        hints.append(("send it back", f"penstock retry {run.id} --failed"))
+    if run.replay is not None:
+        hints += next_of(run, run.replay, _is_staged(run))
+    if run.rejects:
+        hints.append(("what was rejected", f"penstock rejects list --run {run.id}"))
+        hints.append(("judge it again", f"penstock rejects redrive --run {run.id}"))
     if hints:
         out.line()
     for what, command in hints:

@@ -3,20 +3,63 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo
 
 from penstock.cli.wording import count, duration, local_time
 
 if TYPE_CHECKING:
-    from penstock.jobs.run import RunOptions
-    from penstock.store.replays import ReplayRow
-    from penstock.store.rows import RunRow
+    from penstock.app.views.runs import RunOptions
 
 SHOWN_PARTITIONS = 5
 
 
-def kind_of(row: RunRow) -> str:
+class AnyRun(Protocol):
+    """A run in a list, one that another is linked to, or one whole."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def of_run_id(self) -> int | None: ...
+
+    @property
+    def options(self) -> RunOptions: ...
+
+
+class KnownRun(AnyRun, Protocol):
+    """One of which more is known."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def is_ended(self) -> bool: ...
+
+
+class Staged(Protocol):
+    """What became of what a replay has staged."""
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def added(self) -> int: ...
+
+    @property
+    def changed(self) -> int: ...
+
+    @property
+    def removed(self) -> int: ...
+
+
+def kind_of(row: AnyRun) -> str:
     """`undo of run 5`, `replay of run 1`, `replay of rejects`, `backfill (reconciliation)`, or its kind."""
     options = row.options
     if options.is_undo:
@@ -31,7 +74,7 @@ def kind_of(row: RunRow) -> str:
     return row.kind
 
 
-def asked_for(row: RunRow) -> list[tuple[str, str]]:
+def asked_for(row: KnownRun) -> list[tuple[str, str]]:
     """What a run was asked for beyond its kind, a line for each."""
     options = row.options
     told = _backfilled(options) if options.start_at is not None else []
@@ -85,7 +128,7 @@ def stretch(start_at: float, end_at: float, timezone: str) -> str:
     return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}"
 
 
-def _replayed(row: RunRow) -> str:
+def _replayed(row: KnownRun) -> str:
     since = row.options.since_at
     what = (
         f"run {row.of_run_id}"
@@ -95,7 +138,7 @@ def _replayed(row: RunRow) -> str:
     return f"{what}, only the pages in quarantine" if row.options.is_quarantined_only else what
 
 
-def result_of(row: RunRow, replay: ReplayRow, is_staged: bool) -> str:
+def result_of(row: KnownRun, replay: Staged, is_staged: bool) -> str:
     """What became of what a replay has staged, or what an undo did; empty for other runs."""
     options = row.options
     if options.is_undo:
@@ -113,7 +156,7 @@ def result_of(row: RunRow, replay: ReplayRow, is_staged: bool) -> str:
     return "staged, and waits for you"
 
 
-def next_of(row: RunRow, replay: ReplayRow, is_staged: bool) -> list[tuple[str, str]]:
+def next_of(row: KnownRun, replay: Staged, is_staged: bool) -> list[tuple[str, str]]:
     """The commands that a replay or undo waits for."""
     if row.options.is_undo:
         again = [("go on with it", f"penstock undo {row.of_run_id}")]

@@ -12,8 +12,8 @@ from penstock.cli.wording import duration, local_time
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.rows import RunRow
+    from penstock.app import Project
+    from penstock.app.views.runs import RunView
 
 DESCRIPTION = """\
 The newest runs first; or one run, whole: its two sums, what it cost, what failed and was rejected, the
@@ -53,48 +53,43 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, source_key
-    from penstock.cli.shapes import run_shape
+    from penstock.cli.opening import opened
     from penstock.project.stale_code import stale_workers
 
     run_id = _run_id(args.words)
     with opened(args) as project:
-        now = project.store.now()
         if run_id is not None:
-            _tell_one(project, args, run_id, now)
+            _tell_one(project, args, run_id)
             return 0
-        rows = project.store.runs(source_key(project, args.source), args.active, args.limit)
+        runs = list(project.runs.each(args.source, active=args.active, limit=args.limit))
         for stale in stale_workers(project):
             args.out.note(stale.words)
     if args.json:
-        args.out.json_list(run_shape(row, now) for row in rows)
-    elif rows:
-        args.out.table((*ABOUT, *COUNTED_COLUMNS), (run_line(row, now) for row in rows))
+        args.out.json_list(run.as_json() for run in runs)
+    elif runs:
+        args.out.table((*ABOUT, *COUNTED_COLUMNS), (run_line(run) for run in runs))
     else:
         args.out.line("no runs; `penstock run SOURCE` starts one")
     return 0
 
 
-def run_line(row: RunRow, now: float) -> tuple[object, ...]:
+def run_line(run: RunView) -> tuple[object, ...]:
     """A run as a row of a table."""
-    from penstock.cli.shapes import run_counts, seconds_of
-
-    counts = run_counts(row)
     return (
-        *(str(row.id), row.source, kind_of(row), row.state),
-        *(local_time(row.started_at or row.created_at), duration(seconds_of(row, now))),
-        *(counts[name] for name in COUNTED),
+        *(str(run.id), run.source, kind_of(run), run.state),
+        *(local_time(run.started_at or run.created_at), duration(run.seconds)),
+        *(run.counts[name] for name in COUNTED),
     )
 
 
-def _tell_one(project: Project, args: argparse.Namespace, run_id: int, now: float) -> None:
-    from penstock.cli.run_report import run_report, tell_run
+def _tell_one(project: Project, args: argparse.Namespace, run_id: int) -> None:
+    from penstock.cli.run_report import tell_run
 
-    row = project.require_run(run_id)
+    found = project.runs.detail(run_id)
     if args.json:
-        args.out.json(run_report(project, row, now))
+        args.out.json(found.as_json())
     else:
-        tell_run(project, row, now, args.out)
+        tell_run(project, found, args.out)
 
 
 def _show_or_run(word: str) -> str | int:

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.app.views.jobs import job_view
+from penstock.app.views.runs import run_view
 from penstock.cli.wording import iso
 from penstock.store.promises import BreachRow
 from penstock.store.rows import (
@@ -19,29 +21,6 @@ from penstock.store.rows import (
     WorkerRow,
 )
 
-COUNTS = (
-    "pages",
-    "pages_done",
-    "candidates",
-    "saved",
-    # The same as `saved`, under its old name: candidates are accepted, records are saved.
-    "accepted",
-    "inserted",
-    "updated",
-    "unchanged",
-    "rejected",
-    "dropped",
-    "skipped",
-    "pages_unchanged",
-    "disallowed",
-    "pages_missing",
-    "retried",
-    "throttled",
-    "quarantined",
-    "queued",
-    "running",
-    "waiting",
-)
 RECORD = ("key", "data", "score", "source", "run", "version", "updated_at")
 _TIMES = frozenset(
     """at created_at started_at finished_at last_finished_at updated_at due_at next_due_at next_run_at
@@ -82,40 +61,11 @@ def breach_shape(row: BreachRow) -> dict[str, Any]:
 
 def run_shape(row: RunRow, now: float) -> dict[str, Any]:
     """What `penstock run --json` prints of a run, and what else is known of it."""
-    shape = shaped(row, id="run")
-    known = (
-        "end_reason",
-        "actor",
-        "reason",
-        "pipeline_version",
-        "created_at",
-        "started_at",
-        "finished_at",
-    )
-    return {
-        **{name: shape[name] for name in ("run", "source", "kind", "state")},
-        "is_reconciliation": row.options.reconciles is not None,
-        "reconciled_windows": row.options.reconciled_windows,
-        "is_undo": row.options.is_undo,
-        "of_run": row.of_run_id,
-        "seconds": seconds_of(row, now),
-        "counts": run_counts(row),
-        **{name: shape[name] for name in known},
-    }
-
-
-def run_counts(row: RunRow) -> dict[str, int]:
-    saved = row.inserted + row.updated + row.unchanged
-    return {name: saved if name in ("saved", "accepted") else getattr(row, name) for name in COUNTS}
-
-
-def seconds_of(row: RunRow, now: float) -> float:
-    """How long a run took, or has taken until now."""
-    return round(max(0.0, (row.finished_at or now) - (row.started_at or row.created_at)), 3)
+    return run_view(row, now).as_json()
 
 
 def job_shape(row: JobRow) -> dict[str, Any]:
-    return shaped(row, id="job", run_id="run", kind="error_kind")
+    return job_view(row).as_json()
 
 
 def event_shape(row: EventRow) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.steering import tell_run
 
     with opened(args) as project:
-        project.start(args.run_id, reason=args.reason)
-        row = project.require_run(args.run_id)
-        tell_run(project, args, row, f"run {row.id} of {row.source} is {row.state}", is_new=True)
+        begun = project.runs.begin(args.run_id, reason=args.reason)
+        said = f"run {begun.id} of {begun.source} is {begun.state}"
+        tell_run(project, args, begun, said, is_new=True)
     return 0

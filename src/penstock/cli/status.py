@@ -321,7 +321,7 @@ def _worker(worker: WorkerRow, now: float) -> str:
 
 
 def _tell_runs(seen: Seen, out: Output) -> None:
-    from penstock.cli.shapes import seconds_of
+    from penstock.app.views.runs import seconds_of
 
     columns = (
         *(

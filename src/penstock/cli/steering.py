@@ -1,4 +1,4 @@
-"""What a steering command answers: one line for a person, one object for a program."""
+"""What the commands that steer have in common: telling what became of something."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.rows import JobRow, RunRow
+    from penstock.app import Project
+    from penstock.app.views.jobs import JobView
+    from penstock.app.views.runs import RunView
 
 
 def tell_run(
-    project: Project, args: argparse.Namespace, row: RunRow, said: str, *, is_new: bool
+    project: Project, args: argparse.Namespace, run: RunView, said: str, *, is_new: bool
 ) -> None:
     """What became of a run. `is_new` is False when it was so already."""
-    answer = {"run": row.id, "source": row.source, "kind": row.kind, "state": row.state}
+    answer = {"run": run.id, "source": run.source, "kind": run.kind, "state": run.state}
     _tell(project, args, answer, said, is_new)
 
 
@@ -32,9 +33,9 @@ def tell_source(
 
 
 def tell_job(
-    project: Project, args: argparse.Namespace, row: JobRow, said: str, *, is_new: bool
+    project: Project, args: argparse.Namespace, job: JobView, said: str, *, is_new: bool
 ) -> None:
-    answer = {"job": row.id, "run": row.run_id, "source": row.source, "state": row.state}
+    answer = {"job": job.id, "run": job.run_id, "source": job.source, "state": job.state}
     _tell(project, args, answer, said, is_new)
 
 
@@ -45,5 +46,5 @@ def _tell(
         args.out.json({**answer, "is_new": is_new, "reason": args.reason})
         return
     args.out.line(said)
-    if answer["state"] == "queued" and not project.store.overview().workers:
+    if answer["state"] == "queued" and not project.overview().workers:
         args.out.note("nobody works now: penstock up --until-idle")

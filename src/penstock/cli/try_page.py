@@ -123,7 +123,7 @@ def _tell(tried: Tried, out: Output) -> None:
 
 
 def _shape(tried: Tried) -> dict[str, Any]:
-    from penstock.cli.diffs import change_shape, totals_shape
+    from penstock.app.views.replays import change_view, totals_view
 
     return {
         "source": tried.source,
@@ -131,8 +131,8 @@ def _shape(tried: Tried) -> dict[str, Any]:
         "item": tried.item,
         "pages": [dataclasses.asdict(page) for page in tried.pages],
         "jobs": [dataclasses.asdict(job) for job in tried.jobs],
-        "changes": [change_shape(change) for change in tried.changes],
-        "totals": totals_shape(tried.totals),
+        "changes": [change_view(change).as_json() for change in tried.changes],
+        "totals": totals_view(tried.totals).as_json(),
         "rejected": [
             {"code": each.code, "reason": each.reason, "score": each.score}
             for each in tried.rejections

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason, whole_number
@@ -11,8 +11,8 @@ from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import count
 
 if TYPE_CHECKING:
+    from penstock.app.views.replays import UndoReport
     from penstock.cli.output import Output
-    from penstock.store.rehearsal import UndoReport
 
 DESCRIPTION = """\
 Bring records back to what they were before a run. What it would do is shown first. Records that later runs
@@ -37,19 +37,20 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.app.views.replays import undo_view
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        report = project.undo(args.run_id, dry_run=True, limit=args.limit)
+        report = project.runs.undo(args.run_id, dry_run=True, limit=args.limit)
         if not args.json:
             _tell(report, args.out)
         if report.is_wanted and not args.dry_run:
             confirm(args, f"Undo what run {args.run_id} did to {_many(report)}?")
-            report = project.undo(args.run_id, limit=args.limit, reason=args.reason)
+            report = project.runs.undo(args.run_id, limit=args.limit, reason=args.reason)
             if not args.json:
                 _tell_done(report, args.out)
         if args.json:
-            args.out.json(_shape(report))
+            args.out.json(undo_view(report).as_json())
     return 0
 
 
@@ -98,23 +99,3 @@ def _tell_done(report: UndoReport, out: Output) -> None:
         f"undone: {totals.changed} brought back, {totals.added} returned, {totals.removed} removed"
     )
     out.line(f"take that back: penstock undo {report.undo_run_id}")
-
-
-def _shape(report: UndoReport) -> dict[str, Any]:
-    from penstock.cli.diffs import change_shape
-
-    totals = report.totals
-    return {
-        "run": report.run_id,
-        "undone_by": report.undo_run_id,
-        "brought_back": totals.changed,
-        "returned": totals.added,
-        "removed": totals.removed,
-        "changed_later": report.later.count,
-        "no_longer_kept": report.totals.lost,
-        "first": [change_shape(change) for change in report.first],
-        "first_changed_later": [
-            {"collection": collection, "key": key, "run": run}
-            for collection, key, run in report.later.first
-        ],
-    }

@@ -13,7 +13,7 @@ from typing import Self
 from weakref import WeakSet
 
 from penstock.clock import Clock, SystemClock
-from penstock.errors import Refused, UsageError, nearest
+from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.gates.lane import LaneLimits
 from penstock.gates.windows import Windows
 from penstock.jobs.loaded import Loaded, LoadedSource, hash_of
@@ -253,7 +253,9 @@ class Opened:
         found = {run.id: run for run in self.store.runs_by_id(run_ids)}
         for run_id in run_ids:
             if run_id not in found:
-                raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+                raise UsageError(
+                    f"there is no run {run_id}", code="no_run", remedy=Remedy("runs.list")
+                )
         return [found[run_id] for run_id in run_ids]
 
     def require_reject(self, reject_id: int) -> RejectRow:
@@ -265,19 +267,26 @@ class Opened:
     def require_job(self, job_id: int) -> JobRow:
         job = self.store.job(job_id)
         if job is None:
-            raise UsageError(f"there is no job {job_id}", "penstock jobs lists them")
+            raise UsageError(f"there is no job {job_id}", code="no_job", remedy=Remedy("jobs.list"))
         return job
 
     def _id_of(self, name: str) -> int:
         return self.source_ids[self.source(name).key]
 
-    def _refuse_degraded(self, source: SourceSettings) -> None:
+    def refuse_degraded_end(self, run: RunRow) -> None:
+        """An ended run of a degraded source stays so; one that has not ended goes on anyway."""
+        if run.is_ended:
+            self.refuse_degraded_run(run)
+
+    def refuse_degraded(self, source: SourceSettings) -> None:
         health = self.store.health(self.source_ids[source.key])
         if health.degraded_at is not None and not self._has_new_version(source, health):
             raise Refused(
                 f"{source.key} is degraded: {health.degraded_reason}",
                 f"penstock run {source.key} --kind probe tries one item; "
                 f"penstock resume {source.key} takes it for healthy",
+                code="source_degraded",
+                remedy=Remedy("sources.resume", source.key),
             )
 
     def _has_new_version(self, source: SourceSettings, health: HealthRow) -> bool:
@@ -289,10 +298,10 @@ class Opened:
         self.store.recover_source(self.source_ids[source.key], default_actor(), reason)
         return True
 
-    def _refuse_degraded_run(self, run: RunRow) -> None:
+    def refuse_degraded_run(self, run: RunRow) -> None:
         is_refused = not policy_of(run.kind).runs_when_degraded
         if is_refused and run.source in self.settings.sources:
-            self._refuse_degraded(self.source(run.source))
+            self.refuse_degraded(self.source(run.source))
 
 
 def _below(root: Path, graph: Graph) -> list[tuple[str, Path]]:

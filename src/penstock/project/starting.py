@@ -135,12 +135,12 @@ class Starting(Opened):
         """
         refuse_kind(kind)
         if not policy_of(kind).runs_when_degraded:
-            self._refuse_degraded(self.source(name))
+            self.refuse_degraded(self.source(name))
 
     def start(self, run_id: int, actor: str | None = None, reason: str = "") -> None:
         """Let a draft begin."""
         run = self.require_run(run_id)
-        self._refuse_degraded_run(run)
+        self.refuse_degraded_run(run)
         if not self.store.start_draft(run_id, actor or default_actor(), reason):
             raise Refused(f"run {run_id} is {run.state}; only a draft can be started")
 
@@ -149,7 +149,7 @@ class Starting(Opened):
     ) -> tuple[RunRow, bool]:
         """A run that does what an ended one has left undone, and whether it is new."""
         run = self.require_run(run_id)
-        self._refuse_degraded_run(run)
+        self.refuse_degraded_run(run)
         source = self.source(run.source)
         graph = self.graph(source)
         plan = graph.plan(source.priority, run.kind)
@@ -250,7 +250,7 @@ class Starting(Opened):
         reason: str = "",
     ) -> RunRow:
         source = self.source(name)
-        self._refuse_degraded(source)
+        self.refuse_degraded(source)
         run_id, _ = start_backfill(
             self.store,
             self.source_ids[source.key],

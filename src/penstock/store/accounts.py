@@ -20,7 +20,7 @@ from penstock.jobs.emptiness import (
 from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
-from penstock.store.database import Database, to_json
+from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
 
@@ -147,7 +147,7 @@ def _tell(
 
 def _yields_before(db: Database, row: RunRow) -> list[Yield]:
     """What came of the last ended runs of the same source and kind, the newest first."""
-    ids = db.value("latest_runs_of", source_id=row.source_id, limit=HISTORY)
+    ids = db.value("latest_runs_of", source_id=row.source_id, limit=HISTORY, before_id=LAST_ID)
     rows = db.decoded("runs", list[RunRow], ids=ids)
     ended = (RunState.COMPLETED, RunState.PARTIAL, RunState.FAILED)
     alike = [r for r in rows if r.id != row.id and r.kind == row.kind and r.state in ended]

@@ -11,7 +11,7 @@ from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan
 from penstock.jobs.transitions import OPEN_JOB_STATES
-from penstock.store.database import Database, to_json
+from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.rows import (
     Cursor,
     EventRow,
@@ -81,16 +81,21 @@ class Reading:
         return self._db.decoded("sources", list[SourceRow])
 
     def runs(
-        self, source: str | None = None, active_only: bool = False, limit: int = 20
+        self,
+        source: str | None = None,
+        active_only: bool = False,
+        limit: int = 20,
+        before_id: int | None = None,
     ) -> list[RunRow]:
-        """The newest runs first."""
+        """The newest runs first; with `before_id`, those that are older than this one."""
         source_id = self._source_id(source)
+        where = {"limit": limit, "before_id": LAST_ID if before_id is None else before_id}
         if active_only:
-            ids = self._db.value("latest_active_runs", source_id=source_id, limit=limit)
+            ids = self._db.value("latest_active_runs", source_id=source_id, **where)
         elif source_id is not None:
-            ids = self._db.value("latest_runs_of", source_id=source_id, limit=limit)
+            ids = self._db.value("latest_runs_of", source_id=source_id, **where)
         else:
-            ids = self._db.value("latest_runs", limit=limit)
+            ids = self._db.value("latest_runs", **where)
         return self._db.decoded("runs", list[RunRow], ids=ids)
 
     def run(self, run_id: int) -> RunRow | None:

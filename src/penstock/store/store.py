@@ -417,7 +417,11 @@ class Store(Protocol):
     def sources(self) -> list[SourceRow]: ...
 
     def runs(
-        self, source: str | None = None, active_only: bool = False, limit: int = 20
+        self,
+        source: str | None = None,
+        active_only: bool = False,
+        limit: int = 20,
+        before_id: int | None = None,
     ) -> list[RunRow]: ...
 
     def run(self, run_id: int) -> RunRow | None: ...

@@ -122,12 +122,15 @@ SELECT coalesce(json_agg(json_build_array(id, kind, created_at) ORDER BY id), '[
 WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe');
 
 -- name: latest_runs
-SELECT coalesce(json_agg(id), '[]')::text FROM (SELECT id FROM penstock.run ORDER BY id DESC LIMIT %(limit)s) AS r;
+SELECT coalesce(json_agg(id), '[]')::text FROM (
+  SELECT id FROM penstock.run WHERE id < %(before_id)s ORDER BY id DESC LIMIT %(limit)s
+) AS r;
 
 -- name: latest_runs_of
 -- By two bounds and not by one value, which would let the planner walk through the runs of all sources instead.
 SELECT coalesce(json_agg(id), '[]')::text FROM (
-  SELECT id FROM penstock.run WHERE source_id >= %(source_id)s AND source_id <= %(source_id)s
+  SELECT id FROM penstock.run
+  WHERE source_id >= %(source_id)s AND source_id <= %(source_id)s AND id < %(before_id)s
   ORDER BY source_id DESC, id DESC LIMIT %(limit)s
 ) AS r;
 
@@ -137,7 +140,8 @@ SELECT coalesce(json_agg(id), '[]')::text FROM (
   SELECT id FROM (
     SELECT id, source_id FROM penstock.run WHERE state IN ('queued', 'running', 'paused') OFFSET 0
   ) AS a
-  WHERE %(source_id)s::bigint IS NULL OR source_id = %(source_id)s ORDER BY id DESC LIMIT %(limit)s
+  WHERE (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s) AND id < %(before_id)s
+  ORDER BY id DESC LIMIT %(limit)s
 ) AS r;
 
 -- name: runs

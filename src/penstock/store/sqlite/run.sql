@@ -126,11 +126,12 @@ SELECT json_group_array(json_array(id, kind, created_at)) FROM (
 );
 
 -- name: latest_runs
-SELECT json_group_array(id) FROM (SELECT id FROM run ORDER BY id DESC LIMIT :limit);
+SELECT json_group_array(id) FROM (SELECT id FROM run WHERE id < :before_id ORDER BY id DESC LIMIT :limit);
 
 -- name: latest_runs_of
 SELECT json_group_array(id) FROM (
-  SELECT id FROM run INDEXED BY run_of_source WHERE source_id = :source_id ORDER BY id DESC LIMIT :limit
+  SELECT id FROM run INDEXED BY run_of_source WHERE source_id = :source_id AND id < :before_id
+  ORDER BY id DESC LIMIT :limit
 );
 
 -- name: latest_active_runs
@@ -138,6 +139,7 @@ SELECT json_group_array(id) FROM (
 SELECT json_group_array(id) FROM (
   SELECT id FROM run INDEXED BY run_active
   WHERE state IN ('queued', 'running', 'paused') AND (:source_id IS NULL OR source_id = :source_id)
+    AND id < :before_id
   ORDER BY id DESC LIMIT :limit
 );
 

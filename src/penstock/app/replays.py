@@ -1,0 +1,182 @@
+"""Replays: today's pipeline on the pages that were fetched, as a difference to commit or drop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from penstock.app.noun import Noun, who
+from penstock.app.unfinished import unfinished_run
+from penstock.app.views.replays import ReplayStarted
+from penstock.app.views.runs import run_view
+from penstock.errors import Refused, UsageError
+from penstock.jobs.run_policy import policy_of
+from penstock.jobs.windows import moment
+from penstock.pipeline.version import version_of
+from penstock.store import rehearsal
+from penstock.store.diffs import (
+    Diff,
+    RecordChange,
+    Totals,
+    read_diff,
+    record_changes,
+    rejected,
+)
+
+if TYPE_CHECKING:
+    from penstock.settings import SourceSettings
+    from penstock.store.backfills import Moment
+    from penstock.store.replays import Committed, Rejects
+    from penstock.store.rows import RunRow
+
+
+class Replays(Noun):
+    """The replays of a project's runs. A replay is a run of its own; what it saves is staged."""
+
+    def start(
+        self,
+        run: int | None = None,
+        *,
+        source: str | None = None,
+        since: Moment | None = None,
+        quarantined: bool = False,
+        new: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> ReplayStarted:
+        """Queue a replay of a run, or of all that a source has fetched since then.
+
+        The same replay of a run that has not ended goes on instead, unless `new`. One that was begun with
+        another version of the pipeline is cancelled: half of it would be of another logic than the rest.
+        """
+        pages = self.pages(run, source=source, since=since, quarantined=quarantined)
+        known = None if new or run is None else self._unfinished(run, quarantined)
+        outdated = known if known is not None and self._is_outdated(known) else None
+        if outdated is not None:
+            known = None
+            for _ in self._project.runs.cancel(
+                outdated.id, actor=actor, reason="the pipeline has changed since"
+            ):
+                pass
+        row = known or self._begun(run, source, since, quarantined, who(actor), reason)
+        return ReplayStarted(
+            run=run_view(row, self._store.now()),
+            is_new=known is None,
+            cancelled=None if outdated is None else outdated.id,
+            missing_pages=pages.missing,
+            unknown_steps=list(pages.unknown),
+        )
+
+    def pages(
+        self,
+        run: int | None = None,
+        *,
+        source: str | None = None,
+        since: Moment | None = None,
+        quarantined: bool = False,
+    ) -> rehearsal.Pages:
+        """What such a replay would bring; refuses where that is nothing."""
+        found, since_at = self._replayed(run, source, since)
+        what, runs = f"run {run}", [] if run is None else [run]
+        if since_at is not None:
+            runs = self._store.runs_since(self._project.source_ids[found.key], since_at)
+            what = f"what {found.key} has fetched since then"
+        plan = self._project.graph(found).plan(found.priority)
+        return rehearsal.pages_of(self._store, runs, plan, what, quarantined_only=quarantined)
+
+    def diff(self, run: int, limit: int = 20) -> Diff:
+        """What a replay would change: all of it in numbers, and the first records of it."""
+        return read_diff(self._store, self._staged(run), limit)
+
+    def changes(self, run: int, totals: Totals | None = None) -> Iterator[RecordChange]:
+        """Every record that a replay would change, one by one; `totals` counts along."""
+        return record_changes(self._store, self._staged(run).id, totals or Totals())
+
+    def totals(self) -> Totals:
+        """Totals to count along in while `changes` is gone through."""
+        return Totals()
+
+    def rejected(self, run: int) -> tuple[Rejects, Rejects]:
+        """What a replay rejects and the replayed runs did not, and the other way round."""
+        return rejected(self._store, self._project.require_run(run))
+
+    def commit(
+        self, run: int, *, force: bool = False, actor: str | None = None, reason: str = ""
+    ) -> Committed:
+        """Apply what a replay has staged. `force` overwrites what others have changed since, too."""
+        row = self._staged(run)
+        return rehearsal.commit(
+            self._store, row.id, is_forced=force, actor=who(actor), reason=reason
+        )
+
+    def drop(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
+        """Forget what a replay has staged; answers how many records that was about."""
+        rehearsal.require_staged(self._store, self._project.require_run(run))
+        return self._store.drop_replay(run, who(actor), reason)
+
+    def _staged(self, run: int) -> RunRow:
+        row = self._project.require_run(run)
+        rehearsal.require_staged(self._store, row)
+        rehearsal.seal(self._store, run)
+        return row
+
+    def _is_outdated(self, row: RunRow) -> bool:
+        return row.pipeline_version != self._project.version(row.source)
+
+    def _unfinished(self, run: int, quarantined: bool) -> RunRow | None:
+        def is_meant(row: RunRow) -> bool:
+            options = row.options
+            is_same = options.is_staged and options.is_quarantined_only == quarantined
+            return is_same and row.of_run_id == run
+
+        source = self._project.require_run(run).source
+        return unfinished_run(self._store, source, is_meant)
+
+    def _begun(
+        self,
+        run: int | None,
+        source: str | None,
+        since: Moment | None,
+        quarantined: bool,
+        actor: str,
+        reason: str,
+    ) -> RunRow:
+        found, since_at = self._replayed(run, source, since)
+        graph = self._project.graph(found)
+        run_id = rehearsal.start_replay(
+            self._store,
+            self._project.source_ids[found.key],
+            graph.plan(found.priority),
+            version_of(graph, found),
+            of_run_id=run,
+            since_at=since_at,
+            quarantined_only=quarantined,
+            actor=actor,
+            reason=reason,
+        )
+        return self._project.require_run(run_id)
+
+    def _replayed(
+        self, run: int | None, source: str | None, since: Moment | None
+    ) -> tuple[SourceSettings, float | None]:
+        if (run is None) == (source is None) or (source is None) != (since is None):
+            raise UsageError("replay what? A run, or a source and since when")
+        if run is None:
+            return self._project.source(source or ""), moment(since or 0.0, "UTC")
+        row = self._project.require_run(run)
+        if row.options.is_undo or row.options.is_redrive:
+            what = "an undo" if row.options.is_undo else "a replay of rejects"
+            raise Refused(
+                f"run {run} is {what}; it has no pages to replay", code="nothing_to_replay"
+            )
+        if not policy_of(row.kind).fetches:
+            raise Refused(
+                f"run {run} is a replay itself; replay what it replayed",
+                code="run_is_replay",
+            )
+        if not row.is_ended:
+            raise Refused(
+                f"run {run} is {row.state}; a run can be replayed when it has ended",
+                code="run_not_ended",
+            )
+        return self._project.source(row.source), None

@@ -1,0 +1,264 @@
+"""Runs: start, list, look at, pause, resume, cancel, retry, continue and undo them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.app.noun import Noun, who
+from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
+from penstock.app.refusals import refuse_opening
+from penstock.app.starting import RunStart, Wanted
+from penstock.app.views.runs import (
+    CauseView,
+    RunDetail,
+    RunView,
+    Started,
+    StartedMany,
+    cause_view,
+    run_detail,
+    run_view,
+)
+from penstock.errors import Refused, Remedy
+from penstock.project.starting import Asked
+from penstock.store import rehearsal
+
+if TYPE_CHECKING:
+    from penstock.app.performing import RunReport
+    from penstock.app.views.view import Page
+    from penstock.store.rows import RunRow
+
+
+class Runs(Noun):
+    """The runs of a project."""
+
+    def start(
+        self,
+        source: str,
+        kind: str = "full",
+        *,
+        new: bool = False,
+        draft: bool = False,
+        awaited: bool = False,
+        params: dict[str, Any] | None = None,
+        pages: int | None = None,
+        by_hand: bool = False,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> Started:
+        """Queue a run of a source; one of this kind that has not ended goes on instead, unless `new`.
+
+        `params` go over the source's own, `pages` is how many pages are enough. A `draft` waits for
+        `begin`. `awaited`: you wait for its end, so a paused or held source is refused. `by_hand`: somebody
+        tries it, so it does not count against the source if it fails. `dry_run` only refuses what would
+        be refused.
+        """
+        asked = Asked(params or {}, pages, by_hand)
+        wanted = Wanted(kind, new, draft, awaited, asked, actor, reason)
+        return RunStart(self._project, wanted).of([source], dry_run)[0]
+
+    def start_many(
+        self,
+        sources: Sequence[str] | None = None,
+        kind: str = "full",
+        *,
+        new: bool = False,
+        draft: bool = False,
+        awaited: bool = False,
+        params: dict[str, Any] | None = None,
+        pages: int | None = None,
+        by_hand: bool = False,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> StartedMany:
+        """The same for several sources, each once, however often and in whatever spelling it is named.
+
+        All is checked before anything is started: a wrong second source does not start the first. Without
+        `sources`, every source that may run; one that may not is left out, and keeps no other from it.
+        """
+        asked = Asked(params or {}, pages, by_hand)
+        starting = RunStart(self._project, Wanted(kind, new, draft, awaited, asked, actor, reason))
+        if sources is None:
+            return starting.of_all(dry_run)
+        return StartedMany(starting.of(sources, dry_run), [])
+
+    def perform(
+        self,
+        source: str,
+        kind: str = "full",
+        *,
+        new: bool = False,
+        params: dict[str, Any] | None = None,
+        pages: int | None = None,
+        on_progress: Callable[[RunReport], None] | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> RunReport:
+        """Start a run as `start` does, perform it with workers of its own, and answer when it has ended.
+
+        Where somebody works on the project already, they do the work and this waits for it. It also works
+        inside a running event loop, as notebooks have, and blocks it. Ctrl-C stops the workers; the next
+        `perform`, `penstock run` or `penstock up` goes on with the run.
+        """
+        from penstock.app.performing import performed
+
+        begun = self.start(
+            source,
+            kind,
+            new=new,
+            awaited=True,
+            params=params,
+            pages=pages,
+            actor=actor,
+            reason=reason,
+        )
+        run_ids = [] if begun.run is None else [begun.run.id]
+        return performed(self._project, run_ids, on_progress, tell)[0]
+
+    def begin(self, run: int, *, actor: str | None = None, reason: str = "") -> RunView:
+        """Let a draft begin."""
+        row = self._project.require_run(run)
+        self._project.refuse_degraded_run(row)
+        if not self._store.start_draft(run, who(actor), reason):
+            raise Refused(
+                f"run {run} is {row.state}; only a draft can be started", code="run_not_draft"
+            )
+        return self.get(run)
+
+    def list(
+        self,
+        source: str | None = None,
+        *,
+        active: bool = False,
+        cursor: str | None = None,
+        limit: int = USUAL,
+    ) -> Page[RunView]:
+        """Runs, the newest first; of one source, or only those that have not ended."""
+        store, size = self._store, size_of(limit)
+        key = self._project.source_key(source)
+        rows = store.runs(key, active, size + 1, place_of(cursor, int))
+        now = store.now()
+        return page_of(rows, size, lambda row: run_view(row, now), lambda row: row.id)
+
+    def each(
+        self, source: str | None = None, *, active: bool = False, limit: int | None = None
+    ) -> Iterator[RunView]:
+        """All of them, or the first so many, read in pages as you go."""
+        return each_item(
+            lambda cursor, size: self.list(source, active=active, cursor=cursor, limit=size), limit
+        )
+
+    def get(self, run: int) -> RunView:
+        return run_view(self._project.require_run(run), self._store.now())
+
+    def detail(self, run: int) -> RunDetail:
+        """One run, whole: its sums, what it cost, what failed and was rejected, and its linked runs."""
+        store, row = self._store, self._project.require_run(run)
+        options = row.options
+        is_staging = options.is_staged or options.is_undo
+        return run_detail(
+            row,
+            store.now(),
+            replay=(store.replay_state(run), store.has_staged(run)) if is_staging else None,
+            account=store.account(row),
+            failures=store.failures_by_kind(run),
+            causes=store.failures_by_cause(run),
+            rejects=store.rejects_by_code(run),
+            made_from=None if row.of_run_id is None else store.run(row.of_run_id),
+            led_to=store.runs_made_of(run),
+        )
+
+    def causes(self, run: int, limit: int = 10) -> Sequence[CauseView]:
+        """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""
+        return [cause_view(each) for each in self._store.failures_by_cause(run, limit)]
+
+    def report(self, run: int) -> RunReport:
+        """A run in numbers, as `perform` answers with it."""
+        from penstock.app.performing import report
+
+        return report(self._project.require_run(run), self._store.now())
+
+    def pause(self, run: int, *, actor: str | None = None, reason: str = "") -> bool:
+        """Start nothing more of a run until it is resumed; False if it is paused already."""
+        row = self._project.require_run(run)
+        if row.is_ended or row.state == "draft":
+            raise Refused(
+                f"run {run} is {row.state}; only an active run can be paused", code="run_not_active"
+            )
+        return self._store.pause_run(run, who(actor), reason)
+
+    def resume(self, run: int, *, actor: str | None = None, reason: str = "") -> bool:
+        """Let a paused run go on; False if it is not paused."""
+        row = self._project.require_run(run)
+        if row.state in ("partial", "failed", "cancelled"):
+            raise Refused(
+                f"run {run} has ended: it is {row.state}",
+                code="run_ended",
+                remedy=Remedy("runs.continue_from", run),
+            )
+        return self._store.resume_run(run, who(actor), reason)
+
+    def cancel(self, run: int, *, actor: str | None = None, reason: str = "") -> Iterator[int]:
+        """Cancel a run now; the answer sweeps its queued jobs, and tells how many in each batch.
+
+        Upkeep does it for whoever does not go through the answer.
+        """
+        row = self._project.require_run(run)
+        store = self._store
+        if not store.cancel_run(run, who(actor), reason):
+            raise Refused(f"run {run} is {row.state} already", code="run_ended")
+        return iter(store.sweep_cancelled, 0)
+
+    def retry(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
+        """Queue a run's quarantined jobs again with fresh tries, and only those; answers how many."""
+        refuse_opening(self._project, run)
+        queued = self._store.retry_failed(run, who(actor), reason)
+        if not queued:
+            state = self._project.require_run(run).state
+            raise Refused(
+                f"run {run} is {state} and has nothing in quarantine", code="nothing_quarantined"
+            )
+        return queued
+
+    def continue_from(self, run: int, *, actor: str | None = None, reason: str = "") -> RunView:
+        """Start a run that does what an ended one has left undone; nothing that was done is done again."""
+        row, is_new = self._project.continue_run(run, actor, reason)
+        if not is_new:
+            raise Refused(
+                f"run {row.id} continues run {run} already; it is {row.state}",
+                code="run_continued",
+                remedy=_way_on(row),
+            )
+        return run_view(row, self._store.now())
+
+    def undo(
+        self,
+        run: int,
+        *,
+        limit: int = 20,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> rehearsal.UndoReport:
+        """Bring records back to what they were before a run; with `dry_run`, only say what that would do.
+
+        What later runs have changed is left alone.
+        """
+        row = self._project.require_run(run)
+        if not row.is_ended:
+            raise Refused(
+                f"run {run} is {row.state}; only a run that has ended can be undone",
+                code="run_not_ended",
+            )
+        if dry_run:
+            return rehearsal.preview_undo(self._store, run, limit)
+        return rehearsal.undo(self._store, run, limit, actor=who(actor), reason=reason)
+
+
+def _way_on(row: RunRow) -> Remedy:
+    if row.state in ("partial", "failed", "cancelled"):
+        return Remedy("runs.continue_from", row.id)
+    return Remedy("runs.resume" if row.state == "paused" else "runs.get", row.id)

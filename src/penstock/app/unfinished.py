@@ -1,0 +1,44 @@
+"""Runs that have not ended: asked for again, they go on, because a second one beside them would do everything
+twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from penstock.app.paging import LARGEST
+
+if TYPE_CHECKING:
+    from penstock.app.nouns import Nouns
+    from penstock.jobs.run import RunOptions
+    from penstock.store.rows import RunRow
+    from penstock.store.store import Store
+
+
+def unfinished_runs(store: Store, source: str | None = None) -> Iterator[RunRow]:
+    """All active runs, of one source or of all, the newest first."""
+    before_id: int | None = None
+    while rows := store.runs(source, True, LARGEST, before_id):
+        yield from rows
+        before_id = rows[-1].id
+
+
+def unfinished_run(store: Store, source: str, is_meant: Callable[[RunRow], bool]) -> RunRow | None:
+    """The newest active run of a source that is meant."""
+    return next((row for row in unfinished_runs(store, source) if is_meant(row)), None)
+
+
+def unfinished_backfill(project: Nouns, source: str, options: RunOptions) -> RunRow | None:
+    """The same backfill, interrupted."""
+
+    def is_meant(row: RunRow) -> bool:
+        known = replace(
+            row.options, reconciles=None, reconciled_windows=None, waits_for_recovery=False
+        )
+        # Until now is another time at each call.
+        return row.kind == "backfill" and replace(known, end_at=options.end_at) == options
+
+    _ = project.source_ids  # a source that is new in the file becomes known to the store
+    return unfinished_run(project.connection, source, is_meant)
