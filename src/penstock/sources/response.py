@@ -10,7 +10,6 @@ import msgspec
 
 from penstock.sources.charset import decoded
 from penstock.sources.failures import FetchError
-from penstock.sources.pace import owe
 
 # To decode a longer body takes time that others miss.
 _LONG = 262_144
@@ -44,6 +43,8 @@ class Response:
         began = perf_counter()
         text = decoded(self.body, self.headers.get("content-type", ""))
         if len(self.body) > _LONG:
+            from penstock.sources.pace import owe
+
             owe(perf_counter() - began)
         return text
 
