@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bench.rounds import Measured, Side, Workload
 from bench.table import MILLION, Row, Scale, claim_rows, latency_row, queued, rate_row
-from penstock.engine.worker import POLL_S
+from penstock.engine.worker.loop import POLL_S
 from penstock.pipeline.outflow import CHUNK_ITEMS
 from penstock.settings import WorkerSettings
 

@@ -22,8 +22,8 @@ from bench.peers.bare_sqlite import rows_per_job
 from bench.projects import GUARDED, RATE, SQLITE, nothing, project_in, span, up, write
 from penstock import Project
 from penstock.engine.foreground import RunReport, run_foreground
-from penstock.engine.worker import Worker
-from penstock.engine.worker_process import SWITCH_INTERVAL_S, build_worker
+from penstock.engine.worker.loop import Worker
+from penstock.engine.worker.process import SWITCH_INTERVAL_S, build_worker
 from penstock.store.store import Store
 
 GIVE_UP_S = 60.0

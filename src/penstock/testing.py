@@ -22,13 +22,13 @@ from types import TracebackType
 from typing import TypeVarTuple
 
 from penstock.clock import SyncedClock
-from penstock.engine.calls import Inline
-from penstock.engine.keeping import Keeper
-from penstock.engine.pacing import Pacing
-from penstock.engine.perform import Performer
-from penstock.engine.posts import Assignment
-from penstock.engine.threads import InlineThreads
-from penstock.engine.worker import Worker
+from penstock.engine.worker.calls import Inline
+from penstock.engine.worker.loop import Worker
+from penstock.engine.worker.perform import Performer
+from penstock.engine.worker.request_limiter import Pacing
+from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.stage_config import Assignment
+from penstock.engine.worker.threads import InlineThreads
 from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.promises import Promises
-from penstock.engine.signals import Signals
+from penstock.engine.leader.promises import Promises
+from penstock.engine.leader.signals import Signals
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Flush

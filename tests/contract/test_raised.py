@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.calls import Answer
-from penstock.engine.signals import Signals
-from penstock.engine.streams import Streams
+from penstock.engine.leader.signals import Signals
+from penstock.engine.worker.calls import Answer
+from penstock.engine.worker.streams import Streams
 from penstock.errors import StoreError
 from penstock.gates.admission import Report
 from penstock.gates.budget import Bound

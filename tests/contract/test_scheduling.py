@@ -15,8 +15,8 @@ import apsw
 import psycopg
 import pytest
 
-from penstock.engine.promises import Promises
-from penstock.engine.scheduler import Scheduler
+from penstock.engine.leader.promises import Promises
+from penstock.engine.leader.scheduler import Scheduler
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind
 from penstock.project import Project

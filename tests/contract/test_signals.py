@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.signals import Signals
+from penstock.engine.leader.signals import Signals
 from penstock.errors import StoreError
 from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.run import RunKind, RunState

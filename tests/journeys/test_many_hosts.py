@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.leadership import TERM_S
+from penstock.engine.leader.leadership import TERM_S
 from penstock.jobs.job import JobState
 from penstock.store.workers import LEASE_S
 from tests.clocked import in_time

@@ -277,7 +277,7 @@ def test_password_is_nowhere_in_what_is_told_or_written(
 def test_file_that_is_worked_on_is_not_copied(
     tmp_path: Path, database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from penstock.engine.lock import ProjectLock
+    from penstock.engine.supervisor.lock import ProjectLock
 
     SQLITE.open(tmp_path / "a.db", CLOCK).close()
     for words in (["sqlite:a.db", database], [database, "sqlite:a.db"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.engine.watchdog import PATIENCE_S, SUPERVISORS_PATIENCE_S
+from penstock.engine.worker.watchdog import PATIENCE_S, SUPERVISORS_PATIENCE_S
 from penstock.jobs.job import JobState
 from tests.clocked import in_time
 from tests.journeys.rig import Rig, until

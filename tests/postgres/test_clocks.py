@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import Clock
-from penstock.engine import worker
-from penstock.engine.leadership import Leadership
-from penstock.engine.scheduler import Scheduler
-from penstock.engine.watch import Watch
+from penstock.engine.leader.leadership import Leadership
+from penstock.engine.leader.scheduler import Scheduler
+from penstock.engine.supervisor.watch import Watch
+from penstock.engine.worker import loop as worker
 from penstock.gates.rates import Want
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement

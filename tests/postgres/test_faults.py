@@ -15,7 +15,8 @@ import psycopg
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.engine import trouble, worker
+from penstock.engine.worker import loop as worker
+from penstock.engine.worker import store_backoff as trouble
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.jobs.effects import Effects, Save
 from penstock.jobs.job import Claimed, JobState, NewJob

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.engine import worker
-from penstock.engine.calls import InOneThread
-from penstock.engine.listening import Listening
+from penstock.engine.worker import loop as worker
+from penstock.engine.worker.calls import InOneThread
+from penstock.engine.worker.listening import Listening
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.connection import CONNECT_S
 from penstock.store.postgres.store import PostgresStore

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import Clock, SystemClock
-from penstock.engine.worker import Worker
-from penstock.engine.worker_process import build_worker
+from penstock.engine.worker.loop import Worker
+from penstock.engine.worker.process import build_worker
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.project import Project
 from penstock.store.postgres.store import PostgresStore

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.engine.calls import Inline
-from penstock.engine.keeping import LATE_S, Keeper
-from penstock.engine.trouble import Trouble
+from penstock.engine.worker.calls import Inline
+from penstock.engine.worker.snapshot_writer import LATE_S, Keeper
+from penstock.engine.worker.store_backoff import Trouble
 from penstock.errors import StoreCorrupt
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Failed, Snoozed

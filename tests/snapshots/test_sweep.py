@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.sweep import EVERY_S, Sweep
+from penstock.engine.leader.sweep import EVERY_S, Sweep
 from penstock.snapshots import Place
 from penstock.snapshots import bucket as buckets
 from penstock.store.sqlite.store import SqliteStore

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Project
-from penstock.engine.promises import Promises
-from penstock.engine.scheduler import Scheduler
-from penstock.engine.signals import Signals
+from penstock.engine.leader.promises import Promises
+from penstock.engine.leader.scheduler import Scheduler
+from penstock.engine.leader.signals import Signals
 from penstock.engine.simulation import Beginning, simulate
 from penstock.engine.simulation.figures import Figures
 from penstock.engine.simulation.samples import Past, Sample

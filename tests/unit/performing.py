@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from penstock.clock import SystemClock
-from penstock.engine.perform import ChildPool, Performer, ThreadPool, Work
-from penstock.engine.threads import InlineThreads
+from penstock.engine.worker.perform import ChildPool, Performer, ThreadPool, Work
+from penstock.engine.worker.threads import InlineThreads
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome

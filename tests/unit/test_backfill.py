@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock import Project
-from penstock.engine.scheduler import Scheduler
+from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState

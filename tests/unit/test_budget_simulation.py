@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from penstock import Project
-from penstock.engine.pacing import Pacing
-from penstock.engine.upkeep import Upkeep
+from penstock.engine.leader.upkeep import Upkeep
+from penstock.engine.worker.request_limiter import Pacing
 from penstock.gates.terms import rules_of
 from penstock.jobs.job import JobState
 from penstock.settings import Retention

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.cli.entry import main
-from penstock.engine.cadences import Cadences, set_cadence, undo_cadence
-from penstock.engine.scheduler import Scheduler
+from penstock.engine.leader.cadences import Cadences, set_cadence, undo_cadence
+from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import Refused, UsageError
 from penstock.project import Project
 from penstock.schedules.auto import LOST_PROBES

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.engine.children import Children
-from penstock.engine.perform import Performer
+from penstock.engine.worker.children import Children
+from penstock.engine.worker.perform import Performer
 from penstock.jobs.effects import Note
 from penstock.jobs.outcome import (
     AttemptLost,
@@ -319,7 +319,7 @@ def test_without_children_an_isolated_step_runs_in_place(graph: Graph) -> None:
 
 
 def test_signals_are_named() -> None:
-    from penstock.engine.children import _how_it_ended
+    from penstock.engine.worker.children import _how_it_ended
 
     assert _how_it_ended(-signal.SIGABRT) == "was killed by SIGABRT"
     assert _how_it_ended(-60) == "was killed by signal 60"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.entry import main
-from penstock.engine.clockwork import LOOK_S, Clockwork
+from penstock.engine.leader.leader_loop import LOOK_S, Clockwork
 from penstock.project import Project
 from penstock.schedules.calendars import known_until
 from penstock.store.scheduling import Planned

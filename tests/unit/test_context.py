@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.threads import Threads
+from penstock.engine.worker.threads import Threads
 from penstock.jobs.effects import Mark, Note, Raised, Save
 from penstock.jobs.outcome import AttemptLost, Failed, Outcome, Succeeded
 from penstock.pipeline.pipeline import Pipeline

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.scheduler import Scheduler
+from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import ConfigError, Refused, UsageError
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.project import COMMANDS, KINDS

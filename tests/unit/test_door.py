@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.engine.calls import Inline
-from penstock.engine.pacing import LONGEST_LINE_S, Pacing
+from penstock.engine.worker.calls import Inline
+from penstock.engine.worker.request_limiter import LONGEST_LINE_S, Pacing
 from penstock.errors import StoreError
 from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.budget import Bound

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.engine.frames import effects_from, pack
-from penstock.engine.redaction import redact_notes
+from penstock.engine.worker.child_protocol import effects_from, pack
+from penstock.engine.worker.redaction import redact_notes
 from penstock.gates.budget import Bound
 from penstock.jobs.effects import (
     Announced,

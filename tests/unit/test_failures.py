@@ -31,7 +31,7 @@ import pytest
 
 import penstock
 from penstock import AuthFailed, BadData, FetchError, Permanent, Transient
-from penstock.engine.redaction import redacted
+from penstock.engine.worker.redaction import redacted
 from penstock.errors import PipelineError
 from penstock.jobs.failures import FAIL_FAST, KINDS, Declared, check_declared, classify, of_status
 from penstock.jobs.job import Claimed, JobState

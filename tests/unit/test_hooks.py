@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from penstock.engine.hooks import (
+from penstock.engine.leader.hooks import (
     CAP_S,
     MOST_ATTEMPTS,
     Hooks,

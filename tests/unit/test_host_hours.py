@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.clockwork import Clockwork
-from penstock.engine.frames import error_from, refusal_of
-from penstock.engine.hosts import HostWatch
+from penstock.engine.leader.leader_loop import Clockwork
+from penstock.engine.worker.child_protocol import error_from, refusal_of
+from penstock.engine.worker.hosts import HostWatch
 from penstock.errors import ConfigError
 from penstock.gates.admission import Book, admit
 from penstock.gates.rates import Sent, Verdict, Want

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import Pipeline
-from penstock.engine.redaction import redact_notes
+from penstock.engine.worker.redaction import redact_notes
 from penstock.errors import Refused
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.emptiness import AS_EXPECTED, NOT_ALLOWED, UNEXPECTED

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from penstock.engine.calls import Answer, Inline
-from penstock.engine.keeping import LARGE, Keeper
-from penstock.engine.trouble import Trouble
+from penstock.engine.worker.calls import Answer, Inline
+from penstock.engine.worker.snapshot_writer import LARGE, Keeper
+from penstock.engine.worker.store_backoff import Trouble
 from penstock.errors import StoreFull
 from penstock.jobs.job import Claimed
 from penstock.snapshots import Capture, Packed, Place, content_hash

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.files import Blind, Files
+from penstock.engine.leader.files import Blind, Files
 from penstock.project import Project
 from penstock.schedules.landing import LONGEST_BURST, MOST_AT_ONCE, Landing
 from penstock.settings.pattern import pattern_of
@@ -238,7 +238,9 @@ def test_without_hints_a_folder_is_not_read_before_the_rescan(
     inbox.look()
     inbox.look(2.0)
     looks: list[Path] = []
-    monkeypatch.setattr("penstock.engine.files.scan", lambda root, pattern: looks.append(root))
+    monkeypatch.setattr(
+        "penstock.engine.leader.files.scan", lambda root, pattern: looks.append(root)
+    )
     for _ in range(57):
         inbox.look(1.0)
     assert looks == []

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from penstock.engine.leadership import ASK_S, MARGIN_S, TERM_S, Leadership
-from penstock.engine.scheduler import Scheduler
+from penstock.engine.leader.leadership import ASK_S, MARGIN_S, TERM_S, Leadership
+from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import StoreUnreachable
 from penstock.project import Project
 from penstock.store.scheduling import DueRow, Passed, Passing

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.engine.lifeline import Lifeline
+from penstock.engine.worker.lifeline import Lifeline
 from penstock.testing import VirtualClock
 
 TRUST_S = 12.0

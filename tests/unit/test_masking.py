@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from penstock.cli.output import Output
 from penstock.cli.wording import shortened
-from penstock.engine.redaction import redact_notes, redacted
-from penstock.engine.worker_child import _relay
+from penstock.engine.supervisor.worker_child import _relay
+from penstock.engine.worker.redaction import redact_notes, redacted
 from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.outcome import Failed, Skip, Skipped
 from penstock.pipeline.verdict import outcome_of

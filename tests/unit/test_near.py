@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.frames import effects_from, pack
-from penstock.engine.scheduler import Scheduler
+from penstock.engine.leader.scheduler import Scheduler
+from penstock.engine.worker.child_protocol import effects_from, pack
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.pipeline.attempt import Attempt, RunView, SourceView

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine import worker
+from penstock.engine.worker import loop as worker
 from penstock.project import Project
 from penstock.sources import pace
 from penstock.sources.network import RawResponse, Request

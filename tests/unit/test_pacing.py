@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.engine.calls import Inline
-from penstock.engine.pacing import REST_S, Pacing
-from penstock.engine.trouble import Trouble
+from penstock.engine.worker.calls import Inline
+from penstock.engine.worker.request_limiter import REST_S, Pacing
+from penstock.engine.worker.store_backoff import Trouble
 from penstock.errors import StoreCorrupt, StoreError, StoreIoError
 from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.threads import Threads
+from penstock.engine.worker.threads import Threads
 from penstock.jobs.outcome import Cancelled, Outcome
 from penstock.pipeline.pipeline import Pipeline
 from tests.unit.performing import Bench, ListedServices, until, virtually

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.engine.frames import End, outcome_from
-from penstock.engine.perform import CANCEL_GRACE_S
-from penstock.engine.threads import InlineThreads, Threads
+from penstock.engine.worker.child_protocol import End, outcome_from
+from penstock.engine.worker.perform import CANCEL_GRACE_S
+from penstock.engine.worker.threads import InlineThreads, Threads
 from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
 from penstock.jobs.job import NewJob, canonical_key

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.cli import exits, main
 from penstock.clock import SystemClock
-from penstock.engine.lock import ProjectLock, lock_file
+from penstock.engine.supervisor.lock import ProjectLock, lock_file
 from penstock.errors import StoreError
 from penstock.private_files import make_private, open_report
 from penstock.snapshots.directory import DirectorySnapshots

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from penstock import Project
-from penstock.engine.repairs import Repairs
-from penstock.engine.signals import Signals
+from penstock.engine.leader.repairs import Repairs
+from penstock.engine.leader.signals import Signals
 from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement

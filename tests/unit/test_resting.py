@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 import pytest
 
-from penstock.engine import worker as engine
-from penstock.engine.calls import Answer, Inline
+from penstock.engine.worker import loop as engine
+from penstock.engine.worker.calls import Answer, Inline
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.store import Capacity, Store, Turn

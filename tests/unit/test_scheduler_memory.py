@@ -7,6 +7,6 @@ import sys
 
 
 def test_who_only_schedules_does_not_load_http() -> None:
-    code = "import sys, penstock.engine.supervisor; print('aiohttp' in sys.modules)"
+    code = "import sys, penstock.engine.supervisor.supervisor; print('aiohttp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.spending import Spending
+from penstock.engine.worker.spending import Spending
 from penstock.errors import ConfigError
 from penstock.gates.budget import Bound
 from penstock.gates.rates import Sent

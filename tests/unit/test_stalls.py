@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.engine.calls import Inline
-from penstock.engine.pacing import Pacing
+from penstock.engine.worker.calls import Inline
+from penstock.engine.worker.request_limiter import Pacing
 from penstock.gates.budget import Bound
 from penstock.gates.rates import LATEST_S
 from penstock.gates.terms import Rules, SourceTerms

@@ -7,7 +7,7 @@ import io
 import logging
 from typing import Any
 
-from penstock.engine.step_output import (
+from penstock.engine.worker.step_output import (
     LONGEST_LINE,
     MOST_LINES,
     MOST_OF_RUN,
@@ -16,7 +16,7 @@ from penstock.engine.step_output import (
     StepStream,
     performing,
 )
-from penstock.engine.threads import Threads
+from penstock.engine.worker.threads import Threads
 from penstock.jobs.job import Claimed
 from penstock.testing import VirtualClock
 from tests.unit.performing import Bench, begun

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.deadlines import SharedDeadlines
-from penstock.engine.supervisor import BEAT_S, Supervisor, _Slot
-from penstock.engine.worker_child import WorkerChild
-from penstock.engine.worker_ends import EXIT_BURIED, TRUST_S
+from penstock.engine.supervisor.supervisor import BEAT_S, Supervisor, _Slot
+from penstock.engine.supervisor.worker_child import WorkerChild
+from penstock.engine.worker.deadlines import SharedDeadlines
+from penstock.engine.worker.exits import EXIT_BURIED, TRUST_S
 from penstock.project import Project
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.threads import InlineThreads, Threads
+from penstock.engine.worker.threads import InlineThreads, Threads
 from penstock.jobs.effects import Effects
 from penstock.jobs.outcome import AttemptLost, Cancelled, Outcome, Succeeded
 from penstock.pipeline.pipeline import Pipeline

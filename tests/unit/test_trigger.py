@@ -14,9 +14,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from penstock.engine.calls import Inline
 from penstock.engine.connections import Connections
 from penstock.engine.trigger import is_loopback, listening, refuse_open_door
+from penstock.engine.worker.calls import Inline
 from penstock.errors import ConfigError, Refused
 from penstock.project import Project
 from penstock.settings import load_settings

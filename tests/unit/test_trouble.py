@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.engine.trouble import FIRST_S, LONGEST_S, RETRY_S, Trouble
+from penstock.engine.worker.store_backoff import FIRST_S, LONGEST_S, RETRY_S, Trouble
 from penstock.errors import StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.engine.turn_size import that_fit
+from penstock.engine.worker.turn_size import that_fit
 from penstock.jobs.effects import MOST_EFFECT_BYTES, MOST_EFFECTS, Effects, Note
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Settlement

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.sweep import EVERY_S, Sweep
-from penstock.engine.upkeep import Upkeep
+from penstock.engine.leader.sweep import EVERY_S, Sweep
+from penstock.engine.leader.upkeep import Upkeep
 from penstock.errors import StoreError
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement

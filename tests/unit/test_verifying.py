@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.frames import effects_from, pack
+from penstock.engine.worker.child_protocol import effects_from, pack
 from penstock.jobs.effects import Effects
 from penstock.jobs.effects.effects import stage
 from penstock.jobs.job import Claimed

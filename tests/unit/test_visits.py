@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.frames import error_from, refusal_of
+from penstock.engine.worker.child_protocol import error_from, refusal_of
 from penstock.jobs.effects import Effects, Extracted
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome, Skip, Skipped, Snooze, Succeeded, Unchanged

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.watch import LONGEST_GAP_S, Watch
+from penstock.engine.supervisor.watch import LONGEST_GAP_S, Watch
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.workers import LEASE_S

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from math import inf
 
-from penstock.engine.deadlines import Deadlines, SharedDeadlines
-from penstock.engine.watchdog import PATIENCE_S, PULSE_S, SLEPT_S, StuckLoop, Watchdog
+from penstock.engine.worker.deadlines import Deadlines, SharedDeadlines
+from penstock.engine.worker.watchdog import PATIENCE_S, PULSE_S, SLEPT_S, StuckLoop, Watchdog
 from penstock.testing import VirtualClock
 
 TIMEOUT_S = 2.0

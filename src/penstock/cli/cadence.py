@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_others(project: Project, key: str | None) -> None:
-    from penstock.engine.cadences import auto_sources
+    from penstock.engine.leader.cadences import auto_sources
     from penstock.errors import UsageError
 
     if key is not None and key not in auto_sources(project):
@@ -78,7 +78,7 @@ def words_now(project: Project, key: str, settings: ScheduleSettings) -> str:
 
 def words_of(key: str, settings: ScheduleSettings, cadence: CadenceRow | None) -> str:
     """The same, where the class of the source is known already."""
-    from penstock.engine.cadences import standing_of
+    from penstock.engine.leader.cadences import standing_of
     from penstock.schedules.auto import is_auto
     from penstock.schedules.definition import policy_words
 
@@ -99,7 +99,7 @@ def class_words(row: CadenceRow) -> str:
 
 
 def _moved(project: Any, key: str, args: argparse.Namespace) -> CadenceRow:
-    from penstock.engine.cadences import set_cadence, undo_cadence
+    from penstock.engine.leader.cadences import set_cadence, undo_cadence
     from penstock.project import default_actor
 
     if args.undo:

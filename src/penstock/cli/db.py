@@ -152,7 +152,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def restore(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.engine.lock import ProjectLock
+    from penstock.engine.supervisor.lock import ProjectLock
 
     with opened(args) as project:
         _refuse_on_server(project)
@@ -174,7 +174,7 @@ def restore(args: argparse.Namespace) -> int:
 
 
 def _refuse_while_working(project: Project) -> None:
-    from penstock.engine.lock import holder_of
+    from penstock.engine.supervisor.lock import holder_of
 
     pid = holder_of(project.settings)
     if pid is not None:

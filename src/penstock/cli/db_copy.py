@@ -44,7 +44,7 @@ def register(verbs: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.clock import SystemClock
-    from penstock.engine.lock import ProjectLock
+    from penstock.engine.supervisor.lock import ProjectLock
     from penstock.project import default_actor
     from penstock.settings.address import secrets_in
     from penstock.store.copying import copy_project

@@ -60,7 +60,7 @@ class Terms:
 def terms_of(project: Project, row: JobRow) -> Terms | None:
     """None if its source is configured no more, or its stage was never in its run's plan."""
     from penstock.app.budgets import accounts
-    from penstock.engine.posts import timeout_of
+    from penstock.engine.worker.stage_config import timeout_of
     from penstock.jobs.retry import choose_retry
 
     settings = project.settings.sources.get(row.source)

@@ -152,7 +152,7 @@ def _watched(project: Project, row: ScheduleRow) -> str:
     """Where files are looked for from here, and what is amiss with that place."""
     from pathlib import Path
 
-    from penstock.engine.files import folder_of
+    from penstock.engine.leader.files import folder_of
     from penstock.schedules.definition import settings_of
     from penstock.settings.pattern import pattern_of
 

@@ -11,7 +11,7 @@ from penstock.cli.output import Output
 from penstock.cli.wording import count
 
 if TYPE_CHECKING:
-    from penstock.engine.activity import Activity, Line
+    from penstock.engine.leader.activity import Activity, Line
 
 FORMATS = ("text", "json")
 
@@ -40,7 +40,7 @@ class ServiceLog:
         self._is_quiet = args.quiet
 
     def activity(self) -> Activity:
-        from penstock.engine.activity import Activity
+        from penstock.engine.leader.activity import Activity
 
         return Activity(self.line)
 

@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.cli.unblocked import unblocked
     from penstock.engine.foreground import run_forever
-    from penstock.engine.lock import holder_of
-    from penstock.engine.reloading import CodeChanged, start_again
+    from penstock.engine.supervisor.lock import holder_of
+    from penstock.engine.supervisor.reloading import CodeChanged, start_again
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SyncedClock
-from penstock.engine.perform import Performer, Work
-from penstock.engine.posts import Assignment, Post, post_of
-from penstock.engine.threads import Threads
+from penstock.engine.worker.perform import Performer, Work
+from penstock.engine.worker.stage_config import Assignment, Post, post_of
+from penstock.engine.worker.threads import Threads
 from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.rates import Sent, Verdict, Want
 from penstock.jobs.effects import Effects, Rejection, Save

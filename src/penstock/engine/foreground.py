@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from penstock.engine.activity import Activity
-from penstock.engine.lock import holder_of
-from penstock.engine.reloading import CodeChanged
-from penstock.engine.supervisor import Supervisor
+from penstock.engine.leader.activity import Activity
+from penstock.engine.supervisor.lock import holder_of
+from penstock.engine.supervisor.reloading import CodeChanged
+from penstock.engine.supervisor.supervisor import Supervisor
 from penstock.errors import AlreadyRunning
 from penstock.gates.windows import window_opens_at
 from penstock.jobs.loaded import Loaded

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
-from penstock.engine.calls import Calls, InOneThread
 from penstock.engine.connections import HEADER_S, Connections
+from penstock.engine.worker.calls import Calls, InOneThread
 from penstock.errors import ConfigError, PenstockError, Refused, StoreError, UsageError
 from penstock.project import Project
 from penstock.settings.unset import NEEDED_BY_TRIGGER, refuse_unset

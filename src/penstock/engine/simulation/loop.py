@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from penstock.engine.signals import wants_of
+from penstock.engine.leader.signals import wants_of
 from penstock.engine.simulation.assumptions import coming_to
 from penstock.engine.simulation.beginning import Beginning, Present
 from penstock.engine.simulation.budgets import Budgets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from penstock.engine.signals import COUNTING_KINDS
+from penstock.engine.leader.signals import COUNTING_KINDS
 from penstock.engine.simulation.runs import Runs
 from penstock.engine.simulation.sources import Delivery, Planned, Run, Source
 from penstock.engine.simulation.timeline import Timeline

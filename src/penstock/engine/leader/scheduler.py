@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from penstock.engine.cadences import standing_of
+from penstock.engine.leader.cadences import standing_of
 from penstock.errors import UsageError
 from penstock.jobs.run_policy import kind_to_run
 from penstock.pipeline.version import version_of

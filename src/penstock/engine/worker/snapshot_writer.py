@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from penstock.clock import Clock
-from penstock.engine.calls import Calls
-from penstock.engine.trouble import Trouble
+from penstock.engine.worker.calls import Calls
+from penstock.engine.worker.store_backoff import Trouble
 from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome, Snoozed

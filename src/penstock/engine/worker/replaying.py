@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from penstock.engine.keeping import Keeper
+from penstock.engine.worker.snapshot_writer import Keeper
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages

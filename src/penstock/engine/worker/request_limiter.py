@@ -18,9 +18,9 @@ from itertools import zip_longest
 from math import inf
 from types import MappingProxyType
 
-from penstock.engine.calls import Calls
-from penstock.engine.hosts import HostWatch
-from penstock.engine.trouble import RETRY_S, Trouble
+from penstock.engine.worker.calls import Calls
+from penstock.engine.worker.hosts import HostWatch
+from penstock.engine.worker.store_backoff import RETRY_S, Trouble
 from penstock.errors import StoreError
 from penstock.gates.admission import IN_LINE, Report, reservations, spendings, usage_key
 from penstock.gates.budget import Bound

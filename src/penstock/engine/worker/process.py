@@ -1,4 +1,4 @@
-"""A worker as a process of its own: `python -m penstock.engine.worker_process`.
+"""A worker as a process of its own: `python -m penstock.engine.worker.process`.
 
 It is started by a supervisor, which writes lines to a pipe that nobody else knows of: `beat` (the lease
 was renewed, by a call that was made at this time of the monotonic clock), `drain`, and nothing more when
@@ -22,20 +22,10 @@ from pathlib import Path
 from typing import TypeAlias, get_args
 
 from penstock.clock import Clock, SyncedClock
-from penstock.engine.calls import InOneThread, InThreads
-from penstock.engine.children import Children
-from penstock.engine.deadlines import Deadlines, SharedDeadlines
-from penstock.engine.keeping import Keeper
-from penstock.engine.lifeline import Lifeline
-from penstock.engine.listening import Listening
-from penstock.engine.pacing import Pacing
-from penstock.engine.perform import Performer
-from penstock.engine.posts import Assignment
-from penstock.engine.step_output import StepOutput, catch
-from penstock.engine.threads import Threads
-from penstock.engine.watchdog import PULSE_S, Watchdog
-from penstock.engine.worker import Worker
-from penstock.engine.worker_ends import (
+from penstock.engine.worker.calls import InOneThread, InThreads
+from penstock.engine.worker.children import Children
+from penstock.engine.worker.deadlines import Deadlines, SharedDeadlines
+from penstock.engine.worker.exits import (
     EXIT_BROKEN,
     EXIT_BURIED,
     EXIT_DRAINED,
@@ -44,6 +34,16 @@ from penstock.engine.worker_ends import (
     EXIT_UNFIT,
     TRUST_S,
 )
+from penstock.engine.worker.lifeline import Lifeline
+from penstock.engine.worker.listening import Listening
+from penstock.engine.worker.loop import Worker
+from penstock.engine.worker.perform import Performer
+from penstock.engine.worker.request_limiter import Pacing
+from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.stage_config import Assignment
+from penstock.engine.worker.step_output import StepOutput, catch
+from penstock.engine.worker.threads import Threads
+from penstock.engine.worker.watchdog import PULSE_S, Watchdog
 from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
 from penstock.gates.terms import rules_of
 from penstock.project import Project
@@ -66,7 +66,7 @@ Built: TypeAlias = tuple[Worker, Callable[[], Awaitable[None]]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="penstock.engine.worker_process")
+    parser = argparse.ArgumentParser(prog="penstock.engine.worker.process")
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--env")
     parser.add_argument("--worker", required=True)

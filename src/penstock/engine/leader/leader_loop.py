@@ -11,18 +11,18 @@ import random
 import socket
 from contextlib import suppress
 
-from penstock.engine.activity import Activity
-from penstock.engine.cadences import Cadences
-from penstock.engine.calendar_watch import CalendarWatch
-from penstock.engine.files import Files
-from penstock.engine.hooks import Hooks
-from penstock.engine.leadership import Leadership
-from penstock.engine.promises import Promises
-from penstock.engine.repairs import Repairs
-from penstock.engine.scheduler import Scheduler
-from penstock.engine.signals import Signals
-from penstock.engine.sweep import Sweep
-from penstock.engine.upkeep import Upkeep
+from penstock.engine.leader.activity import Activity
+from penstock.engine.leader.cadences import Cadences
+from penstock.engine.leader.calendar_watch import CalendarWatch
+from penstock.engine.leader.files import Files
+from penstock.engine.leader.hooks import Hooks
+from penstock.engine.leader.leadership import Leadership
+from penstock.engine.leader.promises import Promises
+from penstock.engine.leader.repairs import Repairs
+from penstock.engine.leader.scheduler import Scheduler
+from penstock.engine.leader.signals import Signals
+from penstock.engine.leader.sweep import Sweep
+from penstock.engine.leader.upkeep import Upkeep
 from penstock.errors import StoreError
 from penstock.gates.terms import hours_definitions, hours_of, rules_of
 from penstock.project import Project

@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.engine.keeping import Keeper
-from penstock.engine.posts import Post
-from penstock.engine.replaying import Replaying
-from penstock.engine.revisiting import Ask, Revisiting, Visit
-from penstock.engine.spending import Spending
+from penstock.engine.worker.replaying import Replaying
+from penstock.engine.worker.revisiting import Ask, Revisiting, Visit
+from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.spending import Spending
+from penstock.engine.worker.stage_config import Post
 from penstock.errors import StoreCorrupt
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from penstock.engine.calls import Answer
-from penstock.engine.keeping import Keeper
+from penstock.engine.worker.calls import Answer
+from penstock.engine.worker.snapshot_writer import Keeper
 from penstock.errors import StoreCorrupt
 from penstock.jobs.effects import Extracted
 from penstock.jobs.job import Claimed

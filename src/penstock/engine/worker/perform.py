@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from penstock.clock import Clock
-from penstock.engine.step_output import performing
-from penstock.engine.threads import Errand
+from penstock.engine.worker.step_output import performing
+from penstock.engine.worker.threads import Errand
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Outcome, Skipped, Snoozed, Succeeded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from penstock.engine.calls import InThreads
+from penstock.engine.worker.calls import InThreads
 from penstock.store.store import Store
 
 

@@ -1,4 +1,4 @@
-"""The child process: `python -m penstock.engine.child FD ROOT`.
+"""The child process: `python -m penstock.engine.worker.child FD ROOT`.
 
 Performs the attempts its worker hands it, one at a time, with an event loop and threads of its own.
 It ends with its worker: when the channel closes, and on Linux by the kernel's hand.
@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SystemClock
-from penstock.engine.frames import (
+from penstock.engine.worker.child_protocol import (
     Answer,
     Ask,
     Begin,
@@ -34,8 +34,8 @@ from penstock.engine.frames import (
     error_from,
     pack,
 )
-from penstock.engine.perform import Performer, Work
-from penstock.engine.threads import Threads
+from penstock.engine.worker.perform import Performer, Work
+from penstock.engine.worker.threads import Threads
 from penstock.errors import PipelineError
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed

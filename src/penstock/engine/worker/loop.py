@@ -24,21 +24,21 @@ from typing import Any
 from msgspec import structs
 
 from penstock.clock import SyncedClock
-from penstock.engine.calls import Answer, Calls
-from penstock.engine.deadlines import Deadlines
-from penstock.engine.fetching import Errand, Fetching
-from penstock.engine.keeping import Keeper
-from penstock.engine.pacing import Pacing
-from penstock.engine.perform import Performer, Work
-from penstock.engine.posts import Assignment, Post, post_of
-from penstock.engine.redaction import redact_notes, redacted
-from penstock.engine.replaying import Replaying, another_version
-from penstock.engine.spending import Spending
-from penstock.engine.standstill import Standstill
-from penstock.engine.step_output import StepOutput
-from penstock.engine.streams import Streams
-from penstock.engine.trouble import Trouble
-from penstock.engine.turn_size import that_fit
+from penstock.engine.worker.calls import Answer, Calls
+from penstock.engine.worker.deadlines import Deadlines
+from penstock.engine.worker.fetching import Errand, Fetching
+from penstock.engine.worker.perform import Performer, Work
+from penstock.engine.worker.redaction import redact_notes, redacted
+from penstock.engine.worker.replaying import Replaying, another_version
+from penstock.engine.worker.request_limiter import Pacing
+from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.spending import Spending
+from penstock.engine.worker.stage_config import Assignment, Post, post_of
+from penstock.engine.worker.standstill import Standstill
+from penstock.engine.worker.step_output import StepOutput
+from penstock.engine.worker.store_backoff import Trouble
+from penstock.engine.worker.streams import Streams
+from penstock.engine.worker.turn_size import that_fit
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.effects import Effects

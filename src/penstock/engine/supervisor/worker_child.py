@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.engine.deadlines import SharedDeadlines
-from penstock.engine.watchdog import SUPERVISORS_PATIENCE_S, StuckLoop
-from penstock.engine.worker_ends import EXIT_STUCK, TRUST_S
+from penstock.engine.worker.deadlines import SharedDeadlines
+from penstock.engine.worker.exits import EXIT_STUCK, TRUST_S
+from penstock.engine.worker.watchdog import SUPERVISORS_PATIENCE_S, StuckLoop
 from penstock.settings import Settings
 from penstock.settings.secrets import masker_for
 from penstock.store.rows import Admits
@@ -50,7 +50,7 @@ class WorkerChild:
         os.set_blocking(control, False)
         deadlines = SharedDeadlines.create(settings.worker.slots, now)
         command = [
-            sys.executable, "-P", "-m", "penstock.engine.worker_process",
+            sys.executable, "-P", "-m", "penstock.engine.worker.process",
             "--project", str(settings.root), "--worker", name, "--admits", admits,
             "--control", str(theirs), "--deadlines", str(deadlines.descriptor),
         ]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from penstock.clock import Clock
-from penstock.engine.sweep import Sweep
+from penstock.engine.leader.sweep import Sweep
 from penstock.gates.budget import Bound, next_reset
 from penstock.settings import Retention
 from penstock.store.pages import FIRST, PageKey

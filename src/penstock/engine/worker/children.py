@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.frames import (
+from penstock.engine.worker.child_protocol import (
     Answer,
     Ask,
     Begin,
@@ -35,8 +35,8 @@ from penstock.engine.frames import (
     pack,
     refusal_of,
 )
-from penstock.engine.perform import Work
-from penstock.engine.step_output import StepOutput
+from penstock.engine.worker.perform import Work
+from penstock.engine.worker.step_output import StepOutput
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome
 from penstock.pipeline.attempt import Services
@@ -284,7 +284,14 @@ def _spawn(
     descriptor: int, root: Path, environment: Mapping[str, str], said: int
 ) -> subprocess.Popen[bytes]:
     """A session of its own: Ctrl-C is for the supervisor, and the whole group is killed at once."""
-    command = [sys.executable, "-P", "-m", "penstock.engine.child", str(descriptor), str(root)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "penstock.engine.worker.child",
+        str(descriptor),
+        str(root),
+    ]
     return subprocess.Popen(  # noqa: S603  our own interpreter and module
         command,
         stdin=subprocess.DEVNULL,

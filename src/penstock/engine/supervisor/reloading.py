@@ -63,7 +63,7 @@ async def trouble_with(settings: Settings) -> str:
         sys.executable,
         "-P",
         "-m",
-        "penstock.engine.reloading",
+        "penstock.engine.supervisor.reloading",
         "--project",
         str(settings.root),
     ]
@@ -92,7 +92,7 @@ def start_again() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="penstock.engine.reloading")
+    parser = argparse.ArgumentParser(prog="penstock.engine.supervisor.reloading")
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--env")
     args = parser.parse_args()

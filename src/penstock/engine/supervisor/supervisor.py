@@ -26,16 +26,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from penstock.counting import count
-from penstock.engine.activity import Activity
-from penstock.engine.calls import InOneThread
-from penstock.engine.clockwork import Clockwork, a_holder
-from penstock.engine.hooks import Hooks
-from penstock.engine.lock import locked
-from penstock.engine.reloading import CodeWatch, trouble_with
-from penstock.engine.trouble import REPEAT_S
-from penstock.engine.watch import PATIENCE_S, Watch
-from penstock.engine.worker_child import WorkerChild, how_it_ended
-from penstock.engine.worker_ends import (
+from penstock.engine.leader.activity import Activity
+from penstock.engine.leader.hooks import Hooks
+from penstock.engine.leader.leader_loop import Clockwork, a_holder
+from penstock.engine.supervisor.lock import locked
+from penstock.engine.supervisor.reloading import CodeWatch, trouble_with
+from penstock.engine.supervisor.watch import PATIENCE_S, Watch
+from penstock.engine.supervisor.worker_child import WorkerChild, how_it_ended
+from penstock.engine.worker.calls import InOneThread
+from penstock.engine.worker.exits import (
     EXIT_BROKEN,
     EXIT_BURIED,
     EXIT_DRAINED,
@@ -43,6 +42,7 @@ from penstock.engine.worker_ends import (
     EXIT_RECYCLE,
     EXIT_UNFIT,
 )
+from penstock.engine.worker.store_backoff import REPEAT_S
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.project.stale_code import named

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Protocol
 
 from penstock.clock import Clock
-from penstock.engine.worker_ends import EXIT_STUCK
+from penstock.engine.worker.exits import EXIT_STUCK
 from penstock.pipeline.verdict import is_users_code
 
 PULSE_S = 1.0

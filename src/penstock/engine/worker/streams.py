@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
-from penstock.engine.calls import Answer
+from penstock.engine.worker.calls import Answer
 from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
 from penstock.store.store import Store
