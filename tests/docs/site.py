@@ -17,7 +17,6 @@ FEED = """<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{}
 ITEM = "<item><link>{0}/a/{1}</link><title>Article {1}</title></item>"
 LOC = "<url><loc>{}/p/{}</loc><lastmod>2026-01-01</lastmod></url>"
 SITEMAP = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>'
-COOKIE = "session=42"
 TAG = '"1"'
 
 
@@ -29,6 +28,7 @@ class Web(ThreadingHTTPServer):
         self.origin = f"http://127.0.0.1:{self.server_port}"
         self.asked: list[str] = []
         self.statuses: dict[str, list[int]] = {}
+        self.sessions: list[int] = []  # how often each was used
         self.hooked: list[tuple[dict[str, str], bytes]] = []
 
 
@@ -46,8 +46,10 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/penstock":
             self.server.hooked.append((dict(self.headers), body))
             return self.answer(200, "text/plain", "")
-        is_right = parse_qs(body.decode()) == {"user": ["reader"], "password": ["correct-horse"]}
-        return self.answer(200 if is_right else 403, "text/plain", "", COOKIE if is_right else "")
+        if parse_qs(body.decode()) != {"user": ["reader"], "password": ["correct-horse"]}:
+            return self.answer(403, "text/plain", "")
+        self.server.sessions.append(0)
+        return self.answer(200, "text/plain", "", f"session={len(self.server.sessions)}")
 
     def page(self, path: str) -> Answer:
         origin, query = self.server.origin, parse_qs(urlsplit(self.path).query)
@@ -75,8 +77,12 @@ class Handler(BaseHTTPRequestHandler):
         return 404, "text/plain", ""
 
     def invoices(self, number: str) -> Answer:
-        if self.headers["Cookie"] != COOKIE:
+        """For whoever has a session; the first expires after two requests."""
+        used = self.server.sessions
+        session = int((self.headers["Cookie"] or "session=0").removeprefix("session="))
+        if not 1 <= session <= len(used) or (session == 1 and used[0] >= 2):
             return 401, "text/plain", ""
+        used[session - 1] += 1
         return 200, self.json, json.dumps({"number": number} if number else [1, 2, 3])
 
     def answer(self, status: int, kind: str, text: str, cookie: str = "") -> None:

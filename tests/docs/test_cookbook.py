@@ -120,10 +120,11 @@ def test_files_become_records(kitchen: Kitchen) -> None:
     assert "no_price" in kitchen.outputs["penstock rejects list --source prices"]
 
 
-def test_pages_behind_a_login_are_read_with_one_session(kitchen: Kitchen) -> None:
+def test_pages_behind_a_login_are_read_and_an_expired_session_is_renewed(kitchen: Kitchen) -> None:
     kitchen.cook("login")
 
     assert sorted(kitchen.records("invoice")) == ["1", "2", "3"]
+    assert len(kitchen.server.sessions) > 1
     stored = b"".join(each.read_bytes() for each in kitchen.folder.rglob("*") if each.is_file())
     assert b"correct-horse" not in stored
 
