@@ -25,9 +25,9 @@ from penstock.clock import SyncedClock
 from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.perform import Performer
-from penstock.engine.worker.request_limiter import Pacing
-from penstock.engine.worker.snapshot_writer import Keeper
-from penstock.engine.worker.stage_config import Assignment
+from penstock.engine.worker.request_limiter import StoreRequestLimiter
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
+from penstock.engine.worker.stage_config import SourceConfig
 from penstock.engine.worker.threads import InlineThreads
 from penstock.gates.terms import rules_of
 from penstock.project import Project
@@ -209,17 +209,19 @@ class Simulation:
 
     def _worker(self) -> Worker:
         project = self._project
-        pacing = Pacing(self._store, Inline(), rules_of(project.settings), self._name)
+        limiter = StoreRequestLimiter(self._store, Inline(), rules_of(project.settings), self._name)
         return Worker(
             self._name,
             store=self._store,
             calls=Inline(),
-            keeper=Keeper(self._name, self._snapshots, self._store, Inline(), self._clock),
-            pacing=pacing,
-            fetcher=Fetcher(self._network, self._clock, self._rng, pacing),
+            snapshot_writer=SnapshotWriter(
+                self._name, self._snapshots, self._store, Inline(), self._clock
+            ),
+            limiter=limiter,
+            fetcher=Fetcher(self._network, self._clock, self._rng, limiter),
             performer=self._performer,
-            assignments={
-                project.source_ids[key]: Assignment(
+            sources={
+                project.source_ids[key]: SourceConfig(
                     source, project.graph(source), project.retries, project.settings.root
                 )
                 for key, source in project.ready_sources().items()

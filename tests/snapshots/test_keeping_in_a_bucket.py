@@ -10,8 +10,8 @@ from typing import TypeVar
 import pytest
 
 from penstock.engine.worker.calls import Inline
-from penstock.engine.worker.snapshot_writer import LATE_S, Keeper
-from penstock.engine.worker.store_backoff import Trouble
+from penstock.engine.worker.snapshot_writer import LATE_S, SnapshotWriter
+from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreCorrupt
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Failed, Snoozed
@@ -46,10 +46,10 @@ class Rig:
         self.clock = VirtualClock()
         self.store = SqliteStore(folder / "penstock.db", self.clock)
         self.snapshots = home.open()
-        self.keeper = Keeper("worker", self.snapshots, self.store, Inline(), self.clock)
+        self.keeper = SnapshotWriter("worker", self.snapshots, self.store, Inline(), self.clock)
         self.said: list[str] = []
         self.on_said: Callable[[], None] = lambda: None
-        self.keeper.trouble = Trouble(self.store, self.clock, self._tell)
+        self.keeper.backoff = StoreBackoff(self.store, self.clock, self._tell)
         self.loop = VirtualLoop(self.clock)
 
     def _tell(self, text: str) -> None:
@@ -149,7 +149,7 @@ def test_a_page_is_read_while_others_can_not_be_written(rig: Rig) -> None:
             await busy
             return verb()
 
-    rig.keeper = Keeper("worker", rig.snapshots, rig.store, Busy(), rig.clock, Inline())
+    rig.keeper = SnapshotWriter("worker", rig.snapshots, rig.store, Busy(), rig.clock, Inline())
 
     async def read_meanwhile() -> None:
         writing = asyncio.ensure_future(rig.keeper.keep(JOB, rig.response(1)))

@@ -13,7 +13,7 @@ import pytest
 
 from penstock import Project
 from penstock.engine.leader.upkeep import Upkeep
-from penstock.engine.worker.request_limiter import Pacing
+from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.gates.terms import rules_of
 from penstock.jobs.job import JobState
 from penstock.settings import Retention
@@ -381,7 +381,7 @@ def test_without_budgets_and_limits_no_request_asks_the_store(
         raise AssertionError("the store was asked")
 
     world = World(tmp_path / "project", {"sources": {"shop": a_source(5)}})
-    monkeypatch.setattr(Pacing, "_exchange", asked)
+    monkeypatch.setattr(StoreRequestLimiter, "_exchange", asked)
     monkeypatch.setattr(type(world.project.store), "exhausted_budgets", asked)
     run_id = world.project.run("shop")
     world.simulation.run()

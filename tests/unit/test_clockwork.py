@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.entry import main
-from penstock.engine.leader.leader_loop import LOOK_S, Clockwork
+from penstock.engine.leader.leader_loop import LOOK_S, LeaderLoop
 from penstock.project import Project
 from penstock.schedules.calendars import known_until
 from penstock.store.scheduling import Planned
@@ -31,7 +31,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def test_a_tick_that_comes_soon_is_not_slept_over(project: Project) -> None:
     clock = project.clock
     assert isinstance(clock, VirtualClock)
-    with closing(Clockwork(project, project.open_store(), "me")) as clockwork:
+    with closing(LeaderLoop(project, project.open_store(), "me")) as clockwork:
         clockwork.look()
         assert clockwork.rest_s == LOOK_S
         clock.advance(9.7)
@@ -54,7 +54,7 @@ def test_a_tick_that_waits_says_for_which_run(
     (root / "penstock.yaml").write_text(json.dumps(config))
     with Project.open(root) as queueing:
         queueing.clock = clock
-        with closing(Clockwork(queueing, queueing.open_store(), "me")) as clockwork:
+        with closing(LeaderLoop(queueing, queueing.open_store(), "me")) as clockwork:
             for _ in range(3):
                 clockwork.look()
                 clock.advance(10.0)
@@ -80,7 +80,7 @@ def test_the_end_of_a_calendar_is_told_once_before_it_comes(project: Project) ->
     with rewritten(project, {"session": {"calendar": "XSHG"}}) as markets:
         clock.advance(known_until("XSHG") - 20 * 86_400.0 - markets.store.now())
         for _ in range(3):
-            with closing(Clockwork(markets, markets.open_store(), "me")) as clockwork:
+            with closing(LeaderLoop(markets, markets.open_store(), "me")) as clockwork:
                 clockwork.look()
                 clock.advance(3601.0)
                 clockwork.look()
@@ -93,13 +93,13 @@ def test_ticks_to_be_made_up_for_keep_it_from_being_settled(project: Project) ->
     assert isinstance(clock, VirtualClock)
     schedule = {"every": "1h", "missed": "all", "catch_up": 1}
     with rewritten(project, schedule) as patient:
-        with closing(Clockwork(patient, patient.open_store(), "me")) as clockwork:
+        with closing(LeaderLoop(patient, patient.open_store(), "me")) as clockwork:
             clockwork.look()
             assert clockwork.is_settled
         clock.advance(3 * 3600.0 + 61.0)
         for _ in range(2):
             # Another process finds it so, too: what waits stands in the database.
-            with closing(Clockwork(patient, patient.open_store(), "me")) as clockwork:
+            with closing(LeaderLoop(patient, patient.open_store(), "me")) as clockwork:
                 clockwork.look()
                 assert not clockwork.is_settled
                 clock.advance(1.0)
@@ -110,7 +110,7 @@ def test_what_is_left_to_another_configuration_is_not_looked_at_all_the_time(
 ) -> None:
     clock = project.clock
     assert isinstance(clock, VirtualClock)
-    with closing(Clockwork(project, project.open_store(), "me")) as clockwork:
+    with closing(LeaderLoop(project, project.open_store(), "me")) as clockwork:
         clockwork.look()
         other = Planned(project.source_ids["a"], "main", "{}", "", "every", clock.now() + 5.0)
         project.store.plan_schedules([other])

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from penstock.engine.worker.calls import Inline
-from penstock.engine.worker.request_limiter import LONGEST_LINE_S, Pacing
+from penstock.engine.worker.request_limiter import LONGEST_LINE_S, StoreRequestLimiter
 from penstock.errors import StoreError
 from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.budget import Bound
@@ -72,7 +72,7 @@ class Rig:
         self.store.register("w", "here", 1, "test")
         hosts = {} if host is None else {host.host: host}
         rules = Rules({"shop": SourceTerms(bounds)}, hosts=hosts)
-        self.pacing = Pacing(self.store, calls or Inline(), rules, "w")
+        self.pacing = StoreRequestLimiter(self.store, calls or Inline(), rules, "w")
         self.network = ScriptedNetwork(self.answer)
         self.fetcher = Fetcher(self.network, self.clock, random.Random(1), self.pacing)
         self.under_way = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.leader.leader_loop import Clockwork
+from penstock.engine.leader.leader_loop import LeaderLoop
 from penstock.engine.worker.child_protocol import error_from, refusal_of
 from penstock.engine.worker.hosts import HostWatch
 from penstock.errors import ConfigError
@@ -323,7 +323,7 @@ def test_hours_that_begin_earlier_by_a_new_configuration_hold_for_jobs_that_wait
 def lead(project: Project, clock: VirtualClock) -> Project:
     """What whoever leads does first."""
     project.clock = clock
-    clockwork = Clockwork(project, project.open_store(), "test", has_scheduler=False)
+    clockwork = LeaderLoop(project, project.open_store(), "test", has_scheduler=False)
     clockwork.look()
     clockwork.close()
     return project

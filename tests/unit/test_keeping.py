@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from penstock.engine.worker.calls import Answer, Inline
-from penstock.engine.worker.snapshot_writer import LARGE, Keeper
-from penstock.engine.worker.store_backoff import Trouble
+from penstock.engine.worker.snapshot_writer import LARGE, SnapshotWriter
+from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreFull
 from penstock.jobs.job import Claimed
 from penstock.snapshots import Capture, Packed, Place, content_hash
@@ -52,9 +52,9 @@ class Rig:
         self.clock = VirtualClock()
         self.store = SqliteStore(root / "penstock.db", self.clock)
         self.snapshots = Watched(root / "snapshots", full_for)
-        self.keeper = Keeper("worker", self.snapshots, self.store, Inline(), self.clock)
+        self.keeper = SnapshotWriter("worker", self.snapshots, self.store, Inline(), self.clock)
         self.said: list[str] = []
-        self.keeper.trouble = Trouble(self.store, self.clock, self.said.append)
+        self.keeper.backoff = StoreBackoff(self.store, self.clock, self.said.append)
 
     def response(self, url: str, body: bytes) -> Response:
         return Response(url, url, 200, {"etag": "x"}, body, self.clock.now())
@@ -84,7 +84,7 @@ def test_a_page_is_synced_before_it_is_handed_over(tmp_path: Path) -> None:
 def test_an_archive_holds_no_secret_in_addresses_and_headers(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     about = (rig.snapshots, rig.store, Inline(), rig.clock)
-    rig.keeper = Keeper("worker", *about, secrets=frozenset({"hunter2/more"}))
+    rig.keeper = SnapshotWriter("worker", *about, secrets=frozenset({"hunter2/more"}))
     url = "http://a/?token=hunter2%2Fmore&page=2"
     [page] = rig.keep((url, b"body"))
     capture = rig.snapshots.read(rig.snapshots.synced[0])
@@ -147,7 +147,7 @@ def test_what_a_turn_takes_while_more_is_written_is_taken_once(tmp_path: Path) -
             taken.extend(rig.keeper.take())
             return await super().__call__(verb)
 
-    rig.keeper = Keeper("worker", rig.snapshots, rig.store, TakingTurns(), rig.clock)
+    rig.keeper = SnapshotWriter("worker", rig.snapshots, rig.store, TakingTurns(), rig.clock)
     pages = [rig.keep((f"http://a/{number}", b"%d" % number))[0] for number in range(3)]
     taken += rig.keeper.take()
 
@@ -173,7 +173,7 @@ class Held:
 def test_no_page_waits_while_a_large_one_is_hashed_and_packed(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     packing = Held()
-    rig.keeper = Keeper("worker", rig.snapshots, rig.store, Inline(), rig.clock, packing)
+    rig.keeper = SnapshotWriter("worker", rig.snapshots, rig.store, Inline(), rig.clock, packing)
     body = random.Random(1).randbytes(2 * LARGE)
 
     async def both() -> None:

@@ -11,8 +11,8 @@ from typing import TypeVar
 import pytest
 
 from penstock.engine.worker.calls import Inline
-from penstock.engine.worker.request_limiter import REST_S, Pacing
-from penstock.engine.worker.store_backoff import Trouble
+from penstock.engine.worker.request_limiter import REST_S, StoreRequestLimiter
+from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreCorrupt, StoreError, StoreIoError
 from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
@@ -55,9 +55,9 @@ class Rig:
     def __init__(self, root: Path, calls: Inline | None = None) -> None:
         self.clock = VirtualClock()
         self.store = Flaky(root / "penstock.db", self.clock)
-        self.pacing = Pacing(self.store, calls or Inline())
+        self.pacing = StoreRequestLimiter(self.store, calls or Inline())
         self.said: list[str] = []
-        self.pacing.trouble = Trouble(self.store, self.clock, self.said.append)
+        self.pacing.backoff = StoreBackoff(self.store, self.clock, self.said.append)
 
     def run(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         async def to_the_end() -> Answer:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from penstock.engine.worker.calls import Inline
-from penstock.engine.worker.request_limiter import Pacing
+from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.gates.budget import Bound
 from penstock.gates.rates import LATEST_S
 from penstock.gates.terms import Rules, SourceTerms
@@ -59,7 +59,7 @@ class Rig:
         self.store = SqliteStore(root / "penstock.db", self.clock)
         self.store.register("w", "here", 1, "test")
         rules = Rules({"shop": SourceTerms((REQUESTS,))})
-        self.pacing = Pacing(self.store, calls or Way(), rules, "w")
+        self.pacing = StoreRequestLimiter(self.store, calls or Way(), rules, "w")
         network = ScriptedNetwork(self.answer)
         self.fetcher = Fetcher(network, self.clock, random.Random(1), self.pacing)
         self.at: list[float] = []

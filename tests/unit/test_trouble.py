@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.engine.worker.store_backoff import FIRST_S, LONGEST_S, RETRY_S, Trouble
+from penstock.engine.worker.store_backoff import FIRST_S, LONGEST_S, RETRY_S, StoreBackoff
 from penstock.errors import StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
@@ -21,9 +21,9 @@ AWAY = StoreUnreachable("can't reach the database")
 NOBODY = cast(Store, None)
 
 
-def a_trouble(seed: int = 1) -> tuple[Trouble, VirtualClock, list[str]]:
+def a_trouble(seed: int = 1) -> tuple[StoreBackoff, VirtualClock, list[str]]:
     clock, told = VirtualClock(), list[str]()
-    return Trouble(NOBODY, clock, told.append, random.Random(seed)), clock, told
+    return StoreBackoff(NOBODY, clock, told.append, random.Random(seed)), clock, told
 
 
 def test_server_that_is_away_is_asked_soon_and_then_less_and_less_often() -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from penstock.clock import SyncedClock
 from penstock.engine.worker.perform import Performer, Work
-from penstock.engine.worker.stage_config import Assignment, Post, post_of
+from penstock.engine.worker.stage_config import SourceConfig, StageConfig, stage_config_of
 from penstock.engine.worker.threads import Threads
 from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.rates import Sent, Verdict, Want
@@ -209,7 +209,7 @@ class _DryRun:
         self._network = network
         self._clock = SyncedClock(project.clock)
         self._source_id = _known_id(project, source.key)
-        self._posts: dict[str, Post] = {}
+        self._stage_configs: dict[str, StageConfig] = {}
         # Records as they are in the store, as they would be, and the difference.
         self._present: dict[Where, _Content | None] = {}
         self._saved: dict[Where, _Content] = {}
@@ -256,15 +256,15 @@ class _DryRun:
                     self._tried.enqueued.setdefault(child.stage, []).append(child.key)
 
     async def _perform(self, job: NewJob, number: int) -> list[NewJob]:
-        post = self._post(job.stage)
+        config = self._stage_config(job.stage)
         claimed = Claimed(
             number, 0, self._source_id, job.stage, job.key, 1, 0, 0, 0, False,
             job.item.decode(), job.snapshot,
         )  # fmt: skip
         work = Work(
-            claimed, post.stage, post.graph, post.source,
-            RunView(0, pipeline_version=post.source.version),
-            post.timeout_s if self.has_timeouts else inf,
+            claimed, config.stage, config.graph, config.source,
+            RunView(0, pipeline_version=config.source.version),
+            config.timeout_s if self.has_timeouts else inf,
         )  # fmt: skip
         self._flushed = Effects()
         ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -278,14 +278,14 @@ class _DryRun:
             self._flushed.rejections.append(judged)
         return self._take(self._flushed)
 
-    def _post(self, name: str) -> Post:
-        if name not in self._posts:
+    def _stage_config(self, name: str) -> StageConfig:
+        if name not in self._stage_configs:
             [stage] = [stage for stage in self._graph.stages if stage.name == name]
-            assignment = Assignment(
+            config = SourceConfig(
                 self._source, self._graph, self._project.retries, self._project.settings.root
             )
-            self._posts[name] = post_of(assignment, stage)
-        return self._posts[name]
+            self._stage_configs[name] = stage_config_of(config, stage)
+        return self._stage_configs[name]
 
     def _take(self, effects: Effects) -> list[NewJob]:
         for save in effects.saves:

@@ -19,7 +19,6 @@ from penstock.clock import Clock
 from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want
 from penstock.sources import encoding
 from penstock.sources.addresses import Target, host_key, look_at
-from penstock.sources.door import Door
 from penstock.sources.failures import (
     AddressRefused,
     BudgetSpent,
@@ -37,6 +36,7 @@ from penstock.sources.failures import (
 from penstock.sources.network import Network, RawResponse, Request
 from penstock.sources.reach import check_reach, headers_for
 from penstock.sources.redirects import REDIRECTS, Hop, follow
+from penstock.sources.request_limiter import RequestLimiter
 from penstock.sources.response import Response
 from penstock.sources.retry_after import DEFAULT_S, MOST_S, retry_after_s
 from penstock.sources.robots import Robots
@@ -90,11 +90,13 @@ NOBODY = _Caller()
 class Fetcher:
     """Fetches pages for every source of one worker; hosts that ask for a pause close for them all."""
 
-    def __init__(self, network: Network, clock: Clock, rng: random.Random, door: Door) -> None:
+    def __init__(
+        self, network: Network, clock: Clock, rng: random.Random, limiter: RequestLimiter
+    ) -> None:
         self._network = network
         self._clock = clock
         self._rng = rng
-        self._door = door
+        self._limiter = limiter
         self._robots = Robots(network, clock, self._pause, self._send_elsewhere)
         self._closed: dict[str, float] = {}
         self._slots = HostSlots()
@@ -207,7 +209,7 @@ class Fetcher:
             return await meter.send(self._network, request)
         finally:
             # Whatever became of it: what was reserved for it is given back.
-            self._door.told(want, meter.sent)
+            self._limiter.told(want, meter.sent)
             if not meter.sent.is_void:
                 caller.count(meter.sent)
 
@@ -219,10 +221,10 @@ class Fetcher:
             try:
                 if verdict.wait_s > 0.0:
                     await asyncio.sleep(verdict.wait_s)
-                is_in_time = not self._door.is_late(want, verdict, self._clock.monotonic())
+                is_in_time = not self._limiter.is_late(want, verdict, self._clock.monotonic())
             finally:
                 if not is_in_time:
-                    self._door.told(want, NOTHING_SENT)
+                    self._limiter.told(want, NOTHING_SENT)
             if is_in_time:
                 return
         raise Paced(target.host_key, LONGEST_WAIT_S, target.text)
@@ -240,7 +242,7 @@ class Fetcher:
 
     async def _ask(self, target: Target, want: Want) -> Verdict:
         """When it may go out."""
-        verdict = await self._door.ask(want)
+        verdict = await self._limiter.ask(want)
         if verdict.gate == "window":
             raise HostOutside(target.host_key, verdict.wait_s, target.text)
         if verdict.gate == "budget":
@@ -280,7 +282,7 @@ class Fetcher:
         delay_s = self._delay_s(raw.headers.get("retry-after", ""))
         self.close_host(target.host_key, self._clock.now() + delay_s)
         # Here and not where the attempt ends: a step may catch the error, and go on.
-        self._door.close(target.host_key, delay_s)
+        self._limiter.close(target.host_key, delay_s)
         return delay_s
 
     def _delay_s(self, header: str) -> float:

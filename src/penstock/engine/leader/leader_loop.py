@@ -1,4 +1,4 @@
-"""The clockwork: what is done once for all hosts, by the one that leads.
+"""The leader's loop: what is done once for all hosts, by the one that leads.
 
 Schedules, retention and the sweep of what nothing refers to. It has a connection and a thread of its own:
 a batch that takes long must not keep workers from being beaten.
@@ -36,7 +36,7 @@ UPKEEP = "upkeep"
 LOOK_S = 1.0
 
 
-class Clockwork:
+class LeaderLoop:
     """One process's share in it: nothing while another leads."""
 
     def __init__(

@@ -28,7 +28,7 @@ from functools import partial
 from penstock.counting import count
 from penstock.engine.leader.activity import Activity
 from penstock.engine.leader.hooks import Hooks
-from penstock.engine.leader.leader_loop import Clockwork, a_holder
+from penstock.engine.leader.leader_loop import LeaderLoop, a_holder
 from penstock.engine.supervisor.lock import locked
 from penstock.engine.supervisor.reloading import CodeWatch, trouble_with
 from penstock.engine.supervisor.watch import PATIENCE_S, Watch
@@ -242,32 +242,32 @@ class Supervisor:
 
     async def _keep_time(self) -> None:
         """Schedules and upkeep, with a connection and a thread of their own."""
-        calls = InOneThread("clockwork")
-        clockwork: Clockwork | None = None
+        calls = InOneThread("leader")
+        leader_loop: LeaderLoop | None = None
         try:
             while not self._is_leaving:
                 has_more, rest_s = False, LOOK_S
                 try:
-                    if clockwork is None:
-                        clockwork = await calls(self._make_clockwork)
-                    has_more = await calls(clockwork.look)
-                    rest_s, self._is_settled = clockwork.rest_s, clockwork.is_settled
+                    if leader_loop is None:
+                        leader_loop = await calls(self._make_leader_loop)
+                    has_more = await calls(leader_loop.look)
+                    rest_s, self._is_settled = leader_loop.rest_s, leader_loop.is_settled
                 except StoreError as error:
                     self._meet(error)
                 if not has_more:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._leaving.wait(), rest_s)
         finally:
-            if clockwork is not None:
+            if leader_loop is not None:
                 with suppress(StoreError):
-                    await calls(clockwork.tell)
-                await calls(clockwork.close)
+                    await calls(leader_loop.tell)
+                await calls(leader_loop.close)
             calls.close()
 
-    def _make_clockwork(self) -> Clockwork:
+    def _make_leader_loop(self) -> LeaderLoop:
         store = self.project.open_store()
         self._stores.append(store)
-        return Clockwork(
+        return LeaderLoop(
             self.project,
             store,
             a_holder(),

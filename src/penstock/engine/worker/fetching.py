@@ -13,9 +13,9 @@ from typing import Any
 
 from penstock.engine.worker.replaying import Replaying
 from penstock.engine.worker.revisiting import Ask, Revisiting, Visit
-from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
-from penstock.engine.worker.stage_config import Post
+from penstock.engine.worker.stage_config import StageConfig
 from penstock.errors import StoreCorrupt
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
@@ -33,7 +33,7 @@ class Errand:
 
     job: Claimed
     run: RunView
-    post: Post
+    config: StageConfig
     url: str
     # Entered while what is shared with others is waited for: the attempt's time stands still.
     idle: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -44,7 +44,7 @@ class Fetching:
     """Fetches for the attempts of one worker."""
 
     store: Store
-    keeper: Keeper
+    snapshot_writer: SnapshotWriter
     fetcher: Fetcher
     spending: Spending
     replaying: Replaying
@@ -68,7 +68,7 @@ class Fetching:
 
     async def _send(self, errand: Errand, options: Mapping[str, Any]) -> Response:
         """Out to the network, on the attempt's account."""
-        job, source = errand.job, errand.post.settings
+        job, source = errand.job, errand.config.settings
         count = self.spending.counter(job, source.key)
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
         about["is_again"] = job.tries > 0
@@ -76,7 +76,7 @@ class Fetching:
         return await self.fetcher.fetch(errand.url, source.fetch, **about)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:
-        kept = await self.keeper.keep(job, response)
+        kept = await self.snapshot_writer.keep(job, response)
         if job.deaths:
             # A page that kills its worker must be known before the step can see it: it is the evidence.
             await self.flush(job, Effects())
@@ -104,7 +104,7 @@ class Fetching:
         if row is None:
             return None
         try:
-            return await self.keeper.read(job, row, not_modified=not_modified)
+            return await self.snapshot_writer.read(job, row, not_modified=not_modified)
         except StoreCorrupt:
             return None
 
@@ -119,7 +119,7 @@ class Fetching:
         async def keep(response: Response) -> Response:
             return await self._kept(errand.job, response)
 
-        revisiting = Revisiting(self.store, self.keeper, self.ask)
-        visit = Visit(errand.job, errand.url, errand.post.source.version, get, keep)
-        is_page_level = errand.post.stage.unit == "page"
+        revisiting = Revisiting(self.store, self.snapshot_writer, self.ask)
+        visit = Visit(errand.job, errand.url, errand.config.source.version, get, keep)
+        is_page_level = errand.config.stage.unit == "page"
         return await (revisiting.page(visit) if is_page_level else revisiting.other(visit))

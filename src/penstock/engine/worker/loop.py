@@ -30,13 +30,13 @@ from penstock.engine.worker.fetching import Errand, Fetching
 from penstock.engine.worker.perform import Performer, Work
 from penstock.engine.worker.redaction import redact_notes, redacted
 from penstock.engine.worker.replaying import Replaying, another_version
-from penstock.engine.worker.request_limiter import Pacing
-from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.request_limiter import StoreRequestLimiter
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
-from penstock.engine.worker.stage_config import Assignment, Post, post_of
+from penstock.engine.worker.stage_config import SourceConfig, StageConfig, stage_config_of
 from penstock.engine.worker.standstill import Standstill
 from penstock.engine.worker.step_output import StepOutput
-from penstock.engine.worker.store_backoff import Trouble
+from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.streams import Streams
 from penstock.engine.worker.turn_size import that_fit
 from penstock.errors import StoreError, StoreUnreachable
@@ -96,11 +96,11 @@ class Worker:
         *,
         store: Store,
         calls: Calls,
-        keeper: Keeper,
-        pacing: Pacing,
+        snapshot_writer: SnapshotWriter,
+        limiter: StoreRequestLimiter,
         fetcher: Fetcher,
         performer: Callable[[Worker], Performer],
-        assignments: Mapping[int, Assignment],
+        sources: Mapping[int, SourceConfig],
         limits: Mapping[int, LaneLimits],
         settings: WorkerSettings,
         secrets: frozenset[str],
@@ -116,9 +116,9 @@ class Worker:
         self.name = name
         self._store = store
         self._calls = calls
-        self._keeper = keeper
+        self._snapshot_writer = snapshot_writer
         self._fetcher = fetcher
-        self._assignments = assignments
+        self._sources = sources
         self._limits = limits
         self._settings = settings
         self._secrets = secrets
@@ -129,24 +129,26 @@ class Worker:
         self._loaded = loaded
         self._output = output
         self._is_announced = False
-        self._pacing = pacing
-        self._spending = Spending(pacing.rules)
+        self._limiter = limiter
+        self._spending = Spending(limiter.rules)
         self._stopped: dict[tuple[int, str], str] = {}
-        self._trouble = keeper.trouble = pacing.trouble = Trouble(store, clock, tell, rng)
-        self._replaying = Replaying(store, self._ask, keeper)
+        self._backoff = snapshot_writer.backoff = limiter.backoff = StoreBackoff(
+            store, clock, tell, rng
+        )
+        self._replaying = Replaying(store, self._ask, snapshot_writer)
         self._fetching = Fetching(
-            store, keeper, fetcher, self._spending, self._replaying, self._ask, self.flush
+            store, snapshot_writer, fetcher, self._spending, self._replaying, self._ask, self.flush
         )
         self._performer = performer(self)
         self._streams = Streams(name, store, self._ask, self._fill_gap)
         self._openings: set[asyncio.Task[None] | None] = set()
         self._news = asyncio.Event()
-        keeper.on_kept = self._news.set
-        self._works: dict[tuple[int, int], tuple[Work, Post]] = {}
+        snapshot_writer.on_kept = self._news.set
+        self._works: dict[tuple[int, int], tuple[Work, StageConfig]] = {}
         # Known outside of the loop, too, before the step's first line runs: that line may block it.
         self._deadlines = deadlines if deadlines is not None else Deadlines()
         self._standstills: dict[tuple[int, int], Standstill] = {}
-        self._posts: dict[tuple[int, str], Post | None] = {}
+        self._stage_configs: dict[tuple[int, str], StageConfig | None] = {}
         self._runs: dict[int, RunView] = {}
         self._ends: list[Settlement | Flush] = []
         self._flushes: list[tuple[Flush, asyncio.Future[None]]] = []
@@ -218,7 +220,7 @@ class Worker:
         return await self._leave()
 
     def _has_business(self) -> bool:
-        return bool(self._works or self._ends or self._keeper.has_rows)
+        return bool(self._works or self._ends or self._snapshot_writer.has_rows)
 
     def _has_company(self) -> bool:
         """More than one source has attempts under way."""
@@ -233,15 +235,15 @@ class Worker:
             self._is_buried = True
             return None
         ends = self._next_ends()
-        kept, capacity = self._keeper.take(), self._capacity()
+        kept, capacity = self._snapshot_writer.take(), self._capacity()
         began = self._clock.monotonic()
         try:
             turn = await self._calls(lambda: self._exchange(ends, kept, capacity))
         except StoreError as error:
             self._is_in_doubt = True
-            delay_s = self._trouble.wait_s(error)
+            delay_s = self._backoff.wait_s(error)
         else:
-            self._trouble.is_over()
+            self._backoff.is_over()
             ended = self._clock.monotonic()
             self._rest_until = ended + min(ended - began, REST_S)
             self._clock.sync(turn.now)
@@ -253,7 +255,7 @@ class Worker:
             self._answer(turn, ends)
             return turn
         self._ends = [*ends, *self._ends]
-        self._keeper.put_back(kept)
+        self._snapshot_writer.put_back(kept)
         await asyncio.sleep(delay_s)
         self._news.set()
         return None
@@ -281,7 +283,7 @@ class Worker:
         self, ends: list[Settlement | Flush], kept: list[Kept], capacity: Capacity
     ) -> Turn:
         """In the store's thread: one transaction."""
-        self._trouble.mend()
+        self._backoff.mend()
         if self._loaded is not None and not self._is_announced:
             self._store.announce(self.name, self._loaded, os.getppid())
             self._is_announced = True
@@ -289,12 +291,12 @@ class Worker:
             (run_id, stage), reason = self._stopped.popitem()
             self._store.set_aside(run_id, stage, reason, self.name)
         turn = self._store.turn(self.name, ends, capacity, self._limits, kept)
-        self._trouble.regain()
+        self._backoff.regain()
         self._write_logs()
         self._learn({job.run_id: job.source_id for job in turn.claimed})
         if turn.claimed and self._clock.monotonic() - self._looked_at >= REVIEW_S:
             self._looked_at = self._clock.monotonic()
-            self._pacing.hosts.learn(self._store.watched_hosts())
+            self._limiter.hosts.learn(self._store.watched_hosts())
         if turn.claimed and self._spending.has_budgets:
             self._spending.learn(self._store.exhausted_budgets())
         return turn
@@ -343,13 +345,13 @@ class Worker:
 
     def _version(self, source_id: int, options: RunOptions) -> str:
         """Of a run that has params of its own."""
-        assignment = self._assignments.get(source_id)
-        if not options.params or assignment is None:
+        config = self._sources.get(source_id)
+        if not options.params or config is None:
             return ""
-        return version_of(assignment.graph, with_params(assignment.settings, options.params))
+        return version_of(config.graph, with_params(config.settings, options.params))
 
     def _capacity(self) -> Capacity:
-        if self._is_draining or self._trouble.is_full or self._keeper.is_late:
+        if self._is_draining or self._backoff.is_full or self._snapshot_writer.is_late:
             return Capacity(0, admits=self._admits)
         if self._clock.monotonic() < self._claim_at:
             return Capacity(0, admits=self._admits)
@@ -374,7 +376,7 @@ class Worker:
         for end in ends:
             run_id, requests = self._spending.settled(end.effects)
             if end.job_id not in lost:
-                self._pacing.settled(run_id, requests)
+                self._limiter.settled(run_id, requests)
         self._is_buried = self._is_buried or turn.is_buried
         self._close_hosts(turn.closed_hosts)
 
@@ -418,41 +420,41 @@ class Worker:
 
     def _begin(self, claimed: list[Claimed]) -> None:
         for job in claimed:
-            post = self._post(job)
-            if post is None:
+            config = self._stage_config(job)
+            if config is None:
                 self._refuse(job)
                 continue
             run = self._runs[job.run_id]
-            if run.policy.pins_version and run.pipeline_version != post.source.version:
-                self._end(job, another_version(), post.retry, post.stage.unit)
+            if run.policy.pins_version and run.pipeline_version != config.source.version:
+                self._end(job, another_version(), config.retry, config.stage.unit)
                 continue
-            if self._spending.has_budgets and self._set_aside(job, post, run):
+            if self._spending.has_budgets and self._set_aside(job, config, run):
                 continue
-            source = _with_params(post, run.options)
-            work = Work(job, post.stage, post.graph, source, run, post.timeout_s)
-            self._works[job.id, job.attempt] = (work, post)
-            self._deadlines[job.id, job.attempt] = self._clock.monotonic() + post.timeout_s
-            self._cpu -= post.stage.cpu
-            self._memory_mb -= post.stage.memory_mb
-            if post.stage.is_stream:
+            source = _with_params(config, run.options)
+            work = Work(job, config.stage, config.graph, source, run, config.timeout_s)
+            self._works[job.id, job.attempt] = (work, config)
+            self._deadlines[job.id, job.attempt] = self._clock.monotonic() + config.timeout_s
+            self._cpu -= config.stage.cpu
+            self._memory_mb -= config.stage.memory_mb
+            if config.stage.is_stream:
                 self._openings.add(asyncio.ensure_future(self._open_stream(work)))
             else:
                 self._performer.start(work, self._done)
 
-    def _set_aside(self, job: Claimed, post: Post, run: RunView) -> bool:
+    def _set_aside(self, job: Claimed, config: StageConfig, run: RunView) -> bool:
         """End a job that needs what a budget has no more of, before it begins; no try is spent."""
-        stage = post.stage
-        stops = self._spending.stops(job, post.source.key, stage, run.kind)
+        stage = config.stage
+        stops = self._spending.stops(job, config.source.key, stage, run.kind)
         if stops:
             failed = Failed(stops, is_permanent=True, kind="budget")
-            self._end(job, failed, post.retry, stage.unit)
+            self._end(job, failed, config.retry, stage.unit)
             self._stopped[job.run_id, job.stage] = stops
         return bool(stops)
 
     async def _open_stream(self, work: Work) -> None:
         """What a stream missed is seen to before it goes on."""
         try:
-            gap_s = self._assignments[work.job.source_id].settings.stream.gap_s
+            gap_s = self._sources[work.job.source_id].settings.stream.gap_s
             await self._streams.open(work.job, gap_s)
         except (StoreError, AttemptLost) as error:
             self._done(work.job, outcome_of(error))
@@ -466,13 +468,15 @@ class Worker:
             if work.stage.is_stream:
                 self._performer.cancel(job_id, "released by a drain")
 
-    def _post(self, job: Claimed) -> Post | None:
+    def _stage_config(self, job: Claimed) -> StageConfig | None:
         where = (job.source_id, job.stage)
-        if where not in self._posts:
-            assignment = self._assignments.get(job.source_id)
-            stage = self._stage(assignment.graph, job.stage) if assignment else None
-            self._posts[where] = post_of(assignment, stage) if assignment and stage else None
-        return self._posts[where]
+        if where not in self._stage_configs:
+            config = self._sources.get(job.source_id)
+            stage = self._stage(config.graph, job.stage) if config else None
+            self._stage_configs[where] = (
+                stage_config_of(config, stage) if config and stage else None
+            )
+        return self._stage_configs[where]
 
     def _stage(self, graph: Graph, name: str) -> Stage | None:
         return self._replaying.stage(graph) if name == REPLAY_STAGE else graph.stage(name)
@@ -483,7 +487,7 @@ class Worker:
         self._end(job, failed, RETRY_CLASSES[DEFAULT_RETRY])
 
     def _done(self, job: Claimed, outcome: Outcome) -> None:
-        work, post = self._works.pop((job.id, job.attempt))
+        work, config = self._works.pop((job.id, job.attempt))
         if self._output is not None:
             self._output.end(job)
         began = self._deadlines.pop((job.id, job.attempt)) - work.timeout_s
@@ -497,10 +501,10 @@ class Worker:
         self._cpu += work.stage.cpu
         self._memory_mb += work.stage.memory_mb
         took_s = max(0.0, self._clock.monotonic() - began)
-        outcome = self._keeper.excuse(job, outcome)
+        outcome = self._snapshot_writer.excuse(job, outcome)
         # What is past does not get stale.
-        useful_for_s = None if work.run.policy.is_background else post.useful_for_s
-        self._end(job, outcome, post.retry, work.stage.unit, took_s, useful_for_s)
+        useful_for_s = None if work.run.policy.is_background else config.useful_for_s
+        self._end(job, outcome, config.retry, work.stage.unit, took_s, useful_for_s)
 
     def _end(
         self,
@@ -520,10 +524,10 @@ class Worker:
         if policy.retries:
             policy.committed(end.effects)
         else:
-            post = self._post(job)
-            end = without_retries(end, post.timeout_s if post else took_s)
-        if job.source_id in self._assignments:
-            key = self._assignments[job.source_id].settings.key
+            config = self._stage_config(job)
+            end = without_retries(end, config.timeout_s if config else took_s)
+        if job.source_id in self._sources:
+            key = self._sources[job.source_id].settings.key
             self._spending.load(job, key, end.effects)
         self._ends.append(end)
         self._news.set()
@@ -546,7 +550,7 @@ class Worker:
                 self._performer.cancel(job_id, "the job was taken from this attempt")
             await self._review_pauses(now)
             self._close_hosts(await self._calls(self._store.closed_hosts))
-            self._pacing.hosts.learn(await self._calls(self._store.watched_hosts))
+            self._limiter.hosts.learn(await self._calls(self._store.watched_hosts))
             if self._is_in_doubt:
                 self._put_back(await self._calls(lambda: self._store.jobs_of(self.name)))
 
@@ -582,7 +586,7 @@ class Worker:
             self._release_all()
         else:
             with suppress(StoreError):  # the supervisor takes back what could not be handed back
-                await self._pacing.settle()
+                await self._limiter.settle()
                 self._log_at = float("-inf")
                 await self._calls(self._write_logs)
                 await self._calls(lambda: self._store.sign_off(self.name))
@@ -595,9 +599,9 @@ class Worker:
         if not await self._is_trusted():
             raise AttemptLost("the worker's lease has ended")
         where = (job.id, job.attempt)
-        work, post = self._works[where]
+        work, config = self._works[where]
         idle = partial(self._standing_still, where)
-        return await self._fetching.fetch(Errand(job, work.run, post, url, idle), options)
+        return await self._fetching.fetch(Errand(job, work.run, config, url, idle), options)
 
     @contextmanager
     def _standing_still(self, where: tuple[int, int]) -> Iterator[None]:
@@ -627,7 +631,7 @@ class Worker:
         flush = Flush(job.id, job.attempt, effects, number, is_long and bool(effects))
         if flush.is_progress:
             self._renewed.add(where)
-        self._spending.load(job, self._assignments[job.source_id].settings.key, effects)
+        self._spending.load(job, self._sources[job.source_id].settings.key, effects)
         self._flushes.append((flush, written))
         self._ends.append(flush)
         self._news.set()
@@ -635,8 +639,8 @@ class Worker:
 
     def _key(self, job: Claimed, effects: Effects) -> None:
         """Let what is said again be known. A stream goes on where it was, so what it says is new."""
-        post = self._post(job)
-        if post is not None and not post.stage.is_stream:
+        config = self._stage_config(job)
+        if config is not None and not config.stage.is_stream:
             self._sayings.setdefault((job.id, job.attempt), Sayings()).key(effects)
 
     async def records(
@@ -662,12 +666,12 @@ class Worker:
 
     def _fill_gap(self, job: Claimed, start_at: float, end_at: float) -> None:
         """In the store's thread: have what was missed fetched, by a run that is linked to the stream's."""
-        assignment = self._assignments[job.source_id]
+        config = self._sources[job.source_id]
         start_linked_backfill(
             self._store,
             job.source_id,
-            assignment.settings,
-            assignment.graph,
+            config.settings,
+            config.graph,
             start_at=start_at,
             end_at=end_at,
             linked_to=job.run_id,
@@ -680,15 +684,15 @@ class Worker:
             try:
                 return await self._calls(verb)
             except StoreUnreachable as error:
-                await asyncio.sleep(self._trouble.wait_s(error))
+                await asyncio.sleep(self._backoff.wait_s(error))
             if not await self._is_trusted():
                 raise AttemptLost("the worker's lease has ended")
 
 
-def _with_params(post: Post, options: RunOptions) -> SourceView:
+def _with_params(config: StageConfig, options: RunOptions) -> SourceView:
     """The source as the steps of this run see it."""
     if not options.params:
-        return post.source
-    params = {**post.source.params, **options.params}
-    version = version_of(post.graph, with_params(post.settings, options.params))
-    return replace(post.source, params=params, version=version)
+        return config.source
+    params = {**config.source.params, **options.params}
+    version = version_of(config.graph, with_params(config.settings, options.params))
+    return replace(config.source, params=params, version=version)

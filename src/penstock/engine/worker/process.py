@@ -38,9 +38,9 @@ from penstock.engine.worker.lifeline import Lifeline
 from penstock.engine.worker.listening import Listening
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.perform import Performer
-from penstock.engine.worker.request_limiter import Pacing
-from penstock.engine.worker.snapshot_writer import Keeper
-from penstock.engine.worker.stage_config import Assignment
+from penstock.engine.worker.request_limiter import StoreRequestLimiter
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
+from penstock.engine.worker.stage_config import SourceConfig
 from penstock.engine.worker.step_output import StepOutput, catch
 from penstock.engine.worker.threads import Threads
 from penstock.engine.worker.watchdog import PULSE_S, Watchdog
@@ -146,9 +146,11 @@ def build_worker(
     calls, keeping, rng = InOneThread("store"), InOneThread("snapshots"), random.Random()
     reading = InThreads("reading", READING_THREADS)
     clock = SyncedClock(project.clock)
-    keeper = Keeper(name, snapshots, index, keeping, clock, reading, settings.secrets)
-    pacing = Pacing(store, calls, rules_of(settings), name)
-    fetcher = Fetcher(AiohttpNetwork(), clock, rng, pacing)
+    snapshot_writer = SnapshotWriter(
+        name, snapshots, index, keeping, clock, reading, settings.secrets
+    )
+    limiter = StoreRequestLimiter(store, calls, rules_of(settings), name)
+    fetcher = Fetcher(AiohttpNetwork(), clock, rng, limiter)
 
     listening = Listening(store, calls)
     threads = Threads(settings.worker.threads)
@@ -158,8 +160,8 @@ def build_worker(
     def performer(worker: Worker) -> Performer:
         return Performer(clock=clock, services=worker, threads=threads, children=children)
 
-    assignments = {
-        project.source_ids[key]: Assignment(
+    sources = {
+        project.source_ids[key]: SourceConfig(
             source, project.graph(source), project.retries, project.settings.root
         )
         for key, source in project.loadable_sources().items()
@@ -168,11 +170,11 @@ def build_worker(
         name,
         store=store,
         calls=calls,
-        keeper=keeper,
-        pacing=pacing,
+        snapshot_writer=snapshot_writer,
+        limiter=limiter,
         fetcher=fetcher,
         performer=performer,
-        assignments=assignments,
+        sources=sources,
         limits=project.limits(),
         settings=settings.worker,
         secrets=settings.secrets,
@@ -193,8 +195,8 @@ def build_worker(
         await fetcher.close()
         await children.close()
         threads.close()
-        keeper.close()
-        pacing.stop()
+        snapshot_writer.close()
+        limiter.stop()
         for thread in (calls, keeping, reading):
             thread.close()
         snapshots.close()

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
@@ -32,10 +32,10 @@ class Ask(Protocol):
 class Replaying:
     """What a worker needs for the jobs of replays."""
 
-    def __init__(self, store: Store, ask: Ask, keeper: Keeper) -> None:
+    def __init__(self, store: Store, ask: Ask, snapshot_writer: SnapshotWriter) -> None:
         self._store = store
         self._ask = ask
-        self._keeper = keeper
+        self._snapshot_writer = snapshot_writer
 
     async def fetch(
         self, job: Claimed, run: RunView, url: str, options: dict[str, Any]
@@ -53,7 +53,7 @@ class Replaying:
         row = await self._ask(lambda: self._store.replayed_snapshot(url, **about))
         if row is None:
             raise FetchError(f"not in the snapshots {_of(run)}", url, None, True, "data")
-        return await self._keeper.read(job, row)
+        return await self._snapshot_writer.read(job, row)
 
     def stage(self, graph: Graph) -> Stage:
         """The first stage of every replay of this pipeline."""

@@ -1,4 +1,4 @@
-"""Pacing: requests that wait for what is bounded ask the store for it, all of them in one call.
+"""The request limiter: requests that wait for what is bounded ask the store for it, all of them in one call.
 
 While one call is under way, the next requests pile up and share the next one. The calls are made in the
 thread and over the connection of the worker's turns: a second writer in the same process would wait
@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.hosts import HostWatch
-from penstock.engine.worker.store_backoff import RETRY_S, Trouble
+from penstock.engine.worker.store_backoff import RETRY_S, StoreBackoff
 from penstock.errors import StoreError
 from penstock.gates.admission import IN_LINE, Report, reservations, spendings, usage_key
 from penstock.gates.budget import Bound
@@ -62,11 +62,16 @@ class _Asked:
         self.is_in_line = True
 
 
-class Pacing:
-    """The door to the network, kept by the store for all workers of all hosts."""
+class StoreRequestLimiter:
+    """Limits the requests of all workers of all hosts; the store keeps the count."""
 
     def __init__(
-        self, store: Store, calls: Calls, rules: Rules = NO_RULES, worker: str = ""
+        self,
+        store: Store,
+        calls: Calls,
+        rules: Rules = NO_RULES,
+        worker: str = "",
+        backoff: StoreBackoff | None = None,
     ) -> None:
         self._store = store
         self._calls = calls
@@ -87,7 +92,7 @@ class Pacing:
         self.hosts = HostWatch(rules.breakers)
         self._asking: asyncio.Task[None] | None = None
         self._looking: asyncio.TimerHandle | None = None
-        self.trouble: Trouble | None = None
+        self.backoff = backoff
 
     async def ask(self, want: Want) -> Verdict:
         """May this request go out, and when?
@@ -298,8 +303,8 @@ class Pacing:
         told: Mapping[str, HostTold] = NOTHING_TOLD,
     ) -> list[Verdict]:
         """In the store's thread."""
-        if self.trouble is not None:
-            self.trouble.mend()
+        if self.backoff is not None:
+            self.backoff.mend()
         if closings:
             self._store.close_hosts(closings)
         if told:
@@ -321,8 +326,8 @@ class Pacing:
     def _wait_s(self, error: StoreError) -> float:
         # What can't be waited for ends the worker: its next turn meets it too.
         with suppress(StoreError):
-            if self.trouble is not None:
-                return self.trouble.wait_s(error)
+            if self.backoff is not None:
+                return self.backoff.wait_s(error)
         return RETRY_S
 
 

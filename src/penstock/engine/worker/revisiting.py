@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.engine.worker.calls import Answer
-from penstock.engine.worker.snapshot_writer import Keeper
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.errors import StoreCorrupt
 from penstock.jobs.effects import Extracted
 from penstock.jobs.job import Claimed
@@ -52,7 +52,7 @@ class Revisiting:
     """Fetches pages of incremental runs."""
 
     store: Store
-    keeper: Keeper
+    snapshot_writer: SnapshotWriter
     ask: Ask
 
     async def page(self, visit: Visit) -> Response:
@@ -116,7 +116,7 @@ class Revisiting:
     async def _stored(self, visit: Visit, row: SnapshotRow) -> Response | None:
         """A page as it was stored; None if it can't be read any more."""
         try:
-            return await self.keeper.read(visit.job, row, not_modified=True)
+            return await self.snapshot_writer.read(visit.job, row, not_modified=True)
         except StoreCorrupt:
             return None
 

@@ -1,4 +1,4 @@
-"""Keeping: what was fetched is on the disk before the step that asked for it sees it.
+"""The snapshot writer: what was fetched is on the disk before the step that asked for it sees it.
 
 Payloads that arrive while others are being written share the next write and its sync. The rows that
 refer to them travel with the worker's next turn, which is at the latest the one that settles the
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from penstock.clock import Clock
 from penstock.engine.worker.calls import Calls
-from penstock.engine.worker.store_backoff import Trouble
+from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome, Snoozed
@@ -52,7 +52,7 @@ class _Fetched:
     packed: Packed | None = None
 
 
-class Keeper:
+class SnapshotWriter:
     """Writes payloads in a thread of its own, with a store connection of its own to find equal ones.
 
     `reading` has threads for what is read again, so that it need not wait for what is written, and for
@@ -68,6 +68,8 @@ class Keeper:
         clock: Clock,
         reading: Calls | None = None,
         secrets: frozenset[str] = frozenset(),
+        backoff: StoreBackoff | None = None,
+        on_kept: Callable[[], None] = lambda: None,
     ) -> None:
         self._snapshots = snapshots
         self._store = store
@@ -83,8 +85,8 @@ class Keeper:
         self._writing: asyncio.Task[None] | None = None
         self._writing_since: float | None = None
         self._waits: dict[tuple[int, int], float] = {}
-        self.trouble: Trouble | None = None
-        self.on_kept: Callable[[], None] = lambda: None
+        self.backoff = backoff
+        self.on_kept = on_kept
 
     async def keep(self, job: Claimed, response: Response) -> Response:
         """Put a payload on the disk; answers with the response and the id of its snapshot."""
@@ -198,12 +200,12 @@ class Keeper:
         self.on_kept()
 
     async def _wait_after(self, error: StoreError) -> None:
-        if self.trouble is None:
+        if self.backoff is None:
             raise error
-        await asyncio.sleep(self.trouble.wait_s(error))
+        await asyncio.sleep(self.backoff.wait_s(error))
 
     def _write(self, batch: list[_Fetched]) -> list[Kept]:
-        """In the keeper's thread: equal content has one place, new content is appended and synced.
+        """In the snapshot_writer's thread: equal content has one place, new content is appended and synced.
 
         What was stored and can't be read any more is stored again, and is known by its new place.
         """

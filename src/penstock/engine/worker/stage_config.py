@@ -1,4 +1,4 @@
-"""Posts: what every job of one stage of one source is performed with."""
+"""What every job of one source, and of one stage of it, is performed with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDLESS_S = 10 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class SourceConfig:
     """What a worker needs to know of one source to perform its jobs."""
 
     settings: SourceSettings
@@ -31,7 +31,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class StageConfig:
     """One stage of one source, every choice made."""
 
     stage: Stage
@@ -54,8 +54,8 @@ def timeout_of(stage: Stage | PlannedStage, settings: SourceSettings) -> float:
     return stage.timeout_s or own_s or fallback_s
 
 
-def post_of(assignment: Assignment, stage: Stage) -> Post:
-    settings = assignment.settings
+def stage_config_of(config: SourceConfig, stage: Stage) -> StageConfig:
+    settings = config.settings
     timeout_s = timeout_of(stage, settings)
     source = SourceView(
         settings.key,
@@ -64,12 +64,12 @@ def post_of(assignment: Assignment, stage: Stage) -> Post:
         settings.priority,
         settings.pipeline,
         settings.threshold,
-        version_of(assignment.graph, settings),
+        version_of(config.graph, settings),
         reach_of(settings.fetch.addresses, settings.fetch.hosts),
         settings.fetch.missing,
-        tuple(str(assignment.root / s.watch.pattern) for s in settings.schedules if s.watch),
+        tuple(str(config.root / s.watch.pattern) for s in settings.schedules if s.watch),
     )
-    graph = assignment.graph
-    retry = choose_retry(assignment.retries, graph.retry, settings.retry, stage.retry)
+    graph = config.graph
+    retry = choose_retry(config.retries, graph.retry, settings.retry, stage.retry)
     useful_for_s = stage.useful_for_s or (None if stage.is_long else settings.useful_for_s)
-    return Post(stage, graph, settings, source, timeout_s, retry, useful_for_s)
+    return StageConfig(stage, graph, settings, source, timeout_s, retry, useful_for_s)

@@ -17,8 +17,8 @@ REPEAT_S = 60.0
 MAX_IO_ERRORS = 5
 
 
-class Trouble:
-    """Keeps count of a worker's trouble with its store."""
+class StoreBackoff:
+    """How long a worker waits after its store has failed, and what it says of that."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The door: what requests ask before they go out, and where they tell what others must know."""
+"""The request limiter: what requests ask before they go out, and where they report what became of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 from penstock.gates.rates import Sent, Verdict, Want
 
 
-class Door(Protocol):
+class RequestLimiter(Protocol):
     """Knows what all workers of all hosts send; the caller waits, this only answers."""
 
     async def ask(self, want: Want) -> Verdict:
