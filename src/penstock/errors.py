@@ -63,12 +63,15 @@ class UsageError(PenstockError):
 class ConfigError(UsageError):
     """`penstock.yaml` (or a module it names) can't be used as it is written.
 
-    `entry` is the piece that is wrong. `mistakes` are all that were found, a line each, if there are several.
+    `entry` is the piece that is wrong, `key` where it stands. `mistakes` are a line for each, if there are
+    several, and no more than fit a screen; `found` are all of them.
     """
 
     code = "config"
     entry: object = None
+    key: str = ""
     mistakes: tuple[str, ...] = ()
+    found: tuple[ConfigError, ...] = ()
 
 
 class PipelineError(UsageError):

@@ -44,6 +44,7 @@ COMMANDS = [
     *(f"db {verb}" for verb in ("check", "backup", "restore", "migrate", "copy")),
     *(f"export {target}" for target in ("github-actions", "crontab", "systemd")),
     *(f"breaker {verb}" for verb in ("open", "close")),
+    *(f"config {verb}" for verb in ("check", "show", "schema")),
     *(f"rejects {verb}" for verb in ("list", "show", "redrive")),
     *(f"quarantine {verb}" for verb in ("list", "show", "release", "discard", "export", "note")),
 ]

@@ -71,6 +71,7 @@ GROUPS = {
         "hold": "hold",
         "unhold": "hold",
         "cancel": "cancel",
+        "config": "config",
         "db": "db",
         "completion": "completion",
         "help": "help",

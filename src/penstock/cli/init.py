@@ -12,14 +12,16 @@ from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
 from penstock.errors import Refused, UsageError
 
+CONFIG = "penstock.yaml"
+SCHEMA = "penstock.schema.json"
 GITIGNORE = ".gitignore"
 # The name that the template has.
 PLACEHOLDER = "my-project"
 # What YAML reads as something else than text.
 NOT_TEXT = ("true", "false", "null")
 DESCRIPTION = """\
-Write penstock.yaml, products.py (a first pipeline of twenty lines) and .gitignore. A file that is
-there already is never overwritten."""
+Write penstock.yaml, products.py (a first pipeline of twenty lines), .gitignore, and penstock.schema.json, by
+which editors complete and check penstock.yaml. A file that is there already is never overwritten."""
 EXAMPLES = """\
   penstock init              a project in this folder
   penstock init shop-watch   a project in ./shop-watch"""
@@ -36,17 +38,15 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the first project, all of it or none; a .gitignore that is there is kept."""
-    from penstock.demo.folder import template
-
+    """Write the first project, all of it or none; a .gitignore or schema that is there is kept."""
     out: Output = args.out
     folder: Path = args.dir
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file, not a folder")
     name = project_name(folder)
-    texts = {_file_name(each): _named(text, name) for each, text in template("first")}
+    texts = _texts(name)
     there = {name for name in texts if (folder / name).exists()}
-    for name in sorted(there - {GITIGNORE}):
+    for name in sorted(there - {GITIGNORE, SCHEMA}):
         raise Refused(
             f"{folder / name} is there already; nothing was written",
             "choose another folder: penstock init DIR",
@@ -54,9 +54,19 @@ def run(args: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name in texts.keys() - there:
         (folder / name).write_text(texts[name], encoding="utf-8")
-    for line in _report(folder, sorted(texts.keys() - there), keeps_gitignore=bool(there)):
+    for line in _report(folder, sorted(texts.keys() - there), keeps_gitignore=GITIGNORE in there):
         out.line(line)
     return exits.DONE
+
+
+def _texts(name: str) -> dict[str, str]:
+    """Each file of a first project with this name."""
+    from penstock.app import config
+    from penstock.demo.folder import template
+
+    texts = {_file_name(each): _named(text, name) for each, text in template("first")}
+    texts[CONFIG] = config.modeline(SCHEMA) + texts[CONFIG]
+    return {**texts, SCHEMA: config.schema_text()}
 
 
 def project_name(folder: Path) -> str:

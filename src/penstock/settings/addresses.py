@@ -9,7 +9,7 @@ from typing import Annotated
 
 from penstock.settings.declaration import Reads, Schema
 from penstock.settings.document import Entry
-from penstock.settings.kinds import VARIABLE, Ref, read_names, texts_schema
+from penstock.settings.kinds import Ref, read_names, texts_schema, variable
 from penstock.settings.section import read_flag, text_of
 
 _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?(?:[^\s/@*\[\]:]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?")
@@ -73,8 +73,7 @@ def _is_network(text: str) -> bool:
 
 
 def _allow_private_schema(_: Ref) -> Schema:
-    variable = {"type": "string", "pattern": VARIABLE}
-    return {"anyOf": [{"type": "boolean"}, texts_schema(_), variable]}
+    return {"anyOf": [{"type": "boolean"}, texts_schema(_), variable()]}
 
 
 AllowPrivate = Annotated[bool | tuple[str, ...], Reads(read_allow_private, _allow_private_schema)]

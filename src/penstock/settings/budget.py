@@ -95,7 +95,7 @@ Bounds = tuple[BudgetLimit, ...]
 
 
 def _bounds(measure: str) -> Reads:
-    return Reads(partial(_read_bounds, measure), lambda _: one_or_many(_BOUND))
+    return Reads(partial(_read_bounds, measure), lambda _: one_or_many(_BOUND, least=0))
 
 
 class BudgetKeys(Keys, frozen=True):

@@ -61,11 +61,17 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """A type with a shape of its own. `schema` is given what turns a section into a reference to it."""
+    """A type with a shape of its own. `schema` is given what turns a section into a reference to it.
+
+    `each` is the section of everything that stands below it under a name of its own; `below` is the one that
+    may stand in its place, once or in a list.
+    """
 
     read: Read
     schema: Callable[[Callable[[type[Keys]], Schema]], Schema]
     shown: Callable[[Any], Any] = lambda value: value
+    each: type[Keys] | None = None
+    below: type[Keys] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +83,13 @@ class MadeOf:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What is said where a key is not written that has no default."""
+    """What is said where a key is not written that has no default.
+
+    It may be elsewhere: in `defaults:`, or in the file under an overlay.
+    """
 
     problem: str
+    may_be_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +153,18 @@ class Key:
     @property
     def section(self) -> type[Keys] | None:
         """The Struct of what is below this key."""
-        made_of = note(self.notes, MadeOf)
+        reads, made_of = note(self.notes, Reads), note(self.notes, MadeOf)
+        if reads is not None:
+            return reads.below
         if made_of is not None:
             return made_of.keys
         return self.type if is_section(self.type) else None
+
+    @property
+    def each(self) -> type[Keys] | None:
+        """The Struct of each of those that are below this key by their names."""
+        reads = note(self.notes, Reads)
+        return None if reads is None else reads.each
 
     @property
     def is_secret(self) -> bool:
@@ -156,8 +174,14 @@ class Key:
         """A value of this key, as the file would have it."""
         for each in self.notes:
             if isinstance(each, (Unit, Reads)) and value is not None:
-                return each.shown(value)
+                value = each.shown(value)
         return list(value) if isinstance(value, tuple) else value
+
+    @property
+    def default_words(self) -> str | None:
+        """What is said of the default, where the value alone would not say it."""
+        usual = note(self.notes, Usual)
+        return None if usual is None else usual.words
 
     def _metas(self) -> list[msgspec.Meta]:
         return [each for each in self.notes if isinstance(each, msgspec.Meta)]

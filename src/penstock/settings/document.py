@@ -84,6 +84,7 @@ class Entry:
             text = each.as_written(text)
         made = ConfigError(one_line(self.where + text))
         made.entry = self
+        made.key = one_line(path)
         return made
 
     def as_written(self, text: str) -> str:

@@ -29,6 +29,7 @@ from penstock.settings.kinds import (
     text_schema,
     texts_by_name,
     texts_schema,
+    variable,
 )
 from penstock.settings.secrets import MASK
 from penstock.settings.section import Section, describe, read_text, text_of
@@ -118,7 +119,8 @@ def _read_environment(entry: Entry, path: str) -> dict[str, str]:
 
 
 def _ends_schema(_: Ref) -> Schema:
-    return {"type": "array", "items": {"enum": list(ENDS)}, "minItems": 1}
+    end = {"anyOf": [{"enum": list(ENDS)}, variable()]}
+    return {"type": "array", "items": end, "minItems": 1}
 
 
 class HookKeys(Keys, frozen=True):

@@ -67,6 +67,10 @@ Calendar = Annotated[str, Unit(parse_calendar, "XNYS")]
 Cron = Annotated[str, Unit(parse_cron, '"0 2 * * *"')]
 
 
+def variable() -> Schema:
+    return {"type": "string", "pattern": VARIABLE}
+
+
 def text_schema(_: Ref) -> Schema:
     return {"type": "string", "minLength": 1}
 
@@ -84,12 +88,12 @@ def texts_by_name(_: Ref) -> Schema:
     return by_name({"type": "string", "minLength": 1})
 
 
-def one_or_many(pattern: str = "") -> Schema:
+def one_or_many(pattern: str = "", least: int = 1) -> Schema:
     """Text, or a list of texts."""
     text: Schema = {"type": "string"}
     if pattern:
         text["pattern"] = f"{pattern}|{VARIABLE}"
-    return {"anyOf": [text, {"type": "array", "items": text, "minItems": 1}]}
+    return {"anyOf": [text, {"type": "array", "items": text, "minItems": least}]}
 
 
 def window_of(entry: Entry, path: str) -> Window:

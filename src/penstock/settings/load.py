@@ -37,6 +37,7 @@ __all__ = [
     "WORKER_KEYS",
     "find_project",
     "load_settings",
+    "overlay_file",
     "read_layers",
 ]
 
@@ -170,7 +171,7 @@ def read_layers(file: Path, environment: str | None, tell: Tell = raise_it) -> E
     document = _with_normal_sources(read_document(file, tell), tell)
     if environment is None:
         return with_defaults(document)
-    top = read_document(_overlay_file(file, environment), tell)
+    top = read_document(overlay_file(file, environment), tell)
     return with_defaults(overlay(document, _with_normal_sources(top, tell)))
 
 
@@ -183,7 +184,7 @@ def _project_file(path: Path) -> Path:
     return file
 
 
-def _overlay_file(file: Path, environment: str) -> Path:
+def overlay_file(file: Path, environment: str) -> Path:
     if not _ENVIRONMENT.fullmatch(environment):
         raise ConfigError(f"{environment!r:.40} can't be the name of an environment")
     found = file.with_name(f"{file.stem}.{environment}{file.suffix}")

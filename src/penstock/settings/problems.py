@@ -50,6 +50,7 @@ class Problems:
             lines += [f"and {more} more"] if more > 0 else []
             raised = ConfigError("\n  ".join([f"there are {len(found)} mistakes:", *lines]))
             raised.mistakes = tuple(lines)
+            raised.found = tuple(found)
             raise raised
 
     def read(

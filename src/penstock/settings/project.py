@@ -15,7 +15,13 @@ from penstock.settings.budget import (
 )
 from penstock.settings.declaration import Keys, MadeOf, Reads, Usual, about, names_of
 from penstock.settings.document import Entry
-from penstock.settings.hooks import HookSettings, TriggerSettings, hooks_schema, read_hooks
+from penstock.settings.hooks import (
+    HookKeys,
+    HookSettings,
+    TriggerSettings,
+    hooks_schema,
+    read_hooks,
+)
 from penstock.settings.kinds import by_name, text_schema
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RetryChoice, RetryKeys, read_retries
@@ -73,7 +79,7 @@ class ProjectKeys(Keys, frozen=True):
     retention: Retention = Retention()
     retries: Annotated[
         dict[str, RetryChoice],
-        Reads(read_retries, lambda ref: by_name(ref(RetryKeys))),
+        Reads(read_retries, lambda ref: by_name(ref(RetryKeys)), each=RetryKeys),
         about(
             "retry classes of your own: `{patient: {class: provider-safe, tries: 8, base: 1m, cap: 2h, "
             "unknown_tries: 3}}`; what is left out is as in `class`, which is `fast` unless given; see "
@@ -97,7 +103,7 @@ class ProjectKeys(Keys, frozen=True):
     ] = CostSettings()
     hosts: Annotated[
         dict[str, HostLimits],
-        Reads(read_hosts, lambda ref: by_name(ref(HostLimits))),
+        Reads(read_hosts, lambda ref: by_name(ref(HostLimits)), each=HostLimits),
         about(
             "limits of hosts for all sources together, by name: `{api.example.com: {concurrency: 2, rate: "
             "30/m}}`; see [below](#budgets-costs-and-hosts)"
@@ -106,7 +112,7 @@ class ProjectKeys(Keys, frozen=True):
     ] = msgspec.field(default_factory=dict)
     hooks: Annotated[
         tuple[HookSettings, ...],
-        Reads(read_hooks, hooks_schema),
+        Reads(read_hooks, hooks_schema, below=HookKeys),
         about("who is told when a run of any source ends; see [below](#hooks-who-is-told)"),
         Usual("nobody"),
     ] = ()
@@ -129,7 +135,7 @@ class ProjectKeys(Keys, frozen=True):
         Usual("none"),
     ] = None
     sources: Annotated[
-        dict[str, Any], Reads(_read_sources, lambda ref: by_name(ref(SourceKeys)))
+        dict[str, Any], Reads(_read_sources, lambda ref: by_name(ref(SourceKeys)), each=SourceKeys)
     ] = msgspec.field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from penstock.settings.declaration import (
     no_less,
 )
 from penstock.settings.document import Entry
-from penstock.settings.kinds import Duration, Rate, Ref, Zone, hours
+from penstock.settings.kinds import Duration, Rate, Ref, Zone, hours, variable
 from penstock.settings.section import Section, describe
 from penstock.settings.windows import Window
 
@@ -68,10 +68,13 @@ def read_breaker(entry: Entry, path: str) -> BreakerSettings | None:
 
 
 def breaker_schema(ref: Ref) -> Schema:
-    return {"anyOf": [{"enum": ["off", False]}, ref(BreakerSettings)]}
+    return {"anyOf": [{"enum": ["off", False]}, ref(BreakerSettings), variable()]}
 
 
-Breaker = Annotated[BreakerSettings | None, Reads(read_breaker, breaker_schema, lambda _: None)]
+Breaker = Annotated[
+    BreakerSettings | None,
+    Reads(read_breaker, breaker_schema, lambda _: None, below=BreakerSettings),
+]
 NO_WINDOWS = "belongs to windows, and there are none"
 
 

@@ -30,6 +30,7 @@ from penstock.settings.kinds import (
     hours,
     one_or_many,
     text_schema,
+    variable,
 )
 from penstock.settings.pattern import pattern_of
 from penstock.settings.schedule_values import (
@@ -378,4 +379,4 @@ def _read(entry: Entry, path: str) -> ScheduleSettings:
 
 def schedule_schema(ref: Ref) -> Schema:
     one = ref(ScheduleKeys)
-    return {"anyOf": [{"const": "manual"}, one, {"type": "array", "items": one}]}
+    return {"anyOf": [{"const": "manual"}, one, {"type": "array", "items": one}, variable()]}

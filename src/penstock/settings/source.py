@@ -25,7 +25,7 @@ from penstock.settings.declaration import (
 from penstock.settings.document import Entry, join
 from penstock.settings.fetch import FETCH_KEYS, FetchKeys, FetchPolicy
 from penstock.settings.headers import HARMLESS
-from penstock.settings.hooks import hooks_schema, read_hooks
+from penstock.settings.hooks import HookKeys, hooks_schema, read_hooks
 from penstock.settings.kinds import VARIABLE, Duration
 from penstock.settings.restraints import LIMIT_KEYS, Breaker, BreakerSettings, Limits
 from penstock.settings.retries import (
@@ -68,7 +68,7 @@ class SourceKeys(Keys, frozen=True):
             _read_pipeline,
             lambda _: {"type": "string", "pattern": rf"^[^\s:]+:[^\s:]+$|{VARIABLE}"},
         ),
-        Missing("is missing; write it as module:name"),
+        Missing("is missing; write it as module:name", may_be_elsewhere=True),
         about("`module:name`, a module beside this file"),
     ]
     params: Annotated[
@@ -166,7 +166,7 @@ class SourceKeys(Keys, frozen=True):
     fetch: FetchKeys = FetchKeys()
     hooks: Annotated[
         tuple[HookSettings, ...],
-        Reads(read_hooks, hooks_schema),
+        Reads(read_hooks, hooks_schema, below=HookKeys),
         about("who is told when a run of this source ends, beside the project's `hooks`"),
         Usual("nobody"),
     ] = ()

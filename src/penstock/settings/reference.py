@@ -1,0 +1,87 @@
+"""The tables of keys in docs/configuration.md, made from the Structs.
+
+`python -m penstock.settings.reference docs/configuration.md` writes them. Each stands between two comments,
+`<!-- keys: NAME -->` and `<!-- end of keys -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from penstock.settings.budget import BudgetKeys
+from penstock.settings.declaration import Key, Keys, keys_of
+from penstock.settings.hooks import HookKeys, TriggerSettings
+from penstock.settings.project import ProjectKeys
+from penstock.settings.schedule import POLICIES, ScheduleKeys
+
+HEAD = "| key | meaning | default |\n|---|---|---|\n"
+# What stands for a name of the user's own.
+NAMES = {"sources": "KEY", "hosts": "NAME"}
+EXPANDED = ("sources.KEY.breaker",)
+_TABLE = re.compile(r"(<!-- keys: (\w+) -->\n\n).*?(\n<!-- end of keys -->)", re.DOTALL)
+
+
+def tables() -> dict[str, str]:
+    """Each table under its name."""
+    of_policies = {key for policy, own in POLICIES.items() for key in (policy, *own)}
+    common = [key for key in keys_of(ScheduleKeys) if key.name not in of_policies]
+    return {
+        "project": _table(_rows(ProjectKeys, "")),
+        "schedule": _table(_row(key, "") for key in common),
+        "hook": _table(_row(key, "") for key in keys_of(HookKeys)),
+        "trigger": _table(_row(key, "trigger.") for key in keys_of(TriggerSettings)),
+        "budget": _table(_row(key, "budget.") for key in keys_of(BudgetKeys)),
+    }
+
+
+def with_tables(page: str) -> str:
+    """The page with every table in it as it has to be."""
+    made = tables()
+    return _TABLE.sub(lambda found: found[1] + made[found[2]] + found[3], page)
+
+
+def _table(rows: Iterator[str]) -> str:
+    return HEAD + "".join(rows)
+
+
+def _rows(section: type[Keys], prefix: str) -> Iterator[str]:
+    for key in keys_of(section):
+        if key.description:
+            yield _row(key, prefix)
+        if key.each is not None and key.name in NAMES:
+            yield from _rows(key.each, f"{prefix}{key.name}.{NAMES[key.name]}.")
+        # A section with a row of its own has its keys in it or in a table below; a source's breaker has both.
+        elif key.section is not None and (not key.description or prefix + key.name in EXPANDED):
+            yield from _rows(key.section, f"{prefix}{key.name}.")
+
+
+def _row(key: Key, prefix: str) -> str:
+    return f"| `{prefix}{key.name}` | {key.description} | {_default(key)} |\n"
+
+
+def _default(key: Key) -> str:
+    if key.default_words is not None:
+        return key.default_words
+    if key.is_required:
+        return "required"
+    value = key.shown(key.default)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, (int, float)):
+        return f"{value:g}"
+    return f"`{value}`" if not isinstance(value, list) else f"`[{', '.join(value)}]`"
+
+
+def main(files: list[str]) -> None:
+    for name in files:
+        file = Path(name)
+        file.write_text(with_tables(file.read_text("utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,112 @@
+"""penstock.yaml has one declaration: what is read, the schema and the documented keys are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from penstock.errors import ConfigError
+from penstock.settings import load_settings
+from penstock.settings.document import read_value
+from penstock.settings.reference import with_tables
+from penstock.settings.schema import json_schema
+from penstock.settings.section import plain
+from tests.docs.pages import Block, all_blocks
+from tests.unit.test_mistakes import SHARED
+from tests.unit.test_settings import FULL, MINIMAL
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json_schema()
+VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
+FILES = sorted((ROOT / "src" / "penstock" / "demo").rglob("penstock*.yaml"))
+BLOCKS = [block for block in all_blocks() if block.language == "yaml"]
+
+
+def problems(text: str) -> list[str]:
+    """What the schema has against the text, read as Penstock reads it."""
+    found = plain(read_value(text, "the text"))
+    return [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(found)]
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("text", [MINIMAL, FULL, SHARED, "project: empty\nsources:\n"])
+def test_what_can_be_read_fits_the_schema(text: str, tmp_path: Path) -> None:
+    (tmp_path / "penstock.yaml").write_text(text)
+    load_settings(tmp_path, environ={})
+    assert problems(text) == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_file_that_is_shipped_fits_the_schema(file: Path) -> None:
+    assert problems(file.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_example_of_the_docs_fits_the_schema(block: Block) -> None:
+    assert problems(whole(block.text)) == []
+
+
+def whole(text: str) -> str:
+    """A file with this in it; an example may be of a source alone."""
+    found = plain(read_value(text, "the text"))
+    if isinstance(found, dict) and found.keys() <= SCHEMA["properties"].keys():
+        return text
+    inner = "".join(f"    {line}\n" for line in text.splitlines())
+    return f"sources:\n  acme.com:\n{inner}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "proyect: a\n",
+        "worker: {slots: many}\n",
+        "worker: {count: 0}\n",
+        "worker: [1]\n",
+        "retention: {jobs: 30}\n",
+        "hosts: {api.example.com: {rate: fast}}\n",
+        "budget: {requests: lots}\n",
+        "hooks: [{url: 'https://a.example', on: [finished]}]\n",
+        "trigger: {hosts: example.com}\n",
+        "retries: {slow: {trys: 3}}\n",
+        "sources: {a: {pipeline: nothing}}\n",
+        "sources: {a: {pipeline: 'a:b', timeout: soon}}\n",
+        "sources: {a: {pipeline: 'a:b', limits: {concurency: 4}}}\n",
+        "sources: {a: {pipeline: 'a:b', breaker: {ratio: 2}}}\n",
+        "sources: {a: {pipeline: 'a:b', schedule: daily}}\n",
+        "sources: {a: {pipeline: 'a:b', schedule: {every: 1h, near: {window: 10m}}}}\n",
+        "sources: {a: {pipeline: 'a:b', schedule: {cadence: hgih}}}\n",
+        "sources: {a: {pipeline: 'a:b', fetch: {robots: perhaps}}}\n",
+        "sources: {a: {pipeline: 'a:b', fetch: {max_bytes: huge}}}\n",
+        "defaults: {timeot: 5s}\nsources: {a: {pipeline: 'a:b'}}\n",
+    ],
+)
+def test_what_is_wrong_fails_in_both(text: str, tmp_path: Path) -> None:
+    (tmp_path / "penstock.yaml").write_text(text)
+    with pytest.raises(ConfigError):
+        load_settings(tmp_path, environ={})
+    assert problems(text) != []
+
+
+def test_every_key_has_a_description_and_no_link_that_leads_nowhere() -> None:
+    for name, section in SCHEMA["definitions"].items():
+        for key, value in section["properties"].items():
+            assert _has_words(value), f"{name}.{key}"
+            assert "](" not in value.get("description", "")
+
+
+def _has_words(value: dict[str, Any]) -> bool:
+    """Its own description, or that of the section that it is."""
+    return bool(value.get("description")) or "allOf" in value
+
+
+def test_the_tables_of_keys_are_those_of_the_declaration() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    assert page.count("<!-- keys: ") == 5
+    rewrite = "python -m penstock.settings.reference docs/configuration.md"
+    assert with_tables(page) == page, f"write them again: {rewrite}"
