@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock import Project
 from penstock.demo.folder import template
-from penstock.project import Project
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
 ROOT = Path(__file__).parents[2]

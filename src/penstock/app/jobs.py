@@ -1,18 +1,73 @@
-"""Jobs: cancel, retry or hold one of them."""
+"""Jobs: list them, look at one, cancel, retry or hold it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from penstock.app.noun import Noun, who
+from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
 from penstock.app.refusals import refuse_opening
-from penstock.app.views.jobs import JobView, job_view
-from penstock.errors import Refused, Remedy
+from penstock.app.views.jobs import JobDetail, JobView, job_detail, job_view
+from penstock.app.views.view import Page
+from penstock.errors import Refused, Remedy, UsageError, nearest
+from penstock.jobs.job import JobState
+from penstock.store.store import JobFilter
 
 
 class Jobs(Noun):
     """The jobs of a project's runs."""
 
+    def list(
+        self,
+        *,
+        run: int | None = None,
+        source: str | None = None,
+        stage: str | None = None,
+        states: Sequence[str] = (),
+        cursor: str | None = None,
+        limit: int = USUAL,
+    ) -> Page[JobView]:
+        """Jobs in the order in which they were enqueued: of a run, a source, a stage, in some states."""
+        if run is not None:
+            self._project.require_run(run)
+        size = size_of(limit)
+        wanted = JobFilter(
+            run_id=run,
+            source=self._project.source_key(source),
+            stage=stage,
+            states=tuple(_state(name) for name in states),
+            limit=size + 1,
+            after_id=place_of(cursor, int) or 0,
+        )
+        return page_of(self._store.jobs(wanted), size, job_view, lambda row: row.id)
+
+    def each(
+        self,
+        *,
+        run: int | None = None,
+        source: str | None = None,
+        stage: str | None = None,
+        states: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> Iterator[JobView]:
+        """All of them, or the first so many, read in pages as you go."""
+
+        def read(cursor: str | None, size: int) -> Page[JobView]:
+            return self.list(
+                run=run, source=source, stage=stage, states=states, cursor=cursor, limit=size
+            )
+
+        return each_item(read, limit)
+
     def get(self, job: int) -> JobView:
         return job_view(self._project.require_job(job))
+
+    def detail(self, job: int) -> JobDetail:
+        """One job, whole: its item, its traceback, and what it is performed under."""
+        from penstock.app.job_terms import terms_of
+
+        row = self._project.require_job(job)
+        return job_detail(row, self._store.job_detail(job), terms_of(self._project, row))
 
     def cancel(self, job: int, *, actor: str | None = None, reason: str = "") -> None:
         """End one job for good; the rest of its run goes on."""
@@ -54,3 +109,11 @@ class Jobs(Noun):
         """Put it back to where it was; False if it was not held."""
         self._project.require_job(job)
         return self._store.unhold_job(job, who(actor), reason)
+
+
+def _state(name: str) -> JobState:
+    try:
+        return JobState(name)
+    except ValueError:
+        known = nearest(name, list(JobState))
+        raise UsageError(f"there is no state {name!r}", known, code="no_state") from None

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
     from penstock.app.jobs import Jobs
+    from penstock.app.pages import Pages
+    from penstock.app.records import Records
     from penstock.app.replays import Replays
     from penstock.app.runs import Runs
     from penstock.app.sources import Sources
@@ -58,6 +60,20 @@ class Nouns(project.Project):
         from penstock.app.jobs import Jobs
 
         return Jobs(self)
+
+    @cached_property
+    def pages(self) -> Pages:
+        """Pages as they were fetched."""
+        from penstock.app.pages import Pages
+
+        return Pages(self)
+
+    @cached_property
+    def records(self) -> Records:
+        """What was ingested."""
+        from penstock.app.records import Records
+
+        return Records(self)
 
     @cached_property
     def replays(self) -> Replays:

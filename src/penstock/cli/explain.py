@@ -6,6 +6,7 @@ import argparse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.cli.job_terms import terms_fields
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
 from penstock.cli.run_words import kind_of
@@ -16,7 +17,7 @@ from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.cli.job_terms import Terms
+    from penstock.app.views.jobs import TermsView
     from penstock.cli.queues import Queue
     from penstock.gates.explaining import GateSeen
     from penstock.store.explaining import Outlook
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _told(project: Project, args: argparse.Namespace) -> Told:
-    from penstock.cli.job_terms import terms_of
+    from penstock.app.job_terms import terms_of
     from penstock.cli.opening import run_or_source
 
     target = None if args.target is None else run_or_source(project, args.target)
@@ -131,7 +132,7 @@ class Told:
     about: list[tuple[str, str]] = field(default_factory=list)
     story: Story | None = None
     queue: Queue | None = None
-    terms: Terms | None = None
+    terms: TermsView | None = None
 
     def as_json(self) -> dict[str, Any]:
         from penstock.cli.shapes import job_shape, run_shape, shaped
@@ -160,7 +161,7 @@ class Told:
         if self.job is not None:
             told["job_row"] = job_shape(self.job)
         if self.terms is not None:
-            told["terms"] = self.terms.shape()
+            told["terms"] = self.terms.as_json()
         if self.story is not None:
             story = self.story
             told["attempts"] = [
@@ -197,7 +198,7 @@ class Told:
             self.queue.tell(out, outlook.now)
         if self.terms is not None and self.job is not None:
             out.line()
-            out.fields(self.terms.fields(self.job.tries))
+            out.fields(terms_fields(self.terms, self.job.tries))
         if self.story is not None:
             _tell_story(self.story, self.job, out)
 

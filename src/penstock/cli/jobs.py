@@ -6,14 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, one_of, whole_number
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.tables import column, whole
 from penstock.cli.wording import local_time, shortened, shortened_inside, until
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.store.rows import JobRow
-    from penstock.store.store import JobFilter
+    from penstock.app.views.jobs import JobView
 
 DESCRIPTION = "Jobs, the oldest first; or one job with its error and what happened to it."
 EXAMPLES = """\
@@ -51,42 +50,33 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.cli.shapes import job_shape
 
     with opened(args) as project:
         if args.job_id is not None:
             _tell_one(project, args)
             return 0
-        rows = project.store.jobs(_wanted(project, args))
-        now = project.store.now()
+        found = list(
+            project.jobs.each(
+                run=args.run_id,
+                source=args.source,
+                stage=args.stage,
+                states=args.state,
+                limit=args.limit,
+            )
+        )
+        now = project.now()
     if args.json:
-        args.out.json_list(job_shape(row) for row in rows)
-    elif rows:
-        args.out.table(COLUMNS, (_line(row, now) for row in rows))
-        if len(rows) == args.limit:
+        args.out.json_list(job.as_json() for job in found)
+    elif found:
+        args.out.table(COLUMNS, (_line(job, now) for job in found))
+        if len(found) == args.limit:
             args.out.note(f"the first {args.limit}; there may be more: --limit")
     else:
         args.out.line("no such jobs")
     return 0
 
 
-def _wanted(project: Project, args: argparse.Namespace) -> JobFilter:
-    from penstock.cli.opening import source_key
-    from penstock.jobs.job import JobState
-    from penstock.store.store import JobFilter
-
-    if args.run_id is not None:
-        project.require_run(args.run_id)
-    return JobFilter(
-        run_id=args.run_id,
-        source=source_key(project, args.source),
-        stage=args.stage,
-        states=tuple(JobState(one_of("state", list(JobState), each)) for each in args.state),
-        limit=args.limit,
-    )
-
-
-def _line(row: JobRow, now: float) -> tuple[object, ...]:
+def _line(row: JobView, now: float) -> tuple[object, ...]:
     return (
         *(str(row.id), str(row.run_id), row.source, row.stage, row.state, row.tries),
         local_time(row.at),
@@ -99,21 +89,18 @@ def _line(row: JobRow, now: float) -> tuple[object, ...]:
 def _tell_one(project: Project, args: argparse.Namespace) -> None:
     from penstock.cli.events import COLUMNS as EVENT_COLUMNS
     from penstock.cli.events import event_line
-    from penstock.cli.job_terms import terms_of
-    from penstock.cli.shapes import event_shape, job_shape
+    from penstock.cli.job_terms import terms_fields
+    from penstock.cli.shapes import event_shape
 
     out: Output = args.out
-    row = project.require_job(args.job_id)
-    detail, terms = project.store.job_detail(row.id), terms_of(project, row)
-    events = project.store.events(run_id=row.run_id, job_id=row.id, limit=LATEST)
+    row = project.jobs.detail(args.job_id)
+    events = project.connection.events(run_id=row.run_id, job_id=row.id, limit=LATEST)
     if args.json:
-        more = {"parent": detail.parent_id, "item": detail.item, "traceback": detail.traceback}
-        shape = {**job_shape(row), **more, "terms": None if terms is None else terms.shape()}
-        out.json({**shape, "events": [event_shape(event) for event in events]})
+        out.json({**row.as_json(), "events": [event_shape(event) for event in events]})
         return
-    terms_told = terms.fields(row.tries) if terms is not None else []
-    out.fields([*_fields(row, project.store.now()), *terms_told, ("item", detail.item)])
-    for line in detail.traceback.splitlines():
+    terms_told = terms_fields(row.terms, row.tries) if row.terms is not None else []
+    out.fields([*_fields(row, project.now()), *terms_told, ("item", row.item)])
+    for line in row.traceback.splitlines():
         out.line(f"  {line}")
     if events:
         out.line()
@@ -126,7 +113,7 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
         out.line(f"send it back:   penstock retry --job {row.id}")
 
 
-def _fields(row: JobRow, now: float) -> list[tuple[str, object]]:
+def _fields(row: JobView, now: float) -> list[tuple[str, object]]:
     return [
         ("job", row.id),
         ("run", row.run_id),

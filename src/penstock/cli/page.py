@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
-from penstock.cli.wording import count, iso, local_time
+from penstock.cli.wording import count, local_time
 from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.app import Project
+    from penstock.app.views.pages import Response, SnapshotRow
     from penstock.cli.output import Output
-    from penstock.project import Project
-    from penstock.sources.response import Response
-    from penstock.store.rows import SnapshotRow
 
 DESCRIPTION = """\
 The page that a job fetched, or that was fetched last from an address: its status, headers, time and body,
@@ -33,7 +33,6 @@ SHOWN_CHARACTERS = 20_000
 _OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_TEXTUAL = ("json", "xml", "javascript", "html", "csv", "yaml")
 
 
 def register(commands: Commands) -> None:
@@ -50,16 +49,18 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.app.views.pages import page_view
     from penstock.cli.opening import opened
 
     out: Output = args.out
     with opened(args) as project:
         pages = _pages(project, args.target)
-        response = project.read_page(pages[0])
+        response = project.pages.read(pages[0])
     if args.output is not None:
         _write(Path(args.output), response.body)
     if args.json:
-        out.json(_shape(pages[0], response, with_body=not args.headers and args.output is None))
+        with_body = not args.headers and args.output is None
+        out.json(page_view(pages[0], response, with_body=with_body).as_json())
         return 0
     _tell(out, pages[0], response)
     if args.output is not None:
@@ -73,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pages(project: Project, target: str) -> list[SnapshotRow]:
+def _pages(project: Project, target: str) -> Sequence[SnapshotRow]:
     """The pages that are meant, the newest first."""
-    found = project.pages(whole_number(target) if target.isdecimal() else target)
+    found = project.pages.list(whole_number(target) if target.isdecimal() else target)
     if not found:
         raise UsageError(
             f"nothing is kept of {target}",
@@ -115,8 +116,10 @@ def _tell(out: Output, row: SnapshotRow, response: Response) -> None:
 
 
 def _tell_body(out: Output, response: Response) -> None:
+    from penstock.app.views.pages import is_text
+
     out.line()
-    if not _is_text(response):
+    if not is_text(response):
         out.line("The body is not text. Write it to a file: --output FILE")
         return
     text = out.masked(response.text)
@@ -136,30 +139,3 @@ def escaped(text: str) -> str:
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def _is_text(response: Response) -> bool:
-    kind = response.content_type
-    if kind.startswith("text/") or any(word in kind for word in _TEXTUAL):
-        return True
-    return not kind and b"\x00" not in response.body[:4096]
-
-
-def _shape(row: SnapshotRow, response: Response, with_body: bool) -> dict[str, Any]:
-    shape: dict[str, Any] = {
-        "url": row.url,
-        "final_url": row.final_url or row.url,
-        "status": row.status,
-        "headers": row.headers,
-        "fetched_at": iso(row.fetched_at),
-        "job": row.job_id,
-        "run": row.run_id,
-        "snapshot": row.id,
-        "hash": row.hash,
-        "bytes": len(response.body),
-    }
-    if with_body and _is_text(response):
-        shape["body"] = response.text
-    elif with_body:
-        shape["body_base64"] = base64.b64encode(response.body).decode()
-    return shape

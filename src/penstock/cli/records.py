@@ -11,11 +11,11 @@ from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import cut, local_time, shortened_inside
-from penstock.errors import UsageError, nearest
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.rows import RecordRow
+    from penstock.app import Project
+    from penstock.app.views.records import RecordView
 
 DESCRIPTION = """\
 The records of a collection in the order of their keys; without COLLECTION, the collections. A line of
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
         if args.collection is None:
             _tell_collections(project, args)
         else:
-            _refuse_unknown(project, args.collection)
-            _tell_records(project, args)
+            held = project.records.require_collection(args.collection).records
+            _tell_records(project, args, held)
     return 0
 
 
@@ -85,42 +85,33 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise UsageError("which COLLECTION?", "`penstock records` lists them")
 
 
-def _refuse_unknown(project: Project, collection: str) -> None:
-    known = [name for name, _ in project.store.collections()]
-    if collection not in known:
-        raise UsageError(
-            f"there is no collection {collection!r}",
-            nearest(collection, known) or "nothing has been saved yet",
-        )
-
-
 def _tell_collections(project: Project, args: argparse.Namespace) -> None:
-    held = project.store.collections()
+    held = project.records.collections()
     if args.json:
-        args.out.json_list({"collection": name, "records": number} for name, number in held)
+        args.out.json_list(each.as_json() for each in held)
     elif held:
-        args.out.table((key_column("collection"), whole("records")), held)
+        columns = (key_column("collection"), whole("records"))
+        args.out.table(columns, ((each.collection, each.records) for each in held))
     else:
         args.out.line("no records yet; `penstock run SOURCE` brings some")
 
 
-def _tell_records(project: Project, args: argparse.Namespace) -> None:
+def _tell_records(project: Project, args: argparse.Namespace, held: int) -> None:
     from penstock.cli.csv_export import write_csv
-    from penstock.cli.shapes import record_shape
 
     out: Output = args.out
     if args.json:
-        out.json_list(map(record_shape, _chosen(project, args)))
+        out.json_list(each.as_json() for each in _chosen(project, args))
     elif args.format == "jsonl":
-        for row in _chosen(project, args):
-            out.json(record_shape(row))
+        for each in _chosen(project, args):
+            out.json(each.as_json())
     elif args.format == "csv":
-        write_csv(lambda: map(record_shape, _chosen(project, args)), out)
+        write_csv(lambda: (each.as_json() for each in _chosen(project, args)), out)
     else:
-        _tell_table(project, args)
+        _tell_table(project, args, held)
 
 
-def _tell_table(project: Project, args: argparse.Namespace) -> None:
+def _tell_table(project: Project, args: argparse.Namespace, held: int) -> None:
     limit = args.limit or TABLE_ROWS
     rows = itertools.islice(_chosen(project, args), limit)
     shown = itertools.count()
@@ -129,12 +120,11 @@ def _tell_table(project: Project, args: argparse.Namespace) -> None:
         if next(shown) >= limit:
             args.out.note(f"the first {limit:,}; --limit N shows more, --format jsonl or csv all")
         return
-    held = dict(project.store.collections())[args.collection]
     if args.key is None and held > limit:
         args.out.note(f"{limit:,} of {held:,}; --limit N shows more, --format jsonl or csv all")
 
 
-def _line(row: RecordRow, out: Output) -> tuple[object, ...]:
+def _line(row: RecordView, out: Output) -> tuple[object, ...]:
     data = "(removed)" if row.is_removed else cut(out.as_json(row.data), LONGEST_DATA)
     return (
         *(shortened_inside(row.key, LONGEST_KEY), row.score, row.source, str(row.run), row.version),
@@ -142,27 +132,21 @@ def _line(row: RecordRow, out: Output) -> tuple[object, ...]:
     )
 
 
-def _chosen(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:
+def _chosen(project: Project, args: argparse.Namespace) -> Iterator[RecordView]:
     rows = _all(project, args) if args.key is None else _with_key(project, args)
     return itertools.islice(rows, args.limit)
 
 
-def _all(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:
+def _all(project: Project, args: argparse.Namespace) -> Iterator[RecordView]:
     from penstock.cli.moments import moment
 
-    since = args.since and moment("--since", args.since, project.store.now())
-    return project.records(
+    since = args.since and moment("--since", args.since, project.now())
+    return project.records.each(
         args.collection, source=args.source, run=args.run_id, since=since or None
     )
 
 
-def _with_key(project: Project, args: argparse.Namespace) -> Iterator[RecordRow]:
-    versions = project.store.versions(args.collection, args.key)
-    if not versions:
-        raise UsageError(f"{args.collection} has no record with the key {args.key!r}")
-    if versions[-1].is_removed and not args.versions:
-        raise UsageError(
-            f"{args.collection} {args.key} was removed by run {versions[-1].run}",
-            "--versions shows what it was; saving it again brings it back",
-        )
-    return iter(versions if args.versions else versions[-1:])
+def _with_key(project: Project, args: argparse.Namespace) -> Iterator[RecordView]:
+    if args.versions:
+        return iter(project.records.versions(args.collection, args.key))
+    return iter([project.records.get(args.collection, args.key)])

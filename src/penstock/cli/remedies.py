@@ -16,6 +16,7 @@ BY_CODE: dict[tuple[str, str], str] = {
         "runs.cancel",
     ): "wait for it, or penstock cancel {}; --force moves it anyway",
     ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
+    ("record_removed", ""): "--versions shows what it was; saving it again brings it back",
     ("run_differs", ""): "--new starts another run beside it",
     ("run_ended", "runs.continue_from"): "what is left of it: penstock resume {} --from-checkpoint",
     ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.app.views.jobs import job_view
+from penstock.app.views.records import record_view
 from penstock.app.views.runs import run_view
 from penstock.cli.wording import iso
 from penstock.store.promises import BreachRow
@@ -21,7 +22,6 @@ from penstock.store.rows import (
     WorkerRow,
 )
 
-RECORD = ("key", "data", "score", "source", "run", "version", "updated_at")
 _TIMES = frozenset(
     """at created_at started_at finished_at last_finished_at updated_at due_at next_due_at next_run_at
     paused_at degraded_at cooldown_until lease_expires_at expires_at""".split()
@@ -83,6 +83,4 @@ def leader_shape(row: LeaderRow) -> dict[str, Any]:
 
 def record_shape(row: RecordRow) -> dict[str, Any]:
     """Exactly these seven fields; programs rely on it. A version that took the record away says so."""
-    shape = shaped(row)
-    named = {name: shape[name] for name in RECORD}
-    return {**named, "is_removed": True} if row.is_removed else named
+    return record_view(row).as_json()

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.views.view import Time, View
+from penstock.app.views.view import Hidden, Time, View
 
 if TYPE_CHECKING:
+    from penstock.gates.budget import Account
+    from penstock.jobs.retry import RetryClass
+    from penstock.store.rows import JobDetail as DetailRow
     from penstock.store.rows import JobRow
 
 
@@ -33,5 +36,78 @@ class JobView(View, frozen=True, kw_only=True):
     kind: str | None = msgspec.field(name="error_kind")
 
 
+class RetryView(View, frozen=True, kw_only=True):
+    """How often a job is tried in all, and how long it waits between tries."""
+
+    name: str
+    tries: int
+    base_s: float
+    cap_s: float
+    unknown_tries: int
+
+
+class BudgetOfJob(View, frozen=True, kw_only=True):
+    """A budget that a job counts against; the texts are what people call it, and what is left of it."""
+
+    scope: str
+    measure: str
+    period: str
+    bound: float
+    used: float
+    left: float
+    text: Hidden[str]
+    left_text: Hidden[str]
+
+
+class TermsView(View, frozen=True, kw_only=True):
+    """What a job is performed under: by its run's plan, and by what penstock.yaml says now."""
+
+    timeout_s: float | None
+    retry: RetryView
+    budgets: list[BudgetOfJob]
+
+
+class JobDetail(JobView, frozen=True, kw_only=True):
+    """One job, whole. It has no terms if its source or its step is not there any more."""
+
+    parent_id: int | None = msgspec.field(name="parent")
+    item: str | None
+    traceback: str
+    terms: TermsView | None
+
+
 def job_view(row: JobRow) -> JobView:
     return JobView(**msgspec.structs.asdict(row))
+
+
+def job_detail(row: JobRow, detail: DetailRow, terms: TermsView | None) -> JobDetail:
+    known = {**msgspec.structs.asdict(row), **msgspec.structs.asdict(detail)}
+    return JobDetail(**known, terms=terms)
+
+
+def terms_view(
+    timeout_s: float | None, retry: RetryClass, budgets: list[tuple[Account, str, str]]
+) -> TermsView:
+    return TermsView(
+        timeout_s=timeout_s,
+        retry=RetryView(
+            name=retry.name,
+            tries=retry.tries,
+            base_s=retry.base_s,
+            cap_s=retry.cap_s,
+            unknown_tries=retry.unknown_tries,
+        ),
+        budgets=[
+            BudgetOfJob(
+                scope=each.bound.scope,
+                measure=each.bound.measure,
+                period=each.bound.period,
+                bound=each.bound.amount,
+                used=each.used,
+                left=each.left,
+                text=text,
+                left_text=left_text,
+            )
+            for each, text, left_text in budgets
+        ],
+    )

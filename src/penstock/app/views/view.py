@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
@@ -29,23 +30,36 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     def as_json(self) -> dict[str, Any]:
         """Its fields under their JSON names, in their order, with times as text."""
         shown = {}
-        for name, encoded, is_time in _json_fields(type(self)):
+        for name, encoded, shape in _json_fields(type(self)):
             value = getattr(self, name)
             if value is not msgspec.UNSET:
-                shown[encoded] = iso(value) if is_time else _plain(value)
+                shown[encoded] = shape(value)
         return shown
 
 
 @cache
-def _json_fields(kind: type[View]) -> list[tuple[str, str, bool]]:
-    """Each field that is shown: its name here and as JSON, and whether it is a time."""
+def _json_fields(kind: type[View]) -> list[tuple[str, str, Callable[[Any], Any]]]:
+    """Each field that is shown: its name here and as JSON, and what makes JSON of its value."""
     hints = get_type_hints(kind, include_extras=True)
     names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
     return [
-        (name, encoded, _has(hints[name], _TIME))
+        (name, encoded, _shape_of(hints[name]))
         for name, encoded in names
         if not _has(hints[name], _HIDDEN)
     ]
+
+
+def _shape_of(hint: Any) -> Callable[[Any], Any]:
+    # A record's data may be large: only what can hold views is gone through piece by piece.
+    if _has(hint, _TIME):
+        return iso
+    return _plain if _holds_views(hint) else msgspec.to_builtins
+
+
+def _holds_views(hint: Any) -> bool:
+    if isinstance(hint, type) and issubclass(hint, View):
+        return True
+    return any(_holds_views(inner) for inner in getattr(hint, "__args__", ()))
 
 
 def _has(hint: Any, mark: msgspec.Meta) -> bool:

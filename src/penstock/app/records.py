@@ -1,0 +1,119 @@
+"""Records: what was ingested, to read or to take elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TypedDict
+
+from penstock.app.noun import Noun
+from penstock.app.paging import USUAL, page_of, place_of, size_of
+from penstock.app.views.records import CollectionView, RecordView, record_view
+from penstock.app.views.view import Page
+from penstock.errors import UsageError, nearest
+from penstock.settings import normalise_source
+
+
+class _Chosen(TypedDict):
+    source_id: int | None
+    run_id: int | None
+    since: float | None
+
+
+class Records(Noun):
+    """The records of a project, by collection and key."""
+
+    def list(
+        self,
+        collection: str,
+        *,
+        source: str | None = None,
+        run: int | None = None,
+        since: datetime | float | None = None,
+        cursor: str | None = None,
+        limit: int = USUAL,
+    ) -> Page[RecordView]:
+        """Records of a collection in the order of their keys.
+
+        `source` and `run` choose those that it wrote last, `since` those that were written since a time: a
+        datetime with its zone, or seconds since the epoch.
+        """
+        size = size_of(limit)
+        chosen = self._chosen(source, run, since)
+        after_key = place_of(cursor, str) or ""
+        rows = [*self._store.each_record(collection, **chosen, after_key=after_key, limit=size + 1)]
+        return page_of(rows, size, record_view, lambda row: row.key)
+
+    def each(
+        self,
+        collection: str,
+        *,
+        source: str | None = None,
+        run: int | None = None,
+        since: datetime | float | None = None,
+    ) -> Iterator[RecordView]:
+        """All of them, read in pages as you go: a million need no more memory than a few hundred."""
+        chosen = self._chosen(source, run, since)
+        return map(record_view, self._store.each_record(collection, **chosen))
+
+    # `project.records(collection)` was a verb before it was a noun.
+    __call__ = each
+
+    def get(self, collection: str, key: str) -> RecordView:
+        """The newest version of one record; refused if there is none, or if it was removed."""
+        newest = self.versions(collection, key)[-1]
+        if newest.is_removed:
+            raise UsageError(
+                f"{collection} {key} was removed by run {newest.run}",
+                "its versions say what it was; saving it again brings it back",
+                code="record_removed",
+            )
+        return newest
+
+    def versions(self, collection: str, key: str) -> Sequence[RecordView]:
+        """Every version of one record, the first one first."""
+        found = [record_view(row) for row in self._store.versions(collection, key)]
+        if not found:
+            raise UsageError(f"{collection} has no record with the key {key!r}", code="no_record")
+        return found
+
+    def collections(self) -> Sequence[CollectionView]:
+        return [
+            CollectionView(collection=name, records=number)
+            for name, number in self._store.collections()
+        ]
+
+    def require_collection(self, collection: str) -> CollectionView:
+        """A collection that something was saved in."""
+        held = {each.collection: each for each in self.collections()}
+        if collection not in held:
+            raise UsageError(
+                f"there is no collection {collection!r}",
+                nearest(collection, held) or "nothing has been saved yet",
+                code="no_collection",
+            )
+        return held[collection]
+
+    def _chosen(
+        self, source: str | None, run: int | None, since: datetime | float | None
+    ) -> _Chosen:
+        if run is not None:
+            self._project.require_run(run)
+        source_id = None if source is None else self._known_source(source)
+        return {"source_id": source_id, "run_id": run, "since": _seconds(since)}
+
+    def _known_source(self, name: str) -> int:
+        """The number of a source that is configured, or was once and left its records."""
+        known = {row.key: row.id for row in self._store.sources()}
+        key = normalise_source(name)
+        if key not in known and key not in self._project.settings.sources:
+            raise UsageError(f"there is no source {name!r}", nearest(name, known), code="no_source")
+        return known.get(key, 0)
+
+
+def _seconds(since: datetime | float | None) -> float | None:
+    if not isinstance(since, datetime):
+        return since
+    if since.tzinfo is None:
+        raise UsageError("since needs a time zone: datetime(…, tzinfo=UTC)", code="no_timezone")
+    return since.timestamp()

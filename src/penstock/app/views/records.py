@@ -1,0 +1,52 @@
+"""Records as front ends see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.app.views.view import Hidden, Time, View
+
+if TYPE_CHECKING:
+    from penstock.store.rows import RecordRow
+
+
+class RecordView(View, frozen=True, kw_only=True):
+    """A record, or one version of it: who wrote it, and when.
+
+    A version that took the record away has `is_removed`; it is missing from all others.
+    """
+
+    key: str
+    data: Any
+    score: float | None
+    source: str
+    run: int
+    version: int
+    updated_at: Time
+    is_removed: bool | msgspec.UnsetType = msgspec.UNSET
+    snapshot_id: Hidden[int | None]
+    pipeline_version: Hidden[str]
+
+
+class CollectionView(View, frozen=True, kw_only=True):
+    """A collection, and how many records it has."""
+
+    collection: str
+    records: int
+
+
+def record_view(row: RecordRow) -> RecordView:
+    return RecordView(
+        key=row.key,
+        data=row.data,
+        score=row.score,
+        source=row.source,
+        run=row.run,
+        version=row.version,
+        updated_at=row.updated_at,
+        is_removed=row.is_removed or msgspec.UNSET,
+        snapshot_id=row.snapshot_id,
+        pipeline_version=row.pipeline_version,
+    )
