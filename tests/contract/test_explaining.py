@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from penstock.errors import UsageError
 from penstock.gates.explaining import GateSeen
 from penstock.gates.lane import LaneLimits
+from penstock.gates.outlook import Outlook
 from penstock.gates.windows import Windows
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
 from penstock.settings.windows import Window
-from penstock.store.explaining import Outlook
 from penstock.store.scheduling import Planned
 from penstock.store.store import Capacity
 from tests.contract.scenes import (

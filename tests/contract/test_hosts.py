@@ -9,6 +9,7 @@ import pytest
 
 from penstock.gates.admission import Report
 from penstock.gates.explaining import GateSeen
+from penstock.gates.outlook import Outlook
 from penstock.gates.rates import Verdict, Want
 from penstock.gates.terms import HostLimit, Terms, outside
 from penstock.gates.windows import Windows
@@ -18,7 +19,6 @@ from penstock.settings import BreakerSettings
 from penstock.settings.windows import parse_window
 from penstock.store import hours as hours_of_hosts
 from penstock.store.breakers import HostTold
-from penstock.store.explaining import Outlook
 from penstock.store.store import Capacity, Keep
 from penstock.testing import EPOCH
 from tests.contract.scenes import World

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.app.views.jobs import TermsView
     from penstock.cli.queues import Queue
     from penstock.gates.explaining import GateSeen
-    from penstock.store.explaining import Outlook
+    from penstock.gates.outlook import Outlook
     from penstock.store.rows import JobRow, RunRow
     from penstock.store.stories import Story
 

@@ -8,13 +8,14 @@ room for it, and whether it is its turn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
 from penstock.counting import count
-from penstock.gates.decide import background_of, concurrency_of, gates_before
+from penstock.errors import Remedy
+from penstock.gates.decide import GATES, background_of, concurrency_of, gates_before
 from penstock.gates.lane import Closed, Lane, Place
 from penstock.gates.terms import HostLimit, hours_setting, outside
 from penstock.gates.windows import Windows, hosts_outside
@@ -27,7 +28,10 @@ Stands = Literal["starts", "running", "ended", "idle", "person", "time", "others
 
 
 class GateSeen(msgspec.Struct, frozen=True):
-    """A gate at this moment: by what it is closed, since when, when it opens by itself, and what opens it."""
+    """A gate at this moment: by what it is closed, since when, when it opens by itself, and what opens it.
+
+    `remedy` is the verb that opens it, `command` the same as the command line has it.
+    """
 
     name: str
     is_open: bool
@@ -35,18 +39,17 @@ class GateSeen(msgspec.Struct, frozen=True):
     since: float | None = None
     opens_at: float | None = None
     command: str = ""
+    remedy: Remedy | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     scope: str
     at: float
     actor: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class LaneFacts:
+class LaneFacts(msgspec.Struct, frozen=True):
     """What is known of a source beyond what the claim asks: since when and why."""
 
     source: str
@@ -58,8 +61,7 @@ class LaneFacts:
     breaker_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(msgspec.Struct, frozen=True):
     id: int
     state: RunState
     source: str
@@ -72,8 +74,7 @@ class RunFacts:
     goes_on_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobFacts(msgspec.Struct, frozen=True):
     """`due_at` is when it goes on by itself, also from a quarantine that a budget has put it into."""
 
     id: int
@@ -97,42 +98,50 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     is_active = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
     if run.is_refused and not is_active:
         by = f"{by}; {run.source} is degraded, and runs probes only"
-        return GateSeen("run", False, by, run.since, command=f"penstock resume {run.source}")
+        resume = f"penstock resume {run.source}"
+        remedy = Remedy("sources.resume", run.source)
+        return GateSeen("run", False, by, run.since, None, resume, remedy)
     in_quarantine = job is not None and job.state is JobState.QUARANTINED
     if job is not None and in_quarantine and run.state in (RunState.PARTIAL, RunState.FAILED):
-        again = f"penstock retry --job {job.id}"
-        return GateSeen("run", False, by, run.since, job.due_at, again)
+        again, remedy = f"penstock retry --job {job.id}", Remedy("jobs.retry", job.id)
+        return GateSeen("run", False, by, run.since, job.due_at, again, remedy)
     if run.goes_on_at is not None:
         by = f"{by}; goes on by itself when that begins anew"
         return GateSeen("run", False, by, run.since, run.goes_on_at, "penstock budget")
+    if run.state in (RunState.QUEUED, RunState.RUNNING):
+        return GateSeen("run", True, f"run {run.id} is {run.state}")
+    command, remedy = _takes_it_up(run)
+    return GateSeen("run", False, by, run.since, None, command, remedy)
+
+
+def _takes_it_up(run: RunFacts) -> tuple[str, Remedy]:
     match run.state:
-        case RunState.QUEUED | RunState.RUNNING:
-            return GateSeen("run", True, f"run {run.id} is {run.state}")
         case RunState.DRAFT:
-            return GateSeen("run", False, by, run.since, command=f"penstock start {run.id}")
+            return f"penstock start {run.id}", Remedy("runs.begin", run.id)
         case RunState.PAUSED:
-            return GateSeen("run", False, by, run.since, command=f"penstock resume {run.id}")
+            return f"penstock resume {run.id}", Remedy("runs.resume", run.id)
         case RunState.COMPLETED:
-            return GateSeen("run", False, by, run.since, command=f"penstock run {run.source}")
+            return f"penstock run {run.source}", Remedy("runs.start", run.source)
         case _:
             again = f"penstock resume {run.id} --from-checkpoint"
-            return GateSeen("run", False, by, run.since, command=again)
+            return again, Remedy("runs.continue_from", run.id)
 
 
 def job_gate(job: JobFacts) -> GateSeen:
     by = _said(job.state, job.actor, job.reason)
-    retry = f"penstock retry --job {job.id}"
+    retry, remedy = f"penstock retry --job {job.id}", Remedy("jobs.retry", job.id)
     match job.state:
         case JobState.QUEUED:
             return GateSeen("job", True, f"job {job.id} is queued")
         case JobState.RUNNING:
             return GateSeen("job", False, f"running in {job.worker}", job.since)
-        case JobState.WAITING:
-            return GateSeen("job", False, by, job.since, job.due_at, retry)
+        case JobState.WAITING | JobState.QUARANTINED:
+            return GateSeen("job", False, by, job.since, job.due_at, retry, remedy)
         case JobState.HELD:
-            return GateSeen("job", False, by, job.since, command=f"penstock unhold --job {job.id}")
-        case JobState.QUARANTINED:
-            return GateSeen("job", False, by, job.since, job.due_at, retry)
+            unhold = f"penstock unhold --job {job.id}"
+            return GateSeen(
+                "job", False, by, job.since, None, unhold, Remedy("jobs.unhold", job.id)
+            )
         case _:
             return GateSeen("job", False, by, job.since)
 
@@ -157,6 +166,9 @@ def places_gates(limits: Iterable[HostLimit], held: Mapping[str, float]) -> list
     return found
 
 
+_OPEN = {name: GateSeen(name, True) for name in GATES}
+
+
 def lane_gates(lane: Lane, place: Place, facts: LaneFacts, now: float) -> list[GateSeen]:
     """The gates that the claim asks, each with what is known of it."""
     found = dict(gates_before(lane, place, now))
@@ -165,7 +177,7 @@ def lane_gates(lane: Lane, place: Place, facts: LaneFacts, now: float) -> list[G
         lane = replace(lane, breaker=None)
         found |= {k: v for k, v in gates_before(lane, place, now) if k != "breaker"}
     return [
-        GateSeen(name, True) if closed is None else _closed(closed, lane, place, facts, now)
+        _OPEN[name] if closed is None else _closed(closed, lane, place, facts, now)
         for name, closed in found.items()
     ]
 
@@ -178,17 +190,20 @@ def _closed(closed: Closed, lane: Lane, place: Place, facts: LaneFacts, now: flo
             held = facts.holds[0] if facts.holds else Held("", now, "", "")
             what = held.scope or "everything"
             by = f"{what} is {_said('held', held.actor, held.reason)}"
-            return _filled(seen, by, held.at, f"penstock unhold {held.scope}".rstrip())
+            command = f"penstock unhold {held.scope}".rstrip()
+            return _filled(seen, by, held.at, command, Remedy("sources.unhold", held.scope or None))
         case "paused":
             by = _said("paused", "", facts.pause_reason)
-            return _filled(seen, by, facts.paused_at, f"penstock resume {key}")
+            remedy = Remedy("sources.resume", key)
+            return _filled(seen, by, facts.paused_at, f"penstock resume {key}", remedy)
         case "window":
             return _filled(seen, "outside of its hours (limits.windows)")
         case "breaker":
             by = facts.breaker_reason or "it failed too often"
             if closed.opens_at is None:
                 by = f"half-open, and being tried: {by}"
-            return _filled(seen, by, facts.breaker_since, f"penstock breaker close {key}")
+            command, remedy = f"penstock breaker close {key}", Remedy("breakers.close", key)
+            return _filled(seen, by, facts.breaker_since, command, remedy)
         case "cooldown":
             return _filled(seen, facts.cooldown_reason or "it asked to be left alone")
         case "slots":
@@ -208,8 +223,14 @@ def _slots_words(lane: Lane, place: Place, now: float) -> str:
     return f"{lane.running} running of {allowed}{less} at once"
 
 
-def _filled(seen: GateSeen, by: str, since: float | None = None, command: str = "") -> GateSeen:
-    return msgspec.structs.replace(seen, by=by, since=since, command=command)
+def _filled(
+    seen: GateSeen,
+    by: str,
+    since: float | None = None,
+    command: str = "",
+    remedy: Remedy | None = None,
+) -> GateSeen:
+    return msgspec.structs.replace(seen, by=by, since=since, command=command, remedy=remedy)
 
 
 def _said(what: str, actor: str, reason: str) -> str:
@@ -226,10 +247,10 @@ def wants_a_person(gates: Sequence[GateSeen]) -> list[GateSeen]:
 
 def how_it_stands(gates: Sequence[GateSeen], would_start: bool) -> tuple[Stands, GateSeen | None]:
     """What decides: a person first, for nothing opens without one; then the last that has a time."""
-    closed = [gate for gate in gates if not gate.is_open]
     if would_start:
         return "starts", None
-    by_hand = wants_a_person(gates)
+    closed = [gate for gate in gates if not gate.is_open]
+    by_hand = wants_a_person(closed)
     if by_hand:
         return "person", by_hand[0]
     timed = [gate for gate in closed if gate.opens_at is not None]

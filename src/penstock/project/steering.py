@@ -9,11 +9,11 @@ from msgspec import structs
 
 from penstock.errors import UsageError, nearest
 from penstock.gates.explaining import GateSeen
+from penstock.gates.outlook import Outlook
 from penstock.gates.terms import hours_of
 from penstock.project.opened import Opened, default_actor
 from penstock.settings import normalise_source
 from penstock.store.entries import EntryFilter
-from penstock.store.explaining import Outlook
 from penstock.store.store import Capacity
 
 

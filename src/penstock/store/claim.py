@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, Protocol, TypedDict
 
+from penstock.gates.capacity import WARD_DEATHS, Capacity
 from penstock.gates.decide import decide
 from penstock.gates.lane import (
     BreakerFacts,
@@ -32,10 +33,23 @@ from penstock.store.floors import BEGINNING, Floors
 from penstock.store.ledger import Ledger
 from penstock.store.memory import Memory
 from penstock.store.rows import Admits
-from penstock.store.store import Capacity
 
-# From this many deaths on a job is a suspect: it runs apart from others that are.
-WARD_DEATHS = 2
+
+class Queues(Protocol):
+    """What is queued, as the claim asks for it: a database has it, and so has a picture of one."""
+
+    @property
+    def is_shared(self) -> bool: ...
+
+    def monotonic(self) -> float: ...
+
+    def value(self, name: str, **values: Any) -> Any: ...
+
+    def json(self, name: str, **values: Any) -> Any: ...
+
+    def ready_lanes(
+        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+    ) -> tuple[list[Any], list[Any]]: ...
 
 
 def claim(
@@ -56,7 +70,7 @@ def claim(
     begin_tries(db, ledger, memory.watch, _granted(lanes, grants))
     if db.is_shared and grants:
         grants = _confirmed(db, memory, lanes, grants, limits, capacity, now)
-    picked = _pick(db, memory.floors, worker, grants, capacity.admits)
+    picked = pick(db, memory.floors, worker, grants, capacity.admits)
     if not picked:
         return []
     runs = to_json(sorted(set(picked.values())))
@@ -105,7 +119,7 @@ def _confirmed(
 
 
 def ready_lanes(
-    db: Database,
+    db: Queues,
     limits: Mapping[int, LaneLimits],
     floors: Floors,
     admits: Admits = "all",
@@ -182,7 +196,7 @@ def _facts(
     }
 
 
-def _places_of_suspects(db: Database) -> set[tuple[int, Place]]:
+def _places_of_suspects(db: Queues) -> set[tuple[int, Place]]:
     rows = db.json("suspect_heads", sources=None)
     return {(row[0], place_of(row[3], RunKind(row[8]))) for row in rows}
 
@@ -197,8 +211,8 @@ def soonest(*times: float | None) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _pick(
-    db: Database, floors: Floors, worker: str, grants: Sequence[Grant], admits: Admits
+def pick(
+    db: Queues, floors: Floors, worker: str, grants: Sequence[Grant], admits: Admits
 ) -> dict[int, int]:
     """What to claim, in rank order within each stage: the job's id and its run's.
 
@@ -231,7 +245,7 @@ def _pick(
 
 
 def _look(
-    db: Database, query: str, floors: Floors, grants: Sequence[Grant], ward: _Ward
+    db: Queues, query: str, floors: Floors, grants: Sequence[Grant], ward: _Ward
 ) -> Iterator[tuple[Grant, list[tuple[int, int, float]]]]:
     """The first jobs of each grant's stage behind its floor: (id, deaths, rank)."""
     by_limit: dict[int, list[Grant]] = defaultdict(list)

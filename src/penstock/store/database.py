@@ -53,6 +53,10 @@ class Database(Protocol):
         """One write transaction: all of it, durable, or nothing. Enters with the time it has."""
         ...
 
+    def at_one_moment(self) -> AbstractContextManager[float]:
+        """Several short reads of one moment. Enters with its time; locks nothing, and keeps nobody out."""
+        ...
+
     @property
     def has_to_let_go(self) -> bool:
         """Whether the transaction has locked what must not be locked before lanes."""

@@ -12,70 +12,47 @@ from typing import cast
 
 import msgspec
 
-from penstock.counting import count
 from penstock.errors import UsageError
-from penstock.gates.explaining import (
-    GateSeen,
-    Held,
-    JobFacts,
-    LaneFacts,
-    RunFacts,
-    Stands,
-    hours_gates,
-    how_it_stands,
-    job_gate,
-    lane_gates,
-    run_gate,
-    workers_gate,
+from penstock.gates.capacity import Admits, Capacity
+from penstock.gates.explaining import Held, JobFacts, LaneFacts, RunFacts, hours_gates
+from penstock.gates.lane import Lane, LaneLimits
+from penstock.gates.outlook import (
+    OTHERS_FIRST,
+    Case,
+    Outlook,
+    Rooms,
+    SourceFacts,
+    Turn,
+    admitting,
+    at_its_host,
+    outlook_of,
 )
-from penstock.gates.lane import Head, Lane, LaneLimits, place_of
-from penstock.gates.sharing import Room
 from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.loaded import Loaded, WorkerCode
-from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
+from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
-from penstock.store.claim import WARD_DEATHS, ready_lanes
+from penstock.store.claim import ready_lanes
 from penstock.store.database import Database
 from penstock.store.ledger import Ledger
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.memory import Memory
 from penstock.store.reading import Reading
-from penstock.store.rows import Admits, JobRow, RunRow, SourceRow
-from penstock.store.store import Capacity
+from penstock.store.rows import JobRow, RunRow, SourceRow
 from penstock.store.turn import start_work, wake_due
 
 # Of those that are before a job, so many are counted.
 COUNT_LIMIT = 10_000
 # Among so many of its last events is the one that says what a job waits for.
 LAST_EVENTS = 20
-# A job that waits for a host's hours is due a little after they begin.
-A_LITTLE_S = 60.0
-PRETENDED = -1
 _WAITS = frozenset({"job.snoozed", "job.retried", "job.throttled"})
 
 
-class Outlook(msgspec.Struct, frozen=True):
-    """What stands between a source, run or job and its next start.
+class Load(msgspec.Struct, frozen=True):
+    """A worker that is alive, and how much of it is taken."""
 
-    `job_id` is the job that the gates are about: the one asked for, or the next one of the source or run.
-    """
-
-    now: float
-    source: str
-    run_id: int | None
-    job_id: int | None
-    would_start: bool
-    stands: Stands
-    gate: str
-    opens_at: float | None
-    command: str
-    gates: list[GateSeen]
-
-
-class _Load(msgspec.Struct, frozen=True):
     id: str
     slots: int
     admits: Admits
@@ -154,18 +131,22 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         memory = copy.deepcopy(self._memory)
         wake_due(self._db, ledger, memory.floors, now)
         ledger.write()
-        loads = self._db.decoded("worker_loads", list[_Load], now=now)
-        codes = {code.worker: code.loaded for code in self._codes(now)}
-        rooms = [(load.id, _free(load, whole, codes.get(load.id))) for load in loads]
-        rooms = rooms or [("", whole)]
+        alive, rooms = self._rooms(now, whole)
         case = self._case(source, run_id, job_id)
         if case.may_start:
             lanes, taken = self._rehearse(ledger, memory, limits, rooms, case)
             if job_id is None:
                 case = self._likelier(case, taken, is_of_run=run_id is not None)
-            return self._seen(now, case, lanes, rooms, taken, len(loads))
+            return self._seen(case, lanes, taken, Turn(now, alive, rooms))
         lane = self._pretended(now, memory, limits, case)
-        return self._seen(now, case, [lane], rooms, [], len(loads))
+        return self._seen(case, [lane], [], Turn(now, alive, rooms))
+
+    def _rooms(self, now: float, whole: Capacity) -> tuple[int, Rooms]:
+        """How many workers are alive, and what is free in each; without any, what one would have."""
+        loads = self._db.decoded("worker_loads", list[Load], now=now)
+        codes = {code.worker: code.loaded for code in self._codes(now)}
+        rooms = [(load.id, _free(load, whole, codes.get(load.id))) for load in loads]
+        return len(loads), rooms or [("", whole)]
 
     def _codes(self, now: float) -> list[WorkerCode]:
         return self._db.decoded("worker_codes", list[WorkerCode], now=now)
@@ -223,11 +204,11 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         ledger: Ledger,
         known: Memory,
         limits: Mapping[int, LaneLimits],
-        rooms: Sequence[tuple[str, Capacity]],
+        rooms: Rooms,
         case: _Case,
     ) -> tuple[list[Lane], list[Claimed]]:
         """The lanes as they are, and which jobs the next turns of these workers would start."""
-        admits = _admitting(case, rooms)
+        admits = admitting(case.job.deaths if case.job else 0, rooms)
         lanes = ready_lanes(self._db, limits, known.floors, admits)
         taken: list[Claimed] = []
         for worker, capacity in rooms:
@@ -275,82 +256,41 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
     # What was seen.
 
     def _seen(
-        self,
-        now: float,
-        case: _Case,
-        lanes: Sequence[Lane],
-        rooms: Sequence[tuple[str, Capacity]],
-        taken: Sequence[Claimed],
-        alive: int,
+        self, rows: _Case, lanes: Sequence[Lane], taken: Sequence[Claimed], turn: Turn
     ) -> Outlook:
-        lane = next((each for each in lanes if each.source_id == case.source.id), None)
-        gates = [workers_gate(alive), *_code_gate(case, rooms)]
-        job = None if case.job is None else self._job_facts(case.job)
-        if case.run is not None:
-            gates.append(run_gate(self._run_facts(case.run, case.source), job))
+        lane = next((each for each in lanes if each.source_id == rows.source.id), None)
+        job = rows.job
         if job is not None:
-            gates.append(job_gate(job))
-        elif case.run is None or case.run.state not in ENDED_RUN_STATES:
-            gates.append(_no_work(case.source))
-        kind = case.run.kind if case.run else RunKind.FULL
-        place = place_of(case.unit, kind)
-        if lane is not None:
-            gates += lane_gates(lane, place, self._lane_facts(case.source), now)
-            gates.append(_resources(case, lane, rooms))
-        is_picked = case.job is not None and case.job.id in {job.id for job in taken}
-        if case.may_start:
-            gates.append(self._turn_gate(case, gates, is_picked, taken))
-        would_start = bool(alive) and is_picked
-        stands, deciding = self._stands(case, gates, would_start)
-        return Outlook(
-            now,
-            case.source.key,
-            case.run.id if case.run else None,
-            case.job.id if case.job else None,
-            would_start,
-            stands,
-            deciding.name if deciding else "",
-            deciding.opens_at if deciding else None,
-            deciding.command if deciding else "",
-            gates,
+            is_picked = job.id in {each.id for each in taken}
+            turn = msgspec.structs.replace(
+                turn, is_picked=is_picked, behind=lambda: self._who_is_before(job, taken)
+            )
+        return outlook_of(self._facts(rows), lane, turn)
+
+    def _facts(self, rows: _Case) -> Case:
+        source = SourceFacts(
+            rows.source.id,
+            self._lane_facts(rows.source),
+            rows.source.degraded_at is not None,
+            rows.source.next_run_at,
         )
+        run = None if rows.run is None else self._run_facts(rows.run, rows.source)
+        kind = RunKind.FULL if rows.run is None else rows.run.kind
+        if rows.job is None:
+            return Case(source, run, kind=kind)
+        job = self._job_facts(rows.job)
+        return Case(source, run, job, kind, rows.job.stage, rows.unit, rows.job.deaths)
 
-    def _stands(
-        self, case: _Case, gates: Sequence[GateSeen], would_start: bool
-    ) -> tuple[Stands, GateSeen | None]:
-        by_name = {gate.name: gate for gate in gates}
-        if case.job is not None and case.job.state is JobState.RUNNING:
-            return "running", by_name["job"]
-        ended = (JobState.SUCCEEDED, JobState.SKIPPED, JobState.CANCELLED)
-        if case.job is not None and case.job.state in ended:
-            return "ended", by_name["job"]
-        if case.run is not None and case.run.state in ENDED_RUN_STATES and case.job is None:
-            return "ended", by_name["run"]
-        stands, gate = how_it_stands(gates, would_start)
-        if case.job is None and gate is not None and gate.name in ("work", "workers"):
-            return "idle", by_name["work"]
-        return stands, gate
-
-    def _turn_gate(
-        self, case: _Case, gates: Sequence[GateSeen], is_picked: bool, taken: Sequence[Claimed]
-    ) -> GateSeen:
-        """Its turn: closed only where no other gate is, but for that nobody works."""
-        is_held_back = any(not gate.is_open for gate in gates if gate.name != "workers")
-        if is_picked or is_held_back or case.job is None:
-            return GateSeen("turn", True)
-        job = case.job
+    def _who_is_before(self, job: JobRow, taken: Sequence[Claimed]) -> str:
+        """Who comes before a job that nothing but that holds back."""
         _, _, _, rank = self._db.rows("job_needs", id=job.id)[0]
         where = {"run_id": job.run_id, "stage": job.stage, "rank": rank, "id": job.id}
         before = int(self._db.value("jobs_before", limit=COUNT_LIMIT, **where))
         before += sum((each.run_id, each.stage) == (job.run_id, job.stage) for each in taken)
-        if job.deaths >= WARD_DEATHS:
-            by = f"{count(job.deaths, 'worker')} died under it: of such jobs, a worker runs one at a time"
-        elif before:
-            many = f"more than {COUNT_LIMIT:,}" if before >= COUNT_LIMIT else f"{before:,}"
-            by = f"{many} of its stage come before it"
-        else:
-            by = "others of its source, or other sources, come first"
-        return GateSeen("turn", False, by)
+        if not before:
+            return OTHERS_FIRST
+        many = f"more than {COUNT_LIMIT:,}" if before >= COUNT_LIMIT else f"{before:,}"
+        return f"{many} of its stage come before it"
 
     def _run_facts(self, run: RunRow, source: SourceRow) -> RunFacts:
         actor, reason, since = run.actor, run.reason, run.finished_at or run.created_at
@@ -410,36 +350,16 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
 
 def _at_its_host(outlook: Outlook, hours: Mapping[str, Windows]) -> Outlook:
     """Where a job waits for the hours of its host: that gate as well, for no retry opens it."""
-    names = [gate.name for gate in outlook.gates]
-    if not hours or "job" not in names:
-        return outlook
-    place = names.index("job")
-    job = outlook.gates[place]
-    found = [gate for gate in hours_gates(hours, outlook.now) if job.by.endswith(f": {gate.by}")]
-    if not found:
-        return outlook
-    host, gates = found[0], [*outlook.gates[: place + 1], *found, *outlook.gates[place + 1 :]]
-    outlook = msgspec.structs.replace(outlook, gates=gates)
-    late_s = (outlook.opens_at or 0.0) - (host.opens_at or 0.0)
-    if (outlook.stands, outlook.gate) != ("time", "job") or late_s > A_LITTLE_S:
-        return outlook
-    return msgspec.structs.replace(outlook, gate="host", command=host.command)
+    by = next((gate.by for gate in outlook.gates if gate.name == "job"), "")
+    for host in hours:
+        if any(
+            by.endswith(f": {each.by}") for each in hours_gates({host: hours[host]}, outlook.now)
+        ):
+            return at_its_host(outlook, host, hours)
+    return outlook
 
 
-def _code_gate(case: _Case, rooms: Sequence[tuple[str, Capacity]]) -> list[GateSeen]:
-    """Whether a worker that is alive has loaded what the job needs; only told where none has."""
-    if case.job is None or not case.may_start:
-        return []
-    known = [capacity.loaded for _, capacity in rooms]
-    if any(code is None or code.knows(case.source.id, case.job.stage) for code in known):
-        return []
-    has_source = any(code and case.source.id in code.sources for code in known)
-    what = f"step {case.job.stage!r} of {case.source.key}" if has_source else case.source.key
-    by = f"no worker that is alive has loaded {what}"
-    return [GateSeen("code", False, by, command="restart penstock up")]
-
-
-def _free(load: _Load, whole: Capacity, loaded: Loaded | None) -> Capacity:
+def _free(load: Load, whole: Capacity, loaded: Loaded | None) -> Capacity:
     slots = load.slots or whole.slots
     return Capacity(
         max(0, slots - load.running),
@@ -448,46 +368,3 @@ def _free(load: _Load, whole: Capacity, loaded: Loaded | None) -> Capacity:
         load.admits,
         loaded,
     )
-
-
-def _admitting(case: _Case, rooms: Sequence[tuple[str, Capacity]]) -> Admits:
-    """As what kind of worker the lanes are to be looked at: as one that would be given the job."""
-    kinds = [capacity.admits for _, capacity in rooms]
-    is_suspect = case.job is not None and case.job.deaths >= WARD_DEATHS
-    wanted: tuple[Admits, ...] = ("suspect", "all") if is_suspect else ("all", "sound")
-    return next((kind for kind in wanted if kind in kinds), "all")
-
-
-def _no_work(source: SourceRow) -> GateSeen:
-    command = f"penstock run {source.key}"
-    if source.degraded_at is not None:
-        command += " --kind probe"
-    return GateSeen("work", False, "nothing is queued", None, source.next_run_at, command)
-
-
-def _resources(case: _Case, lane: Lane, rooms: Sequence[tuple[str, Capacity]]) -> GateSeen:
-    """Whether some worker has room for it."""
-    head = _head(case, lane)
-    is_suspect = case.job is not None and case.job.deaths >= WARD_DEATHS
-    refusing = "sound" if is_suspect else "suspect"
-    willing = [capacity for _, capacity in rooms if capacity.admits != refusing]
-    if not willing:
-        words = "two workers died under it already" if is_suspect else "nobody died under it yet"
-        return GateSeen("resources", False, f"no worker takes such jobs now: {words}")
-    if any(Room(c.slots, c.cpu, c.memory_mb).fits(head) for c in willing):
-        return GateSeen("resources", True)
-    if all(capacity.slots <= 0 for capacity in willing):
-        return GateSeen("resources", False, "every place of the workers is taken")
-    cpu = max(capacity.cpu for capacity in willing)
-    memory_mb = max(capacity.memory_mb for capacity in willing)
-    needs = f"it needs cpu {head.cpu:g} and {head.memory_mb:g} MB"
-    return GateSeen("resources", False, f"{needs}; the workers have {cpu:g} and {memory_mb:g} left")
-
-
-def _head(case: _Case, lane: Lane) -> Head:
-    if case.job is not None and case.may_start:
-        where = (case.job.run_id, case.job.stage)
-        for head in lane.heads:
-            if (head.run_id, head.stage) == where:
-                return head
-    return next((h for h in lane.heads if h.run_id == PRETENDED), lane.heads[0])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from penstock.gates.capacity import Admits as Admits  # noqa: PLC0414 - imported from here, too
 from penstock.jobs.job import JobState
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
-
-# Which jobs a worker is given. A suspect is a job under which two workers have died already.
-Admits = Literal["all", "sound", "suspect"]
 
 
 class SourceRow(msgspec.Struct, frozen=True):

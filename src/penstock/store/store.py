@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.budget import Bound
+from penstock.gates.capacity import Capacity as Capacity  # noqa: PLC0414 - imported from here, too
 from penstock.gates.lane import LaneLimits
+from penstock.gates.outlook import Outlook
 from penstock.gates.rates import Verdict, Want
 from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.account import Account
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
     from penstock.store.coverage import CoveredRow
     from penstock.store.delivering import DeliveryRow, QueuedRow, StandingRow, Start
-    from penstock.store.explaining import Outlook
     from penstock.store.health import HealthRow
     from penstock.store.outbox import OutboxRow, Parcel
     from penstock.store.pages import PageRow
@@ -80,20 +81,6 @@ if TYPE_CHECKING:
     )
     from penstock.store.stories import Story
     from penstock.store.undoing import Later, UndoChange, Undone
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """What a worker can take on now: free slots, what is left of its ceilings, and what it has loaded.
-
-    One that has not said what it has `loaded` is taken to know everything.
-    """
-
-    slots: int
-    cpu: float = float("inf")
-    memory_mb: float = float("inf")
-    admits: Admits = "all"
-    loaded: Loaded | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -739,6 +726,14 @@ class Store(Protocol):
         job_id: int | None = None,
         hours: Mapping[str, Windows] = NO_HOURS,
     ) -> Outlook: ...
+
+    def outlooks(
+        self,
+        limits: Mapping[int, LaneLimits],
+        whole: Capacity,
+        sources: Sequence[str] | None = None,
+        hours: Mapping[str, Windows] = NO_HOURS,
+    ) -> list[Outlook]: ...
 
     def story(self, job_id: int) -> Story: ...
 

@@ -10,7 +10,6 @@ from penstock.store.cadences import Cadences
 from penstock.store.checkpoints import Checkpoints
 from penstock.store.coverage import Coverage
 from penstock.store.delivering import Delivering
-from penstock.store.explaining import Explaining
 from penstock.store.health import Health
 from penstock.store.hours import Hours
 from penstock.store.kpis import Kpis
@@ -19,6 +18,7 @@ from penstock.store.leading import Leading
 from penstock.store.lifecycle import Lifecycle
 from penstock.store.logs import Logs
 from penstock.store.outbox import Outbox
+from penstock.store.outlooks import Outlooks
 from penstock.store.pacing import Pacing
 from penstock.store.pages import Pages
 from penstock.store.project_name import ProjectName
@@ -39,7 +39,7 @@ from penstock.store.workers import Workers
 
 
 class Verbs(
-    Explaining,
+    Outlooks,
     Rejects,
     Lifecycle,
     Runs,

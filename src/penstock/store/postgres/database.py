@@ -222,6 +222,15 @@ class PostgresDatabase:
                 self._is_writing = False
         self._tell_others()
 
+    @contextmanager
+    def at_one_moment(self) -> Iterator[float]:
+        with self._translated():
+            self._open().execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield self.now()
+            finally:
+                self._roll_back()
+
     def let_go(self) -> float:
         with self._translated():
             self._commit()

@@ -231,6 +231,17 @@ class SqliteDatabase:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def at_one_moment(self) -> Iterator[float]:
+        with self._translated():
+            now = self._clock.now()
+            self.connection.execute("BEGIN")
+            try:
+                yield now
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
     # A write transaction has the whole file to itself: there is nobody to let in or to lock out.
 
     def let_go(self) -> float:

@@ -1,0 +1,238 @@
+"""The outlook of a source, a run or a job: every gate before its next start, and which of them decides.
+
+Both answers are made here: that of `explain`, which takes the next turn and undoes it, and that of a list,
+which only reads. They differ in how they learn what the next turn starts, and in nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from penstock.counting import count
+from penstock.errors import Remedy
+from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
+from penstock.gates.explaining import (
+    GateSeen,
+    JobFacts,
+    LaneFacts,
+    RunFacts,
+    Stands,
+    hours_gates,
+    how_it_stands,
+    job_gate,
+    lane_gates,
+    run_gate,
+    workers_gate,
+)
+from penstock.gates.lane import Head, Lane, place_of
+from penstock.gates.sharing import Room
+from penstock.gates.windows import Windows
+from penstock.jobs.job import JobState, Unit
+from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
+
+# The run of a job that is not there, to see what would hold it back.
+PRETENDED = -1
+# A job that waits for a host's hours is due a little after they begin.
+A_LITTLE_S = 60.0
+
+# Workers that are alive by name, each with what is free in it.
+Rooms = Sequence[tuple[str, Capacity]]
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """What stands between a source, run or job and its next start.
+
+    `job_id` is the job that the gates are about: the one asked for, or the next one of the source or run.
+    """
+
+    now: float
+    source: str
+    run_id: int | None
+    job_id: int | None
+    would_start: bool
+    stands: Stands
+    gate: str
+    opens_at: float | None
+    command: str
+    gates: list[GateSeen]
+
+
+class SourceFacts(msgspec.Struct, frozen=True):
+    id: int
+    lane: LaneFacts
+    is_degraded: bool = False
+    next_run_at: float | None = None
+
+    @property
+    def key(self) -> str:
+        return self.lane.source
+
+
+class Case(msgspec.Struct, frozen=True):
+    """What is asked about: a source, and of it the run and the job that would be next, if there are any."""
+
+    source: SourceFacts
+    run: RunFacts | None = None
+    job: JobFacts | None = None
+    kind: RunKind = RunKind.FULL
+    stage: str = ""
+    unit: Unit = "page"
+    deaths: int = 0
+
+    @property
+    def may_start(self) -> bool:
+        if self.job is None or self.run is None or self.job.state is not JobState.QUEUED:
+            return False
+        return self.run.state is RunState.RUNNING or self.run.state is RunState.QUEUED
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """The next turn of the workers: how many of them are alive, and what is free in each.
+
+    `is_picked` says whether it starts the job; `behind` who comes before it, asked where nothing else is in
+    the way.
+    """
+
+    now: float
+    alive: int
+    rooms: Rooms
+    is_picked: bool = False
+    behind: Callable[[], str] = lambda: OTHERS_FIRST
+
+
+OTHERS_FIRST = "others of its source, or other sources, come first"
+
+
+def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
+    """All gates in the order in which they are asked, and what they come to."""
+    gates = [workers_gate(turn.alive), *_code_gate(case, turn.rooms)]
+    if case.run is not None:
+        gates.append(run_gate(case.run, case.job))
+    if case.job is not None:
+        gates.append(job_gate(case.job))
+    elif case.run is None or case.run.state not in ENDED_RUN_STATES:
+        gates.append(_work_gate(case.source))
+    if lane is not None:
+        gates += lane_gates(lane, place_of(case.unit, case.kind), case.source.lane, turn.now)
+        gates.append(_resources_gate(case, lane, turn.rooms))
+    if case.may_start:
+        gates.append(_turn_gate(case, gates, turn))
+    would_start = bool(turn.alive) and turn.is_picked
+    stands, deciding = _stands(case, gates, would_start)
+    return Outlook(
+        turn.now,
+        case.source.key,
+        case.run.id if case.run else None,
+        case.job.id if case.job else None,
+        would_start,
+        stands,
+        deciding.name if deciding else "",
+        deciding.opens_at if deciding else None,
+        deciding.command if deciding else "",
+        gates,
+    )
+
+
+def at_its_host(outlook: Outlook, host: str, hours: Mapping[str, Windows]) -> Outlook:
+    """Where its job waits for the hours of its host: that gate as well, for no retry opens it."""
+    names = [gate.name for gate in outlook.gates]
+    found = hours_gates({host: hours[host]}, outlook.now) if host in hours else []
+    if not found or "job" not in names:
+        return outlook
+    place = names.index("job")
+    gate, gates = found[0], [*outlook.gates[: place + 1], *found, *outlook.gates[place + 1 :]]
+    outlook = msgspec.structs.replace(outlook, gates=gates)
+    late_s = (outlook.opens_at or 0.0) - (gate.opens_at or 0.0)
+    if (outlook.stands, outlook.gate) != ("time", "job") or late_s > A_LITTLE_S:
+        return outlook
+    return msgspec.structs.replace(outlook, gate="host", command=gate.command)
+
+
+def admitting(deaths: int, rooms: Rooms) -> Admits:
+    """As what kind of worker the lanes are to be looked at: as one that would be given the job."""
+    kinds = [capacity.admits for _, capacity in rooms]
+    wanted: tuple[Admits, ...] = ("suspect", "all") if deaths >= WARD_DEATHS else ("all", "sound")
+    return next((kind for kind in wanted if kind in kinds), "all")
+
+
+def _stands(
+    case: Case, gates: Sequence[GateSeen], would_start: bool
+) -> tuple[Stands, GateSeen | None]:
+    if case.job is not None and case.job.state is JobState.RUNNING:
+        return "running", _named(gates, "job")
+    ended = (JobState.SUCCEEDED, JobState.SKIPPED, JobState.CANCELLED)
+    if case.job is not None and case.job.state in ended:
+        return "ended", _named(gates, "job")
+    if case.run is not None and case.run.state in ENDED_RUN_STATES and case.job is None:
+        return "ended", _named(gates, "run")
+    stands, gate = how_it_stands(gates, would_start)
+    if case.job is None and gate is not None and gate.name in ("work", "workers"):
+        return "idle", _named(gates, "work")
+    return stands, gate
+
+
+def _named(gates: Sequence[GateSeen], name: str) -> GateSeen:
+    return next(gate for gate in gates if gate.name == name)
+
+
+def _code_gate(case: Case, rooms: Rooms) -> list[GateSeen]:
+    """Whether a worker that is alive has loaded what the job needs; only told where none has."""
+    if not case.may_start:
+        return []
+    known = [capacity.loaded for _, capacity in rooms]
+    if any(code is None or code.knows(case.source.id, case.stage) for code in known):
+        return []
+    has_source = any(code and case.source.id in code.sources for code in known)
+    what = f"step {case.stage!r} of {case.source.key}" if has_source else case.source.key
+    by = f"no worker that is alive has loaded {what}"
+    return [GateSeen("code", False, by, command="restart penstock up")]
+
+
+def _work_gate(source: SourceFacts) -> GateSeen:
+    command = f"penstock run {source.key}"
+    if source.is_degraded:
+        command += " --kind probe"
+    remedy = Remedy("runs.start", source.key)
+    return GateSeen("work", False, "nothing is queued", None, source.next_run_at, command, remedy)
+
+
+def _resources_gate(case: Case, lane: Lane, rooms: Rooms) -> GateSeen:
+    """Whether some worker has room for it."""
+    head = _head(case, lane)
+    is_suspect = case.deaths >= WARD_DEATHS
+    refusing = "sound" if is_suspect else "suspect"
+    willing = [capacity for _, capacity in rooms if capacity.admits != refusing]
+    if not willing:
+        words = "two workers died under it already" if is_suspect else "nobody died under it yet"
+        return GateSeen("resources", False, f"no worker takes such jobs now: {words}")
+    if any(Room(c.slots, c.cpu, c.memory_mb).fits(head) for c in willing):
+        return GateSeen("resources", True)
+    if all(capacity.slots <= 0 for capacity in willing):
+        return GateSeen("resources", False, "every place of the workers is taken")
+    cpu = max(capacity.cpu for capacity in willing)
+    memory_mb = max(capacity.memory_mb for capacity in willing)
+    needs = f"it needs cpu {head.cpu:g} and {head.memory_mb:g} MB"
+    return GateSeen("resources", False, f"{needs}; the workers have {cpu:g} and {memory_mb:g} left")
+
+
+def _head(case: Case, lane: Lane) -> Head:
+    if case.run is not None and case.may_start:
+        where = (case.run.id, case.stage)
+        for head in lane.heads:
+            if (head.run_id, head.stage) == where:
+                return head
+    return next((h for h in lane.heads if h.run_id == PRETENDED), lane.heads[0])
+
+
+def _turn_gate(case: Case, gates: Sequence[GateSeen], turn: Turn) -> GateSeen:
+    """Its turn: closed only where no other gate is, but for that nobody works."""
+    is_held_back = any(not gate.is_open for gate in gates if gate.name != "workers")
+    if turn.is_picked or is_held_back:
+        return GateSeen("turn", True)
+    if case.deaths >= WARD_DEATHS:
+        died = f"{count(case.deaths, 'worker')} died under it"
+        by = f"{died}: of such jobs, a worker runs one at a time"
+        return GateSeen("turn", False, by)
+    return GateSeen("turn", False, turn.behind())
