@@ -403,3 +403,16 @@ def enqueue_elsewhere(kind: str, place: str, run_id: int, keys: Sequence[str]) -
         ids += [answer.job_id for answer in answers]
     store.close()
     return ids
+
+
+def fill(world: World) -> None:
+    """Something of each noun: two runs, three records, two partitions, a quarantined job, an open breaker."""
+    world.start(source="acme.com")
+    job = world.one()
+    keys = ("blue one", "blue two", "https://acme.com/1")
+    saves = [a_save(key, {}) for key in keys]
+    marks = [Mark("eur", b"7"), Mark("usd", b"8")]
+    world.turn("w", done(job, effects=Effects(saves=saves, marks=marks)))
+    world.start(source="news")
+    world.turn("w", quarantined(world.one()))
+    world.store.open_breaker("host:cdn.example.com", 60, "me", "")

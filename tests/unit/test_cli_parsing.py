@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -82,105 +78,6 @@ def test_a_mistyped_command_is_never_taken_for_one_that_stops_or_removes_somethi
         message, hint = refused(" ".join([*before, mistyped]))
         assert message == f"there is no command {mistyped!r}"
         assert not re.search(rf"did you mean '({'|'.join(STOPPING)})'", hint)
-
-
-# What the shell completes.
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose code can't be imported, and whose variables are not set."""
-    (tmp_path / "penstock.yaml").write_text(
-        "sources:\n  acme.com: {pipeline: 'broken:p', params: {key: '${NOT_SET_ANYWHERE}'}}\n"
-        "  archive.org: {pipeline: 'broken:p'}\n  news: {pipeline: 'broken:p'}\n"
-    )
-    (tmp_path / "broken.py").write_text("raise SystemExit('imported')")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("exp", ["explain", "export"]),
-        ("run a", ["acme.com", "archive.org"]),
-        ("explain ne", ["news"]),
-        ("jobs --so", ["--source"]),
-        ("jobs --source n", ["news"]),
-        ("quarantine re", ["release"]),
-        ("quarantine list --so", ["--source"]),
-        ("run --kind st", ["stream"]),
-        ("--project nowhere run a", []),
-        ("jobs 3 ", []),
-    ],
-)
-def test_tab_completes_commands_options_and_sources(
-    shop: Path, capsys: pytest.CaptureFixture[str], line: str, found: list[str]
-) -> None:
-    assert main(["completion", "bash", "--", *line.split(" ")]) == exits.DONE
-    assert capsys.readouterr().out.split() == found
-
-
-def test_bash_completes_with_the_script_that_is_printed(shop: Path) -> None:
-    bin_folder = Path(sys.executable).parent
-    script = (
-        "source <(penstock completion bash); COMP_WORDS=(penstock run ac); COMP_CWORD=2; "
-        'complete -p penstock >/dev/null && _penstock && echo "${COMPREPLY[@]}"'
-    )
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"},
-        cwd=shop,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.stdout, done.stderr) == ("acme.com\n", "")
-
-
-# What the script hands to zsh is printed instead; `complete -C` is fish's own way to ask.
-IN_SHELLS = {
-    "zsh": """
-compdef() { }
-compadd() { print -rl -- "${(@P)2}" }
-_files() { print -rl -- "$words[CURRENT]"*(N) }
-source <(penstock completion zsh)
-words=(penstock WORDS); CURRENT=$#words
-_penstock
-""",
-    "fish": 'penstock completion fish | source; complete -C "penstock WORDS"',
-}
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [("run ac", "acme.com"), ("stat", "status"), ("page 1 --output pens", "penstock.yaml")],
-)
-@pytest.mark.parametrize("shell", IN_SHELLS)
-def test_zsh_and_fish_complete_with_the_script_that_is_printed(
-    shop: Path, shell: str, words: str, found: str
-) -> None:
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"{shell} is not installed here")
-    done = subprocess.run(
-        [
-            program,
-            *(["-f"] if shell == "zsh" else ["--no-config"]),
-            "-c",
-            IN_SHELLS[shell].replace("WORDS", words),
-        ],
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        cwd=shop,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.stdout.split(), done.stderr) == ([found], "")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_script_asks_for_its_words(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == exits.DONE
-    assert f"penstock completion {shell} -- " in capsys.readouterr().out
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

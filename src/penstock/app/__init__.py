@@ -34,6 +34,18 @@ How to add to it:
 
 from __future__ import annotations
 
-from penstock.app.project import Project
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.app.project import Project
 
 __all__ = ["Project"]
+
+
+def __getattr__(name: str) -> Any:
+    """`Project` is imported when it is first used: the shell's completion needs only one small module."""
+    if name != "Project":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from penstock.app.project import Project
+
+    return Project
