@@ -10,17 +10,26 @@ from typing import Any
 import pytest
 
 from penstock import Project
+from penstock.app.views.quarantine import EntryFilter
+from penstock.app.views.rejects import RejectFilter
 from penstock.errors import Refused, UsageError
-from penstock.jobs.effects import Effects, Mark
+from penstock.jobs.effects import Effects, Mark, Rejection
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.store.store import Capacity
-from tests.contract.scenes import PLAIN_STEPS, Place
+from tests.contract.scenes import PLAIN_STEPS, Place, a_job
+
+JUDGE = """
+
+@plain.step(after="look", unit="page")
+def extract(item):
+    pass
+"""
 
 
 @pytest.fixture
 def project(tmp_path: Path, place: Place) -> Iterator[Project]:
-    (tmp_path / "steps.py").write_text(PLAIN_STEPS)
+    (tmp_path / "steps.py").write_text(PLAIN_STEPS + JUDGE)
     store = f"sqlite:{place}" if isinstance(place, Path) else place
     source = {"pipeline": "steps:plain"}
     settings: dict[str, Any] = {"project": "nouns", "store": store}
@@ -34,10 +43,15 @@ def project(tmp_path: Path, place: Place) -> Iterator[Project]:
 def ended(project: Project, state: JobState = JobState.SUCCEEDED, **about: Any) -> int:
     """A run whose first job ended like this; answers with its number."""
     run_id = project.run("acme.com")
+    settled(project, state, **about)
+    return run_id
+
+
+def settled(project: Project, state: JobState = JobState.SUCCEEDED, **about: Any) -> None:
+    """The next job has ended like this."""
     [job] = project.connection.turn("w", [], Capacity(1), project.limits()).claimed
     end = Settlement(job.id, job.attempt, state, **about)
     project.connection.turn("w", [end], Capacity(0), project.limits())
-    return run_id
 
 
 def journaled(project: Project, kind: str) -> list[tuple[str, str]]:
@@ -107,3 +121,57 @@ def test_budget_says_what_is_left_of_it(project: Project) -> None:
     assert not budget.is_exhausted
     assert not project.budgets.exhausted()
     assert list(project.budgets.each(run=ended(project))) == []
+
+
+def test_quarantine_is_paged_released_by_filter_and_never_wholesale_by_mistake(
+    project: Project,
+) -> None:
+    ended(project, effects=Effects(children=[a_job(f"k{n}") for n in range(3)]))
+    for _ in range(3):
+        settled(project, JobState.QUARANTINED, error="no price", reason="data")
+    quarantine = project.quarantine
+
+    first = quarantine.list(limit=2)
+    [last] = quarantine.list(limit=2, cursor=first.next).items
+    assert [view.key for view in (*first.items, last)] == ["k0", "k1", "k2"]
+    assert "traceback" not in last.as_json()
+    assert "traceback" in quarantine.get(last.id).as_json()
+    for act in (quarantine.release, quarantine.discard):
+        with pytest.raises(UsageError) as unsaid:
+            act()
+        assert unsaid.value.code == "no_filter"
+    one = EntryFilter(job_id=first.items[0].id)
+    assert quarantine.release(one, dry_run=True).as_json() == {
+        "released": 0, "jobs": 1, "is_done": False,
+    }  # fmt: skip
+    assert quarantine.release(one, actor="ann", reason="a test").released == 1
+    assert journaled(project, "quarantine.released") == [("ann", "a test")]
+    quarantine.note(last.id, " asked the shop ", actor="ann")
+    seen: list[tuple[int, int]] = []
+    assert quarantine.discard(everything=True, on_progress=lambda *at: seen.append(at)).jobs == 2
+    assert seen == [(2, 2)]
+    closed = [*quarantine.each(EntryFilter(is_closed=True), limit=1)]
+    assert [(view.id, view.notes[0].text) for view in closed] == [(last.id, "asked the shop")]
+    with pytest.raises(Refused) as empty:
+        quarantine.release(EntryFilter(kind="data"))
+    assert empty.value.code == "nothing_quarantined"
+
+
+def test_rejects_are_paged_and_judged_again_by_the_run_they_came_from(project: Project) -> None:
+    run_id = ended(project, effects=Effects(children=[a_job(f"k{n}") for n in range(3)]))
+    for _ in range(3):
+        settled(project, effects=Effects(rejections=[Rejection("odd", "why")]))
+    rejects = project.rejects
+
+    newest = rejects.list(RejectFilter(run_id=run_id), limit=2)
+    [oldest] = rejects.list(RejectFilter(run_id=run_id), limit=2, cursor=newest.next).items
+    assert [view.key for view in (*newest.items, oldest)] == ["k2", "k1", "k0"]
+    assert rejects.get(oldest.id).item == "null"
+    seen = rejects.redrive(RejectFilter(ids=(oldest.id,)), dry_run=True)
+    assert (seen.source, seen.rejects, seen.run_id) == ("acme.com", 1, None)
+    assert rejects.count(RejectFilter(open_only=True)) == 3
+    done = rejects.redrive(RejectFilter(run_id=run_id), actor="ann", reason="a test")
+    assert (done.rejects, done.items) == (3, 3)
+    with pytest.raises(Refused) as empty:
+        rejects.redrive(RejectFilter(run_id=run_id))
+    assert empty.value.code == "nothing_to_redrive"

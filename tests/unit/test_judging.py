@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Pipeline
+from penstock import Pipeline, Project
 from penstock.engine.worker.redaction import redact_notes
 from penstock.errors import Refused
 from penstock.jobs.effects import Effects, Rejection
@@ -17,7 +17,6 @@ from penstock.jobs.outcome import Failed, Reject
 from penstock.jobs.run import RunKind
 from penstock.pipeline.context import Context
 from penstock.pipeline.judging import rejection_of
-from penstock.project import Project
 from penstock.sources.network import RawResponse, Request
 from penstock.store.rejected import RejectFilter
 from penstock.store.rows import RunRow

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from penstock.app.checkpoints import Checkpoints
     from penstock.app.jobs import Jobs
     from penstock.app.pages import Pages
+    from penstock.app.quarantine import Quarantine
     from penstock.app.records import Records
+    from penstock.app.rejects import Rejects
     from penstock.app.replays import Replays
     from penstock.app.runs import Runs
     from penstock.app.sources import Sources
@@ -69,11 +71,25 @@ class Nouns(project.Project):
         return Pages(self)
 
     @cached_property
+    def quarantine(self) -> Quarantine:
+        """Jobs that are not tried again by themselves."""
+        from penstock.app.quarantine import Quarantine
+
+        return Quarantine(self)
+
+    @cached_property
     def records(self) -> Records:
         """What was ingested."""
         from penstock.app.records import Records
 
         return Records(self)
+
+    @cached_property
+    def rejects(self) -> Rejects:
+        """What was judged and not wanted."""
+        from penstock.app.rejects import Rejects
+
+        return Rejects(self)
 
     @cached_property
     def replays(self) -> Replays:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.noun import who
 from penstock.app.nouns import Nouns
 from penstock.errors import Refused
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from penstock.engine.foreground import RunReport
     from penstock.store.backfills import Moment
     from penstock.store.diffs import Diff, RecordChange, Totals
+    from penstock.store.entries import EntryFilter
     from penstock.store.rehearsal import Pages, UndoReport
+    from penstock.store.rejected import Redriven, RejectFilter
     from penstock.store.replays import Committed
 
 
@@ -157,6 +160,29 @@ class OldVerbs(Nouns):
         return self.replays.drop(run_id, actor=actor, reason=reason)
 
     # Pages.
+
+    def release(
+        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
+    ) -> Iterator[int]:
+        """`quarantine.release`, batch by batch: what is not gone through is not done."""
+        self.quarantine.refuse_release(wanted)
+        return self.connection.release_entries(wanted, who(actor), reason)
+
+    def discard(
+        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
+    ) -> Iterator[int]:
+        """`quarantine.discard`, batch by batch: what is not gone through is not done."""
+        return self.connection.discard_entries(wanted, who(actor), reason)
+
+    def note(self, job_id: int, text: str, actor: str | None = None) -> None:
+        """`quarantine.note`."""
+        self.quarantine.note(job_id, text, actor=actor)
+
+    def redrive(
+        self, name: str, wanted: RejectFilter, actor: str | None = None, reason: str = ""
+    ) -> Redriven:
+        """`rejects.redrive` of a named source."""
+        return self.rejects.start(name, wanted, who(actor), reason)
 
     def breaker_key(self, name: str) -> str:
         """`breakers.key`."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import itertools
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
@@ -15,16 +14,15 @@ from penstock.cli.parser import (
     add_json,
     add_limit,
     add_reason,
-    one_of,
     whole_number,
 )
 from penstock.cli.tables import column, whole
 from penstock.cli.wording import count, local_time, shortened, shortened_inside
-from penstock.errors import Refused, UsageError, nearest
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.store.entries import EntryFilter, EntryRow
+    from penstock.app.views.quarantine import DiscardedView, EntryFilter, EntryView, ReleasedView
 
 DESCRIPTION = """\
 Jobs that are not tried again by themselves: their tries are spent, or another try could not help. A page
@@ -64,6 +62,7 @@ CLOSED_COLUMNS = (
 LONGEST_KEY, LONGEST_CAUSE, LONGEST_ERROR = 200, 80, 200
 SHOWN = 50
 FORMATS = ("jsonl", "csv")
+Acted = TypeVar("Acted", "ReleasedView", "DiscardedView")
 
 
 def register(commands: Commands) -> None:
@@ -153,20 +152,12 @@ def _add_closed(parser: argparse.ArgumentParser) -> None:
 
 
 def _wanted(project: Project, args: argparse.Namespace) -> EntryFilter:
+    from penstock.app.views.quarantine import EntryFilter
     from penstock.cli.moments import moment
-    from penstock.cli.opening import source_key
-    from penstock.jobs.failures import KINDS, POISON
-    from penstock.store.entries import EntryFilter
 
-    if args.run_id is not None:
-        project.require_run(args.run_id)
-    if args.job_id is not None:
-        project.require_job(args.job_id)
-    if args.kind is not None:
-        one_of("kind", (*KINDS, POISON), args.kind)
-    since = args.since and moment("--since", args.since, project.store.now())
+    since = args.since and moment("--since", args.since, project.now())
     return EntryFilter(
-        source=source_key(project, args.source),
+        source=args.source,
         run_id=args.run_id,
         stage=args.stage,
         kind=args.kind,
@@ -181,15 +172,14 @@ def _wanted(project: Project, args: argparse.Namespace) -> EntryFilter:
 
 def list_entries(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.cli.quarantine_export import entry_shape
 
     out: Output = args.out
     with opened(args) as project:
         wanted = _wanted(project, args)
-        rows = list(project.store.entries(wanted, args.limit))
-        total = project.store.count_entries(wanted) if len(rows) == args.limit else len(rows)
+        rows = list(project.quarantine.each(wanted, limit=args.limit))
+        total = project.quarantine.count(wanted) if len(rows) == args.limit else len(rows)
         if args.json:
-            out.json_list(entry_shape(row, is_short=True) for row in rows)
+            out.json_list(row.as_json() for row in rows)
         elif rows:
             if wanted.is_closed:
                 out.table(CLOSED_COLUMNS, (_closed_line(row) for row in rows))
@@ -199,11 +189,11 @@ def list_entries(args: argparse.Namespace) -> int:
                 out.note(f"{len(rows)} of {total:,}; --limit N shows more, export all")
             _tell_causes(project, wanted, out)
         else:
-            out.line(_nothing(project, wanted))
+            out.line(project.quarantine.nothing(wanted))
     return 0
 
 
-def _line(row: EntryRow) -> tuple[object, ...]:
+def _line(row: EntryView) -> tuple[object, ...]:
     mark = "! " if row.escalated_at else ""
     return (
         *(str(row.id), str(row.run_id), row.source, row.stage, row.kind, row.quarantines),
@@ -214,7 +204,7 @@ def _line(row: EntryRow) -> tuple[object, ...]:
     )
 
 
-def _closed_line(row: EntryRow) -> tuple[object, ...]:
+def _closed_line(row: EntryView) -> tuple[object, ...]:
     return (
         *(str(row.id), str(row.run_id), row.source, row.stage, row.kind, row.quarantines),
         local_time(row.closed_at),
@@ -225,7 +215,7 @@ def _closed_line(row: EntryRow) -> tuple[object, ...]:
 
 
 def _tell_causes(project: Project, wanted: EntryFilter, out: Output) -> None:
-    for cause in project.store.causes(wanted.source):
+    for cause in project.quarantine.causes(wanted.source).items:
         if cause.escalated_at is not None:
             out.note(
                 f"! {cause.source}: {cause.cause}: {count(cause.failures, 'job')} since "
@@ -233,38 +223,21 @@ def _tell_causes(project: Project, wanted: EntryFilter, out: Output) -> None:
             )
 
 
-def _nothing(project: Project, wanted: EntryFilter) -> str:
-    if wanted.cause is not None:
-        known = [cause.cause for cause in project.store.causes(wanted.source, limit=1000)]
-        return (
-            f"nothing in quarantine has the cause {wanted.cause!r}; {nearest(wanted.cause, known)}"
-        )
-    if wanted.is_closed:
-        return "no closed entries like that"
-    return "nothing in quarantine" if wanted.is_all else "nothing like that in quarantine"
-
-
 def show(args: argparse.Namespace) -> int:
     from penstock.cli.events import COLUMNS as EVENT_COLUMNS
     from penstock.cli.events import event_line
     from penstock.cli.opening import opened
-    from penstock.cli.quarantine_export import entry_shape
     from penstock.cli.shapes import event_shape
 
     out: Output = args.out
     with opened(args) as project:
-        job = project.require_job(args.job_id)
-        row = project.store.entry(args.job_id)
-        if row is None:
-            raise Refused(
-                f"job {job.id} is {job.state}, not quarantined", f"penstock jobs {job.id}"
-            )
+        row = project.quarantine.get(args.job_id)
         events = project.store.events(run_id=row.run_id, job_id=row.id, limit=SHOWN)
     if args.json:
-        out.json({**entry_shape(row), "events": [event_shape(event) for event in events]})
+        out.json({**row.as_json(), "events": [event_shape(event) for event in events]})
         return 0
     out.fields(_fields(row))
-    for line in row.traceback.splitlines():
+    for line in (row.traceback or "").splitlines():
         out.line(f"  {line}")
     if events:
         out.line()
@@ -281,8 +254,7 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _fields(row: EntryRow) -> list[tuple[str, object]]:
-    page = row.snapshot
+def _fields(row: EntryView) -> list[tuple[str, object]]:
     marked = f"since {local_time(row.escalated_at)}: nothing is tried again for this cause"
     return [
         ("job", row.id),
@@ -300,13 +272,16 @@ def _fields(row: EntryRow) -> list[tuple[str, object]]:
         ("here since", local_time(row.since)),
         ("times here", _times(row)),
         ("closed", f"{local_time(row.closed_at)}: {row.closed_why}" if row.closed_at else ""),
-        ("page", f"{page.url} (snapshot {page.id}, status {page.status})" if page else ""),
-        ("item", row.item),
+        (
+            "page",
+            f"{row.url} (snapshot {row.snapshot}, status {row.status})" if row.snapshot else "",
+        ),
+        ("item", row.item_text),
         *(("note", f"{local_time(n.at)} {n.actor}: {n.text}") for n in row.notes),
     ]
 
 
-def _times(row: EntryRow) -> str:
+def _times(row: EntryView) -> str:
     if row.quarantines == 1:
         return "1"
     first, last = local_time(row.first_at), local_time(row.last_at)
@@ -317,9 +292,11 @@ def release(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        acted = _act(project, args, "Release", project.release)
-        if acted and not args.json and not project.store.overview().workers:
-            args.out.line("nobody works now: penstock up --until-idle")
+        seen = _act(project, args, "release", project.quarantine.release)
+        is_worked = bool(project.store.overview().workers)
+    done = _tell_act(args, "release", seen, seen.released)
+    if done and not args.json and not is_worked:
+        args.out.line("nobody works now: penstock up --until-idle")
     return 0
 
 
@@ -327,74 +304,67 @@ def discard(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        _act(project, args, "Discard", project.discard)
+        seen = _act(project, args, "discard", project.quarantine.discard)
+    _tell_act(args, "discard", seen, seen.discarded)
     return 0
 
 
-def _act(
-    project: Project,
-    args: argparse.Namespace,
-    verb: str,
-    act: Callable[..., Iterator[int]],
-) -> int:
+def _act(project: Project, args: argparse.Namespace, verb: str, act: Callable[..., Acted]) -> Acted:
     """Say how many, ask, and do it in batches; what workers took meanwhile is left to them."""
     out: Output = args.out
     wanted = _wanted(project, args)
     if wanted.is_all == (not args.all):
         told = "exclude each other" if args.all else "or --all"
-        raise UsageError(f"{verb.lower()} what? A filter such as --run RUN, --cause CAUSE, {told}")
-    total = project.store.count_entries(wanted)
-    if not total:
-        raise Refused(_nothing(project, wanted))
-    if act == project.release:
-        project.refuse_release(wanted)  # before anybody is asked
-    done = f"{verb.lower()}{'d' if verb.endswith('e') else 'ed'}"
+        raise UsageError(f"{verb} what? A filter such as --run RUN, --cause CAUSE, {told}")
+    seen = act(wanted, everything=args.all, dry_run=True)
     if args.dry_run:
-        if args.json:
-            out.json({done: 0, "jobs": total, "is_done": False})
-        else:
-            out.line(f"would {verb.lower()} {count(total, 'job')}; nothing was changed")
-        return 0
-    confirm(args, f"{verb} {count(total, 'job')} from quarantine?")
-    acted = 0
-    for batch in act(wanted, reason=args.reason):
-        acted += batch
+        return seen
+    confirm(args, f"{verb.capitalize()} {count(seen.jobs, 'job')} from quarantine?")
+
+    def tell(done: int, jobs: int) -> None:
         if out.stderr.isatty():
-            out.note(f"{acted:,} of {total:,}")
+            out.note(f"{done:,} of {jobs:,}")
+
+    return act(wanted, everything=args.all, on_progress=tell, reason=args.reason)
+
+
+def _tell_act(
+    args: argparse.Namespace, verb: str, seen: ReleasedView | DiscardedView, done: int
+) -> int:
+    out: Output = args.out
     if args.json:
-        out.json({done: acted, "jobs": total, "is_done": True})
-        return acted
-    out.line(f"{count(acted, 'job')} {done}")
-    if acted < total:
-        out.note(f"{total - acted:,} were left: of cancelled runs, or moved by somebody else")
-    return acted
+        out.json(seen.as_json())
+    elif not seen.is_done:
+        out.line(f"would {verb} {count(seen.jobs, 'job')}; nothing was changed")
+    else:
+        out.line(f"{count(done, 'job')} {verb}{'d' if verb.endswith('e') else 'ed'}")
+        if done < seen.jobs:
+            out.note(
+                f"{seen.jobs - done:,} were left: of cancelled runs, or moved by somebody else"
+            )
+    return done
 
 
 def export(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.cli.quarantine_export import entry_shape, write_entries
+    from penstock.cli.quarantine_export import write_entries
 
     out: Output = args.out
     with opened(args) as project:
-        rows = itertools.islice(
-            project.store.entries(_wanted(project, args), args.limit), args.limit
-        )
+        rows = project.quarantine.each(_wanted(project, args), is_whole=True, limit=args.limit)
         if args.format == "csv":
             write_entries(rows, out)
         else:
             for row in rows:
-                out.json(entry_shape(row))
+                out.json(row.as_json())
     return 0
 
 
 def note(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
-    if not args.text.strip():
-        raise UsageError("a note needs a text")
     with opened(args) as project:
-        project.require_job(args.job_id)
-        project.note(args.job_id, args.text.strip())
+        project.quarantine.note(args.job_id, args.text)
     if args.json:
         args.out.json({"job": args.job_id, "note": args.text.strip()})
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
@@ -17,11 +17,10 @@ from penstock.cli.parser import (
 )
 from penstock.cli.tables import column, text, whole
 from penstock.cli.wording import count, local_time, shortened, shortened_inside
-from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.store.rejected import RejectFilter, RejectRow
+    from penstock.app.views.rejects import RejectFilter, RejectView
 
 DESCRIPTION = """\
 What a pipeline judged and did not want: by raising Reject, by ctx.reject, or because its score was below
@@ -96,9 +95,10 @@ def tell(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        rows = project.store.rejects(_wanted(project, args, args.open), args.limit)
+        wanted = _wanted(project, args, open_only=args.open)
+        rows = list(project.rejects.each(wanted, limit=args.limit))
     if args.json:
-        args.out.json_list(_shape(row) for row in rows)
+        args.out.json_list(row.as_json() for row in rows)
     elif rows:
         args.out.table(COLUMNS, (_line(row) for row in rows))
         if len(rows) == args.limit:
@@ -113,10 +113,9 @@ def show(args: argparse.Namespace) -> int:
 
     out: Output = args.out
     with opened(args) as project:
-        row = project.require_reject(args.reject_id)
-        item = project.store.reject_item(row.id)
+        row = project.rejects.get(args.reject_id)
     if args.json:
-        out.json({**_shape(row), "item": item})
+        out.json(row.as_json())
         return 0
     out.fields(
         [
@@ -132,7 +131,7 @@ def show(args: argparse.Namespace) -> int:
             ("at", local_time(row.at)),
             ("snapshot", row.snapshot_id),
             ("redriven by", f"run {row.redriven_run_id}" if row.redriven_run_id else ""),
-            ("item", item),
+            ("item", row.item),
         ]
     )
     if row.redriven_run_id is None:
@@ -146,68 +145,40 @@ def redrive(args: argparse.Namespace) -> int:
 
     out: Output = args.out
     with opened(args) as project:
-        source = _source(project, args)
-        wanted = _wanted(project, args, open_only=True)
-        found = project.store.count_rejects(wanted)
-        if not found:
-            raise Refused(
-                "there are no such rejects that were not redriven yet",
-                "what a replay rejects counts when it is committed: penstock status names those that wait",
-            )
-        confirm(args, f"Judge {count(found, 'reject')} of {source} again?")
-        redriven = project.redrive(source, wanted, reason=args.reason)
+        wanted = _wanted(project, args)
+        seen = project.rejects.redrive(wanted, dry_run=True)
+        confirm(args, f"Judge {count(seen.rejects, 'reject')} of {seen.source} again?")
+        redriven = project.rejects.redrive(wanted, reason=args.reason)
         is_worked = bool(project.store.overview().workers)
     if args.json:
-        out.json({"run": redriven.run_id, "rejects": redriven.rejects, "items": redriven.items})
+        out.json(redriven.as_json())
         return 0
-    items = count(redriven.items, "item")
+    items = count(redriven.items or 0, "item")
     out.line(f"run {redriven.run_id} judges {items} of {count(redriven.rejects, 'reject')} again")
-    if redriven.rejects < found:
-        out.line(f"{count(found - redriven.rejects, 'reject')} are left: the same command again")
+    if redriven.rejects < seen.rejects:
+        out.line(
+            f"{count(seen.rejects - redriven.rejects, 'reject')} are left: the same command again"
+        )
     if not is_worked:
         out.line("nobody works now: penstock up --until-idle")
     return 0
 
 
-def _source(project: Project, args: argparse.Namespace) -> str:
-    """The source that is meant: by its name, or by the run or the rejects that were named."""
-    if args.source is not None:
-        return project.source(args.source).key
-    if args.run_id is not None:
-        args.source = project.require_run(args.run_id).source
-    elif args.ids:
-        sources = sorted({project.require_reject(each).source for each in args.ids})
-        if len(sources) > 1:
-            raise UsageError(f"these rejects belong to several sources: {', '.join(sources)}")
-        args.source = sources[0]
-    else:
-        raise UsageError(
-            "redrive what? --source SOURCE, --run RUN or --id REJECT",
-            "penstock rejects list shows what there is",
-        )
-    return project.source(args.source).key
-
-
-def _wanted(project: Project, args: argparse.Namespace, open_only: bool) -> RejectFilter:
+def _wanted(project: Project, args: argparse.Namespace, *, open_only: bool = False) -> RejectFilter:
+    from penstock.app.views.rejects import RejectFilter
     from penstock.cli.moments import moment
-    from penstock.cli.opening import source_key
-    from penstock.store.rejected import RejectFilter
 
-    if args.run_id is not None:
-        project.require_run(args.run_id)
-    key = source_key(project, args.source)
-    ids = getattr(args, "ids", None)
     return RejectFilter(
-        source_id=None if key is None else project.store.ensure_sources([key])[key],
+        source=args.source,
         run_id=args.run_id,
         code=args.code,
-        since=args.since and moment("--since", args.since, project.store.now()),
-        ids=tuple(ids) if ids else None,
+        since=args.since and moment("--since", args.since, project.now()),
+        ids=tuple(getattr(args, "ids", None) or ()),
         open_only=open_only,
     )
 
 
-def _line(row: RejectRow) -> tuple[object, ...]:
+def _line(row: RejectView) -> tuple[object, ...]:
     return (
         *(str(row.id), row.source, str(row.run_id), row.stage, row.code),
         "" if row.score is None else f"{row.score:g}",
@@ -216,12 +187,3 @@ def _line(row: RejectRow) -> tuple[object, ...]:
         shortened_inside(row.key, LONGEST_KEY),
         shortened(row.reason, LONGEST_REASON),
     )
-
-
-def _shape(row: RejectRow) -> dict[str, Any]:
-    from penstock.cli.shapes import shaped
-
-    return shaped(
-        row, id="reject", run_id="run", job_id="job", snapshot_id="snapshot",
-        redriven_run_id="redriven_run",
-    )  # fmt: skip

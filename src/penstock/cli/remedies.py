@@ -6,24 +6,26 @@ from penstock.errors import PenstockError, Remedy
 
 # Where the command line has more to say than a program: by the error's code and its remedy's verb.
 BY_CODE: dict[tuple[str, str], str] = {
-    (
-        "cursor_further_on",
-        "",
-    ): "a backfill fetches what lies between; --force moves the checkpoint anyway",
+    ("cursor_further_on", ""): "a backfill fetches it; --force moves the checkpoint anyway",
     ("cursor_unfit", ""): "--force moves the checkpoint anyway",
+    ("no_filter", "rejects.list"): "name --source, --run or --id; penstock rejects list has them",
+    ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
+    ("nothing_to_redrive", "replays.commit"): "what a replay rejects counts when it is committed:"
+    " penstock status names those that wait",
+    ("run_differs", ""): "--new starts another run beside it",
+    ("run_ended", "runs.continue_from"): "what is left of it: penstock resume {} --from-checkpoint",
     (
         "run_may_move_it",
         "runs.cancel",
     ): "wait for it, or penstock cancel {}; --force moves it anyway",
-    ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
     ("record_removed", ""): "--versions shows what it was; saving it again brings it back",
-    ("run_differs", ""): "--new starts another run beside it",
-    ("run_ended", "runs.continue_from"): "what is left of it: penstock resume {} --from-checkpoint",
     ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",
 }
 BY_VERB: dict[str, str] = {
     "checkpoints.history": "penstock checkpoints {} --history PARTITION has its moves",
+    "jobs.get": "penstock jobs {}",
     "jobs.list": "penstock jobs lists them",
+    "rejects.list": "penstock rejects list has them",
     "runs.cancel": "penstock cancel {}",
     "runs.continue_from": "penstock resume {} --from-checkpoint",
     "runs.get": "penstock runs {}",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from penstock.project.ingested import Ingested
 from penstock.project.opened import default_actor, lane_limits
-from penstock.project.revising import Revising
 from penstock.project.starting import COMMANDS, KINDS, Starting, refuse_signal, run_options
 from penstock.project.steering import Steering
 
@@ -23,5 +22,5 @@ __all__ = [
 ]
 
 
-class Project(Starting, Revising, Steering, Ingested):
+class Project(Starting, Steering, Ingested):
     """One penstock.yaml and everything that belongs to it."""

@@ -261,7 +261,9 @@ class Opened:
     def require_reject(self, reject_id: int) -> RejectRow:
         found = self.store.rejects(RejectFilter(ids=(reject_id,)), 1)
         if not found:
-            raise UsageError(f"there is no reject {reject_id}", "penstock rejects list has them")
+            raise UsageError(
+                f"there is no reject {reject_id}", code="no_reject", remedy=Remedy("rejects.list")
+            )
         return found[0]
 
     def require_job(self, job_id: int) -> JobRow:

@@ -1,9 +1,6 @@
-"""Quarantine, and why something does not start."""
+"""Why something does not start."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -11,9 +8,8 @@ from penstock.errors import UsageError, nearest
 from penstock.gates.explaining import GateSeen
 from penstock.gates.outlook import Outlook
 from penstock.gates.terms import hours_of
-from penstock.project.opened import Opened, default_actor
+from penstock.project.opened import Opened
 from penstock.settings import normalise_source
-from penstock.store.entries import EntryFilter
 from penstock.store.store import Capacity
 
 
@@ -55,33 +51,3 @@ class Steering(Opened):
             command=command,
             gates=[gate, *outlook.gates],
         )
-
-    def release(
-        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
-    ) -> Iterator[int]:
-        """Queue what is in quarantine again, with fresh tries; yields how many each batch released."""
-        self.refuse_release(wanted)
-        return self.store.release_entries(wanted, actor or default_actor(), reason)
-
-    def refuse_release(self, wanted: EntryFilter) -> None:
-        """Say why these entries can't be released now, if they can't: some are of a degraded source."""
-        run_id = wanted.run_id
-        if wanted.job_id is not None:
-            run_id = self.require_job(wanted.job_id).run_id
-        if run_id is not None:
-            self.refuse_degraded_end(self.require_run(run_id))
-            return
-        for key in (row.key for row in self.store.sources() if row.degraded_at is not None):
-            is_meant = wanted.source in (None, key) and key in self.settings.sources
-            if is_meant and self.store.count_entries(replace(wanted, source=key)):
-                self.refuse_degraded(self.source(key))
-
-    def discard(
-        self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
-    ) -> Iterator[int]:
-        """Give up what is in quarantine; yields how many each batch discarded."""
-        return self.store.discard_entries(wanted, actor or default_actor(), reason)
-
-    def note(self, job_id: int, text: str, actor: str | None = None) -> None:
-        """Write something about a quarantined job."""
-        self.store.note_entry(job_id, text, actor or default_actor())

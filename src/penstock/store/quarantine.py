@@ -24,28 +24,37 @@ class Quarantine:
 
     _db: Database
 
-    def entries(self, wanted: EntryFilter, limit: int | None = None) -> Iterator[EntryRow]:
-        """Entries by run and job, closed ones from the newest; read in pages, so that memory stays small."""
+    def entries(
+        self,
+        wanted: EntryFilter,
+        limit: int | None = None,
+        after: tuple[float, int] | None = None,
+    ) -> Iterator[EntryRow]:
+        """Entries by run and job, closed ones from the newest; read in pages, so that memory stays small.
+
+        With `after`, those that follow one: its run, or when it was closed; and its job.
+        """
         if wanted.is_closed:
-            yield from self._closed_entries(wanted, limit)
+            yield from self._closed_entries(wanted, limit, after or (math.inf, 0))
             return
         where = self._where_entries(wanted)
-        after, left = (0, 0), limit
+        place, left = (0, 0) if after is None else (int(after[0]), after[1]), limit
         while left is None or left > 0:
-            found = self._find_entries(where, after, min(BATCH, left or BATCH))
+            found = self._find_entries(where, place, min(BATCH, left or BATCH))
             if not found:
                 return
             yield from self._entry_rows([job_id for _, job_id in found])
-            after, left = found[-1], None if left is None else left - len(found)
+            place, left = found[-1], None if left is None else left - len(found)
 
     def entry(self, job_id: int) -> EntryRow | None:
         """A job's entry, open or closed; None if it is not in quarantine and was not closed there."""
         found = [row for row in self._entry_rows([job_id]) if _is_entry(row)]
         return found[0] if found else None
 
-    def _closed_entries(self, wanted: EntryFilter, limit: int | None) -> Iterator[EntryRow]:
-        where = self._where_entries(wanted)
-        before, left = (math.inf, 0), limit
+    def _closed_entries(
+        self, wanted: EntryFilter, limit: int | None, before: tuple[float, int]
+    ) -> Iterator[EntryRow]:
+        where, left = self._where_entries(wanted), limit
         while left is None or left > 0:
             place = {"before_at": min(before[0], 1e300), "before_id": before[1]}
             found = self._db.json(

@@ -10,7 +10,7 @@ from penstock.counting import count
 from penstock.jobs.job import NewJob
 from penstock.jobs.run import Plan, RunKind, RunOptions
 from penstock.store.adding import add_jobs
-from penstock.store.database import to_json
+from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
 from penstock.store.runs import Runs, add_run
@@ -31,9 +31,12 @@ class _Wanted(msgspec.Struct, array_like=True, frozen=True):
 class Rejects(Runs):
     """The verbs of rejects."""
 
-    def rejects(self, wanted: RejectFilter, limit: int = 50) -> list[RejectRow]:
-        """The newest first."""
+    def rejects(
+        self, wanted: RejectFilter, limit: int = 50, before_id: int | None = None
+    ) -> list[RejectRow]:
+        """The newest first; with `before_id`, those that are older than this one."""
         values = wanted.as_values() | {"open_only": wanted.open_only, "limit": limit}
+        values["before_id"] = LAST_ID if before_id is None else before_id
         return self._db.decoded("rejects", list[RejectRow], **values)
 
     def count_rejects(self, wanted: RejectFilter) -> int:

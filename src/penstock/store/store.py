@@ -307,7 +307,12 @@ class Store(Protocol):
 
     # Quarantine.
 
-    def entries(self, wanted: EntryFilter, limit: int | None = None) -> Iterator[EntryRow]: ...
+    def entries(
+        self,
+        wanted: EntryFilter,
+        limit: int | None = None,
+        after: tuple[float, int] | None = None,
+    ) -> Iterator[EntryRow]: ...
 
     def entry(self, job_id: int) -> EntryRow | None: ...
 
@@ -609,7 +614,9 @@ class Store(Protocol):
 
     # Rejects and accounts.
 
-    def rejects(self, wanted: RejectFilter, limit: int = 50) -> list[RejectRow]: ...
+    def rejects(
+        self, wanted: RejectFilter, limit: int = 50, before_id: int | None = None
+    ) -> list[RejectRow]: ...
 
     def count_rejects(self, wanted: RejectFilter) -> int: ...
 

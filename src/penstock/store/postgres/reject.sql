@@ -20,7 +20,7 @@ SELECT coalesce(json_agg(json_build_object(
 FROM (
   SELECT r.id, r.run_id, r.job_id, r.stage, r.key, r.code, r.reason, r.score, r.snapshot_id, r.at, r.redriven_run_id, s.key AS source
   FROM penstock.reject AS r JOIN penstock.source AS s ON s.id = r.source_id
-  WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
+  WHERE r.id < %(before_id)s AND (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_id)s::bigint IS NULL OR r.run_id = %(run_id)s)
     AND (%(code)s::text IS NULL OR r.code = %(code)s) AND (%(since)s::double precision IS NULL OR r.at >= %(since)s)
     AND (%(ids)s::text IS NULL OR r.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
     AND (NOT %(open_only)s OR r.redriven_run_id IS NULL AND NOT EXISTS (

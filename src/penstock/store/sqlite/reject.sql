@@ -16,7 +16,7 @@ SELECT json_group_array(json_object(
   'redriven_run_id', r.redriven_run_id))
 FROM (
   SELECT r.*, s.key AS source FROM reject AS r CROSS JOIN source AS s ON s.id = r.source_id
-  WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
+  WHERE r.id < :before_id AND (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r.run_id = :run_id)
     AND (:code IS NULL OR r.code = :code) AND (:since IS NULL OR r.at >= :since)
     AND (:ids IS NULL OR r.id IN (SELECT value FROM jsonb_each(:ids)))
     AND (NOT :open_only OR r.redriven_run_id IS NULL AND NOT EXISTS (

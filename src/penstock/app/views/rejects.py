@@ -1,0 +1,58 @@
+"""Rejects as front ends see them, and which of them are meant."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.app.views.view import Hidden, Time, View
+
+if TYPE_CHECKING:
+    from penstock.store.rejected import RejectRow
+
+
+class RejectFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rejects are meant; what is not said does not matter.
+
+    `open_only`: those that no run has taken up again.
+    """
+
+    source: str | None = None
+    run_id: int | None = None
+    code: str | None = None
+    since: float | datetime | None = None
+    ids: tuple[int, ...] | None = None
+    open_only: bool = False
+
+
+class RejectView(View, frozen=True, kw_only=True):
+    """Something that was judged and not wanted. Lists leave out `item`, which is JSON as text."""
+
+    id: int = msgspec.field(name="reject")
+    source: str
+    run_id: int = msgspec.field(name="run")
+    job_id: int = msgspec.field(name="job")
+    stage: str
+    key: str
+    code: str
+    reason: str
+    score: float | None
+    snapshot_id: int | None = msgspec.field(name="snapshot")
+    at: Time
+    redriven_run_id: int | None = msgspec.field(name="redriven_run")
+    item: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class RedriveView(View, frozen=True, kw_only=True):
+    """A run that judges rejects again. One that is only asked about has no run, and no count of items."""
+
+    run_id: int | None = msgspec.field(name="run")
+    rejects: int
+    items: int | None
+    source: Hidden[str]
+
+
+def reject_view(row: RejectRow, item: str | msgspec.UnsetType = msgspec.UNSET) -> RejectView:
+    return RejectView(**msgspec.structs.asdict(row), item=item)
