@@ -64,12 +64,14 @@ class ConfigError(UsageError):
     """`penstock.yaml` (or a module it names) can't be used as it is written.
 
     `entry` is the piece that is wrong, `key` where it stands. `mistakes` are a line for each, if there are
-    several, and no more than fit a screen; `found` are all of them.
+    several, and no more than fit a screen; `found` are all of them. `is_of_neighbours`: it is wrong only
+    beside another key, or without one.
     """
 
     code = "config"
     entry: object = None
     key: str = ""
+    is_of_neighbours = False
     mistakes: tuple[str, ...] = ()
     found: tuple[ConfigError, ...] = ()
 

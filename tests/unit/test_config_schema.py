@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,13 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.settings import load_settings
+from penstock.settings.declaration import Key, Keys, keys_of
 from penstock.settings.document import read_value
+from penstock.settings.environment import Substitution
+from penstock.settings.project import ProjectKeys
 from penstock.settings.reference import with_tables
+from penstock.settings.retries import RetryKeys
+from penstock.settings.schedule import ScheduleKeys
 from penstock.settings.schema import json_schema
 from penstock.settings.section import plain
 from tests.docs.pages import Block, all_blocks
@@ -93,6 +101,53 @@ def test_what_is_wrong_fails_in_both(text: str, tmp_path: Path) -> None:
     assert problems(text) != []
 
 
+DEFINITIONS = {name: SCHEMA[name] for name in ("$schema", "definitions")}
+# Sources are read one by one, and to know every calendar takes seconds.
+ELSEWHERE = ("defaults", "sources", "calendar")
+VALUES: tuple[Any, ...] = (
+    *(True, False, 0, 1, -1, 7, 0.5, 1e12, "", "x", "off", "auto", "low", "always", "skip", "all"),
+    *("once", "queue", "open", "full", "in-session", "manual", "30s", "1h", "500ms", "-5m", "5/s"),
+    *("60/m", "16MB", "1 KiB", "5000/d", "1GB/d", "2h/run", "5.00/month", "Europe/Paris", "XNYS"),
+    *("22:00-06:00", "sat-sun 0:00-24:00", "@daily", "0 2 * * *", "a:b", "https://a.example/x"),
+    *("run.completed of other", "./in/*.json", "${NAME}", "a ${NAME} b", "sqlite:a.db"),
+    *([], ["x"], ["22:00-06:00"], ["2026-12-25"], ["5/run", "5000/d"], ["failed"], ["10.0.0.0/8"]),
+    *(["*.a.example"], ["AWS_*"], {}, {"x": "y"}, {"X-A": "b"}, {"https://a.example": {"A": "b"}}),
+    *({"window": "10m", "every": "5s"}, {"calendar": "XNYS"}, {"tries": 3}, {"ratio": 0.2}),
+    *([{"url": "https://a.example"}], [{"every": "1h"}, {"cron": "@daily", "name": "b"}]),
+)
+
+
+def sections(section: type[Keys] = ProjectKeys) -> Iterator[type[Keys]]:
+    yield section
+    for key in keys_of(section):
+        for below in (key.section, key.each):
+            if below is not None:
+                yield from sections(below)
+
+
+@pytest.mark.parametrize("section", dict.fromkeys([*sections(), ScheduleKeys, RetryKeys]))
+def test_the_schema_refuses_no_value_that_can_be_read(section: type[Keys]) -> None:
+    name = section.__name__.removesuffix("Keys").removesuffix("Settings")
+    properties = SCHEMA["definitions"].get(name, SCHEMA)["properties"]
+    read = 0
+    keys = [key for key in keys_of(section) if key.name not in ELSEWHERE]
+    for key, value in itertools.product(keys, VALUES):
+        validator = VALIDATOR.evolve(schema={**DEFINITIONS, **properties[key.name]})
+        if can_be_read(key, value):
+            read += 1
+            assert validator.is_valid(value), f"{name}.{key.name}: {value!r}"
+    assert read > 0
+
+
+def can_be_read(key: Key, value: Any) -> bool:
+    written = read_value(json.dumps(value), "a value")
+    try:
+        key.read(Substitution({"NAME": "7"}).apply(written), key.name)
+    except ConfigError:
+        return False
+    return True
+
+
 def test_every_key_has_a_description_and_no_link_that_leads_nowhere() -> None:
     for name, section in SCHEMA["definitions"].items():
         for key, value in section["properties"].items():
@@ -105,8 +160,9 @@ def _has_words(value: dict[str, Any]) -> bool:
     return bool(value.get("description")) or "allOf" in value
 
 
-def test_the_tables_of_keys_are_those_of_the_declaration() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    assert page.count("<!-- keys: ") == 5
-    rewrite = "python -m penstock.settings.reference docs/configuration.md"
+@pytest.mark.parametrize(("name", "count"), [("configuration.md", 4), ("schedules.md", 1)])
+def test_the_tables_of_keys_are_those_of_the_declaration(name: str, count: int) -> None:
+    page = (ROOT / "docs" / name).read_text("utf-8")
+    assert page.count("<!-- keys: ") == count
+    rewrite = f"python -m penstock.settings.reference docs/{name}"
     assert with_tables(page) == page, f"write them again: {rewrite}"

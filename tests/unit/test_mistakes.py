@@ -85,6 +85,18 @@ def test_what_is_wrong_only_because_of_another_mistake_is_not_told(
     assert len(mistakes(tmp_path, f"sources:\n  a: {source}\n")) == 1
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{pipeline: 's:a', budget: {bytes: much/d, money: much/d}}",
+        "{pipeline: 's:a', schedule: {cron: often, jitter: 5s}}",
+        "{pipeline: 's:a', hooks: [{url: 'https://a.example', timeout: soon, name: 'a b'}]}",
+    ],
+)
+def test_two_mistakes_beside_each_other_are_both_told(tmp_path: Path, source: str) -> None:
+    assert len(mistakes(tmp_path, f"sources:\n  a: {source}\n")) == 2
+
+
 def test_a_source_with_a_mistake_is_not_missed_by_those_that_wait_for_it(tmp_path: Path) -> None:
     [found] = mistakes(
         tmp_path,

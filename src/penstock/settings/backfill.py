@@ -48,8 +48,8 @@ class BackfillSettings(Keys, frozen=True):
         Duration,
         no_less(1.0),
         about(
-            "how long one unit of a backfill is; whole days are cut at midnights in its timezone, and a day "
-            "in which clocks change has 23 or 25 hours"
+            "length of one unit of a backfill; whole days start at midnight in `timezone`, so a "
+            "day on which clocks change has 23 or 25 hours"
         ),
     ] = field(default=DAY_S, name="window")
     partitions: Annotated[
@@ -60,21 +60,21 @@ class BackfillSettings(Keys, frozen=True):
     share: Annotated[
         float,
         between(0.01, 1),
-        about("the part of `limits.concurrency` that backfills may have, at least one"),
+        about("share of `limits.concurrency` that backfills may use, at least one job"),
     ] = 0.25
     calls_per_unit: Annotated[
-        float, between(0, 1e6), about("requests that a unit needs, for the plan")
+        float, between(0, 1e6), about("requests per unit, for the estimate of the plan")
     ] = 1.0
     calendar: Annotated[
         Literal["always", "weekdays"],
-        about("`always`, or `weekdays`: Saturdays and Sundays are not expected"),
+        about("`always`, or `weekdays` to skip Saturdays and Sundays"),
     ] = "always"
     holidays: Annotated[
         tuple[str, ...],
         Reads(_read_holidays, texts_schema, list),
-        about("days that are not expected: `[2026-12-25]`"),
+        about("days to skip: `[2026-12-25]`"),
     ] = ()
-    timezone: Annotated[Zone, about("whose midnights and days are meant")] = "UTC"
+    timezone: Annotated[Zone, about("time zone of days and midnights")] = "UTC"
 
 
 BACKFILL_KEYS = names_of(BackfillSettings)

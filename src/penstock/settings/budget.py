@@ -102,22 +102,30 @@ class BudgetKeys(Keys, frozen=True):
     """What may be used in a run, a day or a month: `AMOUNT/run`, `/d`, `/month`, or a list of these."""
 
     requests: Annotated[
-        Bounds, _bounds("requests"), about("requests: `5000/d`"), Usual("no bound")
+        Bounds, _bounds("requests"), about("requests, such as `5000/d`"), Usual("no bound")
     ] = ()
     bytes: Annotated[
-        Bounds, _bounds("bytes"), about("bodies and response headers: `1GB/d`"), Usual("no bound")
+        Bounds,
+        _bounds("bytes"),
+        about("response bodies and headers, such as `1GB/d`"),
+        Usual("no bound"),
     ] = ()
     seconds: Annotated[
-        Bounds, _bounds("seconds"), about("how long requests take: `2h/run`"), Usual("no bound")
+        Bounds,
+        _bounds("seconds"),
+        about("total duration of requests, such as `2h/run`"),
+        Usual("no bound"),
     ] = ()
     money: Annotated[
         Bounds,
         _bounds("money"),
-        about("what requests cost and steps spend: `5.00/month`"),
+        about("cost of requests and what steps spend, such as `5.00/month`"),
         Usual("no bound"),
     ] = ()
     timezone: Annotated[
-        Zone | None, about("whose midnights begin days and months"), Usual("the project's; `UTC`")
+        Zone | None,
+        about("time zone in which days and months begin"),
+        Usual("the project's; `UTC`"),
     ] = None
 
     def made(self, at: Section) -> BudgetSettings:
@@ -134,7 +142,7 @@ class CostSettings(Keys, frozen=True):
     request: Annotated[
         float | None,
         between(0.0, 1_000_000),
-        about("what one request costs, in the money of the budgets"),
+        about("cost of one request, in the currency of the budgets"),
         Usual("nothing"),
     ] = None
 
@@ -150,23 +158,23 @@ class HostLimits(Keys, frozen=True):
     """
 
     concurrency: Annotated[
-        int | None, between(1, 100_000), about("requests at once"), Usual("no limit")
+        int | None, between(1, 100_000), about("requests at the same time"), Usual("no limit")
     ] = None
     rate_per_s: Annotated[
-        HostRate | None, about("requests in time, such as `30/m`"), Usual("no limit")
+        HostRate | None, about("requests per time, such as `30/m`"), Usual("no limit")
     ] = field(default=None, name="rate")
     windows: Annotated[
         tuple[Window, ...],
         hours("leave it out for all hours"),
-        about('hours in which it is asked, as for a source: `["22:00-06:00"]`'),
+        about('hours in which requests may be sent, as for a source: `["22:00-06:00"]`'),
         Usual("all hours"),
     ] = ()
-    timezone: Annotated[Zone, about("whose clock they are by")] = "UTC"
+    timezone: Annotated[Zone, about("time zone of `windows`")] = "UTC"
     breaker: Annotated[
         Breaker,
         about(
-            "numbers of its own: `{ratio: 0.5, at_least: 10, window: 60s, open_for: 30s, longest: 30m}`, "
-            "or `off`; see [below](#breakers)"
+            "its own numbers: `{ratio: 0.5, at_least: 10, window: 60s, open_for: 30s, longest: "
+            "30m}`, or `off`; see [below](#breakers)"
         ),
         Usual("these numbers"),
     ] = BreakerSettings()

@@ -7,7 +7,8 @@ JSON Schema and the tables in docs/configuration.md are made from the same decla
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from inspect import get_annotations
@@ -16,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
+from penstock.errors import ConfigError
 from penstock.settings.document import Entry, join
 from penstock.settings.section import (
     Section,
@@ -95,6 +97,13 @@ class Missing:
 @dataclass(frozen=True, slots=True)
 class Usual:
     """The default in words, where the value alone would not say it."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Which of the other keys it belongs to, in words."""
 
     words: str
 
@@ -214,7 +223,8 @@ def names_of(section: type[Keys]) -> tuple[str, ...]:
 def decode(section: type[Keys], entry: Entry, path: str) -> Any:
     """What the section's Struct makes of the entry; the first mistake in it is raised with its place."""
     at = Section(entry, path, names_of(section))
-    section.refuse(at)
+    with _of_neighbours():
+        section.refuse(at)
     given = {}
     for key in keys_of(section):
         inner = at.get(key.name)
@@ -222,8 +232,20 @@ def decode(section: type[Keys], entry: Entry, path: str) -> Any:
             given[key.attribute] = key.read(inner, join(path, key.name))
         elif key.is_required:
             missing = note(key.notes, Missing)
-            raise at.error(key.name, missing.problem if missing else "is missing")
-    return section(**given).made(at)
+            with _of_neighbours():
+                raise at.error(key.name, missing.problem if missing else "is missing")
+    with _of_neighbours():
+        return section(**given).made(at)
+
+
+@contextmanager
+def _of_neighbours() -> Iterator[None]:
+    """What is refused in here is wrong beside other keys, or without them: not by itself."""
+    try:
+        yield
+    except ConfigError as error:
+        error.is_of_neighbours = True
+        raise
 
 
 def _hints(section: type[Keys]) -> dict[str, Any]:

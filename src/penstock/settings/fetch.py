@@ -51,30 +51,34 @@ class FetchKeys(Keys, frozen=True):
     allow_private: Annotated[
         AllowPrivate,
         about(
-            "addresses that are not public: `true` for loopback and private networks, or a list of networks, "
-            "addresses and hosts: `[10.2.0.0/16, intranet.example]`; see "
+            "private addresses that may be reached: `true` for loopback and private networks, or "
+            "a list of networks, addresses and hosts: `[10.2.0.0/16, intranet.example]`; see "
             "[below](#where-requests-go-and-what-they-carry)"
         ),
     ] = USUAL.allow_private
-    robots: Annotated[bool, about("honour robots.txt")] = USUAL.robots
-    user_agent: Annotated[
-        str, about("how requests introduce themselves"), Usual("`penstock/VERSION`")
-    ] = USUAL.user_agent
-    timeout: Annotated[Duration, no_less(0.001), about("for one request in all")] = USUAL.timeout_s
-    max_bytes: Annotated[Size, about("the decoded body")] = USUAL.max_bytes
-    max_redirects: Annotated[int, between(0, 50), about("hops")] = USUAL.max_redirects
+    robots: Annotated[bool, about("obey robots.txt")] = USUAL.robots
+    user_agent: Annotated[str, about("`User-Agent` of requests"), Usual("`penstock/VERSION`")] = (
+        USUAL.user_agent
+    )
+    timeout: Annotated[Duration, no_less(0.001), about("timeout of one request in total")] = (
+        USUAL.timeout_s
+    )
+    max_bytes: Annotated[Size, about("largest response body, decoded")] = USUAL.max_bytes
+    max_redirects: Annotated[int, between(0, 50), about("redirects to follow")] = (
+        USUAL.max_redirects
+    )
     missing: Annotated[
         Literal["fail", "skip"],
         about(
-            "`skip`: pages that are not there (404, 410) are skipped, not failed; a sitemap or a feed that "
-            "is not there fails"
+            "what to do with missing pages (404, 410): `fail` or `skip`; a missing sitemap or "
+            "feed always fails"
         ),
     ] = USUAL.missing
     headers: Annotated[
         HeaderValues,
         about(
-            "sent to the source's own site: the origins (scheme, host and port) of its key and of the URLs "
-            "in its `params`; see [below](#where-requests-go-and-what-they-carry)"
+            "headers for the source's own site: the origins (scheme, host and port) of its key "
+            "and of the URLs in its `params`; see [below](#where-requests-go-and-what-they-carry)"
         ),
     ] = msgspec.field(default_factory=dict)
     headers_for: Annotated[
@@ -87,8 +91,8 @@ class FetchKeys(Keys, frozen=True):
         tuple[str, ...] | None,
         Reads(read_hosts, texts_schema),
         about(
-            'hosts that the source may reach beside its own: `[cdn.example.com, "*.example.org"]`; `["*"]` '
-            "for any"
+            "hosts that the source may reach besides its own: `[cdn.example.com, "
+            '"*.example.org"]`; `["*"]` for any'
         ),
         Usual("any, but sitemaps stay on their site"),
     ] = USUAL.hosts

@@ -81,6 +81,13 @@ def _read_url(entry: Entry, path: str) -> str:
     return url
 
 
+def _read_name(entry: Entry, path: str) -> str:
+    name = read_text(entry, path)
+    if not _HOOK_NAME.fullmatch(name):
+        raise entry.error(path, "must be letters, digits and _.- only")
+    return name
+
+
 def _read_ends(entry: Entry, path: str) -> tuple[str, ...]:
     for each in _listed("on", entry, path):
         if each.value not in ENDS:
@@ -129,28 +136,32 @@ class HookKeys(Keys, frozen=True):
     on: Annotated[
         tuple[str, ...],
         Reads(_read_ends, _ends_schema, list),
-        about(f"the ends of which it is told: {', '.join(f'`{end}`' for end in ENDS)}"),
+        about(f"ends of a run that it is called for: {', '.join(f'`{end}`' for end in ENDS)}"),
         Usual("all"),
     ] = ENDS
     url: Annotated[
         str | None,
         Reads(_read_url, text_schema),
-        about("is sent a POST with a JSON body; redirects are not followed"),
+        about("address that receives a POST with a JSON body; redirects are not followed"),
         Usual("this or `command`"),
     ] = None
-    secret: Annotated[str | None, SECRET, about("signs each delivery"), Usual("not signed")] = None
-    headers: Annotated[HeaderValues, about("sent with it")] = msgspec.field(default_factory=dict)
+    secret: Annotated[
+        str | None, SECRET, about("key that signs each delivery"), Usual("not signed")
+    ] = None
+    headers: Annotated[HeaderValues, about("headers of the request")] = msgspec.field(
+        default_factory=dict
+    )
     allow_private: Annotated[
         AllowPrivate,
-        about(
-            "may be an address that is not public, as for "
-            "[a source](#where-requests-go-and-what-they-carry)"
-        ),
+        about("allow private addresses, as for [a source](#where-requests-go-and-what-they-carry)"),
     ] = False
     command: Annotated[
         tuple[str, ...],
         Reads(_read_command, texts_schema),
-        about("is run without a shell on the host that leads, with the body on its standard input"),
+        about(
+            "command that runs without a shell on the leading host, with the body on its "
+            "standard input"
+        ),
         Usual("this or `url`"),
     ] = ()
     env: Annotated[
@@ -158,16 +169,16 @@ class HookKeys(Keys, frozen=True):
         Reads(_read_environment, texts_by_name),
         SECRET,
         about(
-            'variables of the command\'s environment: `{PAGER_TOKEN: "${PAGER_TOKEN}"}`. Give a secret this '
-            "way, not as a word of `command`: other users of the machine can see the words of every process"
+            'environment variables of the command: `{PAGER_TOKEN: "${PAGER_TOKEN}"}`. Pass '
+            "secrets this way, not as an argument of `command`: other users of the machine can "
+            "see arguments"
         ),
     ] = msgspec.field(default_factory=dict)
-    timeout: Annotated[Duration, no_less(0.1), about("how long one attempt may take")] = (
-        USUAL.timeout_s
-    )
+    timeout: Annotated[Duration, no_less(0.1), about("timeout of one attempt")] = USUAL.timeout_s
     name: Annotated[
         str | None,
-        about("what it is called in `penstock hooks`"),
+        Reads(_read_name, text_schema),
+        about("name in `penstock hooks`"),
         Usual("the host, or the command"),
     ] = None
 
@@ -183,11 +194,8 @@ class HookKeys(Keys, frozen=True):
             raise at.error("env", "belongs to command, not to url")
 
     def made(self, at: Section) -> HookSettings:
-        name = self.name or _usual_name(self.url, self.command)
-        if not _HOOK_NAME.fullmatch(name):
-            raise at.error("name", "must be letters, digits and _.- only")
         return HookSettings(
-            name=name,
+            name=self.name or _usual_name(self.url, self.command),
             on=self.on,
             url=self.url,
             secret=self.secret,
@@ -244,16 +252,16 @@ class TriggerSettings(Keys, frozen=True):
         str | None,
         Reads(_read_token, text_schema),
         SECRET,
-        about(f"what callers must show, at least {SHORTEST_TOKEN} characters"),
-        Usual("this machine alone may call"),
+        about(f"token that callers send, at least {SHORTEST_TOKEN} characters"),
+        Usual("only this machine may call"),
     ] = None
     hosts: Annotated[
         tuple[str, ...],
         Reads(_read_hosts, texts_schema),
-        about("names under which it is called, beside this machine's own"),
+        about("host names under which it is called, besides this machine's own"),
         Usual("none"),
     ] = ()
-    max_bytes: Annotated[SmallSize, about("the largest body")] = 256_000
+    max_bytes: Annotated[SmallSize, about("largest request body")] = 256_000
 
     def __repr__(self) -> str:
         return f"TriggerSettings(hosts={self.hosts!r}, max_bytes={self.max_bytes!r})"

@@ -34,12 +34,13 @@ def _whole_match(pattern: str) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """As the file would have it: `90s`, `1m`, `12h`."""
-    sizes = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
-    for unit, size in sizes.items():
-        if seconds >= size and (seconds / size).is_integer():
+    """As the file would have it: `60s`, `30m`, `1d`."""
+    if seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    for unit, size in {"d": 86400.0, "h": 3600.0, "m": 60.0}.items():
+        if seconds >= max(size, 120) and (seconds / size).is_integer():
             return f"{seconds / size:g}{unit}"
-    return f"{seconds * 1000:g}ms" if seconds < 1 else f"{seconds:g}s"
+    return f"{seconds:g}s"
 
 
 def size_text(size: int) -> str:

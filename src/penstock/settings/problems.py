@@ -19,10 +19,6 @@ T = TypeVar("T")
 SHOWN = 20
 # More than this in one section, and what is wrong is the whole of it.
 MOST = 100
-# What only a check that compares a key with its neighbours says.
-_OF_NEIGHBOURS = re.compile(
-    "belongs to|needs |is missing|must not be (longer|shorter|quicker)|leave no"
-)
 _PLACE = re.compile(r"^(.*?):([0-9]+): ")
 Path = tuple[str | int, ...]
 
@@ -71,7 +67,7 @@ class Problems:
                 result = read(entry)
             except ConfigError as error:
                 path = _path_of(entry, error.entry)
-                is_due_to_gap = without and _OF_NEIGHBOURS.search(error.message)
+                is_due_to_gap = without and error.is_of_neighbours
                 if path is None or not (is_due_to_gap or _is_consequence(path, error, gone)):
                     self.add(error)
                 changed = _repaired(entry, path, stand_ins or {})
@@ -106,10 +102,9 @@ def _path_of(entry: Entry, wanted: object) -> Path | None:
 
 def _is_consequence(path: Path, error: ConfigError, gone: list[Path]) -> bool:
     """Wrong only since something was taken out of it, or from beside it."""
-    is_of_neighbours = _OF_NEIGHBOURS.search(error.message) is not None
     return any(
         (len(each) > len(path) and each[: len(path)] == path)
-        or (is_of_neighbours and each and each[:-1] == path[:-1])
+        or (error.is_of_neighbours and each and each[:-1] == path[:-1])
         for each in gone
     )
 

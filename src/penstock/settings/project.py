@@ -55,8 +55,8 @@ class ProjectKeys(Keys, frozen=True):
     project: Annotated[
         str | None,
         about(
-            "the project's name, which its database keeps: another project is refused there; see "
-            "[many hosts](many-hosts.md#several-projects-in-one-database)"
+            "name of the project. The database stores it and refuses other projects; see [many "
+            "hosts](many-hosts.md#several-projects-in-one-database)"
         ),
         Usual("the folder's name"),
     ] = None
@@ -64,15 +64,16 @@ class ProjectKeys(Keys, frozen=True):
         str,
         Reads(_read_store, text_schema),
         about(
-            "`sqlite:FILE`, relative to this file, or `postgresql://USER@HOST/DATABASE`, for "
-            "[many hosts](many-hosts.md); `?schema=NAME` gives the project its own schema there"
+            "database: `sqlite:FILE`, relative to this file, or "
+            "`postgresql://USER@HOST/DATABASE` for [many hosts](many-hosts.md); `?schema=NAME` "
+            "puts the project into its own schema"
         ),
     ] = "sqlite:penstock.db"
     snapshots: Annotated[
         str,
         about(
-            "where raw payloads go: a folder, `file:///FOLDER`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` "
-            "or `az://CONTAINER/PREFIX`; see [snapshots.md](snapshots.md)"
+            "where raw payloads are stored: a folder, `file:///FOLDER`, `s3://BUCKET/PREFIX`, "
+            "`gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`; see [snapshots.md](snapshots.md)"
         ),
     ] = "snapshots"
     worker: WorkerSettings = WorkerSettings()
@@ -81,8 +82,8 @@ class ProjectKeys(Keys, frozen=True):
         dict[str, RetryChoice],
         Reads(read_retries, lambda ref: by_name(ref(RetryKeys)), each=RetryKeys),
         about(
-            "retry classes of your own: `{patient: {class: provider-safe, tries: 8, base: 1m, cap: 2h, "
-            "unknown_tries: 3}}`; what is left out is as in `class`, which is `fast` unless given; see "
+            "your own retry classes: `{patient: {class: provider-safe, tries: 8, base: 1m, cap: "
+            "2h, unknown_tries: 3}}`; missing keys come from `class`, by default `fast`; see "
             "[pipelines.md](pipelines.md#retry-classes)"
         ),
         Usual("none"),
@@ -91,21 +92,21 @@ class ProjectKeys(Keys, frozen=True):
         BudgetSettings,
         MadeOf(BudgetKeys),
         about(
-            "what all sources together may use, written as a source's `budget`; `AMOUNT/run` holds for each "
-            "run"
+            "budget of all sources together, written like a source's `budget`; `AMOUNT/run` "
+            "applies to each run"
         ),
         Usual("no bound"),
     ] = BudgetSettings()
     cost: Annotated[
         CostSettings,
-        about("`{request: 0.002}`: what one request of any source costs"),
+        about("`{request: 0.002}`: cost of one request of any source"),
         Usual("nothing"),
     ] = CostSettings()
     hosts: Annotated[
         dict[str, HostLimits],
         Reads(read_hosts, lambda ref: by_name(ref(HostLimits)), each=HostLimits),
         about(
-            "limits of hosts for all sources together, by name: `{api.example.com: {concurrency: 2, rate: "
+            "limits per host for all sources together: `{api.example.com: {concurrency: 2, rate: "
             "30/m}}`; see [below](#budgets-costs-and-hosts)"
         ),
         Usual("no limits"),
@@ -113,14 +114,17 @@ class ProjectKeys(Keys, frozen=True):
     hooks: Annotated[
         tuple[HookSettings, ...],
         Reads(read_hooks, hooks_schema, below=HookKeys),
-        about("who is told when a run of any source ends; see [below](#hooks-who-is-told)"),
+        about(
+            "webhooks and commands that are called when a run of any source ends; see "
+            "[below](#hooks-who-is-told)"
+        ),
         Usual("nobody"),
     ] = ()
     trigger: Annotated[
         TriggerSettings,
         about(
-            'who may raise signals over HTTP: `{token: "${PENSTOCK_TRIGGER_TOKEN}", hosts: '
-            "[hooks.example.com], max_bytes: 256KB}`, the token of at least 16 characters; see "
+            'access to signals over HTTP: `{token: "${PENSTOCK_TRIGGER_TOKEN}", hosts: '
+            "[hooks.example.com], max_bytes: 256KB}`; see "
             "[below](#signals-files-and-other-sources)"
         ),
         Usual("this machine"),
@@ -129,7 +133,7 @@ class ProjectKeys(Keys, frozen=True):
         None,
         Reads(_read_nothing, lambda ref: ref(SourceKeys)),
         about(
-            "keys of a source that hold for every source unless it says otherwise; see "
+            "keys of a source that apply to every source that does not set them; see "
             "[below](#defaults-of-sources)"
         ),
         Usual("none"),

@@ -1,7 +1,7 @@
-"""The tables of keys in docs/configuration.md, made from the Structs.
+"""The tables of keys in the documentation, made from the Structs.
 
-`python -m penstock.settings.reference docs/configuration.md` writes them. Each stands between two comments,
-`<!-- keys: NAME -->` and `<!-- end of keys -->`.
+`python -m penstock.settings.reference docs/configuration.md docs/schedules.md` writes them. Each stands
+between two comments, `<!-- keys: NAME -->` and `<!-- end of keys -->`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.settings.budget import BudgetKeys
-from penstock.settings.declaration import Key, Keys, keys_of
+from penstock.settings.declaration import For, Key, Keys, keys_of, note
 from penstock.settings.hooks import HookKeys, TriggerSettings
 from penstock.settings.project import ProjectKeys
 from penstock.settings.schedule import POLICIES, ScheduleKeys
 
 HEAD = "| key | meaning | default |\n|---|---|---|\n"
+SCHEDULE_HEAD = "| key | for | meaning | default |\n|---|---|---|---|\n"
 # What stands for a name of the user's own.
 NAMES = {"sources": "KEY", "hosts": "NAME"}
 EXPANDED = ("sources.KEY.breaker",)
@@ -26,11 +27,9 @@ _TABLE = re.compile(r"(<!-- keys: (\w+) -->\n\n).*?(\n<!-- end of keys -->)", re
 
 def tables() -> dict[str, str]:
     """Each table under its name."""
-    of_policies = {key for policy, own in POLICIES.items() for key in (policy, *own)}
-    common = [key for key in keys_of(ScheduleKeys) if key.name not in of_policies]
     return {
         "project": _table(_rows(ProjectKeys, "")),
-        "schedule": _table(_row(key, "") for key in common),
+        "schedule": SCHEDULE_HEAD + "".join(map(_schedule_row, _schedule_keys())),
         "hook": _table(_row(key, "") for key in keys_of(HookKeys)),
         "trigger": _table(_row(key, "trigger.") for key in keys_of(TriggerSettings)),
         "budget": _table(_row(key, "budget.") for key in keys_of(BudgetKeys)),
@@ -60,6 +59,19 @@ def _rows(section: type[Keys], prefix: str) -> Iterator[str]:
 
 def _row(key: Key, prefix: str) -> str:
     return f"| `{prefix}{key.name}` | {key.description} | {_default(key)} |\n"
+
+
+def _schedule_keys() -> list[Key]:
+    """All but the policies; first those that every policy takes."""
+    of_one = {key for own in POLICIES.values() for key in own}
+    keys = [key for key in keys_of(ScheduleKeys) if key.name not in POLICIES]
+    return sorted(keys, key=lambda key: key.name in of_one)
+
+
+def _schedule_row(key: Key) -> str:
+    belongs = note(key.notes, For)
+    words = "all" if belongs is None else belongs.words
+    return f"| `{key.name}` | {words} | {key.description} | {_default(key)} |\n"
 
 
 def _default(key: Key) -> str:

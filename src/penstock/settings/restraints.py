@@ -26,24 +26,26 @@ class BreakerSettings(Keys, frozen=True):
     """A source is left alone for `open_for_s`, longer each time up to `longest_s`, when of what ended in
     the last `window_s`, if that was `at_least` so much, this `ratio` failed."""
 
-    ratio: Annotated[float, between(0.01, 1), about("the share of failures that opens it")] = 0.5
+    ratio: Annotated[float, between(0.01, 1), about("share of failures that opens the breaker")] = (
+        0.5
+    )
     at_least: Annotated[
         int,
         between(1, 100_000),
-        about("how many jobs must have ended in the window to be judged"),
+        about("jobs that must have ended in the window before the ratio counts"),
     ] = 10
-    window_s: Annotated[Duration, no_less(1.0), about("how far it looks back")] = field(
+    window_s: Annotated[Duration, no_less(1.0), about("how far back it counts")] = field(
         default=60.0, name="window"
     )
     open_for_s: Annotated[
         Duration,
         no_less(1.0),
-        about("how long it is left alone the first time; twice as long each time in a row"),
+        about("how long it stays open the first time; doubles each time in a row"),
     ] = field(default=30.0, name="open_for")
     longest_s: Annotated[
         Duration,
         no_less(1.0),
-        about("never for longer than this, and at most a fifth on top"),
+        about("longest time it stays open, plus up to a fifth of jitter"),
     ] = field(default=1800.0, name="longest")
 
     def made(self, at: Section) -> Self:
@@ -85,31 +87,30 @@ class Limits(Keys, frozen=True):
     the clock of `timezone`, nothing starts that would touch the source.
     """
 
-    concurrency: Annotated[int, between(1, 10_000), about("run and page jobs at once")] = 4
-    candidates: Annotated[int, between(1, 100_000), about("candidate jobs at once")] = 64
+    concurrency: Annotated[int, between(1, 10_000), about("run and page jobs at the same time")] = 4
+    candidates: Annotated[int, between(1, 100_000), about("candidate jobs at the same time")] = 64
     rate_per_s: Annotated[
         Rate | None,
-        about("requests, such as `60/m`, of all workers on all hosts together"),
+        about("requests of all workers on all hosts together, such as `60/m`"),
         Usual("no limit"),
     ] = field(default=None, name="rate")
     adaptive: Annotated[
         bool,
         about(
-            "let the concurrency fall while much fails or pages take far longer than usual, and come back"
+            "lower the concurrency while many jobs fail or pages are much slower than usual, and "
+            "raise it again afterwards"
         ),
     ] = True
     windows: Annotated[
         tuple[Window, ...],
         hours("leave it out for all hours"),
         about(
-            'the hours in which the source may be touched, such as `["22:00-06:00", "sat-sun 00:00-24:00"]`; '
-            "see [below](#windows)"
+            'hours in which jobs that touch the source may start, such as `["22:00-06:00", '
+            '"sat-sun 00:00-24:00"]`; see [below](#windows)'
         ),
         Usual("all"),
     ] = ()
-    timezone: Annotated[Zone, about("whose clock the windows are by, such as `Europe/Paris`")] = (
-        "UTC"
-    )
+    timezone: Annotated[Zone, about("time zone of `windows`, such as `Europe/Paris`")] = "UTC"
 
     def made(self, at: Section) -> Self:
         refuse_zone_alone(at)

@@ -24,36 +24,35 @@ class Retention(Keys, frozen=True):
     snapshots_s: Annotated[
         Kept,
         about(
-            "raw payloads, and what is known of pages that no run has met for so long; what a job that has "
-            "not ended well refers to stays"
+            "raw payloads, and the history of pages that no run has seen for this long; payloads of "
+            "unfinished and quarantined jobs are kept"
         ),
     ] = field(default=90 * DAY_S, name="snapshots")
     quarantine_s: Annotated[
         Kept,
-        about("what is in quarantine; after that it is discarded, and the journal says so"),
+        about("jobs in quarantine; after that they are discarded, and the journal records it"),
     ] = field(default=90 * DAY_S, name="quarantine")
-    rejects_s: Annotated[
-        Kept, about("what was rejected, with its items; also when its job is gone")
-    ] = field(default=90 * DAY_S, name="rejects")
+    rejects_s: Annotated[Kept, about("rejected items, even after their job is gone")] = field(
+        default=90 * DAY_S, name="rejects"
+    )
     staged_s: Annotated[
         Kept,
-        about(
-            "what a replay would change and nobody has committed or dropped; its snapshots stay with it"
-        ),
+        about("changes of a replay that nobody committed or dropped, with their snapshots"),
     ] = field(default=30 * DAY_S, name="staged")
     logs_s: Annotated[
         Kept,
         about(
-            "what steps print and log; see [`penstock logs`](cli.md#logs-what-steps-printed-and-logged)"
+            "what steps print and log; see [`penstock "
+            "logs`](cli.md#logs-what-steps-printed-and-logged)"
         ),
     ] = field(default=14 * DAY_S, name="logs")
     runs_s: Annotated[
         Kept,
         about(
-            "runs that have ended, with their counters; at least as long as `jobs` and `snapshots`. The last "
-            "run of a source and its last good one stay, and so does a run that has something in quarantine, "
-            "rejected or staged, that another run was made from, or whose backfill is covered. A record "
-            "outlives the run that saved it; an undo needs the run"
+            "ended runs with their counters, at least as long as `jobs` and `snapshots`. A "
+            "source's last run and last good run are kept, and so are runs with anything in "
+            "quarantine, rejected or staged, runs that another run was made from, and covered "
+            "backfills. A record outlives the run that saved it, but `undo` needs the run"
         ),
     ] = field(default=365 * DAY_S, name="runs")
 

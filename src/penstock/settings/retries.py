@@ -39,20 +39,18 @@ class RetryChoice:
 class RetryKeys(Keys, frozen=True):
     """What is different from a retry class; what is left out is as in `class`."""
 
-    class_: Annotated[str | None, about("the class that it is made from"), Usual("`fast`")] = field(
+    class_: Annotated[str | None, about("the class it is based on"), Usual("`fast`")] = field(
         default=None, name="class"
     )
-    tries: Annotated[
-        Tries | None, about("how often a job is tried in all"), Usual("the class's")
-    ] = None
-    base: Annotated[
-        Duration | None, no_less(0.001), about("the first wait"), Usual("the class's")
-    ] = None
-    cap: Annotated[
-        Duration | None, no_less(0.001), about("the longest wait"), Usual("the class's")
-    ] = None
+    tries: Annotated[Tries | None, about("tries in total"), Usual("the class's")] = None
+    base: Annotated[Duration | None, no_less(0.001), about("first wait"), Usual("the class's")] = (
+        None
+    )
+    cap: Annotated[Duration | None, no_less(0.001), about("longest wait"), Usual("the class's")] = (
+        None
+    )
     unknown_tries: Annotated[
-        Tries | None, about("tries for errors of an unknown kind"), Usual("the class's")
+        Tries | None, about("tries after an error of unknown kind"), Usual("the class's")
     ] = None
 
     def made(self, at: Section) -> RetryChoice:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from penstock.errors import ConfigError
 from penstock.settings.declaration import (
+    For,
     Keys,
     MadeOf,
     Missing,
@@ -79,13 +80,13 @@ class NearKeys(Keys, frozen=True):
         no_less(1.0),
         no_more(LONGEST_NEAR_S),
         Missing("is missing: near: {window: 10m, every: 5s}"),
-        about("how long before and after it"),
+        about("how long before and after the announced time"),
     ]
     every: Annotated[
         Duration,
         no_less(1.0),
         Missing("is missing: near: {window: 10m, every: 5s}"),
-        about("how often, meanwhile"),
+        about("how often to look then"),
     ]
 
     def made(self, at: Section) -> NearSettings:
@@ -101,10 +102,12 @@ class SessionKeys(Keys, frozen=True):
     calendar: Annotated[
         Calendar,
         Missing("is missing: session: {calendar: XNYS, at: open}"),
-        about("the exchange: `XNYS`"),
+        about("the exchange"),
     ]
     at: Annotated[Literal["open", "close"], about("its open or its close")] = "open"
-    offset: Annotated[Offset, about("so much later, or earlier: `15m`, `-5m`"), Usual("none")] = 0.0
+    offset: Annotated[Offset, about("this much later or earlier: `15m`, `-5m`"), Usual("none")] = (
+        0.0
+    )
 
     def made(self, at: Section) -> SessionSettings:
         return SessionSettings(self.calendar, self.at, self.offset)
@@ -150,19 +153,23 @@ def _named(entry: Entry, path: str) -> list[Entry]:
 class ScheduleKeys(Keys, frozen=True):
     """When a source runs by itself: one policy, and what holds whatever the policy is."""
 
-    every: Annotated[Duration | None, no_less(1.0), about("so often: `6h`")] = None
+    every: Annotated[Duration | None, no_less(1.0), about("at this interval: `6h`")] = None
     jitter: Annotated[
         Duration,
-        about("of `every`: each tick comes up to this much later, always the same for one source"),
+        For("`every`"),
+        about("random delay, up to this long"),
         Usual("none"),
     ] = USUAL.jitter_s
     near: Annotated[
         NearSettings | None,
         MadeOf(NearKeys),
-        about("of `every`: look more often around a moment that a step has announced"),
+        For("`every`"),
+        about("`window` and `every`: poll this often around an announced time"),
+        Usual("off"),
     ] = None
     cron: Annotated[
-        Cron | None, about("by a cron expression of five or six fields, or `@daily` and its like")
+        Cron | None,
+        about("by a cron expression with five or six fields, or an alias such as `@daily`"),
     ] = None
     cadence: Annotated[
         Cadence | None,
@@ -170,37 +177,40 @@ class ScheduleKeys(Keys, frozen=True):
     ] = None
     mode: Annotated[
         Literal["apply", "suggest"],
-        about("of `cadence: auto`: move the source, or only propose to"),
+        For("`cadence: auto`"),
+        about("`apply`, or only `suggest`"),
     ] = USUAL.mode
     runs: Annotated[
         int,
         between(1, 1000),
-        about("of `cadence: auto`: so many runs in a row that say the same move it"),
+        For("`cadence: auto`"),
+        about("equal votes in a row that move it"),
     ] = USUAL.runs
-    slowest: Annotated[Step, about("of `cadence: auto`: never slower than this")] = "low"
-    fastest: Annotated[Step, about("of `cadence: auto`: never faster than this")] = "high"
+    slowest: Annotated[Step, For("`cadence: auto`"), about("slowest class")] = "low"
+    fastest: Annotated[Step, For("`cadence: auto`"), about("fastest class")] = "high"
     session: Annotated[
         SessionSettings | None,
         MadeOf(SessionKeys),
-        about("at a moment of every session of an exchange: `{calendar: XNYS, at: open}`"),
+        about("at a time of every session of an exchange: `{calendar: XNYS, at: open}`"),
     ] = None
     watch: Annotated[
         str | None,
         Reads(_read_pattern, text_schema),
-        about("when files that match have landed: `./inbox/**/*.json`"),
+        about("when matching files arrive: `./inbox/**/*.json`"),
     ] = None
     debounce: Annotated[
-        Duration, no_less(0.01), about("of `watch`: nothing may have changed for so long")
+        Duration, no_less(0.01), For("`watch`"), about("files must be unchanged for this long")
     ] = USUAL_WATCH.debounce_s
     rescan: Annotated[
         Duration,
         no_less(1.0),
-        about("of `watch`: the folder is looked through this often also without any event"),
+        For("`watch`"),
+        about("scan the folder this often even without file events"),
     ] = USUAL_WATCH.rescan_s
     signal: Annotated[
         tuple[str, ...],
         Reads(_read_signals, lambda _: one_or_many()),
-        about("for each signal of this name; `NAME of SOURCE` for one about another source"),
+        about("for each signal with this name; `NAME of SOURCE` for signals about another source"),
         Usual("none"),
     ] = ()
     after: Annotated[
@@ -209,58 +219,57 @@ class ScheduleKeys(Keys, frozen=True):
         about("when this source, or all of these, have completed a run"),
         Usual("none"),
     ] = ()
-    name: Annotated[str, about("what the schedule is called; each of a source's has its own")] = (
-        USUAL.name
-    )
+    name: Annotated[str, For("all"), about("its name in `penstock schedules`")] = USUAL.name
     kind: Annotated[
         Literal["full", "incremental", "probe"],
-        about(
-            "the runs that it starts: `full`, `incremental` or `probe` (a degraded source gets probes "
-            "whatever it says)"
-        ),
+        For("all"),
+        about("kind of run: `full`, `incremental`, `probe`; a degraded source gets probes"),
     ] = "full"
     missed: Annotated[
         Missed,
-        about(
-            "ticks for which nobody was there: `once` starts one run for all of them, `skip` none, `all` one "
-            "for each, the oldest first, each when the one before has ended"
-        ),
+        For("by time"),
+        about("ticks during downtime: `once`, `skip`, `all`"),
     ] = USUAL.missed
     catch_up: Annotated[
         float,
         between(0.1, 10_000),
-        about(
-            "with `missed: all`, a tick is made up for only while fewer than so many were in the last "
-            "minute, by all schedules together"
-        ),
+        For("`missed: all`"),
+        about("missed ticks started per minute, for all schedules together"),
     ] = USUAL.catch_up_per_min
     overlap: Annotated[
         Overlap | None,
-        about(
-            "a tick that comes while a run of the source has not ended: `skip` it, `queue` it until that run "
-            "has ended (later ticks join it), or `replace` that run, which is cancelled"
-        ),
-        Usual("`skip`; of `signal`, `after` and `watch` `queue`"),
+        For("all"),
+        about("a tick while a run is active: `skip`, `queue`, `replace`"),
+        Usual("`skip`; for `watch`, `signal` and `after` `queue`"),
     ] = None
     windows: Annotated[
         tuple[Window, ...],
         hours("leave it out"),
-        about("start only in these hours, written as `limits.windows` are"),
-        Usual("all"),
+        For("all"),
+        about("start only in these hours of the week"),
+        Usual("any"),
     ] = ()
     blackouts: Annotated[
-        tuple[Window, ...], hours("leave it out"), about("and not in these"), Usual("none")
+        tuple[Window, ...],
+        hours("leave it out"),
+        For("all"),
+        about("and not in these"),
+        Usual("none"),
     ] = ()
-    timezone: Annotated[Zone, about("whose clock cron, windows and blackouts are by")] = (
-        USUAL.timezone
-    )
+    timezone: Annotated[
+        Zone, For("`cron`, hours"), about("time zone of cron times, `windows` and `blackouts`")
+    ] = USUAL.timezone
     during: Annotated[
         Literal["in-session", "out-of-session"] | None,
+        For("all"),
         about("`in-session` or `out-of-session` of `calendar`"),
         Usual("any time"),
     ] = None
     calendar: Annotated[
-        Calendar | None, about("the exchange whose sessions `during` means: `XNYS`"), Usual("none")
+        Calendar | None,
+        For("`during`"),
+        about("the exchange whose sessions `during` means: `XNYS`"),
+        Usual("that of `session`"),
     ] = None
 
     @classmethod

@@ -69,58 +69,54 @@ class SourceKeys(Keys, frozen=True):
             lambda _: {"type": "string", "pattern": rf"^[^\s:]+:[^\s:]+$|{VARIABLE}"},
         ),
         Missing("is missing; write it as module:name", may_be_elsewhere=True),
-        about("`module:name`, a module beside this file"),
+        about("`module:name`; the module is beside this file"),
     ]
     params: Annotated[
         dict[str, Any],
         Reads(_read_params, lambda _: {"type": "object"}),
-        about("anything; `ctx.params`"),
+        about("any values for the pipeline, as `ctx.params`"),
     ] = msgspec.field(default_factory=dict)
     schedule: Annotated[
         tuple[ScheduleSettings, ...],
         Reads(read_schedules, schedule_schema),
         about(
-            "when it runs by itself: `manual`, one policy such as `{every: 6h}`, "
-            '`{cron: "0 2 * * *", timezone: Europe/Paris}` or `{cadence: high}`, or a list of them, each '
-            "with a `name` of its own; see [schedules.md](schedules.md), and below for what all of them take"
+            'when it runs: `manual`, one policy such as `{every: 6h}`, `{cron: "0 2 * * *", '
+            "timezone: Europe/Paris}` or `{cadence: high}`, or a list of policies, each with its "
+            "own `name`; see [schedules.md](schedules.md)"
         ),
         Usual("`manual`"),
     ] = ()
     freshness: Annotated[
-        Promised, about("a promise: its last good run is never older than this; see below")
+        Promised, about("SLA: maximum age of the last good run; see [below](#schedules)")
     ] = None
     deadline: Annotated[
         Promised,
-        about("a promise: a run of it takes no longer than this, from when it was queued"),
+        about("SLA: maximum duration of a run, from when it is queued"),
     ] = None
     schema_freshness: Annotated[
         Promised,
-        about(
-            "a promise: what is known of its shape was verified by a step (`ctx.schema_verified()`) no "
-            "longer ago than this"
-        ),
+        about("SLA: maximum time since a step last called `ctx.schema_verified()`"),
     ] = None
     retry: Annotated[
         RetryChoice,
         Reads(read_retry, retry_schema, lambda _: None),
-        about("a retry class, or what is different from one: `{class: provider-safe, tries: 8}`"),
+        about("a retry class, or what differs from one: `{class: provider-safe, tries: 8}`"),
         Usual("the pipeline's, else `fast`"),
     ] = RetryChoice()
     useful_for: Annotated[
         Promised,
         about(
-            "a retry that would come later than this after its job was enqueued is not made; the job is "
-            "quarantined and says so"
+            "a job is not retried later than this after it was enqueued; it is quarantined instead"
         ),
         Usual("as long as it takes"),
     ] = None
     timeout: Annotated[
         Duration | None,
         no_less(0.001),
-        about("for page and candidate attempts"),
+        about("timeout of page and candidate attempts"),
         Usual("`60s`"),
     ] = None
-    priority: Annotated[int, between(0, 100), about("lower is sooner")] = USUAL.priority
+    priority: Annotated[int, between(0, 100), about("lower runs sooner")] = USUAL.priority
     weight: Annotated[float, between(0.01, 1000), about("the source's share of the workers")] = (
         USUAL.weight
     )
@@ -128,8 +124,8 @@ class SourceKeys(Keys, frozen=True):
         float | None,
         between(-1e9, 1e9),
         about(
-            "what is saved with a score below this is rejected instead (`below_threshold`); what has no "
-            "score is saved"
+            "records with a lower score are rejected (`below_threshold`); records without a "
+            "score are saved"
         ),
         Usual("none: everything is saved"),
     ] = None
@@ -141,11 +137,11 @@ class SourceKeys(Keys, frozen=True):
         ),
     ] = USUAL.degrade_after
     good_probes: Annotated[
-        int, between(1, 1000), about("consecutive good probes that end that")
+        int, between(1, 1000), about("consecutive good probes before it is healthy again")
     ] = USUAL.good_probes
     limits: Limits = Limits()
     breaker: Annotated[
-        Breaker, about("`off`, or any of the keys that follow; see [below](#breakers)"), Usual("on")
+        Breaker, about("`off`, or any of the following keys; see [below](#breakers)"), Usual("on")
     ] = BreakerSettings()
     stream: StreamSettings = StreamSettings()
     backfill: BackfillSettings | None = None
@@ -153,21 +149,25 @@ class SourceKeys(Keys, frozen=True):
         BudgetSettings,
         MadeOf(BudgetKeys),
         about(
-            "what this source may use: `requests`, `bytes`, `seconds`, `money`, each as `AMOUNT/run`, `/d` "
-            "or `/month` or a list of these, and `timezone`; see [below](#budgets-costs-and-hosts)"
+            "budget of this source: `requests`, `bytes`, `seconds`, `money`, each as "
+            "`AMOUNT/run`, `/d` or `/month` or a list of these, and `timezone`; see "
+            "[below](#budgets-costs-and-hosts)"
         ),
         Usual("no bound"),
     ] = BudgetSettings()
     cost: Annotated[
         CostSettings,
-        about("`{request: 0.002}`: what one request costs, in the money of the budgets"),
+        about("`{request: 0.002}`: cost of one request, in the currency of the budgets"),
         Usual("the project's"),
     ] = CostSettings()
     fetch: FetchKeys = FetchKeys()
     hooks: Annotated[
         tuple[HookSettings, ...],
         Reads(read_hooks, hooks_schema, below=HookKeys),
-        about("who is told when a run of this source ends, beside the project's `hooks`"),
+        about(
+            "webhooks and commands that are called when a run of this source ends, besides the "
+            "project's `hooks`"
+        ),
         Usual("nobody"),
     ] = ()
 

@@ -14,7 +14,10 @@ class StreamSettings(Keys, frozen=True):
     gap_s: Annotated[
         Duration,
         no_less(1.0),
-        about("a stream that was away for longer has what it missed filled by a linked backfill"),
+        about(
+            "if a stream was interrupted for longer than this, a linked backfill fetches what it "
+            "missed"
+        ),
     ] = field(default=60.0, name="gap")
 
 

@@ -40,31 +40,38 @@ class WorkerSettings(Keys, frozen=True):
     """
 
     count: Annotated[
-        int, between(1, 1_000), about("worker processes on each host; on SQLite only 1")
+        int, between(1, 1_000), about("worker processes per host; on SQLite always 1")
     ] = 1
-    slots: Annotated[int, between(1, 100_000), about("attempts at once in one worker")] = 1024
-    threads: Annotated[int, between(1, 1_000), about("threads for plain steps")] = 32
+    slots: Annotated[
+        int, between(1, 100_000), about("attempts that one worker runs at the same time")
+    ] = 1024
+    threads: Annotated[
+        int, between(1, 1_000), about("threads for steps that are plain functions")
+    ] = 32
     processes: Annotated[
-        int, between(0, 1_000), about('child processes for `isolation="process"`')
+        int, between(0, 1_000), about('child processes for steps with `isolation="process"`')
     ] = 2
     cpu: Annotated[
         float,
         between(0.1, 10_000),
-        about("the most that steps may declare in `resources`: processor cores"),
+        about("CPU cores that steps may reserve together with `resources`"),
         Usual("the cores here"),
     ] = msgspec.field(default_factory=available_cores)
     memory_mb: Annotated[
-        int, between(1, 100_000_000), about("the same for memory, in megabytes")
+        int,
+        between(1, 100_000_000),
+        about("memory in MB that steps may reserve together with `resources`"),
     ] = 1024
     grace_s: Annotated[
-        Duration, about("how long running attempts may take to finish on SIGTERM")
+        Duration, about("how long running attempts may take to finish after SIGTERM")
     ] = msgspec.field(default=10.0, name="grace")
     pass_env: Annotated[
         tuple[str, ...],
         Reads(_read_pass_env, texts_schema),
         about(
-            'variables that steps with `isolation="process"` get to see beside `PATH`, `HOME`, locale and '
-            'Python\'s own; names or patterns: `[MODEL_DIR, "AWS_*"]`'
+            'environment variables that steps with `isolation="process"` can see, besides '
+            "`PATH`, `HOME`, the locale and Python's own; names or patterns: `[MODEL_DIR, "
+            '"AWS_*"]`'
         ),
         Usual("none"),
     ] = ()
