@@ -12,6 +12,7 @@ import pytest
 from penstock import Project
 from penstock.app.views.quarantine import EntryFilter
 from penstock.app.views.rejects import RejectFilter
+from penstock.cli.remedies import hint_of
 from penstock.errors import Refused, UsageError
 from penstock.jobs.effects import Effects, Mark, Rejection
 from penstock.jobs.job import JobState
@@ -175,3 +176,39 @@ def test_rejects_are_paged_and_judged_again_by_the_run_they_came_from(project: P
     with pytest.raises(Refused) as empty:
         rejects.redrive(RejectFilter(run_id=run_id))
     assert empty.value.code == "nothing_to_redrive"
+
+
+def test_signal_is_raised_once_under_its_key_and_listed_from_the_newest(project: Project) -> None:
+    signals = project.signals
+    first = signals.raise_("prices.stale", {"n": 1}, key="k", actor="ann")
+    again = signals.raise_("prices.stale", {"n": 2}, key="k")
+    signals.raise_("catalogue.ready", source="acme.com")
+
+    assert (first.is_new, again.is_new, first.id) == (True, False, again.id)
+    assert first.waiting == ()
+    newest = signals.list(limit=1)
+    [oldest] = signals.list(limit=1, cursor=newest.next).items
+    assert (newest.items[0].source, oldest.data, oldest.actor) == ("acme.com", {"n": 1}, "ann")
+    assert [view.name for view in signals.each("prices.stale")] == ["prices.stale"]
+    assert signals.queue("acme.com").as_json() == {"signals": [], "total": 0}
+
+
+def test_hook_is_told_again_of_what_it_did_not_accept(project: Project) -> None:
+    store = project.connection
+    store.plan_hooks([("ops", "completed", 0)])
+    runs = [ended(project), ended(project)]
+    for parcel in store.claim_outbox(2, 60.0):
+        store.refuse_outbox(parcel, "no", None, "w")
+
+    newest = project.hooks.list(limit=1)
+    [oldest] = project.hooks.list(limit=1, cursor=newest.next).items
+    assert [newest.items[0].run_id, oldest.run_id] == runs[::-1]
+    assert oldest.state == "given up"
+    assert project.hooks.redeliver(oldest.id, actor="ann")
+    assert [view.state for view in project.hooks.each()] == ["given up", "failing"]
+    with pytest.raises(UsageError) as unknown:
+        project.hooks.redeliver(99)
+    assert (unknown.value.code, hint_of(unknown.value)) == (
+        "no_delivery",
+        "penstock hooks lists them",
+    )

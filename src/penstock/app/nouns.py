@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
+    from penstock.app.hooks import Hooks
     from penstock.app.jobs import Jobs
     from penstock.app.pages import Pages
     from penstock.app.quarantine import Quarantine
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.app.rejects import Rejects
     from penstock.app.replays import Replays
     from penstock.app.runs import Runs
+    from penstock.app.signals import Signals
     from penstock.app.sources import Sources
     from penstock.app.views.overview import OverviewView
 
@@ -55,6 +57,13 @@ class Nouns(project.Project):
         from penstock.app.checkpoints import Checkpoints
 
         return Checkpoints(self)
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        """What the outside is told of runs that have ended."""
+        from penstock.app.hooks import Hooks
+
+        return Hooks(self)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -104,6 +113,13 @@ class Nouns(project.Project):
         from penstock.app.runs import Runs
 
         return Runs(self)
+
+    @cached_property
+    def signals(self) -> Signals:
+        """Named facts that start runs."""
+        from penstock.app.signals import Signals
+
+        return Signals(self)
 
     @cached_property
     def sources(self) -> Sources:

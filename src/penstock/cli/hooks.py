@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.parser import (
     Commands,
@@ -14,10 +14,10 @@ from penstock.cli.parser import (
     whole_number,
 )
 from penstock.cli.tables import column, key_column, whole
-from penstock.cli.wording import duration, iso, local_time, shortened
+from penstock.cli.wording import duration, local_time, shortened
 
 if TYPE_CHECKING:
-    from penstock.store.outbox import OutboxRow
+    from penstock.app.views.hooks import HookDeliveryView
 
 DESCRIPTION = """\
 What was to be told of runs that have ended (`hooks:` in penstock.yaml), the newest first: delivered, due,
@@ -60,11 +60,10 @@ def show(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        limit = args.limit if args.limit is not None else 1_000_000
-        rows = project.store.outbox(undelivered_only=args.undelivered, limit=limit)
-        now = project.store.now()
+        rows = list(project.hooks.each(undelivered=args.undelivered, limit=args.limit))
+        now = project.now()
     if args.json:
-        args.out.json_list(_shape(row) for row in rows)
+        args.out.json_list(row.as_json() for row in rows)
     elif rows:
         args.out.table(COLUMNS, (_line(row, now) for row in rows))
     else:
@@ -74,16 +73,15 @@ def show(args: argparse.Namespace) -> int:
 
 def retry(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.project import default_actor
 
     with opened(args) as project:
-        is_due = project.store.retry_outbox(args.outbox_id, default_actor(), args.reason)
+        is_due = project.hooks.redeliver(args.outbox_id, reason=args.reason)
     said = "is sent again" if is_due else "was delivered already"
     args.out.line(f"delivery {args.outbox_id} {said}")
     return 0
 
 
-def _line(row: OutboxRow, now: float) -> tuple[object, ...]:
+def _line(row: HookDeliveryView, now: float) -> tuple[object, ...]:
     return (
         row.id,
         row.hook,
@@ -96,19 +94,3 @@ def _line(row: OutboxRow, now: float) -> tuple[object, ...]:
         "" if row.due_at is None else f"in {duration(max(0.0, row.due_at - now))}",
         shortened(row.error, LONGEST_ERROR),
     )
-
-
-def _shape(row: OutboxRow) -> dict[str, Any]:
-    return {
-        "delivery": row.id,
-        "hook": row.hook,
-        "run": row.run_id,
-        "source": row.source,
-        "run_state": row.run_state,
-        "state": row.state,
-        "attempts": row.attempts,
-        "created_at": iso(row.created_at),
-        "due_at": iso(row.due_at),
-        "delivered_at": iso(row.delivered_at),
-        "error": row.error,
-    }

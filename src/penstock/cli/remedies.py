@@ -23,6 +23,7 @@ BY_CODE: dict[tuple[str, str], str] = {
 }
 BY_VERB: dict[str, str] = {
     "checkpoints.history": "penstock checkpoints {} --history PARTITION has its moves",
+    "hooks.list": "penstock hooks lists them",
     "jobs.get": "penstock jobs {}",
     "jobs.list": "penstock jobs lists them",
     "rejects.list": "penstock rejects list has them",

@@ -12,7 +12,7 @@ from penstock.cli.tables import column, whole
 from penstock.cli.wording import count, duration, iso, local_time, until
 
 if TYPE_CHECKING:
-    from penstock.project import Project
+    from penstock.app import Project
     from penstock.store.promises import BreachRow
     from penstock.store.scheduling import ScheduleRow, TickRow
 

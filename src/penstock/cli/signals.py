@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit
 from penstock.cli.tables import column, key_column, text, whole
-from penstock.cli.wording import iso, local_time, shortened
+from penstock.cli.wording import local_time, shortened
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.delivering import DeliveryRow
-    from penstock.store.signals import SignalRow
+    from penstock.app.views.signals import SignalDeliveryView, SignalView
 
 RAISE = """\
 Raise a signal: each schedule that waits for it (`schedule: {signal: NAME}`) starts one run, whose steps
@@ -58,24 +56,14 @@ def raise_one(args: argparse.Namespace) -> int:
 
     data = _data(args.data)
     with opened(args) as project:
-        raised = project.signal(args.name, data, key=args.key, source=args.source)
-        waiting = project.waiting_for(args.name, raised.source)
+        raised = project.signals.raise_(args.name, data, key=args.key, source=args.source)
     if args.json:
-        args.out.json(
-            {
-                "signal": raised.id,
-                "name": raised.name,
-                "source": raised.source,
-                "key": raised.key,
-                "is_new": raised.is_new,
-                "waiting": [{"source": key, "schedule": name} for key, name in waiting],
-            }
-        )
+        args.out.json(raised.as_json())
         return 0
     if not raised.is_new:
         args.out.line(f"signal {raised.id} was raised before: {args.name}, key {args.key}")
         return 0
-    who = ", ".join(f"{key} ({name})" for key, name in waiting)
+    who = ", ".join(f"{each.source} ({each.schedule})" for each in raised.waiting)
     args.out.line(f"signal {raised.id}: {args.name}")
     args.out.note(f"waited for by {who}" if who else "no schedule waits for it")
     return 0
@@ -98,30 +86,17 @@ def show(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        rows, became = _rows(project, args)
+        rows = list(project.signals.each(args.name, limit=args.limit))
     if args.json:
-        args.out.json_list(_shape(row, became.get(row.id, [])) for row in rows)
+        args.out.json_list(row.as_json() for row in rows)
     elif rows:
-        args.out.table(COLUMNS, [_line(row, became.get(row.id, [])) for row in rows])
+        args.out.table(COLUMNS, [_line(row) for row in rows])
     else:
         args.out.line("nothing was signalled")
     return 0
 
 
-def _rows(
-    project: Project, args: argparse.Namespace
-) -> tuple[list[SignalRow], dict[int, list[DeliveryRow]]]:
-    limit = args.limit if args.limit is not None else 1_000_000
-    rows = project.store.last_signals(args.name, limit)
-    became: dict[int, list[DeliveryRow]] = {}
-    for each in project.store.deliveries([row.id for row in rows]):
-        became.setdefault(each.signal_id, []).append(each)
-    return rows, became
-
-
-def _line(row: SignalRow, became: list[DeliveryRow]) -> tuple[object, ...]:
-    from penstock.store.database import to_json
-
+def _line(row: SignalView) -> tuple[object, ...]:
     return (
         row.id,
         row.name,
@@ -129,12 +104,18 @@ def _line(row: SignalRow, became: list[DeliveryRow]) -> tuple[object, ...]:
         row.run_id or "",
         local_time(row.at),
         row.actor,
-        "" if row.data is None else shortened(to_json(row.data), LONGEST_DATA),
-        "; ".join(_words(each) for each in became),
+        "" if row.data is None else shortened(_json(row.data), LONGEST_DATA),
+        "; ".join(_words(each) for each in row.deliveries),
     )
 
 
-def _words(each: DeliveryRow) -> str:
+def _json(data: Any) -> str:
+    import msgspec
+
+    return msgspec.json.encode(data).decode()
+
+
+def _words(each: SignalDeliveryView) -> str:
     match each.state:
         case "started":
             what = f"run {each.run_id}"
@@ -143,28 +124,3 @@ def _words(each: DeliveryRow) -> str:
         case state:
             what = f"{state}: {each.reason}" if each.reason else state
     return f"{each.source} ({each.schedule}): {what}"
-
-
-def _shape(row: SignalRow, became: list[DeliveryRow]) -> dict[str, Any]:
-    return {
-        "signal": row.id,
-        "name": row.name,
-        "source": row.source,
-        "run": row.run_id or None,
-        "at": iso(row.at),
-        "actor": row.actor,
-        "key": row.key,
-        "data": row.data,
-        "deliveries": [
-            {
-                "source": each.source,
-                "schedule": each.schedule,
-                "state": each.state,
-                "run": each.run_id,
-                "joins": each.joins,
-                "reason": each.reason,
-                "at": iso(each.at),
-            }
-            for each in became
-        ],
-    }

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.counting import count
-from penstock.errors import UsageError
+from penstock.errors import Remedy, UsageError
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of
-from penstock.store.database import Database, to_json
+from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
 
@@ -196,7 +196,11 @@ class Outbox:
         with self._db.writing() as now:
             found = self._db.rows("outbox_state", id=outbox_id)
             if not found:
-                raise UsageError(f"there is no delivery {outbox_id}", "penstock hooks lists them")
+                raise UsageError(
+                    f"there is no delivery {outbox_id}",
+                    code="no_delivery",
+                    remedy=Remedy("hooks.list"),
+                )
             is_delivered, run_id, hook = found[0]
             if is_delivered or not self._db.do("retry_outbox", id=outbox_id, now=now):
                 return False
@@ -206,7 +210,10 @@ class Outbox:
             ledger.write()
             return True
 
-    def outbox(self, *, undelivered_only: bool = False, limit: int = 50) -> list[OutboxRow]:
-        """What was and is to be told, the newest first."""
+    def outbox(
+        self, *, undelivered_only: bool = False, limit: int = 50, before_id: int | None = None
+    ) -> list[OutboxRow]:
+        """What was and is to be told, the newest first; with `before_id`, what is older than this one."""
         about = {"undelivered_only": undelivered_only, "limit": limit}
+        about["before_id"] = LAST_ID if before_id is None else before_id
         return self._db.decoded("outbox", list[OutboxRow], **about)

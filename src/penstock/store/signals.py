@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.store.database import Database, bounded_text, to_json
+from penstock.store.database import LAST_ID, Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 
 LONGEST_KEY = 500
@@ -35,9 +35,14 @@ class Signals:
         """What was raised after this one, the oldest first."""
         return self._db.decoded("signals", list[SignalRow], after_id=after_id, limit=limit)
 
-    def last_signals(self, name: str | None = None, limit: int = 50) -> list[SignalRow]:
-        """What was raised last, the newest first."""
-        return self._db.decoded("last_signals", list[SignalRow], signal=name, limit=limit)
+    def last_signals(
+        self, name: str | None = None, limit: int = 50, before_id: int | None = None
+    ) -> list[SignalRow]:
+        """What was raised last, the newest first; with `before_id`, what is older than this one."""
+        before = LAST_ID if before_id is None else before_id
+        return self._db.decoded(
+            "last_signals", list[SignalRow], signal=name, limit=limit, before_id=before
+        )
 
     def raise_signal(
         self, name: str, data: Any, *, actor: str, source_id: int = 0, key: str | None = None

@@ -653,7 +653,9 @@ class Store(Protocol):
 
     def signals(self, after_id: int = 0, limit: int = 500) -> list[SignalRow]: ...
 
-    def last_signals(self, name: str | None = None, limit: int = 50) -> list[SignalRow]: ...
+    def last_signals(
+        self, name: str | None = None, limit: int = 50, before_id: int | None = None
+    ) -> list[SignalRow]: ...
 
     def raise_signal(
         self, name: str, data: Any, *, actor: str, source_id: int = 0, key: str | None = None
@@ -711,7 +713,9 @@ class Store(Protocol):
 
     def retry_outbox(self, outbox_id: int, actor: str, reason: str) -> bool: ...
 
-    def outbox(self, *, undelivered_only: bool = False, limit: int = 50) -> list[OutboxRow]: ...
+    def outbox(
+        self, *, undelivered_only: bool = False, limit: int = 50, before_id: int | None = None
+    ) -> list[OutboxRow]: ...
 
     # Streams.
 

@@ -51,7 +51,7 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY o.id DESC), '[]')::text
 FROM (
   SELECT id, hook, run_id, state, created_at, due_at, attempts, delivered_at, error FROM penstock.outbox
-  WHERE NOT %(undelivered_only)s OR delivered_at IS NULL ORDER BY id DESC LIMIT %(limit)s
+  WHERE id < %(before_id)s AND (NOT %(undelivered_only)s OR delivered_at IS NULL) ORDER BY id DESC LIMIT %(limit)s
 ) AS o
 LEFT JOIN penstock.run AS r ON r.id = o.run_id
 LEFT JOIN penstock.source AS s ON s.id = r.source_id;

@@ -16,7 +16,7 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY g.id DESC), '[]')::text
 FROM (
   SELECT id, name, data, source_id, run_id, at, actor, key
-  FROM penstock.signal WHERE %(signal)s::text IS NULL OR name = %(signal)s ORDER BY id DESC LIMIT %(limit)s
+  FROM penstock.signal WHERE id < %(before_id)s AND (%(signal)s::text IS NULL OR name = %(signal)s) ORDER BY id DESC LIMIT %(limit)s
 ) AS g
 LEFT JOIN penstock.source AS s ON s.id = g.source_id;
 

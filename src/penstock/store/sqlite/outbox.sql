@@ -43,7 +43,7 @@ SELECT json_group_array(json_object(
   'id', o.id, 'hook', o.hook, 'run_id', o.run_id, 'source', s.key, 'run_state', o.state, 'created_at', o.created_at,
   'due_at', o.due_at, 'attempts', o.attempts, 'delivered_at', o.delivered_at, 'error', o.error))
 FROM (
-  SELECT * FROM outbox WHERE NOT :undelivered_only OR delivered_at IS NULL ORDER BY id DESC LIMIT :limit
+  SELECT * FROM outbox WHERE id < :before_id AND (NOT :undelivered_only OR delivered_at IS NULL) ORDER BY id DESC LIMIT :limit
 ) AS o
 LEFT JOIN run AS r ON r.id = o.run_id
 LEFT JOIN source AS s ON s.id = r.source_id;

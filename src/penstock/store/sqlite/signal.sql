@@ -10,7 +10,7 @@ SELECT json_group_array(json_object(
   'id', g.id, 'name', g.name, 'data', json(g.data), 'source', s.key, 'source_id', g.source_id, 'run_id', g.run_id, 'at', g.at,
   'actor', g.actor, 'key', g.key))
 FROM (
-  SELECT * FROM signal WHERE :signal IS NULL OR name = :signal ORDER BY id DESC LIMIT :limit
+  SELECT * FROM signal WHERE id < :before_id AND (:signal IS NULL OR name = :signal) ORDER BY id DESC LIMIT :limit
 ) AS g
 LEFT JOIN source AS s ON s.id = g.source_id;
 

@@ -1,0 +1,104 @@
+"""Signals: named facts that start runs of the schedules that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from penstock.app.noun import Noun, who
+from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
+from penstock.app.views.signals import (
+    QueueView,
+    RaisedView,
+    SignalView,
+    WaitingView,
+    queued_view,
+    signal_view,
+)
+from penstock.app.views.view import Page
+from penstock.project import Project
+from penstock.schedules.definition import settings_of
+from penstock.store.delivering import DeliveryRow, StandingRow
+
+
+class Signals(Noun):
+    """Signals that steps, the engine, files and people have raised."""
+
+    def list(
+        self, name: str | None = None, *, cursor: str | None = None, limit: int = USUAL
+    ) -> Page[SignalView]:
+        """What was raised, the newest first, and what became of it."""
+        size = size_of(limit)
+        rows = self._store.last_signals(name, size + 1, place_of(cursor, int))
+        became: dict[int, list[DeliveryRow]] = {}
+        for each in self._store.deliveries([row.id for row in rows]):
+            became.setdefault(each.signal_id, []).append(each)
+        return page_of(
+            rows,
+            size,
+            lambda row: signal_view(row, became.get(row.id, ())),
+            lambda row: row.id,
+        )
+
+    def each(self, name: str | None = None, *, limit: int | None = None) -> Iterator[SignalView]:
+        """All of them, or the newest so many, as you go."""
+        return each_item(lambda cursor, size: self.list(name, cursor=cursor, limit=size), limit)
+
+    def raise_(
+        self,
+        name: str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        source: str | None = None,
+        actor: str | None = None,
+    ) -> RaisedView:
+        """Raise a signal: each schedule that waits for it starts one run.
+
+        It is kept when this returns, and is delivered by whoever schedules, now or later. Under a key it is
+        raised once: raising it again finds the first.
+        """
+        raised = self._project.signal(name, data, key=key, source=source, actor=who(actor))
+        waiting = self._project.waiting_for(name, raised.source)
+        return RaisedView(
+            id=raised.id,
+            name=raised.name,
+            source=raised.source,
+            key=raised.key,
+            is_new=raised.is_new,
+            waiting=tuple(WaitingView(source=of, schedule=by) for of, by in waiting),
+        )
+
+    def queue(self, source: str, schedule: str | None = None) -> QueueView:
+        """The first signals in the queues of a source, or of one of its schedules."""
+        key = self._project.source_key(source) or ""
+        return queue_of(self._project, self._store.ensure_sources([key])[key], schedule)
+
+
+def queue_of(project: Project, source_id: int, schedule: str | None = None) -> QueueView:
+    """The first signals in the queues of a source, or of one of its schedules."""
+    found, total = project.connection.standing_deliveries(source_id)
+    rows = [row for row in found if schedule in (None, row.schedule)]
+    if schedule is not None and len(found) == total:
+        total = len(rows)
+    needs = {
+        row.name: settings_of(row.definition).after
+        for row in project.connection.schedules(source_id)
+    }
+    return QueueView(
+        signals=tuple(queued_view(row, _waits_for(row, rows, needs)) for row in rows), total=total
+    )
+
+
+def _waits_for(
+    row: StandingRow, rows: Sequence[StandingRow], needs: Mapping[str, Sequence[str]]
+) -> str:
+    beside = [each for each in rows if each.schedule == row.schedule]
+    if row.state == "waiting":
+        there = {each.about for each in beside if each.state == "waiting"}
+        missing = [key for key in needs.get(row.schedule, ()) if key not in there]
+        return f"{' and '.join(missing) or 'others'} to complete"
+    first = next(each for each in beside if each.state == "queued")
+    if first.signal_id != row.signal_id:
+        return f"signal {first.signal_id} before it"
+    return row.reason or "its turn: the next scheduler that runs starts it"
