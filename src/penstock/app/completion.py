@@ -14,15 +14,6 @@ from pathlib import Path
 # More than this nobody reads, and bash asks whether it should be shown at all.
 MOST = 50
 LONGEST_ABOUT = 60
-# What is asked of the database for each noun, and what has to be known for it.
-QUERIES = {
-    "RUN": ("complete_runs", ()),
-    "JOB": ("complete_jobs", ()),
-    "COLLECTION": ("complete_collections", ()),
-    "KEY": ("complete_keys", ("collection",)),
-    "PARTITION": ("complete_partitions", ("source",)),
-    "HOST": ("complete_breakers", ()),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +54,17 @@ class Suggestions:
             from penstock.jobs.failures import KINDS, POISON
 
             return map(Suggestion, (*KINDS, POISON))
-        return self._in_the_database(noun, prefix, given) if noun in QUERIES else ()
+        return self._in_the_database(noun, prefix, given)
 
     def _in_the_database(
         self, noun: str, prefix: str, given: Mapping[str, str]
     ) -> Iterable[Suggestion]:
         from penstock.settings.names import store_address
         from penstock.settings.units import normalise_source
-        from penstock.store.peek import peek
+        from penstock.store.peek import QUERIES, peek
 
-        query, needed = QUERIES[noun]
-        if any(name not in given for name in needed):
+        query, needed = QUERIES.get(noun, ("", ()))
+        if not query or any(name not in given for name in needed):
             return
         source = given.get("source")
         values = {

@@ -17,6 +17,15 @@ SQLITE_QUERIES, POSTGRES_QUERIES = "penstock.store.sqlite", "penstock.store.post
 BUSY_MS = 200
 CONNECT_S = 2
 STATEMENT_MS = 1000
+# By what the usage of a command calls it: the query, and what has to be known for it.
+QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "RUN": ("complete_runs", ()),
+    "JOB": ("complete_jobs", ()),
+    "COLLECTION": ("complete_collections", ()),
+    "KEY": ("complete_keys", ("collection",)),
+    "PARTITION": ("complete_partitions", ("source",)),
+    "HOST": ("complete_breakers", ()),
+}
 
 Value = str | int | None
 
