@@ -204,4 +204,4 @@ def test_a_project_without_schedules_has_nothing_to_export(
 ) -> None:
     code, out, err = export(capsys, "systemd --source by-hand")
     assert (code, out) == (exits.DONE, "")
-    assert err == "no schedules: what there is runs by hand only\n"
+    assert err == "no schedules: every source runs manually\n"

@@ -10,7 +10,7 @@ from penstock.errors import Refused
 
 
 def add_yes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def confirm(args: argparse.Namespace, question: str) -> None:

@@ -1,4 +1,4 @@
-"""`penstock backfill`: fetch a source's past, window by window."""
+"""`penstock backfill`: fetch a source's history, window by window."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ SHOWN_GAPS = 10
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "backfill", "fetch a source's past", DESCRIPTION, EXAMPLES)
-    parser.add_argument("source", metavar="SOURCE", help="whose past")
+    parser = add_command(commands, "backfill", "fetch a source's history", DESCRIPTION, EXAMPLES)
+    parser.add_argument("source", metavar="SOURCE", help="the source")
     parser.add_argument("--from", dest="start", required=True, metavar="T", help="a day or a time")
     parser.add_argument("--to", dest="end", required=True, metavar="T", help="a day or a time")
     parser.add_argument(
@@ -50,14 +50,16 @@ def register(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="P",
-        help="only this one; may be said again (all of the source's)",
+        help="only this partition; repeatable (all of the source's)",
     )
     parser.add_argument("--window", metavar="1d", help="how long a unit is (the source's)")
     parser.add_argument("--missing", action="store_true", help="only what is not ingested yet")
-    parser.add_argument("--plan", action="store_true", help="only say what it would take")
-    parser.add_argument("--new", action="store_true", help="even if the same one has not ended yet")
+    parser.add_argument("--plan", action="store_true", help="only print what it would take")
+    parser.add_argument(
+        "--new", action="store_true", help="start another even if the same one has not ended"
+    )
     parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add_yes(parser)
     add_reason(parser)
     parser.set_defaults(run=run, draft=False)

@@ -41,11 +41,11 @@ REASON = 80
 
 def register(commands: Commands) -> None:
     listing = add_command(
-        commands, "breakers", "what is left alone because it fails", LIST, LIST_EXAMPLES
+        commands, "breakers", "circuit breakers of sources and hosts", LIST, LIST_EXAMPLES
     )
     add_json(listing)
     listing.set_defaults(run=run)
-    acting = add_command(commands, "breaker", "open or close one of them", ACT, ACT_EXAMPLES)
+    acting = add_command(commands, "breaker", "open or close a breaker", ACT, ACT_EXAMPLES)
     verbs = acting.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     closing = add_command(verbs, "close", "ask as usual again", CLOSE, CLOSE_EXAMPLES)
     closing.set_defaults(run=close)

@@ -36,7 +36,9 @@ OF_RUNS = "only budgets of single runs, and none is going on: penstock budget --
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "budget", "what is left of budgets", DESCRIPTION, EXAMPLES)
+    parser = add_command(
+        commands, "budget", "budgets: what is used and left", DESCRIPTION, EXAMPLES
+    )
     parser.add_argument("--source", metavar="SOURCE", help="only those this source counts against")
     parser.add_argument(
         "--run", dest="run_id", type=whole_number, metavar="RUN", help="a run's own"

@@ -34,10 +34,10 @@ def register(commands: Commands) -> None:
     rewind = acts.add_parser(
         "rewind", help="move one back", description=REWIND, epilog=f"examples:\n{EXAMPLES}"
     )
-    rewind.add_argument("source", metavar="SOURCE", help="whose")
-    rewind.add_argument("partition", metavar="PARTITION", help="which; `default` is the usual name")
+    rewind.add_argument("source", metavar="SOURCE", help="the source")
+    rewind.add_argument("partition", metavar="PARTITION", help="the partition; usually `default`")
     target = rewind.add_mutually_exclusive_group(required=True)
-    target.add_argument("--to", metavar="CURSOR", help="JSON, or a text as it is")
+    target.add_argument("--to", metavar="CURSOR", help="JSON, or plain text")
     target.add_argument(
         "--to-run", type=whole_number, metavar="RUN", help="where it was when this run had left it"
     )
@@ -45,7 +45,7 @@ def register(commands: Commands) -> None:
         "--to-time", metavar="T", help="where it was then: 2d, or 2026-11-15T08:00Z"
     )
     rewind.add_argument(
-        "--dry-run", action="store_true", help="only say what would be fetched again"
+        "--dry-run", action="store_true", help="only print what would be fetched again"
     )
     rewind.add_argument(
         "--force",

@@ -36,7 +36,7 @@ def register(commands: Commands) -> None:
     parser = add_command(
         commands, "checkpoints", "how far each partition has come", DESCRIPTION, EXAMPLES
     )
-    parser.add_argument("source", metavar="SOURCE", help="whose")
+    parser.add_argument("source", metavar="SOURCE", help="the source")
     parser.add_argument("--history", metavar="PARTITION", help="how this one came there")
     add_limit(parser, 50, "moves of the history")
     add_json(parser)

@@ -49,7 +49,11 @@ SCHEMA_EXAMPLES = """\
 
 def register(commands: Commands) -> None:
     parser = add_command(
-        commands, "config", "check penstock.yaml, show what it comes to", CONFIG, CONFIG_EXAMPLES
+        commands,
+        "config",
+        "check penstock.yaml, show the effective settings",
+        CONFIG,
+        CONFIG_EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     checking = add_command(verbs, "check", "print every mistake", CHECK, CHECK_EXAMPLES)

@@ -36,7 +36,7 @@ def register(verbs: Commands) -> None:
     parser.add_argument("origin", metavar="FROM", help="sqlite:FILE or postgresql://…")
     parser.add_argument("target", metavar="TO", help="the same, of the other kind")
     parser.add_argument(
-        "--restart", action="store_true", help="throw an unfinished copy away and begin anew"
+        "--restart", action="store_true", help="discard an unfinished copy and start over"
     )
     add_json(parser)
     parser.set_defaults(run=run)

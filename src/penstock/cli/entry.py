@@ -65,7 +65,7 @@ GROUPS = {
         "simulate": "simulate",
         "export": "export",
     },
-    "operate - stop, continue, keep the database": {
+    "operate - stop, continue, maintain the database": {
         "pause": "pause",
         "resume": "pause",
         "hold": "hold",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 The newest lines of the journal, oldest of them first. With --follow, what comes next is shown as it
-happens, until Ctrl-C; then --json prints an object to a line instead of one array."""
+happens, until Ctrl-C; then --json prints one object per line instead of one array."""
 EXAMPLES = """\
   penstock events --run 12
   penstock events --job 345
@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--kind", metavar="KIND", help="only of this kind: job.retried, or all that begins with job"
     )
-    parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument("--follow", action="store_true", help="continue until Ctrl-C")
     add_limit(parser, 50, "events")
     add_json(parser)
     parser.set_defaults(run=run)

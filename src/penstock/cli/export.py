@@ -43,7 +43,7 @@ USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 
 def register(commands: Commands) -> None:
     parser = add_command(
-        commands, "export", "the schedules for cron, systemd, GitHub", DESCRIPTION, EXAMPLES
+        commands, "export", "schedules for cron, systemd, GitHub", DESCRIPTION, EXAMPLES
     )
     targets = parser.add_subparsers(dest="target", metavar="TARGET", title="targets", required=True)
     github = add_command(
@@ -72,8 +72,8 @@ def register(commands: Commands) -> None:
     )
     units.add_argument("--dir", type=Path, metavar="DIR", help="write them there (stdout)")
     units.set_defaults(run=_systemd)
-    cron.add_argument("--user", default="", help="whom it runs as: a table for /etc/cron.d")
-    units.add_argument("--user", default="", help="whom it runs as (you)")
+    cron.add_argument("--user", default="", help="the user it runs as: a table for /etc/cron.d")
+    units.add_argument("--user", default="", help="the user it runs as (you)")
     for each in (cron, units):
         each.add_argument(
             "--env-file",
@@ -83,7 +83,7 @@ def register(commands: Commands) -> None:
         )
     for each in (github, cron, units):
         each.add_argument(
-            "--source", action="append", metavar="SOURCE", help="only this one; may be repeated"
+            "--source", action="append", metavar="SOURCE", help="only this source; repeatable"
         )
 
 
@@ -147,7 +147,7 @@ def _exported(
     except Inexpressible as error:
         raise UsageError(f"`penstock export {args.target}` {error}") from None
     if not any(source.schedules for source in chosen):
-        out.note("no schedules: what there is runs by hand only")
+        out.note("no schedules: every source runs manually")
     if file is not None:
         _write(file, "".join(export.files.values()), out)
     elif folder is not None:

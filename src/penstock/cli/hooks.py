@@ -44,7 +44,7 @@ LONGEST_ERROR = 100
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "hooks", "what the outside is told", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "hooks", "webhook deliveries", DESCRIPTION, EXAMPLES)
     parser.add_argument("--undelivered", action="store_true", help="only what is not accepted yet")
     add_limit(parser, SHOWN, "deliveries")
     add_json(parser)

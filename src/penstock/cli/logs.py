@@ -20,7 +20,7 @@ DESCRIPTION = """\
 What the steps of a run or a job printed, and what they logged (`logging`, from INFO upward), the newest
 lines last. Kept with source, run, job and attempt: up to 200 lines or 32 kB of each attempt, for
 `retention.logs`; secrets are masked. With --follow, what comes next is shown until Ctrl-C or until the
-run or job has ended; then --json prints an object to a line."""
+run or job has ended; then --json prints one object per line."""
 EXAMPLES = """\
   penstock logs 12            of run 12
   penstock logs --job 345     of one job, all its attempts
@@ -38,7 +38,9 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only of this job"
     )
-    parser.add_argument("--follow", action="store_true", help="go on until it has ended, or Ctrl-C")
+    parser.add_argument(
+        "--follow", action="store_true", help="continue until it has ended, or Ctrl-C"
+    )
     add_limit(parser, 500, "lines")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -79,7 +81,7 @@ def _tell(args: argparse.Namespace, rows: list[LogRow]) -> None:
         for row in rows:
             args.out.line(_line(row))
     else:
-        args.out.note("nothing was printed or logged, or it is older than retention.logs")
+        args.out.note("no output, or it is older than retention.logs")
 
 
 def _follow(

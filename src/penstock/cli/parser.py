@@ -35,13 +35,13 @@ class Parser(argparse.ArgumentParser):
             "--project",
             metavar="DIR",
             default=argparse.SUPPRESS,
-            help="the folder of penstock.yaml (the nearest one upward)",
+            help="folder of penstock.yaml (the nearest, here or above)",
         )
         where.add_argument(
             "--env",
             metavar="NAME",
             default=argparse.SUPPRESS,
-            help="lay penstock.NAME.yaml over it (PENSTOCK_ENV)",
+            help="apply the overlay penstock.NAME.yaml (PENSTOCK_ENV)",
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -126,7 +126,7 @@ def add_command(
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_limit(parser: argparse.ArgumentParser, default: int | None, noun: str) -> None:
@@ -141,7 +141,7 @@ def add_limit(parser: argparse.ArgumentParser, default: int | None, noun: str) -
 
 
 def add_reason(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for the journal")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="reason, kept in the journal")
 
 
 def whole_number(text: str) -> int:

@@ -27,12 +27,10 @@ RESUME_EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    pausing = add_command(
-        commands, "pause", "stop a source or a run for now", PAUSE, PAUSE_EXAMPLES
-    )
+    pausing = add_command(commands, "pause", "pause a source or a run", PAUSE, PAUSE_EXAMPLES)
     pausing.set_defaults(run=pause)
     resuming = add_command(
-        commands, "resume", "let a paused source or run go on", RESUME, RESUME_EXAMPLES
+        commands, "resume", "resume a paused source or run", RESUME, RESUME_EXAMPLES
     )
     resuming.set_defaults(run=resume)
     for parser in (pausing, resuming):

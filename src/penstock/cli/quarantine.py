@@ -67,7 +67,7 @@ Acted = TypeVar("Acted", "ReleasedView", "DiscardedView")
 
 def register(commands: Commands) -> None:
     parser = add_command(
-        commands, "quarantine", "look at what failed, release it", DESCRIPTION, EXAMPLES.rstrip()
+        commands, "quarantine", "inspect failed jobs, release them", DESCRIPTION, EXAMPLES.rstrip()
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     listing = add_command(
@@ -92,7 +92,7 @@ def register(commands: Commands) -> None:
         _add_filters(acting)
         acting.add_argument("--all", action="store_true", help="everything in quarantine")
         acting.add_argument(
-            "--dry-run", action="store_true", help="only say how many it would touch"
+            "--dry-run", action="store_true", help="only print how many it would touch"
         )
         add_json(acting)
         add_reason(acting)
@@ -132,9 +132,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="WHEN", help="only those of the last 2h, or since a date"
     )
-    parser.add_argument(
-        "--escalated", action="store_true", help="only what a person has to look at"
-    )
+    parser.add_argument("--escalated", action="store_true", help="only what needs a person")
     parser.add_argument(
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
     )
@@ -296,7 +294,7 @@ def release(args: argparse.Namespace) -> int:
         is_worked = bool(project.store.overview().workers)
     done = _tell_act(args, "release", seen, seen.released)
     if done and not args.json and not is_worked:
-        args.out.line("nobody works now: penstock up --until-idle")
+        args.out.line("No workers are running. Start one: penstock up")
     return 0
 
 

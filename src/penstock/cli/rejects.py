@@ -44,7 +44,7 @@ LONGEST_KEY, LONGEST_REASON = 200, 120
 
 def register(commands: Commands) -> None:
     parser = add_command(
-        commands, "rejects", "what was not wanted: list, show, redrive", DESCRIPTION, EXAMPLES
+        commands, "rejects", "rejected items: list, show, redrive", DESCRIPTION, EXAMPLES
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     listing = add_command(verbs, "list", "the newest", LIST, "  penstock rejects list --run 12")
@@ -160,7 +160,7 @@ def redrive(args: argparse.Namespace) -> int:
             f"{count(seen.rejects - redriven.rejects, 'reject')} are left: the same command again"
         )
     if not is_worked:
-        out.line("nobody works now: penstock up --until-idle")
+        out.line("No workers are running. Start one: penstock up")
     return 0
 
 

@@ -37,7 +37,7 @@ SHOWN_HTML = 1000
 
 def register(commands: Commands) -> None:
     parser = add_command(
-        commands, "replay", "today's logic on old pages, as a difference", DESCRIPTION, EXAMPLES
+        commands, "replay", "run today's code on stored pages, show the diff", DESCRIPTION, EXAMPLES
     )
     parser.add_argument(
         "run_id", nargs="?", type=whole_number, metavar="RUN", help="a run, or a replay of one"
@@ -58,9 +58,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="the difference as a page of HTML"
     )
-    parser.add_argument(
-        "--json", action="store_true", help="for programs: all of it, as one object"
-    )
+    parser.add_argument("--json", action="store_true", help="print JSON: all of it, as one object")
     parser.add_argument(
         "--limit",
         type=whole_number,

@@ -1,4 +1,4 @@
-"""`penstock retry`: send back what failed, and only that."""
+"""`penstock retry`: queue failed jobs again, and only that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "retry", "send back what failed", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "retry", "queue failed jobs again", DESCRIPTION, EXAMPLES)
     parser.add_argument("run_id", nargs="?", type=whole_number, metavar="RUN", help="the run")
     parser.add_argument(
         "--failed", action="store_true", help="its quarantined jobs (all that can be retried)"
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         args.out.line(told)
         if not project.overview().workers:
-            args.out.line("nobody works now: penstock up --until-idle")
+            args.out.line("No workers are running. Start one: penstock up")
     return 0
 
 

@@ -47,10 +47,12 @@ def register(commands: Commands) -> None:
         help="full: everything in scope (default); incremental: what is new or changed; "
         "probe: one item, nothing saved; stream: until it is stopped",
     )
-    parser.add_argument("--new", action="store_true", help="even if a run has not ended yet")
+    parser.add_argument(
+        "--new", action="store_true", help="start another run even if one has not ended"
+    )
     parser.add_argument("--detach", action="store_true", help="only queue, do not wait")
     parser.add_argument(
-        "--draft", action="store_true", help="only make it; `penstock start` lets it begin"
+        "--draft", action="store_true", help="create it only; `penstock start` starts it"
     )
     parser.add_argument(
         "--param",
@@ -63,9 +65,9 @@ def register(commands: Commands) -> None:
         "--pages",
         type=whole_number,
         metavar="N",
-        help="at most N pages, to try a pipeline; the run says that it was cut",
+        help="at most N pages, to try a pipeline; the run is marked as cut",
     )
-    parser.add_argument("--json", action="store_true", help="an object per run, one to a line")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     add_reason(parser)
     parser.set_defaults(run=run)
 
@@ -205,4 +207,4 @@ def tell_queued(project: Project, runs: list[RunView], args: argparse.Namespace)
             begin = f"; penstock start {run.id}" if run.state == "draft" else ""
             out.line(f"run {run.id} of {run.source} is {run.state}{begin}")
     if not args.json and not args.draft and not project.overview().workers:
-        out.note("nobody works now: penstock up --until-idle")
+        out.note("No workers are running. Start one: penstock up")

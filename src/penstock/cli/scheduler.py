@@ -19,9 +19,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "scheduler", "start what is due, and do no work", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "scheduler", "run the scheduler only", DESCRIPTION, EXAMPLES)
     add_log_options(parser)
     parser.set_defaults(run=run)
 

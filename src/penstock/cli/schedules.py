@@ -1,4 +1,4 @@
-"""`penstock schedules`: when sources run by themselves, and what became of their ticks."""
+"""`penstock schedules`: when sources run on schedule, and what became of their ticks."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ OVERDUE_S = 60.0
 
 def register(commands: Commands) -> None:
     listing = add_command(
-        commands, "schedules", "when sources run by themselves", LIST, LIST_EXAMPLES
+        commands, "schedules", "when sources run on schedule", LIST, LIST_EXAMPLES
     )
     add_json(listing)
     listing.set_defaults(run=run)
     verbs = listing.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     coming = add_command(verbs, "next", "a calendar of starts", NEXT, NEXT_EXAMPLES)
     coming.add_argument(
-        "--days", type=_days, default=7, metavar="N", help="so many days from now (7)"
+        "--days", type=_days, default=7, metavar="N", help="number of days from now (7)"
     )
     coming.add_argument("--source", metavar="SOURCE", help="only of this source")
     coming.add_argument("--svg", metavar="FILE", help="write a map of hours and days")

@@ -20,14 +20,14 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet",
         action="store_true",
-        help="only say what goes wrong with workers and the database",
+        help="only print problems with workers and the database",
     )
     parser.add_argument(
         "--log-format",
         choices=FORMATS,
         default="text",
         metavar="FORMAT",
-        help="text (default), or json: an object to a line",
+        help="text (default), or json: one object per line",
     )
 
 

@@ -1,4 +1,4 @@
-"""`penstock simulate`: what the next days would bring, as the project is and as it would be."""
+"""`penstock simulate`: forecast the next days, as the project is and as it would be."""
 
 from __future__ import annotations
 
@@ -38,20 +38,16 @@ TELL_EVERY_S = 2.0
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "simulate", "what the next days would bring", DESCRIPTION, EXAMPLES
-    )
-    parser.add_argument("--days", type=_days, default=30, metavar="N", help="so many days (30)")
+    parser = add_command(commands, "simulate", "forecast the next days", DESCRIPTION, EXAMPLES)
+    parser.add_argument("--days", type=_days, default=30, metavar="N", help="number of days (30)")
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="as if penstock.yaml said so; may be said again",
+        help="change this key of penstock.yaml in the simulation; repeatable",
     )
-    parser.add_argument(
-        "--seed", type=_seed, default=1, metavar="N", help="the chance that is drawn from (1)"
-    )
+    parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="random seed (1)")
     parser.add_argument(
         "--assume",
         action="append",

@@ -37,7 +37,7 @@ COLUMNS = (
 
 def register(commands: Commands) -> None:
     parser = add_command(
-        commands, "sources", "what is configured, and how it is doing", DESCRIPTION, EXAMPLES
+        commands, "sources", "configured sources and their state", DESCRIPTION, EXAMPLES
     )
     parser.add_argument("--check", action="store_true", help="import and check their pipelines")
     add_json(parser)

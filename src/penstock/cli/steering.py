@@ -47,4 +47,4 @@ def _tell(
         return
     args.out.line(said)
     if answer["state"] == "queued" and not project.overview().workers:
-        args.out.note("nobody works now: penstock up --until-idle")
+        args.out.note("No workers are running. Start one: penstock up")

@@ -23,7 +23,7 @@ HOST, PORT = "127.0.0.1", 8787
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "trigger", "signals over HTTP", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "trigger", "accept signals over HTTP", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     serving = add_command(verbs, "serve", "listen for signals", SERVE, EXAMPLES)
     serving.add_argument("--host", default=HOST, metavar="HOST", help=f"where to listen ({HOST})")

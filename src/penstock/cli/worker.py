@@ -26,7 +26,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "worker", "work, and schedule nothing", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "worker", "run workers only", DESCRIPTION, EXAMPLES)
     add_workers(parser)
     add_log_options(parser)
     parser.set_defaults(run=run)

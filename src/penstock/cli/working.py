@@ -42,7 +42,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=whole_number,
         metavar="N",
-        help="worker processes on this host (worker.count); more than it has cores are no faster",
+        help="worker processes on this host (worker.count); more than its cores do not help",
     )
 
 

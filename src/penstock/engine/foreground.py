@@ -123,7 +123,9 @@ def run_foreground(
             supervisor = Supervisor(project, tell, have_ended, workers=workers_of(project.settings))
             is_whole = asyncio.run(supervisor.run())
         except AlreadyRunning:
-            tell("another Penstock is working on this project: it does the work, this shows it")
+            tell(
+                "another Penstock process is working on this project; this command shows its progress"
+            )
             for stale in stale_workers(project):
                 tell(stale.words)
             for unknown in unknown_work(project.store):

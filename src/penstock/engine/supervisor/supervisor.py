@@ -374,7 +374,9 @@ class Supervisor:
         ours = {child.name for child in self._children()}
         alive = {child.name for child in self._children() if _is_alive(child)}
         for worker, jobs in await self._calls(lambda: self._watch.look(alive, ours)):
-            self.tell(f"worker {worker} stopped beating: {count(jobs, 'job')} to run again")
+            self.tell(
+                f"worker {worker} stopped sending heartbeats: {count(jobs, 'job')} to run again"
+            )
 
     async def _look_at_ward(self) -> None:
         """The ward is needed while a suspect is queued or in it."""
@@ -402,7 +404,7 @@ class Supervisor:
         what = named(files)
         if not self.reloads:
             self.tell(
-                f"{what} changed: workers go on with what they loaded; restart penstock up, or use --reload"
+                f"{what} changed: workers keep using the old code; restart penstock up, or use --reload"
             )
             return
         self._checking = asyncio.create_task(self._reload(what))
@@ -414,10 +416,10 @@ class Supervisor:
             return
         if trouble:
             self.tell(
-                f"{what} changed, but can't be loaded; workers go on with what they loaded: {trouble}"
+                f"{what} changed, but can't be loaded; workers keep using the old code: {trouble}"
             )
             return
-        self.tell(f"{what} changed: running work is finished, then the new code is loaded")
+        self.tell(f"{what} changed: finishing running work, then loading the new code")
         self.wants_reload = self._is_done = True
         self._kill_at = self._now() + self.project.settings.worker.grace_s + OVERTIME_S
         self._leaving.set()
@@ -495,7 +497,7 @@ class Supervisor:
         except StoreError:
             if not self._is_leaving:
                 raise
-            self.tell(f"worker {child.name} could not be signed off: its lease ends by itself")
+            self.tell(f"worker {child.name} could not be signed off; its lease will expire")
         slot.child = None
         await child.last_words()
         # What was fit once is waited for: a file that is being edited, a login that is refused.
