@@ -80,3 +80,19 @@ def test_a_record_that_is_not_there_is_told_from_one_that_was_removed(project: P
         False,
         True,
     ]
+
+
+def test_sources_are_listed_with_what_people_have_stopped(project: Project) -> None:
+    project.sources.pause("acme.com", actor="ann", reason="they are moving")
+    project.sources.hold(actor="ben")
+
+    [source] = walked(lambda cursor: project.sources.list(cursor=cursor, limit=1))
+
+    assert (source.pause_reason, source.queued, source.is_configured) == (
+        "they are moving",
+        3,
+        True,
+    )
+    assert [(hold.source, hold.actor) for hold in source.held] == [(None, "ben")]
+    assert project.sources.get("https://ACME.com/").as_json() == source.as_json()
+    assert code_of(lambda: project.sources.get("acme.org")) == "no_source"

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from penstock.app.noun import Noun, who
+from penstock.app.paging import USUAL, page_within
+from penstock.app.source_list import SourceList
+from penstock.app.views.sources import HoldView, SourceDetail, hold_view
+from penstock.app.views.view import Page
+from penstock.errors import UsageError
 
 
 class Sources(Noun):
     """The sources of a project."""
+
+    def list(self, *, cursor: str | None = None, limit: int = USUAL) -> Page[SourceDetail]:
+        """Every source of penstock.yaml, and every former one that left its history, by name."""
+        found = SourceList(self._project)
+        return page_within(found.rows, cursor, limit, found.view, lambda row: row.key, str)
+
+    def each(self) -> Iterator[SourceDetail]:
+        """All of them, as you go."""
+        found = SourceList(self._project)
+        return map(found.view, found.rows)
+
+    def get(self, source: str) -> SourceDetail:
+        key = self._project.source_key(source)
+        found = SourceList(self._project)
+        for row in found.rows:
+            if row.key == key:
+                return found.view(row)
+        raise UsageError(f"there is no source {source!r}", code="no_source")
+
+    def holds(self) -> Sequence[HoldView]:
+        """What is held: the whole project, and single sources."""
+        return [hold_view(row) for row in self._store.holds()]
 
     def pause(self, source: str, *, actor: str | None = None, reason: str = "") -> bool:
         """Start nothing more of a source until it is resumed; False if it is paused already.

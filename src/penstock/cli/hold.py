@@ -100,6 +100,6 @@ def _undo(key: str | None) -> str:
 
 
 def _tell_what_is_still_held(project: Project, args: argparse.Namespace) -> None:
-    for row in project.store.holds():
-        what = row.scope or "the whole project"
-        args.out.note(f"{what} is still held: {_undo(row.scope)}")
+    for hold in project.sources.holds():
+        what = hold.source or "the whole project"
+        args.out.note(f"{what} is still held: {_undo(hold.source)}")

@@ -9,6 +9,7 @@ import msgspec
 from penstock.app.views.jobs import job_view
 from penstock.app.views.records import record_view
 from penstock.app.views.runs import run_view
+from penstock.app.views.sources import breach_view, hold_view, source_view
 from penstock.cli.wording import iso
 from penstock.store.promises import BreachRow
 from penstock.store.rows import (
@@ -38,25 +39,16 @@ def shaped(row: object, **renamed: str) -> dict[str, Any]:
 
 
 def source_shape(row: SourceRow) -> dict[str, Any]:
-    shape = shaped(row, key="source", last_run_id="last_run")
-    del shape["id"]
-    return shape
+    return source_view(row).as_json()
 
 
 def hold_shape(row: HoldRow) -> dict[str, Any]:
     """A hold of the whole project has no source."""
-    return {**shaped(row, scope="source"), "source": row.scope or None}
+    return hold_view(row).as_json()
 
 
 def breach_shape(row: BreachRow) -> dict[str, Any]:
-    return {
-        "source": row.source,
-        "rule": row.rule,
-        "since": iso(row.since),
-        "run": row.run_id,
-        "detail": row.detail,
-        "ended_at": iso(row.ended_at),
-    }
+    return breach_view(row).as_json()
 
 
 def run_shape(row: RunRow, now: float) -> dict[str, Any]:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.tables import text, whole
 from penstock.cli.wording import duration, local_time, until
 
 if TYPE_CHECKING:
-    from penstock.app import Project
-    from penstock.app.views.breakers import BreakerView
-    from penstock.app.views.budgets import ExhaustedBudgetView
-    from penstock.settings import SourceSettings
-    from penstock.store.cadences import CadenceRow
-    from penstock.store.promises import BreachRow
-    from penstock.store.rows import HoldRow, SourceRow
+    from penstock.app.views.sources import SourceDetail
 
 DESCRIPTION = """\
 Every source of penstock.yaml, and every former one that left its history. --check imports the pipelines of
@@ -50,129 +41,56 @@ def run(args: argparse.Namespace) -> int:
     with opened(args) as project:
         if args.check:
             project.validate()
-        _ = project.source_ids
-        rows, seen = project.store.sources(), Seen.of(project)
-        if args.json:
-            breaches = _by_source(project.store.breaches(open_only=True, limit=100 * len(rows)))
-            args.out.json_list(_shape(row, seen, breaches.get(row.key, [])) for row in rows)
-        elif rows:
-            args.out.table(COLUMNS, (_row(row, seen) for row in rows))
-        else:
-            args.out.line(f"{project.settings.file} has no sources yet")
+        found = list(project.sources.each())
+        now, file = project.now(), project.settings.file
+    if args.json:
+        args.out.json_list(each.as_json() for each in found)
+    elif found:
+        args.out.table(COLUMNS, (_row(each, file.name, now) for each in found))
+    else:
+        args.out.line(f"{file} has no sources yet")
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What all sources share, asked for once: there may be thousands of them."""
-
-    project: Project
-    now: float
-    holds: Mapping[str, HoldRow]
-    broken: Mapping[str, BreakerView]
-    spent: Mapping[str, ExhaustedBudgetView]
-    cadences: Mapping[str, CadenceRow]
-
-    @classmethod
-    def of(cls, project: Project) -> Seen:
-        store = project.store
-        return cls(
-            project,
-            store.now(),
-            {each.scope: each for each in store.holds()},
-            {each.key: each for each in project.breakers.each() if each.state != "closed"},
-            {each.scope: each for each in project.budgets.exhausted()},
-            {each.source: each for each in store.cadences()},
-        )
-
-    def held(self, key: str) -> list[HoldRow]:
-        return [self.holds[scope] for scope in ("", key) if scope in self.holds]
-
-
-def _by_source(breaches: Iterable[BreachRow]) -> dict[str, list[BreachRow]]:
-    found: dict[str, list[BreachRow]] = defaultdict(list)
-    for each in breaches:
-        found[each.source].append(each)
-    return found
-
-
-def _shape(row: SourceRow, seen: Seen, breaches: list[BreachRow]) -> dict[str, Any]:
-    from penstock.cli.shapes import breach_shape, hold_shape, source_shape
-
-    breaker = seen.broken.get(f"source:{row.key}")
-    configured = seen.project.settings.sources.get(row.key)
-    return {
-        **source_shape(row),
-        "pipeline": configured.pipeline if configured else None,
-        "schedule": _schedule(row, seen),
-        "breaker": breaker.as_json() if breaker is not None else None,
-        "held": [hold_shape(each) for each in seen.held(row.key)],
-        "breaches": [breach_shape(each) for each in breaches],
-    }
-
-
-def _row(row: SourceRow, seen: Seen) -> tuple[object, ...]:
-    configured = seen.project.settings.sources.get(row.key)
+def _row(source: SourceDetail, file: str, now: float) -> tuple[object, ...]:
     return (
-        row.key,
-        configured.pipeline if configured else "",
-        _schedule(row, seen),
-        local_time(row.next_run_at) if configured else "",
-        row.last_run_id or "",
-        row.last_state or "",
-        *(row.queued, row.running, row.waiting, row.quarantined),
-        _why_not_now(row, seen) or _spent_words(row, seen),
+        source.key,
+        source.pipeline or "",
+        source.schedule,
+        local_time(source.next_run_at) if source.is_configured else "",
+        source.last_run_id or "",
+        source.last_state or "",
+        *(source.queued, source.running, source.waiting, source.quarantined),
+        _why_not_now(source, file, now) or _spent_words(source, now),
     )
 
 
-def _schedule(row: SourceRow, seen: Seen) -> str:
-    from penstock.cli.cadence import words_of
-
-    configured = seen.project.settings.sources.get(row.key)
-    if configured is None:
-        return ""
-    cadence = seen.cadences.get(row.key)
-    told = [words_of(row.key, each, cadence) for each in configured.schedules]
-    return "; ".join(told) or "by hand only"
-
-
-def _why_not_now(row: SourceRow, seen: Seen) -> str:
+def _why_not_now(source: SourceDetail, file: str, now: float) -> str:
     from penstock.cli.breakers import words
     from penstock.cli.status import degraded_words, held_words, paused_words
 
-    now, settings = seen.now, seen.project.settings
-    configured = settings.sources.get(row.key)
-    if configured is None:
-        return f"not in {settings.file.name} any more"
-    if configured.unset:
-        return f"the environment variable {configured.unset[0].name} is not set"
-    if held := seen.held(row.key):
-        return held_words(held[0])
-    if row.paused_at is not None:
-        return paused_words(row)
-    if row.degraded_at is not None:
-        return degraded_words(row)
-    if row.cooldown_until > now:
-        return (
-            f"{row.cooldown_reason or 'asked to wait'}, {duration(row.cooldown_until - now)} left"
-        )
-    if f"source:{row.key}" in seen.broken:
-        return words(seen.broken[f"source:{row.key}"], now)
-    return _window_words(settings.sources[row.key], now)
+    if not source.is_configured:
+        return f"not in {file} any more"
+    if source.unset is not None:
+        return f"the environment variable {source.unset} is not set"
+    if source.held:
+        return held_words(source.held[0])
+    if source.paused_at is not None:
+        return paused_words(source)
+    if source.degraded_at is not None:
+        return degraded_words(source)
+    if source.cooldown_until > now:
+        left = duration(source.cooldown_until - now)
+        return f"{source.cooldown_reason or 'asked to wait'}, {left} left"
+    if source.breaker is not None:
+        return words(source.breaker, now)
+    if source.hours_begin_at:
+        return f"outside its hours, which begin {until(source.hours_begin_at, now)}"
+    return ""
 
 
-def _spent_words(row: SourceRow, seen: Seen) -> str:
+def _spent_words(source: SourceDetail, now: float) -> str:
     """Its runs begin, and end partial at the first request."""
     from penstock.cli.budget import exhausted_words
 
-    found = seen.spent.get(f"source:{row.key}") or seen.spent.get("project")
-    return exhausted_words(found, seen.now) if found is not None else ""
-
-
-def _window_words(source: SourceSettings, now: float) -> str:
-    from penstock.gates.windows import window_opens_at
-    from penstock.project.opened import lane_limits
-
-    windows = lane_limits(source).windows
-    opens_at = window_opens_at(windows, now) if windows is not None else None
-    return f"outside its hours, which begin {until(opens_at, now)}" if opens_at else ""
+    return exhausted_words(source.spent, now) if source.spent is not None else ""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.app import Project
     from penstock.app.views.breakers import BreakerView
     from penstock.app.views.budgets import ExhaustedBudgetView
+    from penstock.app.views.sources import HoldView, SourceView
     from penstock.project.stale_code import StaleWorker, UnknownWork
     from penstock.settings import ScheduleSettings
     from penstock.store.cadences import CadenceRow
@@ -352,12 +353,12 @@ def _tell_runs(seen: Seen, out: Output) -> None:
         out.line(f"and {seen.overview.active_runs - len(seen.runs)} more: penstock runs --active")
 
 
-def held_words(hold: HoldRow) -> str:
+def held_words(hold: HoldRow | HoldView) -> str:
     """Since when, by whom and why."""
     return f"held since {local_time(hold.at)} by {hold.actor}{_why(hold.reason)}"
 
 
-def paused_words(row: SourceRow) -> str:
+def paused_words(row: SourceRow | SourceView) -> str:
     return f"paused since {local_time(row.paused_at)}{_why(row.pause_reason)}"
 
 
@@ -365,7 +366,7 @@ def _why(reason: str) -> str:
     return f": {reason}" if reason else ""
 
 
-def degraded_words(row: SourceRow) -> str:
+def degraded_words(row: SourceRow | SourceView) -> str:
     """Since when and why a source runs probes only, and how it comes back."""
     since = local_time(row.degraded_at)
     good = f"; {count(row.good_probes, 'probe')} went well" if row.good_probes else ""

@@ -1,0 +1,75 @@
+"""The list of sources: what all of them share is asked for once, however many there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from penstock.app.views.sources import BreachView, SourceDetail, breach_view, hold_view, known_of
+from penstock.gates.windows import window_opens_at
+from penstock.project import lane_limits
+from penstock.schedules.auto import Standing, is_auto, level_before
+from penstock.schedules.definition import policy_words
+
+if TYPE_CHECKING:
+    from penstock.app.nouns import Nouns
+    from penstock.settings import SourceSettings
+    from penstock.store.cadences import CadenceRow
+    from penstock.store.rows import SourceRow
+
+# So many broken promises are shown of each source on the average.
+BREACHES = 100
+
+
+class SourceList:
+    """All sources at one moment, and what penstock.yaml says of them."""
+
+    def __init__(self, project: Nouns) -> None:
+        _ = project.source_ids  # a source that is new in the file becomes known to the store
+        store = project.connection
+        self._configured = project.settings.sources
+        self.now = store.now()
+        self.rows = store.sources()
+        self._holds = {each.scope: each for each in store.holds()}
+        self._broken = {
+            each.key: each for each in project.breakers.each() if each.state != "closed"
+        }
+        self._spent = {each.scope: each for each in project.budgets.exhausted()}
+        self._cadences = {each.source: each for each in store.cadences()}
+        self._breaches: dict[str, list[BreachView]] = defaultdict(list)
+        for breach in store.breaches(open_only=True, limit=BREACHES * len(self.rows)):
+            self._breaches[breach.source].append(breach_view(breach))
+
+    def view(self, row: SourceRow) -> SourceDetail:
+        key, configured = row.key, self._configured.get(row.key)
+        unset = configured.unset if configured is not None else ()
+        return SourceDetail(
+            **{**known_of(row), "schedule": self._schedule(key, configured)},
+            pipeline=configured.pipeline if configured is not None else None,
+            breaker=self._broken.get(f"source:{key}"),
+            held=[hold_view(self._holds[scope]) for scope in ("", key) if scope in self._holds],
+            breaches=self._breaches.get(key, []),
+            unset=unset[0].name if unset else None,
+            hours_begin_at=self._hours_begin_at(configured),
+            spent=self._spent.get(f"source:{key}") or self._spent.get("project"),
+        )
+
+    def _schedule(self, key: str, source: SourceSettings | None) -> str:
+        if source is None:
+            return ""
+        cadence = self._cadences.get(key)
+        told = [
+            policy_words(each, key)
+            if cadence is None or not is_auto(each)
+            else policy_words(each, key, _standing(cadence), cadence.proposed)
+            for each in source.schedules
+        ]
+        return "; ".join(told) or "by hand only"
+
+    def _hours_begin_at(self, source: SourceSettings | None) -> float | None:
+        windows = None if source is None else lane_limits(source).windows
+        return None if windows is None else window_opens_at(windows, self.now)
+
+
+def _standing(row: CadenceRow) -> Standing:
+    return Standing(row.level, level_before(row.before), row.steps, row.last_run_id)

@@ -1,0 +1,97 @@
+"""Sources as front ends see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.app.views.breakers import BreakerView
+from penstock.app.views.budgets import ExhaustedBudgetView
+from penstock.app.views.view import Hidden, Time, View
+
+if TYPE_CHECKING:
+    from penstock.store.promises import BreachRow
+    from penstock.store.rows import HoldRow, SourceRow
+
+
+class HoldView(View, frozen=True, kw_only=True):
+    """Maintenance: nothing of this source starts; without a source, nothing of the whole project."""
+
+    source: str | None
+    at: Time
+    actor: str
+    reason: str
+
+
+class BreachView(View, frozen=True, kw_only=True):
+    """A promise of a source that was broken, and by which run."""
+
+    source: str
+    rule: str
+    since: Time
+    run_id: int | None = msgspec.field(name="run")
+    detail: str
+    ended_at: Time | None
+
+
+class SourceView(View, frozen=True, kw_only=True):
+    """A source: what it has to do, and what came of its last run. While degraded, only probes of it run."""
+
+    key: str = msgspec.field(name="source")
+    paused_at: Time | None
+    pause_reason: str
+    cooldown_until: Time
+    cooldown_reason: str
+    schedule: str
+    next_run_at: Time | None
+    last_run_id: int | None = msgspec.field(name="last_run")
+    last_state: str | None
+    last_finished_at: Time | None
+    queued: int
+    running: int
+    waiting: int
+    quarantined: int
+    degraded_at: Time | None
+    degraded_reason: str
+    bad_runs: int
+    good_probes: int
+
+
+class SourceDetail(SourceView, frozen=True, kw_only=True):
+    """A source with what penstock.yaml says of it, and what keeps it from starting.
+
+    A former one, which left its history, has no pipeline. Not in the JSON: a variable that it lacks, when the
+    hours in which it may run begin if they have not, and the budget that is used up.
+    """
+
+    pipeline: str | None
+    breaker: BreakerView | None
+    held: list[HoldView]
+    breaches: list[BreachView]
+    unset: Hidden[str | None]
+    hours_begin_at: Hidden[Time | None]
+    spent: Hidden[ExhaustedBudgetView | None]
+
+    @property
+    def is_configured(self) -> bool:
+        return self.pipeline is not None
+
+
+def hold_view(row: HoldRow) -> HoldView:
+    return HoldView(source=row.scope or None, at=row.at, actor=row.actor, reason=row.reason)
+
+
+def breach_view(row: BreachRow) -> BreachView:
+    return BreachView(**msgspec.structs.asdict(row))
+
+
+def source_view(row: SourceRow) -> SourceView:
+    return SourceView(**known_of(row))
+
+
+def known_of(row: SourceRow) -> dict[str, Any]:
+    """The fields of a source that its row has."""
+    known = msgspec.structs.asdict(row)
+    del known["id"]
+    return known
