@@ -37,6 +37,7 @@ NEEDED = {
     "diffs.tell_changes": ("what", "key", "field"),
     "diffs.tell_rejects": ("only", "key"),
     "diffs.tell_totals": ("field", "records"),
+    "config.show": ("key", "value"),
     "events.run": ("event", "what", "job"),
     "explain._tell_story": ("attempt", "outcome"),
     "explain.tell": ("gate", "now", "by"),
@@ -181,6 +182,7 @@ def commands(rig: Rig) -> list[list[str]]:
         ["schedules"], ["schedules", "next", "--days", "3"], ["schedules", "history", SHOP],
         ["schedules", "explain", "ticking"], ["schedules", "cadence"], ["simulate", "--days", "1"],
         ["replay", replay, "--diff"], ["try", SHOP, job], ["undo", "1", "--dry-run"],
+        ["config", "show"],
     ]  # fmt: skip
 
 
