@@ -1,6 +1,6 @@
 -- name: complete_runs
 SELECT r.id::text, r.source || ' ' || r.kind || ' ' || r.state FROM (
-  SELECT run.id, s.key AS source, run.kind, run.state FROM penstock.run JOIN penstock.source AS s ON s.id = run.source_id ORDER BY run.id DESC LIMIT 2000
+  SELECT run.id, s.key AS source, run.kind, run.state FROM penstock.run JOIN penstock.source AS s ON s.id = run.source_id ORDER BY run.id DESC LIMIT 1000
 ) AS r
 WHERE (%(source)s::text IS NULL OR r.source = %(source)s::text) AND starts_with(r.id::text, %(prefix)s::text) ORDER BY r.id DESC LIMIT %(limit)s;
 

@@ -1,6 +1,6 @@
 -- name: complete_runs
 SELECT r.id, r.source || ' ' || r.kind || ' ' || r.state FROM (
-  SELECT run.id, s.key AS source, run.kind, run.state FROM run JOIN source AS s ON s.id = run.source_id ORDER BY run.id DESC LIMIT 2000
+  SELECT run.id, s.key AS source, run.kind, run.state FROM run JOIN source AS s ON s.id = run.source_id ORDER BY run.id DESC LIMIT 1000
 ) AS r
 WHERE (:source IS NULL OR r.source = :source) AND substr(r.id, 1, length(:prefix)) = :prefix ORDER BY r.id DESC LIMIT :limit;
 
