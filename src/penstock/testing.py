@@ -22,17 +22,13 @@ from types import TracebackType
 from typing import TypeVarTuple
 
 from penstock.clock import SyncedClock
+from penstock.engine.worker.builder import Resources, WorkerBuilder, source_configs
 from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.loop import Worker
-from penstock.engine.worker.perform import Performer
-from penstock.engine.worker.request_limiter import StoreRequestLimiter
-from penstock.engine.worker.snapshot_writer import SnapshotWriter
-from penstock.engine.worker.stage_config import SourceConfig
 from penstock.engine.worker.threads import InlineThreads
 from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
-from penstock.sources.fetch import Fetcher
 from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import EventRow
 
@@ -208,35 +204,26 @@ class Simulation:
             await asyncio.sleep(5.0)
 
     def _worker(self) -> Worker:
-        project = self._project
-        limiter = StoreRequestLimiter(self._store, Inline(), rules_of(project.settings), self._name)
-        return Worker(
-            self._name,
+        project, inline = self._project, Inline()
+        resources = Resources(
             store=self._store,
-            calls=Inline(),
-            snapshot_writer=SnapshotWriter(
-                self._name, self._snapshots, self._store, Inline(), self._clock
-            ),
-            limiter=limiter,
-            fetcher=Fetcher(self._network, self._clock, self._rng, limiter),
-            performer=self._performer,
-            sources={
-                project.source_ids[key]: SourceConfig(
-                    source, project.graph(source), project.retries, project.settings.root
-                )
-                for key, source in project.ready_sources().items()
-            },
-            limits=project.limits(),
-            settings=project.settings.worker,
-            secrets=project.settings.secrets,
+            index=self._store,
+            calls=inline,
+            writing=inline,
+            reading=inline,
+            snapshots=self._snapshots,
+            network=self._network,
             clock=self._clock,
             rng=self._rng,
-            has_changed=None,
-            tell=lambda text: None,
+            threads=InlineThreads(),
         )
-
-    def _performer(self, worker: Worker) -> Performer:
-        return Performer(clock=self._clock, services=worker, threads=InlineThreads())
+        return WorkerBuilder(
+            name=self._name,
+            project=project,
+            sources=source_configs(project, project.ready_sources()),
+            resources=resources,
+            tell=lambda text: None,
+        ).build()
 
 
 def run_together(clock: VirtualClock, *simulations: Simulation) -> None:

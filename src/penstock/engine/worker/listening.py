@@ -12,11 +12,13 @@ from penstock.store.store import Store
 class Listening:
     """Asks the store whether something has changed; `wake` is called at once where the store can tell."""
 
-    def __init__(self, store: Store, calls: InThreads) -> None:
+    def __init__(
+        self, store: Store, calls: InThreads, wake: Callable[[], None] = lambda: None
+    ) -> None:
         self._store = store
         self._calls = calls
         self._descriptor: int | None = None
-        self.wake: Callable[[], None] = lambda: None
+        self.wake = wake
 
     def has_changed(self) -> bool:
         """Whether another process has written something since this was last asked."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeAlias, get_args
 
 from penstock.clock import Clock, SyncedClock
+from penstock.engine.worker.builder import Resources, WorkerBuilder, source_configs
 from penstock.engine.worker.calls import InOneThread, InThreads
 from penstock.engine.worker.children import Children
 from penstock.engine.worker.deadlines import Deadlines, SharedDeadlines
@@ -37,19 +38,13 @@ from penstock.engine.worker.exits import (
 from penstock.engine.worker.lifeline import Lifeline
 from penstock.engine.worker.listening import Listening
 from penstock.engine.worker.loop import Worker
-from penstock.engine.worker.perform import Performer
-from penstock.engine.worker.request_limiter import StoreRequestLimiter
-from penstock.engine.worker.snapshot_writer import SnapshotWriter
-from penstock.engine.worker.stage_config import SourceConfig
 from penstock.engine.worker.step_output import StepOutput, catch
 from penstock.engine.worker.threads import Threads
 from penstock.engine.worker.watchdog import PULSE_S, Watchdog
 from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
-from penstock.gates.terms import rules_of
 from penstock.project import Project
 from penstock.settings.secrets import masker_for
 from penstock.snapshots import open_snapshots
-from penstock.sources.fetch import Fetcher
 from penstock.sources.network import AiohttpNetwork
 from penstock.store.rows import Admits
 
@@ -141,67 +136,52 @@ def build_worker(
 ) -> Built:
     """A worker of this project with the real clock, network, threads and processes."""
     settings = project.settings
-    store, index = project.open_store(), project.open_store()
-    snapshots = open_snapshots(settings.snapshots, name)
-    calls, keeping, rng = InOneThread("store"), InOneThread("snapshots"), random.Random()
+    calls, writing = InOneThread("store"), InOneThread("snapshots")
     reading = InThreads("reading", READING_THREADS)
-    clock = SyncedClock(project.clock)
-    snapshot_writer = SnapshotWriter(
-        name, snapshots, index, keeping, clock, reading, settings.secrets
-    )
-    limiter = StoreRequestLimiter(store, calls, rules_of(settings), name)
-    fetcher = Fetcher(AiohttpNetwork(), clock, rng, limiter)
-
-    listening = Listening(store, calls)
     threads = Threads(settings.worker.threads)
-    own = settings.worker
-    children = Children(own.processes, settings.root, output, own.pass_env)
-
-    def performer(worker: Worker) -> Performer:
-        return Performer(clock=clock, services=worker, threads=threads, children=children)
-
-    sources = {
-        project.source_ids[key]: SourceConfig(
-            source, project.graph(source), project.retries, project.settings.root
-        )
-        for key, source in project.loadable_sources().items()
-    }
-    worker = Worker(
-        name,
-        store=store,
+    children = Children(settings.worker.processes, settings.root, output, settings.worker.pass_env)
+    resources = Resources(
+        store=project.open_store(),
+        index=project.open_store(),
         calls=calls,
-        snapshot_writer=snapshot_writer,
-        limiter=limiter,
-        fetcher=fetcher,
-        performer=performer,
-        sources=sources,
-        limits=project.limits(),
-        settings=settings.worker,
-        secrets=settings.secrets,
-        clock=clock,
-        rng=rng,
-        has_changed=listening.has_changed,
+        writing=writing,
+        reading=reading,
+        snapshots=open_snapshots(settings.snapshots, name),
+        network=AiohttpNetwork(),
+        clock=SyncedClock(project.clock),
+        rng=random.Random(),
+        threads=threads,
+        children=children,
+    )
+    news = asyncio.Event()
+    listening = Listening(resources.store, calls, news.set)
+    builder = WorkerBuilder(
+        name=name,
+        project=project,
+        sources=source_configs(project, project.loadable_sources()),
+        resources=resources,
         tell=tell,
         admits=admits,
-        deadlines=deadlines,
-        loaded=project.loaded(),
+        deadlines=deadlines if deadlines is not None else Deadlines(),
         output=output,
+        is_announced=True,
+        news=news,
+        has_changed=listening.has_changed,
     )
-
-    listening.wake = worker.wake
+    worker = builder.build()
 
     async def close() -> None:
         listening.close()
-        await fetcher.close()
+        await builder.fetcher.close()
         await children.close()
         threads.close()
-        snapshot_writer.close()
-        limiter.stop()
-        for thread in (calls, keeping, reading):
+        builder.snapshot_writer.close()
+        builder.limiter.stop()
+        for thread in (calls, writing, reading):
             thread.close()
-        snapshots.close()
-        index.close()
-        store.close()
+        resources.snapshots.close()
+        resources.index.close()
+        resources.store.close()
 
     return worker, close
 

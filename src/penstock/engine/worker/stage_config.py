@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.jobs.job import Claimed
+from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RETRY_CLASSES, RetryClass, choose_retry
 from penstock.jobs.run import PlannedStage
 from penstock.pipeline.attempt import SourceView
@@ -41,6 +43,32 @@ class StageConfig:
     timeout_s: float
     retry: RetryClass
     useful_for_s: float | None = None
+
+
+class StageConfigs:
+    """The stages of all sources that a worker knows, each made when its first job comes."""
+
+    def __init__(
+        self, sources: Mapping[int, SourceConfig], replay_stage: Callable[[Graph], Stage]
+    ) -> None:
+        self._sources = sources
+        self._replay_stage = replay_stage
+        self._known: dict[tuple[int, str], StageConfig | None] = {}
+
+    def of(self, job: Claimed) -> StageConfig | None:
+        """None if the project has no such stage for this source any more."""
+        where = (job.source_id, job.stage)
+        if where not in self._known:
+            self._known[where] = self._make(*where)
+        return self._known[where]
+
+    def _make(self, source_id: int, name: str) -> StageConfig | None:
+        source = self._sources.get(source_id)
+        if source is None:
+            return None
+        graph = source.graph
+        stage = self._replay_stage(graph) if name == REPLAY_STAGE else graph.stage(name)
+        return stage_config_of(source, stage) if stage is not None else None
 
 
 def timeout_of(stage: Stage | PlannedStage, settings: SourceSettings) -> float:

@@ -8,13 +8,15 @@ itself goes on at once with what comes now.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
 from penstock.engine.worker.calls import Answer
+from penstock.engine.worker.stage_config import SourceConfig
 from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
+from penstock.store.backfills import start_linked_backfill
 from penstock.store.store import Store
 
 Ask = Callable[[Callable[[], Answer]], Awaitable[Answer]]
@@ -65,3 +67,20 @@ class Streams:
             with suppress(StoreError):  # a beat that was missed only makes the next gap seem longer
                 if not await self._calls(beat):
                     return
+
+
+def fill_gap(
+    store: Store, sources: Mapping[int, SourceConfig], job: Claimed, start_at: float, end_at: float
+) -> None:
+    """In the store's thread: have what was missed fetched, by a run that is linked to the stream's."""
+    source = sources[job.source_id]
+    start_linked_backfill(
+        store,
+        job.source_id,
+        source.settings,
+        source.graph,
+        start_at=start_at,
+        end_at=end_at,
+        linked_to=job.run_id,
+        reason=f"the stream was away for {end_at - start_at:.0f} s",
+    )

@@ -1,0 +1,137 @@
+"""Attempts: claimed jobs are begun here, and seen to their end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from msgspec import structs
+
+from penstock.engine.worker.known_runs import KnownRuns
+from penstock.engine.worker.perform import Performer, Work
+from penstock.engine.worker.replaying import another_version
+from penstock.engine.worker.running_jobs import RunningJobs
+from penstock.engine.worker.settler import Settler
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
+from penstock.engine.worker.spending import Spending
+from penstock.engine.worker.stage_config import StageConfig, StageConfigs
+from penstock.engine.worker.step_output import StepOutput
+from penstock.engine.worker.streams import Streams
+from penstock.errors import StoreError
+from penstock.jobs.job import Claimed
+from penstock.jobs.outcome import AttemptLost, Failed, Outcome
+from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES
+from penstock.jobs.run import RunOptions
+from penstock.pipeline.attempt import RunView, SourceView
+from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.version import version_of, with_params
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Attempts:
+    running: RunningJobs
+    performer: Performer
+    settler: Settler
+    runs: KnownRuns
+    stages: StageConfigs
+    spending: Spending
+    streams: Streams
+    snapshot_writer: SnapshotWriter
+    output: StepOutput | None = None
+    # Stages of runs for which a budget has nothing left, and why.
+    stopped: dict[tuple[int, str], str] = field(default_factory=dict, init=False)
+    _openings: set[asyncio.Task[None] | None] = field(default_factory=set, init=False)
+
+    @property
+    def lost_threads(self) -> int:
+        return self.performer.lost_threads
+
+    def begin(self, claimed: Sequence[Claimed]) -> None:
+        for job in claimed:
+            config = self.stages.of(job)
+            if config is None:
+                self._refuse(job)
+                continue
+            run = self.runs[job.run_id]
+            if run.policy.pins_version and run.pipeline_version != config.source.version:
+                self.settler.end(job, another_version(), config.retry, config.stage.unit)
+            elif not (self.spending.has_budgets and self._set_aside(job, config, run)):
+                self._begin(job, config, run)
+
+    def _begin(self, job: Claimed, config: StageConfig, run: RunView) -> None:
+        source = _with_params(config, run.options)
+        work = Work(job, config.stage, config.graph, source, run, config.timeout_s)
+        self.running.begin(work, config, partial(self.performer.postpone, job.id, job.attempt))
+        if config.stage.is_stream:
+            self._openings.add(asyncio.ensure_future(self._open_stream(work, config)))
+        else:
+            self.performer.start(work, self.done)
+
+    def done(self, job: Claimed, outcome: Outcome) -> None:
+        """An attempt has come to this."""
+        running, took_s = self.running.end(job)
+        if self.output is not None:
+            self.output.end(job)
+        if self.settler.forget(job):
+            # What failed before does not count any more, in the store too.
+            job = structs.replace(job, tries=0, deaths=0)
+        self.streams.close(job)
+        outcome = self.snapshot_writer.excuse(job, outcome)
+        work, config = running.work, running.config
+        # What is past does not get stale.
+        useful_for_s = None if work.run.policy.is_background else config.useful_for_s
+        self.settler.end(job, outcome, config.retry, work.stage.unit, took_s, useful_for_s)
+
+    def cancel(self, job_id: int, reason: str) -> None:
+        self.performer.cancel(job_id, reason)
+
+    def halt(self, reasons: Mapping[int, str]) -> None:
+        """Have the attempts of these jobs stop at their next pause point, and let all others go on."""
+        self.performer.halt(reasons)
+
+    def release_all(self) -> None:
+        for job_id, _ in list(self.running):
+            self.cancel(job_id, "released by a drain")
+
+    def release_streams(self) -> None:
+        """They would not end by themselves."""
+        for (job_id, _), running in list(self.running.items()):
+            if running.work.stage.is_stream:
+                self.cancel(job_id, "released by a drain")
+
+    def _refuse(self, job: Claimed) -> None:
+        error = f"the project has no stage {job.stage!r} for this source any more"
+        failed = Failed(error, is_permanent=True, kind="data", cause=error)
+        self.settler.end(job, failed, RETRY_CLASSES[DEFAULT_RETRY])
+
+    def _set_aside(self, job: Claimed, config: StageConfig, run: RunView) -> bool:
+        """End a job that needs what a budget has no more of, before it begins; no try is spent."""
+        stage = config.stage
+        stops = self.spending.stops(job, config.source.key, stage, run.kind)
+        if stops:
+            failed = Failed(stops, is_permanent=True, kind="budget")
+            self.settler.end(job, failed, config.retry, stage.unit)
+            self.stopped[job.run_id, job.stage] = stops
+        return bool(stops)
+
+    async def _open_stream(self, work: Work, config: StageConfig) -> None:
+        """What a stream missed is seen to before it goes on."""
+        try:
+            await self.streams.open(work.job, config.settings.stream.gap_s)
+        except (StoreError, AttemptLost) as error:
+            self.done(work.job, outcome_of(error))
+        else:
+            self.performer.start(work, self.done)
+        finally:
+            self._openings.discard(asyncio.current_task())
+
+
+def _with_params(config: StageConfig, options: RunOptions) -> SourceView:
+    """The source as the steps of this run see it."""
+    if not options.params:
+        return config.source
+    params = {**config.source.params, **options.params}
+    version = version_of(config.graph, with_params(config.settings, options.params))
+    return replace(config.source, params=params, version=version)

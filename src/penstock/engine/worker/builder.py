@@ -1,0 +1,266 @@
+"""The builder: a worker with all that it works with, each part built whole."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from penstock.clock import SyncedClock
+from penstock.engine.worker.attempts import Attempts
+from penstock.engine.worker.calls import Calls
+from penstock.engine.worker.deadlines import Deadlines
+from penstock.engine.worker.ends import Ends
+from penstock.engine.worker.exchange import Exchange
+from penstock.engine.worker.known_runs import KnownRuns
+from penstock.engine.worker.lease import Lease, PatientCalls
+from penstock.engine.worker.loop import Worker
+from penstock.engine.worker.perform import ChildPool, Performer, ThreadPool
+from penstock.engine.worker.replaying import Replaying
+from penstock.engine.worker.request_limiter import StoreRequestLimiter
+from penstock.engine.worker.review import Review
+from penstock.engine.worker.running_jobs import RunningJobs
+from penstock.engine.worker.services import StepServices
+from penstock.engine.worker.settler import Settler
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
+from penstock.engine.worker.spending import Spending
+from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
+from penstock.engine.worker.step_output import StepOutput
+from penstock.engine.worker.store_backoff import StoreBackoff
+from penstock.engine.worker.streams import Streams, fill_gap
+from penstock.gates.terms import Rules, rules_of
+from penstock.jobs.loaded import Loaded
+from penstock.project import Project
+from penstock.settings import SourceSettings
+from penstock.snapshots import SnapshotStore
+from penstock.sources.fetch import Fetcher
+from penstock.sources.network import Network
+from penstock.store.rows import Admits
+from penstock.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a worker gets from its process: connections, threads, the network, the clock.
+
+    `index` is the connection that the snapshot writer finds equal pages with; `writing` and `reading` are
+    its threads.
+    """
+
+    store: Store
+    index: Store
+    calls: Calls
+    writing: Calls
+    reading: Calls
+    snapshots: SnapshotStore
+    network: Network
+    clock: SyncedClock
+    rng: random.Random
+    threads: ThreadPool
+    children: ChildPool | None = None
+
+
+def source_configs(
+    project: Project, sources: Mapping[str, SourceSettings]
+) -> dict[int, SourceConfig]:
+    """What a worker needs to know of these sources, by their ids."""
+    return {
+        project.source_ids[key]: SourceConfig(
+            source, project.graph(source), project.retries, project.settings.root
+        )
+        for key, source in sources.items()
+    }
+
+
+@dataclass(kw_only=True)
+class WorkerBuilder:
+    """Makes each part of a worker once, when another one needs it.
+
+    `is_announced`: others may know which code it has loaded. `news` wakes it when it is set;
+    `has_changed` is asked while it is idle.
+    """
+
+    name: str
+    project: Project
+    sources: Mapping[int, SourceConfig]
+    resources: Resources
+    tell: Callable[[str], None]
+    admits: Admits = "all"
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    output: StepOutput | None = None
+    is_announced: bool = False
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    has_changed: Callable[[], bool] | None = None
+
+    def build(self) -> Worker:
+        return Worker(
+            name=self.name,
+            clock=self.resources.clock,
+            lease=self.lease,
+            news=self.news,
+            exchange=self.exchange,
+            ends=self.ends,
+            running=self.running,
+            attempts=self.attempts,
+            review=self.review,
+            snapshot_writer=self.snapshot_writer,
+            limiter=self.limiter,
+            backoff=self.backoff,
+            grace_s=self.project.settings.worker.grace_s,
+            admits=self.admits,
+            has_changed=self.has_changed,
+        )
+
+    @cached_property
+    def rules(self) -> Rules:
+        return rules_of(self.project.settings)
+
+    @cached_property
+    def loaded(self) -> Loaded | None:
+        return self.project.loaded() if self.is_announced else None
+
+    @cached_property
+    def lease(self) -> Lease:
+        return Lease(self.resources.clock)
+
+    @cached_property
+    def backoff(self) -> StoreBackoff:
+        around = self.resources
+        return StoreBackoff(around.store, around.clock, self.tell, around.rng)
+
+    @cached_property
+    def ask(self) -> PatientCalls:
+        return PatientCalls(self.resources.calls, self.backoff, self.lease)
+
+    @cached_property
+    def snapshot_writer(self) -> SnapshotWriter:
+        around, secrets = self.resources, self.project.settings.secrets
+        return SnapshotWriter(
+            self.name,
+            around.snapshots,
+            around.index,
+            around.writing,
+            around.clock,
+            around.reading,
+            secrets,
+            self.backoff,
+            self.news.set,
+        )
+
+    @cached_property
+    def limiter(self) -> StoreRequestLimiter:
+        around = self.resources
+        return StoreRequestLimiter(around.store, around.calls, self.rules, self.name, self.backoff)
+
+    @cached_property
+    def fetcher(self) -> Fetcher:
+        around = self.resources
+        return Fetcher(around.network, around.clock, around.rng, self.limiter)
+
+    @cached_property
+    def spending(self) -> Spending:
+        return Spending(self.rules)
+
+    @cached_property
+    def replaying(self) -> Replaying:
+        return Replaying(self.resources.store, self.ask, self.snapshot_writer)
+
+    @cached_property
+    def runs(self) -> KnownRuns:
+        return KnownRuns(self.name, self.resources.store, self.sources, self.loaded)
+
+    @cached_property
+    def stages(self) -> StageConfigs:
+        return StageConfigs(self.sources, self.replaying.stage)
+
+    @cached_property
+    def running(self) -> RunningJobs:
+        return RunningJobs(self.resources.clock, self.project.settings.worker, self.deadlines)
+
+    @cached_property
+    def ends(self) -> Ends:
+        return Ends(self.news, self.spending, self.limiter)
+
+    @cached_property
+    def settler(self) -> Settler:
+        return Settler(
+            ends=self.ends,
+            runs=self.runs,
+            sources=self.sources,
+            stages=self.stages,
+            spending=self.spending,
+            secrets=self.project.settings.secrets,
+            rng=self.resources.rng,
+        )
+
+    @cached_property
+    def services(self) -> StepServices:
+        return StepServices(
+            store=self.resources.store,
+            ask=self.ask,
+            lease=self.lease,
+            running=self.running,
+            runs=self.runs,
+            settler=self.settler,
+            snapshot_writer=self.snapshot_writer,
+            fetcher=self.fetcher,
+            spending=self.spending,
+            replaying=self.replaying,
+        )
+
+    @cached_property
+    def performer(self) -> Performer:
+        around = self.resources
+        return Performer(
+            clock=around.clock,
+            services=self.services,
+            threads=around.threads,
+            children=around.children,
+        )
+
+    @cached_property
+    def attempts(self) -> Attempts:
+        store = self.resources.store
+        return Attempts(
+            running=self.running,
+            performer=self.performer,
+            settler=self.settler,
+            runs=self.runs,
+            stages=self.stages,
+            spending=self.spending,
+            streams=Streams(self.name, store, self.ask, partial(fill_gap, store, self.sources)),
+            snapshot_writer=self.snapshot_writer,
+            output=self.output,
+        )
+
+    @cached_property
+    def exchange(self) -> Exchange:
+        return Exchange(
+            worker=self.name,
+            store=self.resources.store,
+            calls=self.resources.calls,
+            clock=self.resources.clock,
+            backoff=self.backoff,
+            limits=self.project.limits(),
+            attempts=self.attempts,
+            runs=self.runs,
+            hosts=self.limiter.hosts,
+            spending=self.spending,
+            loaded=self.loaded,
+            output=self.output,
+        )
+
+    @cached_property
+    def review(self) -> Review:
+        return Review(
+            worker=self.name,
+            store=self.resources.store,
+            calls=self.resources.calls,
+            running=self.running,
+            attempts=self.attempts,
+            ends=self.ends,
+            hosts=self.limiter.hosts,
+            fetcher=self.fetcher,
+        )

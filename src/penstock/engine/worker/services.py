@@ -1,0 +1,83 @@
+"""What steps may ask of the worker that performs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from penstock.engine.worker.fetching import Errand, Fetching
+from penstock.engine.worker.known_runs import KnownRuns
+from penstock.engine.worker.lease import Lease, PatientCalls
+from penstock.engine.worker.replaying import Replaying
+from penstock.engine.worker.running_jobs import RunningJobs
+from penstock.engine.worker.settler import Settler
+from penstock.engine.worker.snapshot_writer import SnapshotWriter
+from penstock.engine.worker.spending import Spending
+from penstock.jobs.effects import Effects
+from penstock.jobs.job import Claimed
+from penstock.sources.fetch import Fetcher
+from penstock.sources.response import Response
+from penstock.store.store import Store
+
+
+class StepServices:
+    """Fetches, flushes and reads for the attempts of one worker. On the event loop."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        ask: PatientCalls,
+        lease: Lease,
+        running: RunningJobs,
+        runs: KnownRuns,
+        settler: Settler,
+        snapshot_writer: SnapshotWriter,
+        fetcher: Fetcher,
+        spending: Spending,
+        replaying: Replaying,
+    ) -> None:
+        self._store = store
+        self._ask = ask
+        self._lease = lease
+        self._running = running
+        self._runs = runs
+        self._settler = settler
+        self._fetching = Fetching(
+            store, snapshot_writer, fetcher, spending, replaying, ask, self.flush
+        )
+
+    async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
+        """Fetch a page for an attempt: stored before it is handed over."""
+        await self._lease.require()
+        running = self._running[job.id, job.attempt]
+        idle = partial(self._running.standing_still, running)
+        errand = Errand(job, running.work.run, running.config, url, idle)
+        return await self._fetching.fetch(errand, options)
+
+    async def flush(self, job: Claimed, effects: Effects) -> None:
+        running = self._running.get((job.id, job.attempt))
+        is_long = running is not None and running.work.stage.is_long
+        await self._settler.flush(job, effects, is_long=is_long)
+
+    async def records(
+        self, collection: str, after_key: str | None, limit: int
+    ) -> list[dict[str, Any]]:
+        rows = await self._ask(lambda: self._store.records(collection, after_key or "", limit))
+        return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
+
+    async def backlog(self, job: Claimed) -> tuple[int, int]:
+        return await self._ask(lambda: self._store.backlog(job.run_id, job.stage))
+
+    async def covered(
+        self, job: Claimed, partitions: Sequence[str], start_at: float, end_at: float
+    ) -> list[tuple[str, float, float]]:
+        where = (job.source_id, partitions, start_at, end_at)
+        found = await self._ask(lambda: self._store.covered(*where))
+        return [(row.partition, row.start_at, row.end_at) for row in found]
+
+    async def cursors(self, job: Claimed) -> dict[str, Any]:
+        if self._runs.policy(job.run_id).moves_checkpoints:
+            return await self._ask(lambda: self._store.checkpoints(job.source_id))
+        return await self._ask(lambda: self._store.run_cursors(job.run_id))

@@ -1,0 +1,90 @@
+"""What attempts have come to, made ready to be written: redacted, settled, keyed, with what they cost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.engine.worker.ends import Ends
+from penstock.engine.worker.known_runs import KnownRuns
+from penstock.engine.worker.redaction import redact_notes, redacted
+from penstock.engine.worker.spending import Spending
+from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
+from penstock.jobs.effects import Effects
+from penstock.jobs.job import Claimed, Unit
+from penstock.jobs.outcome import Flush, Outcome
+from penstock.jobs.probe import without_retries
+from penstock.jobs.repeats import Sayings
+from penstock.jobs.retry import RetryClass, settle
+
+Where = tuple[int, int]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Settler:
+    ends: Ends
+    runs: KnownRuns
+    sources: Mapping[int, SourceConfig]
+    stages: StageConfigs
+    spending: Spending
+    secrets: frozenset[str]
+    rng: random.Random
+    _flush_counts: dict[Where, int] = field(default_factory=dict, init=False)
+    _renewed: set[Where] = field(default_factory=set, init=False)
+    _sayings: dict[Where, Sayings] = field(default_factory=dict, init=False)
+
+    def end(
+        self,
+        job: Claimed,
+        outcome: Outcome,
+        retry: RetryClass,
+        unit: Unit | None = None,
+        took_s: float = 0.0,
+        useful_for_s: float | None = None,
+    ) -> None:
+        """An attempt has ended; it is written with the next turn."""
+        outcome = redacted(outcome, self.secrets)
+        end = settle(job, outcome, retry, self.rng, unit, took_s, useful_for_s)
+        if job.attempt > 1 and end.effects:
+            self._key(job, end.effects)
+        self._sayings.pop((job.id, job.attempt), None)
+        policy = self.runs.policy(job.run_id)
+        if policy.retries:
+            policy.committed(end.effects)
+        else:
+            config = self.stages.of(job)
+            end = without_retries(end, config.timeout_s if config else took_s)
+        self._load(job, end.effects)
+        self.ends.add(end)
+
+    async def flush(self, job: Claimed, effects: Effects, *, is_long: bool) -> None:
+        """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
+        effects = self.runs.policy(job.run_id).committed(effects)
+        redact_notes(effects, self.secrets)
+        where = (job.id, job.attempt)
+        self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
+        self._key(job, effects)
+        flush = Flush(job.id, job.attempt, effects, number, is_long and bool(effects))
+        if flush.is_progress:
+            self._renewed.add(where)
+        self._load(job, effects)
+        await self.ends.add_and_wait(flush)
+
+    def forget(self, job: Claimed) -> bool:
+        """Its attempt is over; True if what it brought has made up for what failed before."""
+        where = (job.id, job.attempt)
+        self._flush_counts.pop(where, None)
+        is_renewed = where in self._renewed
+        self._renewed.discard(where)
+        return is_renewed
+
+    def _load(self, job: Claimed, effects: Effects) -> None:
+        if job.source_id in self.sources:
+            self.spending.load(job, self.sources[job.source_id].settings.key, effects)
+
+    def _key(self, job: Claimed, effects: Effects) -> None:
+        """Let what is said again be known. A stream goes on where it was, so what it says is new."""
+        config = self.stages.of(job)
+        if config is not None and not config.stage.is_stream:
+            self._sayings.setdefault((job.id, job.attempt), Sayings()).key(effects)
