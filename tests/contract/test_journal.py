@@ -14,6 +14,7 @@ from penstock.clock import SystemClock
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.journal.job_events import JobNoted
 from penstock.store import reading
 from penstock.store.ledger import Ledger
 from penstock.store.rows import Cursor, EventRow
@@ -102,7 +103,7 @@ def test_lines_of_a_job_that_is_done_are_not_looked_for_behind_its_last_move(
         expected = of_job(world, job_id)
         with world.store._db.writing() as now:  # type: ignore[attr-defined]
             ledger = Ledger(world.store._db, now)  # type: ignore[attr-defined]
-            ledger.journal("job.noted", 1, 1, job_id, 1, "nobody", "out of place")
+            ledger.journal(JobNoted("out of place"), 1, 1, job_id, 1, "nobody")
             ledger.write()
         assert world.store.events(job_id=job_id) == expected
 

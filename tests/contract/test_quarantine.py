@@ -14,6 +14,7 @@ from penstock.errors import Refused, UsageError
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
+from penstock.journal.run_events import RunCommitted
 from penstock.store.entries import EntryFilter, EntryRow
 from penstock.store.store import Capacity, Keep, Kept
 from tests.contract.scenes import SITE, World, a_job, done, pages
@@ -450,7 +451,7 @@ def test_replay_fails_apart_escalates_nothing_and_answers_nothing_until_it_is_co
     assert [(cause.failures, cause.escalated_at) for cause in world.store.causes()] == [(1, None)]
 
     world.store.begin_commit(good.run_id, "ana", "")
-    world.store.end_commit(good.run_id, "ana", "")
+    world.store.end_commit(good.run_id, "ana", RunCommitted())
     assert entries(world) == []
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from penstock.counting import count
+import msgspec
+
 from penstock.jobs.account import Account, Fates, account_of, fate_of
 from penstock.jobs.emptiness import (
-    ANOMALY,
     LOOKED_AT,
     UNEXPECTED,
-    ZERO_YIELD,
     Ending,
     Yield,
     end_of_empty,
@@ -20,6 +19,8 @@ from penstock.jobs.emptiness import (
 from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
+from penstock.journal.event import Event
+from penstock.journal.run_events import QualityAnomaly, QualityZeroYield, RunUnaccounted
 from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
@@ -83,13 +84,9 @@ def end_account(
     units = _units(db, [run_id]).get(str(run_id), {})
     account = _account(row, units)
     if account.unaccounted:
-        ledger.journal(
-            "run.unaccounted",
-            row.source_id,
-            run_id,
-            actor="penstock",
-            detail=f"not accounted for: {account.difference}",
-        )
+        pages, candidates = account.pages.unaccounted, account.candidates.unaccounted
+        event = RunUnaccounted(pages, candidates)
+        ledger.journal(event, row.source_id, run_id, actor="penstock")
     if reason or state is RunState.CANCELLED:
         return state, reason
     ending = _ending(db, row, units, account)
@@ -124,24 +121,20 @@ def _ending(db: Database, row: RunRow, units: Mapping[str, StageCount], account:
 
 def _tell_zero_yield(db: Database, ledger: Ledger, row: RunRow, before: Sequence[Yield]) -> None:
     yielded = sum(each.records > 0 or each.pages > 0 for each in before)
-    detail = f"nothing came of it; {yielded} of {count(len(before), 'run')} before it yielded"
-    data = {"yielded_before": yielded, "runs_before": len(before)}
-    _tell(db, ledger, row, ZERO_YIELD, detail, data)
+    _tell(db, ledger, row, QualityZeroYield(yielded, len(before)))
 
 
 def _tell_fall(
     db: Database, ledger: Ledger, row: RunRow, brought: int, usual: float, runs: int
 ) -> None:
-    detail = f"it brought {count(brought, 'record')}, where {usual:,.0f} are usual"
-    data = {"brought": brought, "usual": usual, "runs_before": runs}
-    _tell(db, ledger, row, ANOMALY, detail, data)
+    _tell(db, ledger, row, QualityAnomaly(brought, usual, runs))
 
 
-def _tell(
-    db: Database, ledger: Ledger, row: RunRow, name: str, detail: str, data: Mapping[str, object]
-) -> None:
-    ledger.journal(name, row.source_id, row.id, actor="penstock", detail=detail)
-    signal = (name, to_json({"reason": detail, **data}), row.source_id, row.id)
+def _tell(db: Database, ledger: Ledger, row: RunRow, event: Event) -> None:
+    """An event, and a signal of the same name and data."""
+    ledger.journal(event, row.source_id, row.id, actor="penstock")
+    data = {"reason": event.sentence(), **msgspec.structs.asdict(event)}
+    signal = (event.kind, to_json(data), row.source_id, row.id)
     db.do("add_signals", now=ledger.now, signals=to_json([signal]))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from penstock.jobs.job import AGEING_S, JobState, NewJob, Owned, bounded_key
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.job_events import JobSkipped
 from penstock.store.bounds import not_too_deep, within_bounds
 from penstock.store.database import Database, JobRow, to_json
 from penstock.store.ledger import Ledger
@@ -64,10 +65,10 @@ def _skip_what_is_done(db: Database, ledger: Ledger, rows: Sequence[JobRow]) -> 
         notes = []
         for job_id, run_id, source_id, stage, *_ in asked:
             if job_id in done_in:
-                why = f"done in run {done_in[job_id]}"
+                event = JobSkipped(done_in_run=done_in[job_id])
                 ledger.moved(run_id, stage, JobState.QUEUED, JobState.SKIPPED)
-                ledger.journal("job.skipped", source_id, run_id, job_id, 0, "penstock", why)
-                notes.append((job_id, 0, "skipped", why, ""))
+                ledger.journal(event, source_id, run_id, job_id, 0, "penstock")
+                notes.append((job_id, 0, "skipped", event.sentence(), ""))
         db.do("note_failures", now=ledger.now, failures=to_json(notes))
 
 

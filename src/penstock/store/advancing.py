@@ -17,6 +17,7 @@ from penstock.jobs.run import (
 )
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import RUN_MOVES
+from penstock.journal.run_events import ENDS
 from penstock.store.accounts import end_account
 from penstock.store.adding import add_jobs
 from penstock.store.budgets import stopped_by_budget
@@ -64,7 +65,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             reason = reason or cut_words(run.counts, run.options.bounds)
             db.do("end_run_if_active", id=run_id, state=ends_as, end_reason=reason, now=now)
             why = reason or RUN_MOVES.get((run.state, ends_as), "")
-            ledger.journal(f"run.{ends_as}", run.source_id, run_id, actor="penstock", detail=why)
+            ledger.journal(ENDS[ends_as](why), run.source_id, run_id, actor="penstock")
             about = (run.source_id, run_id, run.kind, run.options, ends_as, why, is_good)
             ended.append(RunEnd(*about))
     note_ends(db, ledger, ended)

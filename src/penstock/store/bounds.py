@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.counting import count
 from penstock.jobs.job import NewJob, Owned, bounded_key
+from penstock.journal.run_events import RunCut
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
@@ -50,8 +50,7 @@ def _fitting(
             known.add(key)
         kept.append((parent_id, job))
     if dropped and first:
-        detail = f"{stage} has its {count(most, 'job')}; what else is found is left out"
-        ledger.journal("run.cut", source_id, run_id, actor="penstock", detail=detail)
+        ledger.journal(RunCut(stage, most), source_id, run_id, actor="penstock")
     return kept
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from penstock.counting import count
 from penstock.errors import UsageError, nearest
 from penstock.gates import adaptive
 from penstock.gates.adaptive import Pulse, feel
@@ -40,6 +39,14 @@ from penstock.gates.lane import Lane, LaneLimits, limits_for
 from penstock.gates.rates import Verdict
 from penstock.jobs.job import AGEING_S, JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.journal.source_events import (
+    BreakerClosed,
+    BreakerEvent,
+    BreakerHalfOpen,
+    BreakerOpened,
+    SourceSlowed,
+    SourceSpedUp,
+)
 from penstock.settings.values import BreakerSettings
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
@@ -366,11 +373,9 @@ def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap
         return
     watch.levels[source_id] = watch.pending[source_id] = level if level < cap else None
     if level < before:
-        jobs = count(int(level), "job")
-        detail = f"{jobs} at once instead of {int(before)}: {pulse.trouble}"
-        ledger.journal("source.slowed", source_id, detail=detail)
+        ledger.journal(SourceSlowed(int(level), int(before), pulse.trouble), source_id)
     elif level >= cap:
-        ledger.journal("source.sped_up", source_id, detail=f"{count(cap, 'job')} at once")
+        ledger.journal(SourceSpedUp(cap), source_id)
 
 
 def write_levels(db: Database, watch: Watch, accepted: Accepted) -> None:
@@ -455,11 +460,11 @@ def _write(
         if (each.state, each.since) == (was.state, was.since) or (is_put_off and not actor):
             continue
         source_id, run_id = owners.get(key, (None, 0))
-        kind, detail = _event(key, was, each, ledger.now)
-        ledger.journal(kind, source_id, actor=actor, detail=detail)
+        event = _event(key, was, each, ledger.now)
+        ledger.journal(event, source_id, actor=actor)
         if each.state == "closed" and source_id is not None:
             data = missed_window(key.removeprefix(SOURCE), was.opened_at, ledger.now)
-            signals.append(("breaker.closed", to_json(data), source_id, run_id))
+            signals.append((event.kind, to_json(data), source_id, run_id))
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
 
@@ -472,14 +477,13 @@ def _row(key: str, each: Breaker) -> tuple[object, ...]:
     )
 
 
-def _event(key: str, was: Breaker, each: Breaker, now: float) -> tuple[str, str]:
-    who = f"{key.removeprefix(HOST)}: " if key.startswith(HOST) else ""
+def _event(key: str, was: Breaker, each: Breaker, now: float) -> BreakerEvent:
+    host = key.removeprefix(HOST) if key.startswith(HOST) else ""
     if each.state == "open":
-        again = f"tried again in {each.opens_at - now:.0f} s"
-        return "breaker.opened", f"{who}{each.reason}; {again}"
+        return BreakerOpened(host, each.reason, round(each.opens_at - now, 3))
     if each.state == "half-open":
-        return "breaker.half-open", f"{who}tried again after {now - was.since:.0f} s"
-    return "breaker.closed", f"{who}{each.reason}; it was away for {now - was.opened_at:.0f} s"
+        return BreakerHalfOpen(host, round(now - was.since, 3))
+    return BreakerClosed(host, each.reason, round(now - was.opened_at, 3))
 
 
 def missed_window(source: str, start_at: float, end_at: float) -> dict[str, object]:

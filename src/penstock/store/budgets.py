@@ -6,17 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.gates.admission import run_of_usage
-from penstock.gates.budget import (
-    Account,
-    Bound,
-    amount_words,
-    key_of,
-    open_account,
-    used_up,
-    words,
-)
+from penstock.gates.budget import Account, Bound, key_of, open_account
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
+from penstock.journal.job_events import JobRetry
+from penstock.journal.run_events import RunReopened
+from penstock.journal.source_events import BudgetExhausted, BudgetReset, BudgetWarned
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import BudgetRow
@@ -79,10 +74,10 @@ class Budgets:
             jobs = self._db.rows("release_set_aside", run_id=run_id, limit=limit, now=now)
             for job_id, stage, attempt in jobs:
                 ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
-                ledger.journal("job.retry", source_id, run_id, job_id, attempt, UPKEEP, reason)
+                ledger.journal(JobRetry(reason), source_id, run_id, job_id, attempt, UPKEEP)
             reopen = "reopen_run_if_ended_badly"
             if jobs and self._db.value(reopen, id=run_id, now=now) is not None:
-                ledger.journal("run.reopened", source_id, run_id, actor=UPKEEP, detail=reason)
+                ledger.journal(RunReopened(reason), source_id, run_id, actor=UPKEEP)
             ledger.write()
             return len(jobs)
 
@@ -133,8 +128,8 @@ class Accounts:
     def _tell_reset(self, account: Account) -> None:
         bound = account.bound
         source_id, run_id = self._whose(bound.scope)
-        detail = f"{words(bound)} begin anew; {amount_words(bound.measure, account.used)} were used"
-        self._ledger.journal("budget.reset", source_id, actor=UPKEEP, detail=detail)
+        event = BudgetReset(*bound.key, bound.amount, account.used)
+        self._ledger.journal(event, source_id, actor=UPKEEP)
         data = {
             "scope": bound.scope,
             "measure": bound.measure,
@@ -166,12 +161,9 @@ class Accounts:
 
     def _warn(self, account: Account, level: int) -> None:
         source_id, run_id = self._whose(account.bound.scope)
-        if level >= 100:
-            kind, detail = "budget.exhausted", used_up(account.bound)
-        else:
-            used = amount_words(account.bound.measure, account.used)
-            kind, detail = "budget.warned", f"{level} % of {words(account.bound)}: {used} are used"
-        self._ledger.journal(kind, source_id, run_id, detail=detail)
+        about = (*account.bound.key, account.bound.amount, account.used)
+        event = BudgetExhausted(*about) if level >= 100 else BudgetWarned(*about, level)
+        self._ledger.journal(event, source_id, run_id)
 
     def _whose(self, scope: str) -> tuple[int | None, int | None]:
         """The source and the run that a scope is about."""

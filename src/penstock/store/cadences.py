@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.jobs.run import ENDED_RUN_STATES, RunState
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.source_events import CadenceEvent, CadenceMoved, CadenceProposed
 from penstock.schedules.auto import Ended, Level, Standing
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
@@ -95,9 +96,7 @@ class Cadences:
             if not self._set_cadence(now, row.level, row, standing, level, reason):
                 return False
             self._say(row.source_id, words or {})
-            self._tell_move(
-                now, row.source_id, "proposed", f"{row.level} to {level}: {reason}", actor
-            )
+            self._tell_move(now, row.source_id, CadenceProposed(row.level, level, reason), actor)
             return True
 
     def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool:
@@ -110,8 +109,8 @@ class Cadences:
                 where = {"source_id": row.source_id, "schedule": name}
                 self._db.do("replan", next_due_at=due_at, **where)
             self._say(row.source_id, move.words)
-            detail = f"{move.was} to {standing.level}: {move.reason}"
-            self._tell_move(now, row.source_id, "moved", detail, actor)
+            event = CadenceMoved(move.was, standing.level, move.reason)
+            self._tell_move(now, row.source_id, event, actor)
             return True
 
     def _say(self, source_id: int, words: Mapping[str, str]) -> None:
@@ -141,7 +140,7 @@ class Cadences:
         )
         return bool(changed)
 
-    def _tell_move(self, now: float, source_id: int, what: str, detail: str, actor: str) -> None:
+    def _tell_move(self, now: float, source_id: int, event: CadenceEvent, actor: str) -> None:
         ledger = Ledger(self._db, now)
-        ledger.journal(f"cadence.{what}", source_id, actor=actor, detail=detail)
+        ledger.journal(event, source_id, actor=actor)
         ledger.write()

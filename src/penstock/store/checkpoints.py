@@ -18,6 +18,7 @@ from penstock.jobs.effects import Mark
 from penstock.jobs.job import Owned
 from penstock.jobs.run import RunKind
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.source_events import CheckpointRefused, CheckpointRewound
 from penstock.store.database import LAST_ID, Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import NAME_BYTES
@@ -147,9 +148,8 @@ class Checkpoints:
             about = (cursor, offset, target.run_id, actor, "rewound", reason)
             _note_moves(self._db, now, [(source_id, partition, old.moves + 1, *about)])
             ledger = Ledger(self._db, now)
-            detail = f"{partition}: {_short(old.cursor)} → {_short(cursor)}"
-            why = f" ({reason})" if reason else ""
-            ledger.journal("checkpoint.rewound", source_id, actor=actor, detail=detail + why)
+            event = CheckpointRewound(partition, _short(old.cursor), _short(cursor), reason)
+            ledger.journal(event, source_id, actor=actor)
             ledger.write()
 
 
@@ -198,11 +198,8 @@ def _move_live(
         elif key not in refused and (state.is_changed or state.refused_run_id != job.run_id):
             # Once, and not for each mark of a run that begins again from the beginning.
             refused[key] = (cursor, mark.offset.decode(), job.run_id, actor, "refused", why)
-            detail = (
-                f"{key[1]}: {_short(cursor)} is not moved to, {why}: {_short(state.cursor)} stays"
-            )
-            about = (job.source_id, job.run_id, job.id, job.attempt, actor, detail)
-            ledger.journal("checkpoint.refused", *about)
+            event = CheckpointRefused(key[1], _short(cursor), why, _short(state.cursor))
+            ledger.journal(event, job.source_id, job.run_id, job.id, job.attempt, actor)
     _write(db, ledger.now, actor, moving, refused)
 
 

@@ -27,6 +27,7 @@ from penstock.gates.sharing import Grant, Room, confirm
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.loaded import Loaded
 from penstock.jobs.run import RunKind
+from penstock.journal.run_events import RunStarted
 from penstock.store.breakers import begin_tries
 from penstock.store.database import Database, to_json
 from penstock.store.floors import BEGINNING, Floors
@@ -75,7 +76,7 @@ def claim(
         return []
     runs = to_json(sorted(set(picked.values())))
     for run_id, source_id in db.rows("begin_runs", now=now, ids=runs):
-        ledger.journal("run.started", source_id, run_id, actor=worker, detail="first job claimed")
+        ledger.journal(RunStarted(), source_id, run_id, actor=worker)
     ledger.write_events()
     claimed = db.start(now, worker, list(picked))
     for job in claimed:

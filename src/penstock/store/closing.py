@@ -7,14 +7,16 @@ closed; when it fails too, the older entry goes into the newer one, which counts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from penstock.errors import StoreError
 from penstock.jobs.job import JobState
+from penstock.journal.event import Event
+from penstock.journal.job_events import QuarantineClosed
 from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
@@ -32,6 +34,14 @@ class Answered(msgspec.Struct, array_like=True, frozen=True):
     by_job_id: int
     by_state: JobState
     is_same: bool | int
+
+
+class Closing(msgspec.Struct, frozen=True):
+    """Why an entry is closed, as it stands in the entry and in the journal."""
+
+    why: str
+    by_job_id: int | None
+    event: Event
 
 
 def close_after_turn(db: Database, ended_runs: Sequence[int]) -> None:
@@ -67,37 +77,39 @@ def _close(db: Database, run_id: int, found: Sequence[Answered]) -> int:
     with db.writing() as now:
         moved = db.rows("discard_entries_if_quarantined", ids=to_json(sorted(by_job)), now=now)
         ledger = Ledger(db, now)
-        closings, merges = [], []
+        closings, merges = {}, []
         for job_id, *_ in moved:
             answer = by_job[job_id]
-            closings.append((job_id, _why(answer, run_id), answer.by_job_id))
+            event = _event(answer, run_id)
+            closings[job_id] = Closing(event.sentence(), answer.by_job_id, event)
             if answer.by_state is JobState.QUARANTINED:
                 merges.append((job_id, answer.by_job_id))
         if merges:
             db.do("merge_entries", merges=to_json(merges))
-        write_closed(db, ledger, "quarantine.closed", ACTOR, moved, closings)
+        write_closed(db, ledger, ACTOR, moved, closings)
         advance_runs(db, ledger, now)
         ledger.write()
         return len(moved)
 
 
-def _why(answer: Answered, run_id: int) -> str:
-    job = f"job {answer.by_job_id} of run {run_id}"
+def _event(answer: Answered, run_id: int) -> QuarantineClosed:
     if answer.by_state is JobState.QUARANTINED:
-        return f"{job} failed for the same page and counts both"
+        return QuarantineClosed(answer.by_job_id, run_id, "failed")
     if not answer.is_same:
-        return f"{job} extracted its page again"
-    return f"{job} {'was skipped' if answer.by_state is JobState.SKIPPED else 'succeeded'}"
+        return QuarantineClosed(answer.by_job_id, run_id, "extracted")
+    is_skipped = answer.by_state is JobState.SKIPPED
+    return QuarantineClosed(answer.by_job_id, run_id, "skipped" if is_skipped else "succeeded")
 
 
-def close_of_replay(db: Database, run_id: int, why: str) -> None:
+def close_of_replay(db: Database, run_id: int, became: Literal["committed", "dropped"]) -> None:
     """A replay that was committed or dropped leaves nothing to look at."""
     while ids := db.json("entries_of_run", run_id=run_id, limit=BATCH):
         with db.writing() as now:
             moved = db.rows("discard_entries_if_quarantined", ids=to_json(ids), now=now)
             ledger = Ledger(db, now)
-            closings = [(job_id, why, None) for job_id, *_ in moved]
-            write_closed(db, ledger, "quarantine.closed", ACTOR, moved, closings)
+            event = QuarantineClosed(replay=run_id, replay_was=became)
+            closings = {job_id: Closing(event.sentence(), None, event) for job_id, *_ in moved}
+            write_closed(db, ledger, ACTOR, moved, closings)
             advance_runs(db, ledger, now)
             ledger.write()
         if not moved:
@@ -107,20 +119,15 @@ def close_of_replay(db: Database, run_id: int, why: str) -> None:
 def write_closed(
     db: Database,
     ledger: Ledger,
-    kind: str,
     actor: str,
     moved: Sequence[Any],
-    closings: Sequence[tuple[int, str, int | None]],
-    reason: str | None = None,
+    closings: Mapping[int, Closing],
 ) -> None:
-    """Count, journal and mark entries that were moved out of quarantine for good.
-
-    The journal has the reason that somebody gave; where nobody did, it says why each was closed.
-    """
-    why = {job_id: closed_why if reason is None else reason for job_id, closed_why, _ in closings}
+    """Count, journal and mark entries that were moved out of quarantine for good."""
     for job_id, run_id, source_id, stage, attempt in sorted(moved):
         ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.CANCELLED)
-        ledger.journal(kind, source_id, run_id, job_id, attempt, actor, why[job_id])
+        ledger.journal(closings[job_id].event, source_id, run_id, job_id, attempt, actor)
     if closings:
-        db.do("note_closed", now=ledger.now, closings=to_json(closings))
+        rows = [(job_id, each.why, each.by_job_id) for job_id, each in closings.items()]
+        db.do("note_closed", now=ledger.now, closings=to_json(rows))
     ledger.write_counts()

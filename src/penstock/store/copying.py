@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from penstock.errors import Refused, StoreError
+from penstock.journal.service_events import DbCopied
 from penstock.store.database import Database, Overtaken
 from penstock.store.ledger import Ledger
 from penstock.store.project_name import name_in
@@ -348,7 +349,7 @@ def _finish(target: End, mark: Mark, given: dict[str, int], actor: str) -> int:
     released = sum(len(arrived.sign_off(each.id, "copied")) for each in arrived.workers())
     with suppress(Overtaken), target.db.writing() as now:
         ledger = Ledger(target.db, now)
-        ledger.journal("db.copied", actor=actor, detail=f"from {mark.origin}")
+        ledger.journal(DbCopied(mark.origin), actor=actor)
         ledger.write()
         _moved(target, mark, DONE, encode(target.last_ids()).decode())
     return released

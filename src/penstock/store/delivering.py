@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from penstock.jobs.run import Plan, RunKind, RunOptions
+from penstock.journal.service_events import ScheduleSkipped, not_ended
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.runs import SCHEDULER, active_run_of, add_run, cancel_active
@@ -179,9 +180,9 @@ class Delivering:
             return run_id
 
     def _overlaps(self, row: QueuedRow, active: int, overlap: Overlap, now: float) -> None:
-        why = f"run {active} has not ended yet"
+        why = not_ended(active)
         if overlap == "skip":
-            self._skip(row, why, now)
+            self._skip(row, why, now, active)
         else:
             self._db.do("note_delivery", signal_id=row.signal.id, reason=why, **_about(row))
 
@@ -190,12 +191,13 @@ class Delivering:
         with self._db.writing() as now:
             self._skip(row, reason, now)
 
-    def _skip(self, row: QueuedRow, reason: str, now: float) -> None:
+    def _skip(self, row: QueuedRow, reason: str, now: float, active: int | None = None) -> None:
         about = {"signal_id": row.signal.id, "state": "skipped", "reason": reason, "now": now}
         if self._db.do("end_delivery_if_queued", **about, **_about(row)):
             ledger = Ledger(self._db, now)
-            detail = f"{row.signal.name} ({row.signal.id}): {reason}"
-            ledger.journal("schedule.skipped", row.source_id, actor=SCHEDULER, detail=detail)
+            why = "" if active is not None else reason
+            event = ScheduleSkipped(row.schedule, why, active, row.signal.name, row.signal.id)
+            ledger.journal(event, row.source_id, actor=SCHEDULER)
             ledger.write()
 
     def put_off_delivery(self, row: QueuedRow, reason: str) -> None:

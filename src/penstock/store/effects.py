@@ -10,6 +10,7 @@ from penstock.jobs.effects.effect import Effect, Ended, Repeatable
 from penstock.jobs.effects.effects import ALL_EFFECTS, PLACES, values_of
 from penstock.jobs.job import JobState, NewJob, Owned
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.journal.job_events import JobNoted
 from penstock.store.accounts import count_candidates
 from penstock.store.adding import add_children
 from penstock.store.announcing import note_announced
@@ -90,8 +91,8 @@ class EffectTransaction:
         return (job.id, key) in self._repeats
 
     def note(self, job: Owned, attempt: int, text: str) -> None:
-        about = (job.source_id, job.run_id, job.id, attempt)
-        self._ledger.journal("job.noted", *about, self._actor, text)
+        about = (job.source_id, job.run_id, job.id, attempt, self._actor)
+        self._ledger.journal(JobNoted(text), *about)
 
     def count(self, run_id: int, name: str, by: float) -> None:
         self._ledger.count(run_id, name, by)

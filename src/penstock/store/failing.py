@@ -12,6 +12,7 @@ from penstock.jobs.causes import CAUSE_BYTES, ENOUGH, PASSING, in_words
 from penstock.jobs.job import AGEING_S, JobState, Owned
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.source_events import CauseEscalated
 from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 
@@ -131,8 +132,8 @@ def _note_causes(db: Database, ledger: Ledger, quarantined: Ends) -> None:
         db.rows("escalate_causes", now=ledger.now, causes=causes, enough=ENOUGH)
     ):
         db.do("escalate_entries", now=ledger.now, source_id=source_id, cause=cause)
-        told = f"{cause}: {count(failures, 'job')} quarantined; not tried again until somebody has looked"
-        ledger.journal("cause.escalated", source_id, actor="penstock", detail=told)
+        event = CauseEscalated(cause, failures)
+        ledger.journal(event, source_id, actor="penstock")
         run_id, _ = rows[source_id, cause]
         data = {
             "cause": cause,
@@ -140,7 +141,7 @@ def _note_causes(db: Database, ledger: Ledger, quarantined: Ends) -> None:
             "run": run_id,
             "error": errors[source_id, cause],
         }
-        signals.append(("cause.escalated", to_json(data), source_id, run_id))
+        signals.append((event.kind, to_json(data), source_id, run_id))
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from penstock.counting import count
 from penstock.jobs.probe import STATES, Seen, is_good, verdict_of
 from penstock.jobs.run import RunKind, RunOptions, RunState, StageCount
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.event import Event
+from penstock.journal.source_events import SourceDegraded, SourceRecovered
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
@@ -57,8 +58,7 @@ class Health:
             if not self._db.do("clear_if_degraded", source_id=source_id):
                 return False
             ledger = Ledger(self._db, now)
-            detail = reason or "resumed"
-            ledger.journal("source.recovered", source_id, actor=actor, detail=detail)
+            ledger.journal(SourceRecovered(reason), source_id, actor=actor)
             ledger.write()
             return True
 
@@ -120,9 +120,9 @@ def _note_end(db: Database, ledger: Ledger, end: RunEnd) -> None:
         return
     db.do("set_health", source_id=end.source_id, **msgspec.structs.asdict(after))
     if before.degraded_at is None and after.degraded_at is not None:
-        _tell(db, ledger, end, "source.degraded", after.degraded_reason)
+        _tell(db, ledger, end, _degraded(after.bad_runs, end))
     elif before.degraded_at is not None and after.degraded_at is None:
-        _tell(db, ledger, end, "source.recovered", f"run {end.run_id} went well")
+        _tell(db, ledger, end, SourceRecovered(good_run=end.run_id))
 
 
 def _of_version(db: Database, health: HealthRow, end: RunEnd) -> HealthRow:
@@ -148,9 +148,12 @@ def judged(health: HealthRow, end: RunEnd, now: float) -> HealthRow:
     most = end.options.degrade_after
     if health.degraded_at is not None or not most or health.bad_runs < most:
         return health
-    why = f": {end.reason}" if end.reason else ""
-    words = f"{count(health.bad_runs, 'run')} in a row failed, the last was run {end.run_id}{why}"
+    words = _degraded(health.bad_runs, end).sentence()
     return replace(health, degraded_at=now, degraded_reason=words, good_probes=0)
+
+
+def _degraded(failed_runs: int, end: RunEnd) -> SourceDegraded:
+    return SourceDegraded(failed_runs, end.run_id, end.reason)
 
 
 def _after_probe(health: HealthRow, end: RunEnd) -> HealthRow:
@@ -160,8 +163,8 @@ def _after_probe(health: HealthRow, end: RunEnd) -> HealthRow:
     return HealthRow() if good >= end.options.good_probes else replace(health, good_probes=good)
 
 
-def _tell(db: Database, ledger: Ledger, end: RunEnd, kind: str, detail: str) -> None:
-    ledger.journal(kind, end.source_id, end.run_id, detail=detail)
-    data = to_json({"run": end.run_id, "reason": detail})
-    signals = [(kind, data, end.source_id, end.run_id)]
+def _tell(db: Database, ledger: Ledger, end: RunEnd, event: Event) -> None:
+    ledger.journal(event, end.source_id, end.run_id)
+    data = to_json({"run": end.run_id, "reason": event.sentence()})
+    signals = [(event.kind, data, end.source_id, end.run_id)]
     db.do("add_signals", now=ledger.now, signals=to_json(signals))

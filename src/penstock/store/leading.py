@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.journal.service_events import LeaderElected, LeaderResigned
 from penstock.store.database import Database
 from penstock.store.ledger import Ledger
 from penstock.store.rows import LeaderRow
@@ -28,7 +29,7 @@ class Leading:
             if number is None:
                 return None
             ledger = Ledger(self._db, now)
-            ledger.journal("leader.elected", actor=holder, detail=f"{name}, term {number}")
+            ledger.journal(LeaderElected(name, int(number)), actor=holder)
             ledger.write()
             return Term(int(number), ttl_s)
 
@@ -38,7 +39,7 @@ class Leading:
             if not self._db.do("end_term", matter=name, holder=holder, term=term, now=now):
                 return False
             ledger = Ledger(self._db, now)
-            ledger.journal("leader.resigned", actor=holder, detail=f"{name}, term {term}")
+            ledger.journal(LeaderResigned(name, term), actor=holder)
             ledger.write()
             return True
 

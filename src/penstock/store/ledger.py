@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import RunKind, StageBounds
+from penstock.journal.event import Event
 from penstock.store.database import Database, to_json
 
 _STATES = tuple(JobState)
@@ -50,6 +51,12 @@ class StageFacts(msgspec.Struct, frozen=True):
 
 
 _decode_stages = msgspec.json.Decoder(dict[str, StageFacts]).decode
+
+
+def event_data(event: Event) -> str | None:
+    """What is stored of an event beside its kind; nothing where the kind says it all."""
+    text = to_json(msgspec.to_builtins(event))
+    return None if text == "{}" else text
 
 
 class Ledger:
@@ -102,21 +109,25 @@ class Ledger:
 
     def journal(
         self,
-        kind: str,
+        event: Event,
         source_id: int | None = None,
         run_id: int | None = None,
         job_id: int | None = None,
         attempt: int | None = None,
         actor: str = "",
-        detail: str = "",
+        *,
+        worker: str | None = None,
     ) -> None:
-        self._events.append((kind, source_id, run_id, job_id, attempt, actor, detail))
+        """An event, to be written with the rest. `worker` only where the actor need not be one."""
+        worker = None if event.is_by_worker else worker
+        about = (source_id, run_id, job_id, attempt, actor)
+        self._events.append((event.kind, *about, "", event_data(event), worker))
 
-    def journal_jobs(self, kind: str, job_ids: Sequence[int], actor: str, detail: str = "") -> None:
-        """One line for each of these jobs, taken from their rows as they are now."""
-        self.write_events()  # lines stand in the order in which things happened
-        noted = {"kind": kind, "actor": actor, "detail": detail, "ids": to_json(job_ids)}
-        self._db.do("add_job_events", now=self.now, **noted)
+    def journal_jobs(self, event: Event, job_ids: Sequence[int], actor: str) -> None:
+        """One event for each of these jobs, taken from their rows as they are now."""
+        self.write_events()  # events stand in the order in which things happened
+        noted = {"kind": event.kind, "actor": actor, "data": event_data(event)}
+        self._db.do("add_job_events", now=self.now, ids=to_json(job_ids), **noted)
 
     def write(self) -> None:
         self.write_counts()

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.counting import count
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.run import (
@@ -23,6 +22,10 @@ from penstock.jobs.run import (
 )
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.journal.event import Event
+from penstock.journal.job_events import JobHeld, JobUnheld
+from penstock.journal.run_events import RunContinued, RunQueued
+from penstock.journal.source_events import ProjectHeld, ProjectUnheld, SourceHeld, SourceUnheld
 from penstock.store.adding import add_jobs
 from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
@@ -61,7 +64,7 @@ class Lifecycle(Runs):
             if source_id is None:
                 return False
             ledger = Ledger(self._db, now)
-            ledger.journal("run.queued", source_id, run_id, actor=actor, detail=reason)
+            ledger.journal(RunQueued(reason), source_id, run_id, actor=actor)
             # What became of its jobs while it was a draft may have left a stage with nothing to do.
             ledger.touch(run_id)
             advance_runs(self._db, ledger, now)
@@ -156,10 +159,8 @@ class Lifecycle(Runs):
                 carried += len(add_jobs(self._db, ledger, new_id, source_id, jobs))
                 if len(found) < CARRY_LIMIT:
                     self._db.do("carry_cursors", run_id=new_id, continues=run_id)
-                    detail = f"{count(carried, 'job')} left of run {run_id}"
-                    ledger.journal(
-                        "run.continued", source_id, new_id, actor="penstock", detail=detail
-                    )
+                    event = RunContinued(carried, run_id)
+                    ledger.journal(event, source_id, new_id, actor="penstock")
                 ledger.write()
                 # Looked at last, when its row is locked: somebody else may carry the same and be ahead.
                 if self._db.rows("run_state", id=new_id)[0][0] != RunState.DRAFT:
@@ -181,7 +182,8 @@ class Lifecycle(Runs):
             self._db.lock_lanes(lanes)
             if not self._db.do("add_hold", scope=scope, now=now, actor=actor, reason=reason):
                 return False
-            self._tell_hold("held", scope, source_id, now, actor, reason)
+            event = SourceHeld(reason) if scope != WHOLE_PROJECT else ProjectHeld(reason)
+            self._tell_hold(event, source_id, now, actor)
             return True
 
     def unhold(self, scope: str, actor: str, reason: str) -> bool:
@@ -190,7 +192,8 @@ class Lifecycle(Runs):
             source_id, _ = self._scope(scope)
             if not self._db.do("drop_hold", scope=scope):
                 return False
-            self._tell_hold("unheld", scope, source_id, now, actor, reason)
+            event = SourceUnheld(reason) if scope != WHOLE_PROJECT else ProjectUnheld(reason)
+            self._tell_hold(event, source_id, now, actor)
             return True
 
     def _scope(self, scope: str) -> tuple[int | None, list[int]]:
@@ -201,12 +204,9 @@ class Lifecycle(Runs):
             raise UsageError(f"there is no source {scope!r}", "penstock sources lists them")
         return known[scope], [known[scope]]
 
-    def _tell_hold(
-        self, what: str, scope: str, source_id: int | None, now: float, actor: str, reason: str
-    ) -> None:
-        kind = f"project.{what}" if scope == WHOLE_PROJECT else f"source.{what}"
+    def _tell_hold(self, event: Event, source_id: int | None, now: float, actor: str) -> None:
         ledger = Ledger(self._db, now)
-        ledger.journal(kind, source_id, actor=actor, detail=reason)
+        ledger.journal(event, source_id, actor=actor)
         ledger.write()
 
     def holds(self) -> list[HoldRow]:
@@ -223,7 +223,7 @@ class Lifecycle(Runs):
             run_id, source_id, stage, attempt = rows[0]
             ledger = Ledger(self._db, now)
             ledger.moved(run_id, stage, leaves, JobState.HELD)
-            ledger.journal("job.held", source_id, run_id, job_id, attempt, actor, reason)
+            ledger.journal(JobHeld(reason), source_id, run_id, job_id, attempt, actor)
             ledger.write()
             return True
 
@@ -237,6 +237,6 @@ class Lifecycle(Runs):
             run_id, source_id, stage, attempt, state = rows[0]
             ledger = Ledger(self._db, now)
             ledger.moved(run_id, stage, JobState.HELD, JobState(state))
-            ledger.journal("job.unheld", source_id, run_id, job_id, attempt, actor, reason)
+            ledger.journal(JobUnheld(reason), source_id, run_id, job_id, attempt, actor)
             ledger.write()
             return True

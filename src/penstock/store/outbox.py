@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.counting import count
 from penstock.errors import Remedy, UsageError
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.event import Event
+from penstock.journal.service_events import HookDelivered, HookFailed, HookRetried
 from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
@@ -171,7 +172,8 @@ class Outbox:
         """It was accepted, and is not sent again."""
         with self._db.writing() as now:
             if self._db.do("accept_outbox", id=parcel.id, now=now):
-                self._tell("hook.delivered", parcel, now, actor, "")
+                event = HookDelivered(parcel.hook, parcel.id, parcel.attempts)
+                self._tell(event, parcel.run_id, now, actor)
 
     def refuse_outbox(
         self, parcel: Parcel, error: str, retry_in_s: float | None, actor: str
@@ -183,12 +185,12 @@ class Outbox:
             about = {"id": parcel.id, "attempts": parcel.attempts}
             is_ours = self._db.do("refuse_outbox", error=error, due_at=due_at, **about)
             if is_ours and retry_in_s is None:
-                self._tell("hook.failed", parcel, now, actor, f": {error}")
+                event = HookFailed(parcel.hook, parcel.id, parcel.attempts, error)
+                self._tell(event, parcel.run_id, now, actor)
 
-    def _tell(self, kind: str, parcel: Parcel, now: float, actor: str, tail: str) -> None:
+    def _tell(self, event: Event, run_id: int, now: float, actor: str) -> None:
         ledger = Ledger(self._db, now)
-        detail = f"{parcel.hook} ({parcel.id}), {count(parcel.attempts, 'attempt')}{tail}"
-        ledger.journal(kind, None, parcel.run_id, actor=actor, detail=detail)
+        ledger.journal(event, None, run_id, actor=actor)
         ledger.write()
 
     def retry_outbox(self, outbox_id: int, actor: str, reason: str) -> bool:
@@ -204,10 +206,7 @@ class Outbox:
             is_delivered, run_id, hook = found[0]
             if is_delivered or not self._db.do("retry_outbox", id=outbox_id, now=now):
                 return False
-            ledger = Ledger(self._db, now)
-            detail = f"{hook} ({outbox_id})" + (f": {reason}" if reason else "")
-            ledger.journal("hook.retried", None, run_id, actor=actor, detail=detail)
-            ledger.write()
+            self._tell(HookRetried(hook, outbox_id, reason), run_id, now, actor)
             return True
 
     def outbox(

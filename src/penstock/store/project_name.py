@@ -6,6 +6,7 @@ Two projects in one place would replace each other's schedules and take each oth
 from __future__ import annotations
 
 from penstock.errors import Refused
+from penstock.journal.service_events import DbRenamed
 from penstock.store.database import Database, storable_text
 from penstock.store.ledger import Ledger
 
@@ -46,6 +47,6 @@ def rename(db: Database, name: str, actor: str) -> str | None:
         before = name_in(db)
         db.do("rename_project", project=storable_text(name), now=now)
         ledger = Ledger(db, now)
-        ledger.journal("db.renamed", actor=actor, detail=f"from {before} to {name}")
+        ledger.journal(DbRenamed(before, name), actor=actor)
         ledger.write()
     return before

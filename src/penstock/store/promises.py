@@ -16,6 +16,7 @@ import msgspec
 from penstock.jobs.job import Owned
 from penstock.jobs.run import RunState
 from penstock.jobs.run_policy import policy_of
+from penstock.journal import source_events as events
 from penstock.store.database import Database, to_json
 from penstock.store.health import RunEnd
 from penstock.store.ledger import Ledger
@@ -23,9 +24,9 @@ from penstock.store.ledger import Ledger
 Rule = Literal["freshness", "deadline", "schema_freshness"]
 Breach = tuple[int, Rule, float, int | None, str]
 LEADER = "scheduler"
-# A schema that is stale has a name of its own, because it asks for a run that others do not.
-_BROKEN = {"schema_freshness": "schema.stale"}
-_KEPT_AGAIN = {"schema_freshness": "schema.restored"}
+# A schema that is stale has an event of its own, because it asks for a run that others do not.
+_BROKEN: dict[str, type[events.Breach]] = {"schema_freshness": events.SchemaStale}
+_KEPT_AGAIN: dict[str, type[events.Breach]] = {"schema_freshness": events.SchemaRestored}
 # Runs of other kinds take as long as they take.
 _FRESH_STATES = (RunState.COMPLETED, RunState.PARTIAL)
 
@@ -215,7 +216,8 @@ def note_verified(db: Database, ledger: Ledger, actor: str, jobs: Sequence[Owned
         verified_at, by_run_id, allowed_s = known.get(source_id, (None, None, None))
         if by_run_id != run_id:
             job = last[source_id]
-            ledger.journal("schema.verified", source_id, run_id, job.id, job.attempt, actor)
+            event = events.SchemaVerified()
+            ledger.journal(event, source_id, run_id, job.id, job.attempt, actor)
         if verified_at is not None and allowed_s:
             since = _broken_at(verified_at, allowed_s)
             if since < ledger.now:
@@ -246,14 +248,15 @@ def _tell(
 ) -> int:
     signals = []
     for names, usual, rows in (
-        (_BROKEN, "sla.breached", began),
-        (_KEPT_AGAIN, "sla.restored", ended),
+        (_BROKEN, events.SlaBreached, began),
+        (_KEPT_AGAIN, events.SlaRestored, ended),
     ):
         for source_id, rule, since, run_id, detail in sorted(rows):
-            name = names.get(rule, usual)
-            ledger.journal(name, source_id, run_id, actor=actor, detail=f"{rule}: {detail}")
+            event = names.get(rule, usual)(rule, detail, since)
+            ledger.journal(event, source_id, run_id, actor=actor)
             about = {"source": keys.get(source_id), "rule": rule, "since": since, "run": run_id}
-            signals.append((name, to_json({**about, "detail": detail}), source_id, run_id or 0))
+            data = to_json({**about, "detail": detail})
+            signals.append((event.kind, data, source_id, run_id or 0))
     if signals:
         db.do("add_signals", now=ledger.now, signals=to_json(signals))
     return len(signals)

@@ -6,11 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from penstock.counting import count
 from penstock.errors import Refused, UsageError, nearest
 from penstock.jobs.job import JobState
+from penstock.journal.event import Event, with_reason
+from penstock.journal.job_events import (
+    QuarantineDiscarded,
+    QuarantineExpired,
+    QuarantineNoted,
+    QuarantineReleased,
+)
+from penstock.journal.run_events import RunReopened
 from penstock.store.advancing import advance_runs
-from penstock.store.closing import close_answered, write_closed
+from penstock.store.closing import Closing, close_answered, write_closed
 from penstock.store.database import Database, storable_text, to_json
 from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
 from penstock.store.failing import forget_causes
@@ -98,18 +105,18 @@ class Quarantine:
             chosen = [job_id for job_id, run in zip(ids, runs, strict=True) if run not in closed]
             moved = self._db.rows("release_entries_if_quarantined", ids=to_json(chosen), now=now)
             ledger = Ledger(self._db, now)
-            told = ("quarantine.released", JobState.QUEUED, actor, reason)
-            for run_id in self._tell_moved(ledger, moved, *told):
+            event = QuarantineReleased(reason)
+            for run_id in self._tell_moved(ledger, moved, event, JobState.QUEUED, actor):
                 source_id = self._db.value("reopen_run_if_ended_badly", id=run_id, now=now)
                 if source_id is not None:
-                    ledger.journal("run.reopened", source_id, run_id, actor=actor, detail=reason)
+                    ledger.journal(RunReopened(reason), source_id, run_id, actor=actor)
             ledger.write()
             return len(moved)
 
     def discard_entries(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
         """End these jobs for good, as cancelled; yields how many each batch discarded."""
         for ids, _ in self._entry_batches(wanted):
-            yield self._discard_batch(ids, "quarantine.discarded", actor, reason)
+            yield self._discard_batch(ids, QuarantineDiscarded(reason), actor)
 
     def expire_entries(self, keep_s: float, limit: int = BATCH) -> int:
         """Discard a batch of what nobody has cared for in so long; answers how many."""
@@ -119,19 +126,16 @@ class Quarantine:
             with self._db.writing():
                 self._db.do("drop_causes", before=before)
             return 0
-        reason = f"in quarantine for more than {count(keep_s / 86400, 'day')}"
-        return self._discard_batch(ids, "quarantine.expired", "upkeep", reason)
+        return self._discard_batch(ids, QuarantineExpired(keep_s / 86400), "upkeep")
 
-    def _discard_batch(self, ids: Sequence[int], kind: str, actor: str, reason: str) -> int:
+    def _discard_batch(self, ids: Sequence[int], event: Event, actor: str) -> int:
         with self._db.writing() as now:
             moved = self._db.rows("discard_entries_if_quarantined", ids=to_json(list(ids)), now=now)
             ledger = Ledger(self._db, now)
-            closings = [
-                (job_id, f"{kind.partition('.')[2]} by {actor}", None) for job_id, *_ in moved
-            ]
-            if reason:
-                closings = [(job_id, f"{why}: {reason}", None) for job_id, why, _ in closings]
-            write_closed(self._db, ledger, kind, actor, moved, closings, reason)
+            what = "expired" if isinstance(event, QuarantineExpired) else "discarded"
+            why = with_reason(f"{what} by {actor}", event.sentence())
+            closings = {job_id: Closing(why, None, event) for job_id, *_ in moved}
+            write_closed(self._db, ledger, actor, moved, closings)
             advance_runs(self._db, ledger, now)
             ledger.write()
             return len(moved)
@@ -147,23 +151,23 @@ class Quarantine:
                 raise Refused(f"nothing is known of a failure of job {job_id}")
             ledger = Ledger(self._db, now)
             source_id = self._source_of(row.source)
-            ledger.journal("quarantine.noted", source_id, row.run_id, job_id, None, actor, text)
+            event = QuarantineNoted(text)
+            ledger.journal(event, source_id, row.run_id, job_id, None, actor)
             ledger.write()
 
     def _tell_moved(
         self,
         ledger: Ledger,
         moved: Sequence[Any],
-        kind: str,
+        event: Event,
         enters: JobState,
         actor: str,
-        reason: str,
     ) -> list[int]:
         """Count and journal what was moved; answers with the runs that it belongs to."""
         runs = set()
         for job_id, run_id, source_id, stage, attempt in sorted(moved):
             ledger.moved(run_id, stage, JobState.QUARANTINED, enters)
-            ledger.journal(kind, source_id, run_id, job_id, attempt, actor, reason)
+            ledger.journal(event, source_id, run_id, job_id, attempt, actor)
             runs.add(run_id)
         return sorted(runs)
 

@@ -12,6 +12,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.store.database import LAST_ID, Database, to_json
+from penstock.store.journal import Followed, StoredEvent, read_events
 from penstock.store.rows import (
     Cursor,
     EventRow,
@@ -32,13 +33,6 @@ RECORD_PAGE = 500
 LOOKED_AT_RUNS = 200
 # On a server, lines of transactions that were written side by side stand in any order.
 DISORDER_S = 60.0
-
-
-class _Followed(msgspec.Struct):
-    """Lines of the journal, and where it ended when they were read."""
-
-    lines: list[EventRow]
-    end: Cursor
 
 
 class _Span(msgspec.Struct):
@@ -160,9 +154,12 @@ class Reading:
         """
         wanted = self._wanted(source, run_id, job_id, limit, kind)
         if after_id is not None:
-            return self._db.decoded("events", list[EventRow], after_id=after_id, **wanted)
+            return self._read("events", after_id=after_id, **wanted)
         place = {"seen": None, "line": None, "until_id": self._last_line_of(job_id)}
-        return self._db.decoded("latest_events", list[EventRow], **place, **wanted)
+        return self._read("latest_events", **place, **wanted)
+
+    def _read(self, query: str, **values: Any) -> list[EventRow]:
+        return read_events(self._db.decoded(query, list[StoredEvent], **values))
 
     def follow(
         self,
@@ -182,7 +179,7 @@ class Reading:
         if cursor is None:
             cursor = self._db.decoded("journal_end", Cursor)
             place = {"seen": cursor.seen, "line": cursor.line, "until_id": None}
-            return self._db.decoded("latest_events", list[EventRow], **place, **wanted), cursor
+            return self._read("latest_events", **place, **wanted), cursor
         return self._behind(cursor, {**wanted, "kinds": None}, limit)
 
     def follow_kinds(
@@ -198,10 +195,10 @@ class Reading:
         self, cursor: Cursor, wanted: dict[str, Any], limit: int
     ) -> tuple[list[EventRow], Cursor]:
         place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
-        found = self._db.decoded("follow_events", _Followed, **place, **wanted)
-        if len(found.lines) < limit:
-            return found.lines, found.end
-        return found.lines, Cursor(cursor.seen, found.end.seen, found.lines[-1].id)
+        found = self._db.decoded("follow_events", Followed, **place, **wanted)
+        is_whole = len(found.lines) < limit
+        end = found.end if is_whole else Cursor(cursor.seen, found.end.seen, found.lines[-1].id)
+        return read_events(found.lines), end
 
     def _last_line_of(self, job_id: int | None) -> int | None:
         """A line of the journal behind which a job that is done has none; None if nobody knows.
@@ -216,7 +213,7 @@ class Reading:
         until_id = self._lines_until(span.at + DISORDER_S)
         about = {"seen": None, "line": None, "until_id": until_id, "source_id": None, "kind": None}
         where = {"run_id": span.run_id, "job_id": job_id, "limit": 1}
-        last = self._db.decoded("latest_events", list[EventRow], **about, **where)
+        last = self._db.decoded("latest_events", list[StoredEvent], **about, **where)
         return until_id if last and last[0].at == span.at else None
 
     def _lines_until(self, at: float) -> int:

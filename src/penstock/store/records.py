@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock.jobs.effects import Save
+from penstock.journal.run_events import RecordOverwritten
 from penstock.store.database import Database, Overtaken, bounded_text, to_json
 from penstock.store.ledger import Ledger
 
@@ -88,8 +89,8 @@ def _tell_overwritten(db: Database, ledger: Ledger, overwritten: Overwritten) ->
     names = {source_id: key for key, source_id in db.json("source_ids").items()}
     for (source_id, run_id, collection, other), count in sorted(overwritten.items()):
         whose = names.get(other, f"source {other}")
-        detail = f"{count} of {collection} were last written by {whose}"
-        ledger.journal("record.overwritten", source_id, run_id, actor="penstock", detail=detail)
+        event = RecordOverwritten(count, collection, whose)
+        ledger.journal(event, source_id, run_id, actor="penstock")
 
 
 def _apply(

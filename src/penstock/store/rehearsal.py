@@ -11,6 +11,7 @@ from penstock.errors import Refused
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.run_events import RunCommitted, RunUndone
 from penstock.store.diffs import RecordChange, Totals, gravest, undo_changes
 from penstock.store.replays import BEGINNING, Committed, Scope
 from penstock.store.undoing import Later, Undone
@@ -139,15 +140,9 @@ def commit(store: Store, run_id: int, *, is_forced: bool, actor: str, reason: st
     # From the store: a part of it may have been applied by a commit that was cut short.
     row = store.replay_state(run_id)
     left.added, left.changed, left.removed = row.added, row.changed, row.removed
-    store.end_commit(run_id, actor, _told(left, reason))
+    about = (left.added, left.changed, left.removed, left.conflicts, left.newer, reason)
+    store.end_commit(run_id, actor, RunCommitted(*about))
     return left
-
-
-def _told(done: Committed, reason: str) -> str:
-    text = f"{done.added} added, {done.changed} changed, {done.removed} removed"
-    if done.conflicts or done.newer:
-        text += f"; left alone: {done.conflicts} changed by others, {done.newer} from later pages"
-    return f"{text}: {reason}" if reason else text
 
 
 def preview_undo(store: Store, run_id: int, limit: int) -> UndoReport:
@@ -171,8 +166,6 @@ def undo(store: Store, run_id: int, limit: int, *, actor: str, reason: str) -> U
     row = store.replay_state(undo_run_id)
     report.totals.added, report.totals.changed = row.added, row.changed
     report.totals.removed = row.removed
-    told = f"{row.changed} brought back, {row.added} returned, {row.removed} removed by run {undo_run_id}"
-    if report.later.count:
-        told += f"; {report.later.count} changed by later runs are as they were"
-    store.end_undo(run_id, undo_run_id, actor, f"{told}: {reason}" if reason else told)
+    done = (undo_run_id, row.changed, row.added, row.removed, report.later.count, reason)
+    store.end_undo(run_id, actor, RunUndone(*done))
     return report

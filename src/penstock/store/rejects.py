@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.counting import count
 from penstock.jobs.job import NewJob
 from penstock.jobs.run import Plan, RunKind, RunOptions
+from penstock.journal.run_events import RejectsRedriven
 from penstock.store.adding import add_jobs
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
@@ -90,8 +90,8 @@ class Rejects(Runs):
             add_jobs(self._db, ledger, run_id, source_id, jobs)
             ids = to_json([each.id for each in found])
             self._db.do("mark_redriven", run_id=run_id, ids=ids)
-            detail = f"{count(len(found), 'reject')}, {count(len(last), 'item')}"
-            ledger.journal("rejects.redriven", source_id, run_id, actor=actor, detail=detail)
+            event = RejectsRedriven(len(found), len(last))
+            ledger.journal(event, source_id, run_id, actor=actor)
             ledger.write()
             return Redriven(run_id, len(found), len(last))
 

@@ -11,6 +11,8 @@ import msgspec
 from penstock.errors import Refused
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.run import RunState
+from penstock.journal.event import Event
+from penstock.journal.run_events import RunCommitted, RunCommitting, RunDropped
 from penstock.store.closing import close_answered, close_of_replay
 from penstock.store.database import Database, Overtaken, to_json
 from penstock.store.ledger import Ledger
@@ -307,7 +309,7 @@ class Replays:
             if state in ("committed", "dropped") and not self.has_staged(run_id):
                 raise Refused(f"what replay {run_id} had staged was {state} already")
             if state != "committing":
-                self._enter(now, run_id, "committing", "run.committing", actor, reason)
+                self._enter(now, run_id, "committing", RunCommitting(reason), actor)
 
     def commit_batch(
         self, run_id: int, after: Where = BEGINNING, *, is_forced: bool = False,
@@ -368,7 +370,7 @@ class Replays:
                 present[change.where] = _changed(change, run_id, present.get(change.where), done)
         write_records(self._db, ledger, present)
 
-    def end_commit(self, run_id: int, actor: str, detail: str) -> None:
+    def end_commit(self, run_id: int, actor: str, done: RunCommitted) -> None:
         """The rest of what was staged is what did not change: it goes. What was left alone stays."""
         while self._drop_batch(run_id, same_only=True):
             pass
@@ -378,10 +380,10 @@ class Replays:
             forget_pages(self._db, run_id)
         with self._db.writing() as now:
             state: ReplayState = "staged" if is_left else "committed"
-            self._enter(now, run_id, state, "run.committed", actor, detail)
+            self._enter(now, run_id, state, done, actor)
         close_answered(self._db, [run_id], is_committed=True)
         if not is_left:
-            close_of_replay(self._db, run_id, f"replay {run_id} was committed")
+            close_of_replay(self._db, run_id, "committed")
 
     def drop_replay(self, run_id: int, actor: str, reason: str) -> int:
         """Forget what a replay has staged, in batches; answers how much that was."""
@@ -390,8 +392,8 @@ class Replays:
             dropped += batch
         forget_pages(self._db, run_id)
         with self._db.writing() as now:
-            self._enter(now, run_id, "dropped", "run.dropped", actor, reason)
-        close_of_replay(self._db, run_id, f"replay {run_id} was dropped")
+            self._enter(now, run_id, "dropped", RunDropped(reason), actor)
+        close_of_replay(self._db, run_id, "dropped")
         return dropped
 
     def drop_old_replay(self, keep_s: float, limit: int = DROP_PAGE) -> int:
@@ -403,8 +405,8 @@ class Replays:
                 forget_pages(self._db, run_id)
                 reason = "nobody committed it in the time that retention.staged gives"
                 with self._db.writing() as now:
-                    self._enter(now, run_id, "dropped", "run.dropped", "upkeep", reason, source_id)
-                close_of_replay(self._db, run_id, f"replay {run_id} was dropped")
+                    self._enter(now, run_id, "dropped", RunDropped(reason), "upkeep", source_id)
+                close_of_replay(self._db, run_id, "dropped")
             return dropped
         return 0
 
@@ -417,16 +419,15 @@ class Replays:
         now: float,
         run_id: int,
         state: ReplayState,
-        event: str,
+        event: Event,
         actor: str,
-        detail: str,
         source_id: int | None = None,
     ) -> None:
         if source_id is None:
             source_id = self._db.decoded("replay_run", _ReplayRun, id=run_id).source_id
         self._set_state(now, run_id, state, _Place(is_final=True))
         ledger = Ledger(self._db, now)
-        ledger.journal(event, source_id, run_id, actor=actor, detail=detail)
+        ledger.journal(event, source_id, run_id, actor=actor)
         ledger.write()
 
     def _set_state(self, now: float, run_id: int, state: ReplayState, sealed: _Place) -> None:

@@ -139,6 +139,8 @@ class JobDetail(msgspec.Struct, frozen=True):
 
 
 class EventRow(msgspec.Struct, frozen=True):
+    """An event of the journal: `data` by the registry, `detail` the sentence that is rendered from it."""
+
     id: int
     at: float
     kind: str
@@ -148,6 +150,8 @@ class EventRow(msgspec.Struct, frozen=True):
     attempt: int | None
     actor: str
     detail: str
+    worker: str | None = None
+    data: dict[str, Any] = {}
 
 
 class Cursor(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.counting import count
 from penstock.errors import Refused, UsageError
 from penstock.jobs.job import JobState, NewJob, bounded_key
 from penstock.jobs.run import (
@@ -20,6 +19,18 @@ from penstock.jobs.run import (
 )
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.journal.event import Reasoned
+from penstock.journal.job_events import JobCancelled, JobRetry
+from penstock.journal.run_events import (
+    BEGINS,
+    RunCancelled,
+    RunEnqueued,
+    RunPaused,
+    RunReopened,
+    RunResumed,
+    RunVersion,
+)
+from penstock.journal.source_events import SourcePaused, SourceResumed
 from penstock.schedules.overlap import Active
 from penstock.store.adding import add_jobs
 from penstock.store.advancing import advance_runs
@@ -99,8 +110,7 @@ class Runs:
             rows = self._db.rows("restamp_if_known", id=run_id, known=known, version=version)
             if rows:
                 ledger = Ledger(self._db, now)
-                detail = f"performed with pipeline {version}; until now {known}"
-                ledger.journal("run.version", rows[0][0], run_id, actor=actor, detail=detail)
+                ledger.journal(RunVersion(version, known), rows[0][0], run_id, actor=actor)
                 ledger.write()
             return bool(rows)
 
@@ -111,7 +121,7 @@ class Runs:
             ledger = Ledger(self._db, now)
             self._refuse_unknown_stages(ledger, run_id, jobs)
             new = add_jobs(self._db, ledger, run_id, source_id, [(None, job) for job in jobs])
-            ledger.journal("run.enqueued", source_id, run_id, detail=count(len(new), "job"))
+            ledger.journal(RunEnqueued(len(new)), source_id, run_id)
             ledger.write()
             if self._db.is_shared:
                 self._source_of_open_run(run_id)  # it may have ended before its row was locked
@@ -145,40 +155,38 @@ class Runs:
 
     def pause_source(self, source_id: int, actor: str, reason: str) -> bool:
         """Start nothing more of this source until it is resumed; what runs goes on."""
-        return self._steer_source(
-            "pause_source_if_running", "source.paused", source_id, actor, reason
-        )
+        return self._steer_source("pause_source_if_running", SourcePaused(reason), source_id, actor)
 
     def resume_source(self, source_id: int, actor: str, reason: str) -> bool:
         return self._steer_source(
-            "resume_source_if_paused", "source.resumed", source_id, actor, reason
+            "resume_source_if_paused", SourceResumed(reason), source_id, actor
         )
 
-    def _steer_source(self, query: str, kind: str, source_id: int, actor: str, reason: str) -> bool:
+    def _steer_source(self, query: str, event: Reasoned, source_id: int, actor: str) -> bool:
         with self._db.writing() as now:
-            values = {"id": source_id, "now": now, "reason": reason}
+            values = {"id": source_id, "now": now, "reason": event.reason}
             if not self._db.do(query, **values):
                 return False
             ledger = Ledger(self._db, now)
-            ledger.journal(kind, source_id, actor=actor, detail=reason)
+            ledger.journal(event, source_id, actor=actor)
             ledger.write()
             return True
 
     # Runs.
 
     def pause_run(self, run_id: int, actor: str, reason: str) -> bool:
-        return self._steer_run("pause_run_if_active", "run.paused", run_id, actor, reason)
+        return self._steer_run("pause_run_if_active", RunPaused(reason), run_id, actor)
 
     def resume_run(self, run_id: int, actor: str, reason: str) -> bool:
-        return self._steer_run("resume_run_if_paused", "run.resumed", run_id, actor, reason)
+        return self._steer_run("resume_run_if_paused", RunResumed(reason), run_id, actor)
 
-    def _steer_run(self, query: str, kind: str, run_id: int, actor: str, reason: str) -> bool:
+    def _steer_run(self, query: str, event: Reasoned, run_id: int, actor: str) -> bool:
         with self._db.writing() as now:
             source_id = self._db.value(query, id=run_id, now=now)
             if source_id is None:
                 return False
             ledger = Ledger(self._db, now)
-            ledger.journal(kind, source_id, run_id, actor=actor, detail=reason)
+            ledger.journal(event, source_id, run_id, actor=actor)
             ledger.write()
             return True
 
@@ -211,7 +219,7 @@ class Runs:
             self._db.do("cancel_jobs_if_open", now=now, ids=to_json(ids))
             for _, stage, state in jobs:
                 ledger.moved(run_id, stage, JobState(state), JobState.CANCELLED)
-            ledger.journal_jobs("job.cancelled", ids, "upkeep", f"run {run_id} was cancelled")
+            ledger.journal_jobs(JobCancelled(with_run=run_id), ids, "upkeep")
             ledger.write()
             is_swept = len(jobs) < limit and self._db.do("mark_swept", run_id=run_id, now=now) > 0
             return len(jobs), is_swept
@@ -228,7 +236,7 @@ class Runs:
             run_id, source_id, stage, attempt = row
             ledger = Ledger(self._db, now)
             ledger.moved(run_id, stage, leaves, JobState.CANCELLED)
-            ledger.journal("job.cancelled", source_id, run_id, job_id, attempt, actor, reason)
+            ledger.journal(JobCancelled(reason), source_id, run_id, job_id, attempt, actor)
             ledger.write_counts()
             advance_runs(self._db, ledger, now)
             ledger.write()
@@ -251,7 +259,7 @@ class Runs:
             run_id, source_id, stage, attempt = row
             ledger = Ledger(self._db, now)
             ledger.moved(run_id, stage, leaves, JobState.QUEUED)
-            ledger.journal("job.retry", source_id, run_id, job_id, attempt, actor, reason)
+            ledger.journal(JobRetry(reason), source_id, run_id, job_id, attempt, actor)
             self._reopen(ledger, run_id, actor, reason)
             ledger.write()
             return True
@@ -283,7 +291,7 @@ class Runs:
             )
             for job_id, stage, attempt in jobs:
                 ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
-                ledger.journal("job.retry", source_id, run_id, job_id, attempt, actor, reason)
+                ledger.journal(JobRetry(reason), source_id, run_id, job_id, attempt, actor)
             if jobs:
                 self._reopen(ledger, run_id, actor, reason)
             ledger.write()
@@ -292,7 +300,7 @@ class Runs:
     def _reopen(self, ledger: Ledger, run_id: int, actor: str, reason: str) -> None:
         source_id = self._db.value("reopen_run_if_ended_badly", id=run_id, now=ledger.now)
         if source_id is not None:
-            ledger.journal("run.reopened", source_id, run_id, actor=actor, detail=reason)
+            ledger.journal(RunReopened(reason), source_id, run_id, actor=actor)
 
     def _state_of(self, job_id: int) -> tuple[JobState, int]:
         """A job's state and run; nobody else moves it before the transaction ends."""
@@ -345,7 +353,7 @@ def add_run(
             for each in plan.stages
         }
         ledger.made(run_id, facts)
-    ledger.journal(f"run.{state}", source_id, run_id, actor=actor, detail=reason)
+    ledger.journal(BEGINS[state](reason), source_id, run_id, actor=actor)
     roots = [
         (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
         for stage in plan.stages
@@ -364,8 +372,8 @@ def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: st
     stopped = db.rows("cancel_running_of_run", run_id=run_id, now=ledger.now)
     for job_id, stage, attempt in stopped:
         ledger.moved(run_id, stage, JobState.RUNNING, JobState.CANCELLED)
-        ledger.journal("job.cancelled", source_id, run_id, job_id, attempt, actor, reason)
-    ledger.journal("run.cancelled", source_id, run_id, actor=actor, detail=reason)
+        ledger.journal(JobCancelled(reason), source_id, run_id, job_id, attempt, actor)
+    ledger.journal(RunCancelled(reason), source_id, run_id, actor=actor)
     ledger.write_counts()
     [facts] = db.decoded("run_facts", list[RunFacts], ids=to_json([run_id]))
     about = (source_id, run_id, facts.kind, facts.options, RunState.CANCELLED, reason)

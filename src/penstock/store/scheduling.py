@@ -15,6 +15,17 @@ import msgspec
 from msgspec.structs import replace
 
 from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions
+from penstock.journal.event import Event
+from penstock.journal.service_events import (
+    ScheduleDenied,
+    ScheduleMissed,
+    SchedulePlanned,
+    ScheduleRemoved,
+    ScheduleReplaced,
+    ScheduleSkipped,
+    ScheduleVersion,
+    not_ended,
+)
 from penstock.schedules.auto import effective_schedule, is_auto
 from penstock.schedules.definition import settings_of
 from penstock.schedules.due import Ticking, what_is_due
@@ -195,7 +206,7 @@ class Scheduling:
                 [(each.source_id, each.name, each.definition) for each in changed], now
             )
             put = self._db.rows("put_schedules", schedules=to_json(changed), now=now)
-            return self._note_versions(put, "planned", actor, now)
+            return self._note_versions(put, SchedulePlanned, actor, now)
 
     def _remove(self, gone: Sequence[tuple[int, str]], actor: str) -> int:
         if not gone:
@@ -203,7 +214,7 @@ class Scheduling:
         with self._db.writing() as now:
             self._note_forgotten([(*where, "") for where in gone], now)
             dropped = self._db.rows("drop_schedules", schedules=to_json(gone))
-            return self._note_versions(dropped, "removed", actor, now)
+            return self._note_versions(dropped, ScheduleRemoved, actor, now)
 
     def _note_forgotten(self, changed: Sequence[tuple[int, str, str]], now: float) -> None:
         """Ticks that were due by the definitions that end now, and that nobody was there for."""
@@ -229,13 +240,14 @@ class Scheduling:
         found = self._db.decoded("cadences", list[CadenceRow], source_id=row.source_id)
         return found[0].level if found else None
 
-    def _note_versions(self, rows: Sequence[Any], what: str, actor: str, now: float) -> int:
+    def _note_versions(
+        self, rows: Sequence[Any], event: type[ScheduleVersion], actor: str, now: float
+    ) -> int:
         versions = sorted(tuple(row) for row in rows)
         self._db.do("add_schedule_versions", versions=to_json(versions), actor=actor, now=now)
         ledger = Ledger(self._db, now)
         for source_id, name, version, _, words in versions:
-            detail = f"{name}, version {version}: {words}"
-            ledger.journal(f"schedule.{what}", source_id, actor=actor, detail=detail)
+            ledger.journal(event(name, version, words), source_id, actor=actor)
         ledger.write()
         return len(versions)
 
@@ -355,7 +367,8 @@ class _Act:
             self._note_passed(None, passing.passed)
             return Passed("known")
         if passing.denied or passing.start is None:
-            return self._decline("denied", passing.denied)
+            denied = ScheduleDenied(self._row.name, passing.denied)
+            return self._decline("denied", passing.denied, denied)
         self._db.lock_lanes([self._row.source_id])
         active = active_runs_of(self._db, self._row.source_id)
         return self._meet(passing.start, passing.fires, active)
@@ -368,7 +381,8 @@ class _Act:
         if met.act == "join":
             return self._join(due_at, met.run_id)
         if met.act == "skip":
-            return self._decline("skipped", f"run {met.run_id} has not ended yet")
+            skipped = ScheduleSkipped(self._row.name, active_run=met.run_id)
+            return self._decline("skipped", not_ended(met.run_id), skipped)
         return self._fire(start, due_at, replaces=met.act == "replace")
 
     def _wait(self, run_id: int | None) -> Passed:
@@ -386,11 +400,11 @@ class _Act:
         self._note_passed(run_id, self._missed())
         return Passed("joined", run_id, reason)
 
-    def _decline(self, outcome: Literal["denied", "skipped"], reason: str) -> Passed:
+    def _decline(self, outcome: Literal["denied", "skipped"], reason: str, event: Event) -> Passed:
         passing = self._passing
         fires = [] if passing.fires is None else [passing.fires]
         self._note(fires, outcome, reason=reason, was_missed=passing.is_missed)
-        self._tell(outcome, reason)
+        self._tell(event)
         return self._only_pass(reason, outcome, self._missed())
 
     def _missed(self) -> tuple[float, ...]:
@@ -454,7 +468,7 @@ class _Act:
     def _replace(self) -> str:
         reason = f"replaced by the next tick of {self._row.name}"
         for run_id in cancel_active(self._db, self.ledger, self._row.source_id, reason):
-            self._tell("replaced", f"run {run_id} had not ended")
+            self._tell(ScheduleReplaced(self._row.name, run_id))
         return reason
 
     def _note_passed(self, run_id: int | None, missed: Sequence[float]) -> None:
@@ -486,22 +500,14 @@ class _Act:
             now=self._now,
         )
 
-    def _tell(self, what: str, detail: str) -> None:
-        said = f"{self._row.name}: {detail}"
-        self.ledger.journal(f"schedule.{what}", self._row.source_id, actor=SCHEDULER, detail=said)
+    def _tell(self, event: Event) -> None:
+        self.ledger.journal(event, self._row.source_id, actor=SCHEDULER)
 
     def _tell_missed(self, passed: Sequence[float], run_id: int | None) -> None:
-        count = len(passed)
-        self._tell("missed", f"{_ticks(count)} missed")
-        data = {
-            "source": self._row.source,
-            "schedule": self._row.name,
-            "ticks": count,
-            "first_at": passed[0],
-            "last_at": passed[-1],
-            "run": run_id,
-        }
-        signals = [("schedule.missed", to_json(data), self._row.source_id, run_id or 0)]
+        event = ScheduleMissed(self._row.name, len(passed), passed[0], passed[-1])
+        self._tell(event)
+        data = {"source": self._row.source, **msgspec.structs.asdict(event), "run": run_id}
+        signals = [(event.kind, to_json(data), self._row.source_id, run_id or 0)]
         self._db.do("add_signals", now=self._now, signals=to_json(signals))
 
 

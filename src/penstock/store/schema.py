@@ -14,7 +14,11 @@ from functools import cache
 from importlib import resources
 from typing import Literal, Protocol
 
+import msgspec
+
 from penstock.errors import Refused, StoreError
+from penstock.journal.service_events import DbMigrated
+from penstock.store.database import to_json
 
 # What a database is opened for: to work on it, to put a copy into it, or to look at its schema alone.
 Purpose = Literal["work", "copy", "schema"]
@@ -99,6 +103,18 @@ class Schema(Protocol):
     def clear_leftovers(self) -> list[str]: ...
 
     def close(self) -> None: ...
+
+
+# From this schema on, the journal has data; before it, a sentence.
+JOURNAL_HAS_DATA = 15
+
+
+def migrated_event(migration: Migration, reason: str) -> tuple[str, str, str]:
+    """The event of a migration that is applied now: kind, the column that tells of it, and what it says."""
+    event = DbMigrated(migration.name, reason)
+    if migration.number < JOURNAL_HAS_DATA:
+        return event.kind, "detail", event.sentence()
+    return event.kind, "data", to_json(msgspec.to_builtins(event))
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
+from penstock.journal.job_events import JobQuarantined
 from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
@@ -34,8 +35,8 @@ class SettingAside:
             jobs = self._db.rows("set_aside_if_queued", now=now, **about)
             for job_id, attempt in jobs:
                 ledger.moved(run_id, stage, JobState.QUEUED, JobState.QUARANTINED)
-                detail = f"budget: {reason}"
-                ledger.journal("job.quarantined", source_id, run_id, job_id, attempt, actor, detail)
+                event = JobQuarantined("budget", reason)
+                ledger.journal(event, source_id, run_id, job_id, attempt, actor, worker=actor)
             failures = [(job_id, attempt, "budget", reason, "", "", 1) for job_id, attempt in jobs]
             if failures:
                 self._db.do("note_failures", now=now, failures=to_json(failures))

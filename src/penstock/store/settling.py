@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from penstock.jobs.effects.effects import uncommitted
 from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.journal.job_events import (
+    AttemptEnd,
+    JobCancelled,
+    JobQuarantined,
+    JobReleased,
+    JobRetried,
+    JobSkipped,
+    JobSnoozed,
+    JobThrottled,
+)
 from penstock.store.database import Database, to_json
 from penstock.store.effects import End, add_effects
 from penstock.store.failing import judge, note_failures
@@ -155,24 +165,28 @@ def _settle_others(
     db.do("settle_if_running", now=ledger.now, ends=to_json(rows))
     note_host_waits(db, [end for end, _ in ends])
     for end, job in ends:
-        ledger.journal(_kind(end), job.source_id, job.run_id, job.id, end.attempt, actor, _why(end))
+        about = (job.source_id, job.run_id, job.id, end.attempt, actor)
+        ledger.journal(_event(end), *about, worker=actor)
         if end.state is JobState.WAITING and (end.is_throttle or end.spends_try):
             ledger.count(job.run_id, "throttled" if end.is_throttle else "retried", 1)
         if end.skip:
             ledger.count(job.run_id, _SKIPPED[end.skip], 1)
 
 
-def _kind(end: Settlement) -> str:
-    if end.state is JobState.WAITING:
-        if end.is_throttle:
-            return "job.throttled"
-        return "job.retried" if end.spends_try else "job.snoozed"
-    return "job.released" if end.state is JobState.QUEUED else f"job.{end.state}"
+_ENDS: Mapping[JobState, type[AttemptEnd]] = {
+    JobState.QUEUED: JobReleased,
+    JobState.SKIPPED: JobSkipped,
+    JobState.QUARANTINED: JobQuarantined,
+    JobState.CANCELLED: JobCancelled,
+}
 
 
-def _why(end: Settlement) -> str:
-    text = f"{end.reason}: {end.error}" if end.error else end.reason
-    return f"{text} (again in {end.delay_s:.1f} s)" if end.state is JobState.WAITING else text
+def _event(end: Settlement) -> AttemptEnd:
+    why = (end.reason, end.error, end.host)
+    if end.state is not JobState.WAITING:
+        return _ENDS[end.state](*why)
+    kind = JobThrottled if end.is_throttle else JobRetried if end.spends_try else JobSnoozed
+    return kind(*why, round(end.delay_s, 3), end.gate)
 
 
 def _close_hosts(db: Database, ledger: Ledger, ends: Sequence[tuple[Settlement, Owned]]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.journal.service_events import SignalRaised
 from penstock.store.database import LAST_ID, Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
 
@@ -55,7 +56,7 @@ class Signals:
             if signal_id is None:
                 return int(self._db.value("known_signal", signal=name, key=key)), False
             ledger = Ledger(self._db, now)
-            detail = f"{name} ({signal_id})"
-            ledger.journal("signal.raised", source_id or None, actor=actor, detail=detail)
+            event = SignalRaised(name, int(signal_id))
+            ledger.journal(event, source_id or None, actor=actor)
             ledger.write()
             return int(signal_id), True

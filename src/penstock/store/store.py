@@ -24,6 +24,7 @@ from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions
+from penstock.journal.run_events import RunCommitted, RunUndone
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
 from penstock.store.kpis import KpiReport
 from penstock.store.logs import LogLine, LogRow
@@ -555,7 +556,7 @@ class Store(Protocol):
         limit: int = 500,
     ) -> Committed: ...
 
-    def end_commit(self, run_id: int, actor: str, detail: str) -> None: ...
+    def end_commit(self, run_id: int, actor: str, done: RunCommitted) -> None: ...
 
     def drop_replay(self, run_id: int, actor: str, reason: str) -> int: ...
 
@@ -577,7 +578,7 @@ class Store(Protocol):
         self, run_id: int, undo_run_id: int, after_id: int = 0, limit: int = 500
     ) -> Undone: ...
 
-    def end_undo(self, run_id: int, undo_run_id: int, actor: str, detail: str) -> None: ...
+    def end_undo(self, run_id: int, actor: str, done: RunUndone) -> None: ...
 
     # Checkpoints.
 

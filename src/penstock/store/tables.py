@@ -140,7 +140,11 @@ TABLES = (
     _table("run_cursor", "run_id partition", "cursor last_offset at:real"),
     _table("coverage", "source_id partition start_at:real end_at:real", "run_id at:real"),
     _table("signal", "id", "name data source_id run_id at:real actor key is_open:flag"),
-    _table("delivery", "signal_id source_id schedule", "state run_id joins reason at:real"),
+    _table(
+        "delivery",
+        "signal_id source_id schedule",
+        "state run_id joins reason at:real waits_for_run_id",
+    ),
     _table("landed", "source_id schedule path", "stamp signal_id at:real gone_at:real"),
     _table("hook", "name state", "source_id"),
     _table(
@@ -167,7 +171,7 @@ TABLES = (
     _table("verification", "source_id", "promised_at:real verified_at:real run_id"),
     _table("payload", "hash", "segment offset length"),
     _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real final_url"),
-    _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail"),
+    _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail data worker"),
     _table("host", "host", "closed_until:real reason"),
     _table("host_wait", "job_id", "host due_at:real"),
     _table("log_line", "id", "at:real source_id run_id job_id attempt level text"),

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.errors import UsageError
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
+from penstock.journal.run_events import RunCompleted, RunUndoing, RunUndone
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import Present, Where, read_present, write_records
@@ -168,8 +169,7 @@ class Undoing:
             self._db.do("set_replay_state", run_id=number, state="committing", sealed="{}", now=now)
             self._db.do("uncover", source_id=source_id, run_id=run_id)
             ledger = Ledger(self._db, now)
-            detail = f"of run {run_id}" + (f": {reason}" if reason else "")
-            ledger.journal("run.undoing", source_id, number, actor=actor, detail=detail)
+            ledger.journal(RunUndoing(run_id, reason), source_id, number, actor=actor)
             ledger.write()
             return number
 
@@ -200,15 +200,15 @@ class Undoing:
             ledger.write()
         return done
 
-    def end_undo(self, run_id: int, undo_run_id: int, actor: str, detail: str) -> None:
+    def end_undo(self, run_id: int, actor: str, done: RunUndone) -> None:
         with self._db.writing() as now:
             source_id, _ = self._about(run_id)
-            about = {"run_id": undo_run_id, "state": "committed", "sealed": "{}", "now": now}
+            about = {"run_id": done.undo_run, "state": "committed", "sealed": "{}", "now": now}
             self._db.do("set_replay_state", **about)
             ledger = Ledger(self._db, now)
-            ledger.journal("run.undone", source_id, run_id, actor=actor, detail=detail)
-            own = f"the undo of run {run_id} is done"
-            ledger.journal("run.completed", source_id, undo_run_id, actor=actor, detail=own)
+            ledger.journal(done, source_id, run_id, actor=actor)
+            own = RunCompleted(undo_of=run_id)
+            ledger.journal(own, source_id, done.undo_run, actor=actor)
             ledger.write()
 
     def _undos(self, run_id: int) -> list[tuple[int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.journal.service_events import DbRestored
 from penstock.store.announcing import OVER_S
 from penstock.store.database import Database, to_json
 from penstock.store.history import prune_events, prune_jobs, prune_runs, prune_snapshots
@@ -108,7 +109,7 @@ class Upkeep:
         """Say in the journal that this file was put here from a backup."""
         with self._db.writing() as now:
             ledger = Ledger(self._db, now)
-            ledger.journal("db.restored", actor=actor, detail=backup)
+            ledger.journal(DbRestored(backup), actor=actor)
             ledger.write()
 
 

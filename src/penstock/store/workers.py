@@ -10,6 +10,8 @@ from penstock.jobs.failures import POISON
 from penstock.jobs.job import JobState
 from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.retry import MAX_DEATHS
+from penstock.journal.job_events import JobQuarantined, JobReleased
+from penstock.journal.service_events import WorkerBuried, WorkerStarted, WorkerStopped
 from penstock.store.advancing import advance_runs
 from penstock.store.budgets import forfeit
 from penstock.store.database import Database, to_json
@@ -45,7 +47,7 @@ class Workers:
             if not self._db.do("register_if_welcome", id=worker, now=now, **about):
                 raise self._unwelcome()
             ledger = Ledger(self._db, now)
-            ledger.journal("worker.started", actor=worker)
+            ledger.journal(WorkerStarted(), actor=worker)
             ledger.write()
 
     def _unwelcome(self) -> Refused:
@@ -95,7 +97,7 @@ class Workers:
         if jobs and died_at is not None:
             pairs = sorted((row[0], row[4]) for row in jobs)
             self._db.do("note_interruptions", jobs=to_json(pairs), since=min(died_at, now))
-        return self._take_back(jobs, "worker.buried", worker, now, reason)
+        return self._take_back(jobs, WorkerBuried(reason), worker, now)
 
     def sign_off(self, worker: str, reason: str = "drained") -> list[int]:
         """End a worker that stopped by itself: what it did not finish is released, no attempt is spent."""
@@ -103,22 +105,23 @@ class Workers:
             if not self._db.do("unregister", id=worker):
                 return []
             jobs = self._db.rows("release_jobs", id=worker, now=now)
-            return self._take_back(jobs, "worker.stopped", worker, now, reason)
+            return self._take_back(jobs, WorkerStopped(reason), worker, now)
 
     def _take_back(
-        self, jobs: Sequence[Any], kind: str, worker: str, now: float, reason: str
+        self, jobs: Sequence[Any], event: WorkerBuried | WorkerStopped, worker: str, now: float
     ) -> list[int]:
         ledger = Ledger(self._db, now)
         forfeit(self._db, ledger, worker)
-        ledger.journal(kind, actor=worker, detail=reason)
+        ledger.journal(event, actor=worker)
         poison = []
         for job_id, run_id, source_id, stage, attempt, state in jobs:
             ledger.moved(run_id, stage, JobState.RUNNING, JobState(state))
             is_poison = state == JobState.QUARANTINED
-            name = "job.quarantined" if is_poison else "job.released"
-            ledger.journal(name, source_id, run_id, job_id, attempt, worker, reason)
+            about = (source_id, run_id, job_id, attempt, worker)
+            end = JobQuarantined if is_poison else JobReleased
+            ledger.journal(end(event.reason), *about, worker=worker)
             if is_poison:
-                error = f"its worker died under it {MAX_DEATHS} times ({reason})"
+                error = f"its worker died under it {MAX_DEATHS} times ({event.reason})"
                 poison.append((job_id, attempt, POISON, error, "", "", 1, 0))
         if poison:
             self._db.do("note_failures", now=now, failures=to_json(poison))

@@ -28,6 +28,7 @@ from penstock.store.schema import (
     OldWorker,
     Plan,
     State,
+    migrated_event,
     migrations,
     pending,
     refuse_in_the_way,
@@ -64,10 +65,10 @@ INSERT INTO penstock.migration (number, name, contracts, took_s)
 VALUES ({}, {}, {}, extract(epoch FROM clock_timestamp() - statement_timestamp()))
 """
 TOOK = "SELECT extract(epoch FROM clock_timestamp() - statement_timestamp())"
-JOURNAL = """
-INSERT INTO penstock.event (at, kind, actor, detail)
-VALUES ({}, 'db.migrated', {}, {})
-"""
+JOURNAL = {
+    "detail": "INSERT INTO penstock.event (at, kind, actor, detail) VALUES ({}, {}, {}, {})",
+    "data": "INSERT INTO penstock.event (at, kind, actor, data) VALUES ({}, {}, {}, {})",
+}
 WORKERS = """
 SELECT id, host, version, schema FROM penstock.worker
 WHERE lease_expires_at > %s AND schema < %s ORDER BY id
@@ -88,6 +89,8 @@ INTRANS, INERROR = TransactionStatus.INTRANS, TransactionStatus.INERROR
 CONCURRENTLY = re.compile(r"\bCONCURRENTLY\s")
 
 Act = Callable[[], list[Applied]]
+# An event of the journal: the column that tells of it, its kind, its actor, and what it says.
+Line = tuple[str, str, str, str]
 
 
 class _Busy(Exception):
@@ -191,13 +194,14 @@ class Migrating:
             return [Applied(each, took_s) for each in known]
 
     def _apply(self, migration: Migration, actor: str, reason: str) -> list[Applied]:
-        line = (actor, f"{migration.name}: {reason}" if reason else migration.name)
+        kind, column, told = migrated_event(migration, reason)
+        line = (column, kind, actor, told)
         if migration.is_outside:
             act = self._alone(lambda: self._outside(migration, line))
             return self._patiently(migration.name, act)
         return self._patiently(migration.name, lambda: self._inside(migration, line))
 
-    def _inside(self, migration: Migration, line: tuple[str, str]) -> list[Applied]:
+    def _inside(self, migration: Migration, line: Line) -> list[Applied]:
         with self._locked(self._connection):
             state = self.state()
             if state.number >= migration.number:
@@ -207,7 +211,7 @@ class Migrating:
                 took_s = self._at_once(migration.statements(), [migration], [line])
                 return [Applied(migration, took_s)]
 
-    def _outside(self, migration: Migration, line: tuple[str, str]) -> list[Applied]:
+    def _outside(self, migration: Migration, line: Line) -> list[Applied]:
         """Statement by statement, each of which can be repeated: what was cut short is begun again."""
         if self.state().number >= migration.number:
             return []
@@ -221,7 +225,7 @@ class Migrating:
         self,
         statements: Sequence[str],
         applied: Sequence[Migration],
-        lines: Sequence[tuple[str, str]],
+        lines: Sequence[Line],
     ) -> float:
         """In one message, the commit and all: nobody waits because this side is slow to go on.
 
@@ -232,12 +236,15 @@ class Migrating:
         )
         block = sql.SQL("BEGIN {} END").format(body).as_string(self._connection)
         written = [(each.number, each.name, each.contracts) for each in applied]
-        told = [(self._now(), *line) for line in lines]
+        told = [
+            self._composed(JOURNAL[column]).format(*map(sql.Literal, (self._now(), *line)))
+            for column, *line in lines
+        ]
         cursor = self._connection.execute(
             sql.SQL("; ").join(
                 [
                     sql.SQL("DO {}").format(block),
-                    *(self._composed(JOURNAL).format(*map(sql.Literal, line)) for line in told),
+                    *told,
                     *(self._composed(WRITE_DOWN).format(*map(sql.Literal, row)) for row in written),
                     sql.SQL(TOOK),
                     sql.SQL("COMMIT"),

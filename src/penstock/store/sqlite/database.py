@@ -18,6 +18,7 @@ import msgspec
 from penstock.clock import Clock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError, StoreReplaced
 from penstock.jobs.job import Claimed, Owned
+from penstock.journal.registry import STARTED, SUCCEEDED
 from penstock.private_files import make_private, touch_private
 from penstock.store.database import Decoded, Fences, JobRow, to_json
 from penstock.store.queries import queries
@@ -281,13 +282,13 @@ class SqliteDatabase:
         ends = to_json([(job.id, job.attempt) for job in owned])
         self.do("succeed_if_running", now=now, ends=ends)
         ids = to_json([job.id for job in owned])
-        noted = {"kind": "job.succeeded", "actor": worker, "detail": "", "ids": ids}
+        noted = {"kind": SUCCEEDED, "actor": worker, "data": None, "ids": ids}
         self.do("add_job_events", now=now, **noted)
 
     def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
         ids = to_json(job_ids)
         self.do("claim_if_queued", now=now, worker=worker, ids=ids)
-        noted = {"kind": "job.started", "actor": worker, "detail": "", "ids": ids}
+        noted = {"kind": STARTED, "actor": worker, "data": None, "ids": ids}
         self.do("add_job_events", now=now, **noted)
         return self.decoded("claimed", list[Claimed], ids=ids)
 

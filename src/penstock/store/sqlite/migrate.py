@@ -18,6 +18,7 @@ from penstock.store.schema import (
     OldWorker,
     Plan,
     State,
+    migrated_event,
     migrations,
     pending,
     refuse_in_the_way,
@@ -40,6 +41,12 @@ CREATE TABLE IF NOT EXISTS migration (
   applied_at REAL NOT NULL
 ) STRICT
 """
+
+
+JOURNAL = {
+    "detail": "INSERT INTO event (at, kind, actor, detail) VALUES (?, ?, ?, ?)",
+    "data": "INSERT INTO event (at, kind, actor, data) VALUES (?, ?, ?, ?)",
+}
 
 
 def newest() -> int:
@@ -99,11 +106,15 @@ def _apply(
         refuse_in_the_way(migration, old)
         connection.execute(migration.text)
         _write_down(connection, migration, clock.now())
-        connection.execute(
-            "INSERT INTO event (at, kind, actor, detail) VALUES (?, 'db.migrated', ?, ?)",
-            (clock.now(), actor, f"{migration.name}: {reason}" if reason else migration.name),
-        )
+        _journal(connection, migration, clock.now(), actor, reason)
     return [Applied(migration, clock.monotonic() - began)]
+
+
+def _journal(
+    connection: apsw.Connection, migration: Migration, now: float, actor: str, reason: str
+) -> None:
+    kind, column, told = migrated_event(migration, reason)
+    connection.execute(JOURNAL[column], (now, kind, actor, told))
 
 
 def state_of(connection: apsw.Connection) -> State:

@@ -1,0 +1,311 @@
+"""Events about one run, and about the records and rejects that it wrote."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from penstock.counting import count
+from penstock.jobs.run import RunState
+from penstock.journal.event import Event, Reasoned, with_reason
+
+OPERATOR = "an operator"
+
+
+class RunDraft(Reasoned, frozen=True, omit_defaults=True):
+    """A run is made that does not start yet: `penstock run --draft`."""
+
+    kind: ClassVar[str] = "run.draft"
+    by: ClassVar[str] = OPERATOR
+
+
+class RunQueued(Reasoned, frozen=True, omit_defaults=True):
+    """A new run, or a draft that is started."""
+
+    kind: ClassVar[str] = "run.queued"
+    by: ClassVar[str] = "an operator; the scheduler"
+
+
+class RunStarted(Event, frozen=True):
+    """The first job of a run is claimed."""
+
+    kind: ClassVar[str] = "run.started"
+    by: ClassVar[str] = "the worker that claimed it"
+    is_by_worker: ClassVar[bool] = True
+
+    def sentence(self) -> str:
+        return "first job claimed"
+
+
+class RunEnqueued(Event, frozen=True):
+    """Jobs are added to a run from outside."""
+
+    kind: ClassVar[str] = "run.enqueued"
+    by: ClassVar[str] = "a program"
+
+    jobs: int
+
+    def sentence(self) -> str:
+        return count(self.jobs, "job")
+
+
+class RunVersion(Event, frozen=True):
+    """A run goes on with another version of its pipeline."""
+
+    kind: ClassVar[str] = "run.version"
+    by: ClassVar[str] = "the worker that performs it"
+    is_by_worker: ClassVar[bool] = True
+
+    version: str
+    before: str
+
+    def sentence(self) -> str:
+        return f"performed with pipeline {self.version}; until now {self.before}"
+
+
+class RunCut(Event, frozen=True):
+    """A stage has as many jobs as it may have; further items are left out."""
+
+    kind: ClassVar[str] = "run.cut"
+
+    stage: str
+    most_jobs: int
+
+    def sentence(self) -> str:
+        return (
+            f"{self.stage} has its {count(self.most_jobs, 'job')}; what else is found is left out"
+        )
+
+
+class RunPaused(Reasoned, frozen=True, omit_defaults=True):
+    """Nothing more of a run starts until it is resumed."""
+
+    kind: ClassVar[str] = "run.paused"
+    by: ClassVar[str] = OPERATOR
+
+
+class RunResumed(Reasoned, frozen=True, omit_defaults=True):
+    """A paused run goes on."""
+
+    kind: ClassVar[str] = "run.resumed"
+    by: ClassVar[str] = OPERATOR
+
+
+class RunCompleted(Reasoned, frozen=True, omit_defaults=True):
+    """A run has ended and all went well; or the undo of the run `undo_of` is done."""
+
+    kind: ClassVar[str] = "run.completed"
+
+    undo_of: int | None = None
+
+    def sentence(self) -> str:
+        return self.reason if self.undo_of is None else f"the undo of run {self.undo_of} is done"
+
+
+class RunPartial(Reasoned, frozen=True, omit_defaults=True):
+    """A run has ended and a part of it has failed."""
+
+    kind: ClassVar[str] = "run.partial"
+
+
+class RunFailed(Reasoned, frozen=True, omit_defaults=True):
+    """A run has ended and has failed."""
+
+    kind: ClassVar[str] = "run.failed"
+
+
+class RunCancelled(Reasoned, frozen=True, omit_defaults=True):
+    """A run was ended before it was done."""
+
+    kind: ClassVar[str] = "run.cancelled"
+    by: ClassVar[str] = (
+        "an operator; Penstock, where all its jobs were cancelled; "
+        "the scheduler, where `overlap: replace` is set"
+    )
+
+
+class RunUnaccounted(Event, frozen=True, omit_defaults=True):
+    """The counts of an ended run do not add up: so many pages and candidates are unaccounted for."""
+
+    kind: ClassVar[str] = "run.unaccounted"
+
+    pages: int = 0
+    candidates: int = 0
+
+    def sentence(self) -> str:
+        pages, candidates = count(self.pages, "page"), count(self.candidates, "candidate")
+        return f"not accounted for: {pages}, {candidates}"
+
+
+class RunReopened(Reasoned, frozen=True, omit_defaults=True):
+    """An ended run goes on, because something of it is tried again."""
+
+    kind: ClassVar[str] = "run.reopened"
+    by: ClassVar[str] = "an operator; upkeep, where a budget had stopped it"
+
+
+class RunContinued(Event, frozen=True):
+    """A new run takes over the jobs that `of_run` has left."""
+
+    kind: ClassVar[str] = "run.continued"
+
+    jobs: int
+    of_run: int
+
+    def sentence(self) -> str:
+        return f"{count(self.jobs, 'job')} left of run {self.of_run}"
+
+
+class RunCommitting(Reasoned, frozen=True, omit_defaults=True):
+    """Somebody has begun to commit a replay."""
+
+    kind: ClassVar[str] = "run.committing"
+    by: ClassVar[str] = OPERATOR
+
+
+class RunCommitted(Event, frozen=True, omit_defaults=True):
+    """What a replay has staged is written. `conflicts` and `newer` records were left alone."""
+
+    kind: ClassVar[str] = "run.committed"
+    by: ClassVar[str] = OPERATOR
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    # Changed by others since, and known from later pages.
+    conflicts: int = 0
+    newer: int = 0
+    reason: str = ""
+
+    def sentence(self) -> str:
+        text = f"{self.added} added, {self.changed} changed, {self.removed} removed"
+        if self.conflicts or self.newer:
+            text += (
+                f"; left alone: {self.conflicts} changed by others, {self.newer} from later pages"
+            )
+        return with_reason(text, self.reason)
+
+
+class RunDropped(Reasoned, frozen=True, omit_defaults=True):
+    """What a replay has staged is thrown away."""
+
+    kind: ClassVar[str] = "run.dropped"
+    by: ClassVar[str] = "an operator; upkeep, where nobody committed it in time"
+
+
+class RunUndoing(Event, frozen=True, omit_defaults=True):
+    """The undo of the run `undo_of` has begun."""
+
+    kind: ClassVar[str] = "run.undoing"
+    by: ClassVar[str] = OPERATOR
+
+    undo_of: int
+    reason: str = ""
+
+    def sentence(self) -> str:
+        return with_reason(f"of run {self.undo_of}", self.reason)
+
+
+class RunUndone(Event, frozen=True, omit_defaults=True):
+    """Records are as they were before a run; those that `changed_later` were left alone."""
+
+    kind: ClassVar[str] = "run.undone"
+    by: ClassVar[str] = OPERATOR
+
+    undo_run: int
+    changed: int = 0
+    added: int = 0
+    removed: int = 0
+    changed_later: int = 0
+    reason: str = ""
+
+    def sentence(self) -> str:
+        text = f"{self.changed} brought back, {self.added} returned, {self.removed} removed"
+        text += f" by run {self.undo_run}"
+        if self.changed_later:
+            text += f"; {self.changed_later} changed by later runs are as they were"
+        return with_reason(text, self.reason)
+
+
+class RejectsRedriven(Event, frozen=True):
+    """Rejected items are judged again, in this run."""
+
+    kind: ClassVar[str] = "rejects.redriven"
+    by: ClassVar[str] = OPERATOR
+
+    rejects: int
+    items: int
+
+    def sentence(self) -> str:
+        return f"{count(self.rejects, 'reject')}, {count(self.items, 'item')}"
+
+
+class RecordOverwritten(Event, frozen=True):
+    """A run has replaced records that another source had written last."""
+
+    kind: ClassVar[str] = "record.overwritten"
+
+    records: int
+    collection: str
+    written_by: str
+
+    def sentence(self) -> str:
+        return f"{self.records} of {self.collection} were last written by {self.written_by}"
+
+
+class QualityZeroYield(Event, frozen=True):
+    """Nothing came of a run, although runs before it yielded something."""
+
+    kind: ClassVar[str] = "quality.zero_yield"
+
+    yielded_before: int
+    runs_before: int
+
+    def sentence(self) -> str:
+        runs = count(self.runs_before, "run")
+        return f"nothing came of it; {self.yielded_before} of {runs} before it yielded"
+
+
+class QualityAnomaly(Event, frozen=True, omit_defaults=True):
+    """A run has brought less than half of what is usual."""
+
+    kind: ClassVar[str] = "quality.anomaly"
+
+    brought: int
+    usual: float
+    runs_before: int = 0
+
+    def sentence(self) -> str:
+        return f"it brought {count(self.brought, 'record')}, where {self.usual:,.0f} are usual"
+
+
+# How a run begins and ends, by the state that it enters.
+BEGINS: dict[RunState, type[Reasoned]] = {RunState.DRAFT: RunDraft, RunState.QUEUED: RunQueued}
+ENDS: dict[RunState, type[Reasoned]] = {
+    RunState.COMPLETED: RunCompleted,
+    RunState.PARTIAL: RunPartial,
+    RunState.FAILED: RunFailed,
+    RunState.CANCELLED: RunCancelled,
+}
+
+EVENTS: tuple[type[Event], ...] = (
+    *BEGINS.values(),
+    RunStarted,
+    RunEnqueued,
+    RunVersion,
+    RunCut,
+    RunPaused,
+    RunResumed,
+    *ENDS.values(),
+    RunUnaccounted,
+    RunReopened,
+    RunContinued,
+    RunCommitting,
+    RunCommitted,
+    RunDropped,
+    RunUndoing,
+    RunUndone,
+    RejectsRedriven,
+    RecordOverwritten,
+    QualityZeroYield,
+    QualityAnomaly,
+)

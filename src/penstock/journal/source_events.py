@@ -1,0 +1,346 @@
+"""Events about one source: steering, health, limits, budgets, promises, checkpoints."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from penstock.counting import count
+from penstock.gates.budget import Bound, amount_words, used_up, words
+from penstock.journal.event import Event, Reasoned, with_reason
+
+OPERATOR = "an operator"
+SLA_BY = "the scheduler; Penstock, where the end of a run decides it"
+
+
+class SourcePaused(Reasoned, frozen=True, omit_defaults=True):
+    """Nothing more of a source starts until it is resumed."""
+
+    kind: ClassVar[str] = "source.paused"
+    by: ClassVar[str] = OPERATOR
+
+
+class SourceResumed(Reasoned, frozen=True, omit_defaults=True):
+    """A paused source goes on."""
+
+    kind: ClassVar[str] = "source.resumed"
+    by: ClassVar[str] = OPERATOR
+
+
+class SourceHeld(Reasoned, frozen=True, omit_defaults=True):
+    """A source is under maintenance: nothing of it starts."""
+
+    kind: ClassVar[str] = "source.held"
+    by: ClassVar[str] = OPERATOR
+
+
+class SourceUnheld(Reasoned, frozen=True, omit_defaults=True):
+    """The maintenance of a source is over."""
+
+    kind: ClassVar[str] = "source.unheld"
+    by: ClassVar[str] = OPERATOR
+
+
+class ProjectHeld(Reasoned, frozen=True, omit_defaults=True):
+    """The whole project is under maintenance: nothing starts."""
+
+    kind: ClassVar[str] = "project.held"
+    by: ClassVar[str] = OPERATOR
+
+
+class ProjectUnheld(Reasoned, frozen=True, omit_defaults=True):
+    """The maintenance of the project is over."""
+
+    kind: ClassVar[str] = "project.unheld"
+    by: ClassVar[str] = OPERATOR
+
+
+class SourceDegraded(Event, frozen=True, omit_defaults=True):
+    """So many runs of a source in a row have failed; it runs probes only."""
+
+    kind: ClassVar[str] = "source.degraded"
+
+    failed_runs: int
+    last_run: int
+    reason: str = ""
+
+    def sentence(self) -> str:
+        runs = count(self.failed_runs, "run")
+        return with_reason(f"{runs} in a row failed, the last was run {self.last_run}", self.reason)
+
+
+class SourceRecovered(Reasoned, frozen=True, omit_defaults=True):
+    """A degraded source is healthy again, because somebody says so or because `good_run` went well."""
+
+    kind: ClassVar[str] = "source.recovered"
+    by: ClassVar[str] = "Penstock; an operator"
+
+    good_run: int | None = None
+
+    def sentence(self) -> str:
+        if self.good_run is not None:
+            return f"run {self.good_run} went well"
+        return self.reason or "resumed"
+
+
+class SourceSlowed(Event, frozen=True, omit_defaults=True):
+    """Fewer jobs of a source run at once than before."""
+
+    kind: ClassVar[str] = "source.slowed"
+
+    jobs: int
+    before: int
+    cause: str = ""
+
+    def sentence(self) -> str:
+        return f"{count(self.jobs, 'job')} at once instead of {self.before}: {self.cause}"
+
+
+class SourceSpedUp(Event, frozen=True):
+    """As many jobs of a source run at once as its limit says."""
+
+    kind: ClassVar[str] = "source.sped_up"
+
+    jobs: int
+
+    def sentence(self) -> str:
+        return f"{count(self.jobs, 'job')} at once"
+
+
+class CauseEscalated(Event, frozen=True):
+    """One cause has quarantined many jobs of a source; it is not tried again until somebody looks."""
+
+    kind: ClassVar[str] = "cause.escalated"
+
+    cause: str
+    failures: int
+
+    def sentence(self) -> str:
+        jobs = count(self.failures, "job")
+        return f"{self.cause}: {jobs} quarantined; not tried again until somebody has looked"
+
+
+class BreakerEvent(Event, frozen=True, omit_defaults=True):
+    """`host` is the host of the breaker; it is empty for the breaker of a source."""
+
+    by: ClassVar[str] = "Penstock; an operator"
+
+    host: str = ""
+
+    @property
+    def _who(self) -> str:
+        return f"{self.host}: " if self.host else ""
+
+
+class BreakerOpened(BreakerEvent, frozen=True, omit_defaults=True):
+    """A breaker lets nothing through for a while."""
+
+    kind: ClassVar[str] = "breaker.opened"
+
+    reason: str = ""
+    again_in_s: float = 0.0
+
+    def sentence(self) -> str:
+        return f"{self._who}{self.reason}; tried again in {self.again_in_s:.0f} s"
+
+
+class BreakerHalfOpen(BreakerEvent, frozen=True, omit_defaults=True):
+    """A breaker lets a few through, to try."""
+
+    kind: ClassVar[str] = "breaker.half-open"
+
+    after_s: float = 0.0
+
+    def sentence(self) -> str:
+        return f"{self._who}tried again after {self.after_s:.0f} s"
+
+
+class BreakerClosed(BreakerEvent, frozen=True, omit_defaults=True):
+    """A breaker lets everything through again."""
+
+    kind: ClassVar[str] = "breaker.closed"
+
+    reason: str = ""
+    away_s: float = 0.0
+
+    def sentence(self) -> str:
+        return f"{self._who}{self.reason}; it was away for {self.away_s:.0f} s"
+
+
+class BudgetEvent(Event, frozen=True, omit_defaults=True):
+    """`scope` is project, source:KEY or run:ID; `bound` is how much of the measure each period has."""
+
+    scope: str
+    measure: str
+    period: str
+    bound: float
+    used: float = 0.0
+
+    @property
+    def _bound(self) -> Bound:
+        return Bound(self.scope, self.measure, self.period, self.bound)
+
+    @property
+    def _used(self) -> str:
+        return amount_words(self.measure, self.used)
+
+
+class BudgetWarned(BudgetEvent, frozen=True, omit_defaults=True):
+    """So many percent of a budget are used."""
+
+    kind: ClassVar[str] = "budget.warned"
+
+    level: int = 0
+
+    def sentence(self) -> str:
+        return f"{self.level} % of {words(self._bound)}: {self._used} are used"
+
+
+class BudgetExhausted(BudgetEvent, frozen=True, omit_defaults=True):
+    """A budget is used up."""
+
+    kind: ClassVar[str] = "budget.exhausted"
+
+    def sentence(self) -> str:
+        return used_up(self._bound)
+
+
+class BudgetReset(BudgetEvent, frozen=True, omit_defaults=True):
+    """A budget's next period has begun; `used` is what was used in the last one."""
+
+    kind: ClassVar[str] = "budget.reset"
+    by: ClassVar[str] = "upkeep; Penstock"
+
+    def sentence(self) -> str:
+        return f"{words(self._bound)} begin anew; {self._used} were used"
+
+
+class Breach(Event, frozen=True, omit_defaults=True):
+    """`rule` is the rule of the source, `since` when it was first broken, `breach` what is wrong."""
+
+    by: ClassVar[str] = SLA_BY
+
+    rule: str
+    breach: str = ""
+    since: float = 0.0
+
+    def sentence(self) -> str:
+        return f"{self.rule}: {self.breach}"
+
+
+class SlaBreached(Breach, frozen=True, omit_defaults=True):
+    """A source breaks one of its rules: freshness or deadline."""
+
+    kind: ClassVar[str] = "sla.breached"
+
+
+class SlaRestored(Breach, frozen=True, omit_defaults=True):
+    """A source keeps its rule again."""
+
+    kind: ClassVar[str] = "sla.restored"
+
+
+class SchemaStale(Breach, frozen=True, omit_defaults=True):
+    """The schema of a source was not verified for longer than its rule allows."""
+
+    kind: ClassVar[str] = "schema.stale"
+
+
+class SchemaRestored(Breach, frozen=True, omit_defaults=True):
+    """The schema of a source is verified again."""
+
+    kind: ClassVar[str] = "schema.restored"
+
+
+class SchemaVerified(Event, frozen=True):
+    """A step has verified the schema of its source; once for each run."""
+
+    kind: ClassVar[str] = "schema.verified"
+    by: ClassVar[str] = "the worker whose step says so"
+    is_by_worker: ClassVar[bool] = True
+
+
+class CheckpointRewound(Event, frozen=True, omit_defaults=True):
+    """Somebody has moved a checkpoint; cursors are JSON, cut to 80 characters."""
+
+    kind: ClassVar[str] = "checkpoint.rewound"
+    by: ClassVar[str] = OPERATOR
+
+    partition: str
+    before: str
+    cursor: str
+    reason: str = ""
+
+    def sentence(self) -> str:
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.partition}: {self.before} → {self.cursor}{why}"
+
+
+class CheckpointRefused(Event, frozen=True):
+    """A step wanted to move a checkpoint to where it may not go; it stays where it was."""
+
+    kind: ClassVar[str] = "checkpoint.refused"
+    by: ClassVar[str] = "the worker"
+    is_by_worker: ClassVar[bool] = True
+
+    partition: str
+    cursor: str
+    reason: str
+    stays: str
+
+    def sentence(self) -> str:
+        return f"{self.partition}: {self.cursor} is not moved to, {self.reason}: {self.stays} stays"
+
+
+class CadenceEvent(Event, frozen=True, omit_defaults=True):
+    """The cadence that a source had, and the one that it has or would have."""
+
+    by: ClassVar[str] = "the scheduler; an operator"
+
+    before: str
+    cadence: str
+    reason: str = ""
+
+    def sentence(self) -> str:
+        return f"{self.before} to {self.cadence}: {self.reason}"
+
+
+class CadenceProposed(CadenceEvent, frozen=True, omit_defaults=True):
+    """A source would have another cadence; a person decides."""
+
+    kind: ClassVar[str] = "cadence.proposed"
+
+
+class CadenceMoved(CadenceEvent, frozen=True, omit_defaults=True):
+    """A source has another cadence."""
+
+    kind: ClassVar[str] = "cadence.moved"
+
+
+EVENTS: tuple[type[Event], ...] = (
+    SourcePaused,
+    SourceResumed,
+    SourceHeld,
+    SourceUnheld,
+    ProjectHeld,
+    ProjectUnheld,
+    SourceDegraded,
+    SourceRecovered,
+    SourceSlowed,
+    SourceSpedUp,
+    CauseEscalated,
+    BreakerOpened,
+    BreakerHalfOpen,
+    BreakerClosed,
+    BudgetWarned,
+    BudgetExhausted,
+    BudgetReset,
+    SlaBreached,
+    SlaRestored,
+    SchemaStale,
+    SchemaRestored,
+    SchemaVerified,
+    CheckpointRewound,
+    CheckpointRefused,
+    CadenceProposed,
+    CadenceMoved,
+)
