@@ -24,6 +24,8 @@ EXAMPLES = """\
   penstock events --job 345
   penstock events --kind breaker --source acme.com
   penstock events --source acme.com --follow
+  penstock events --where data.host=acme.com
+  penstock events --kind job.retried --where worker=host-1-a1b2c3
   penstock events --limit 1000 --json"""
 COLUMNS = (
     *("event", column("at", 1), "what", column("source", 3), column("run", 1), "job"),
@@ -46,6 +48,13 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--kind", metavar="KIND", help="only of this kind: job.retried, or all that begins with job"
     )
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="only where this field has this value: actor, worker, attempt, data.NAME, …; may be repeated",
+    )
     parser.add_argument("--follow", action="store_true", help="continue until Ctrl-C")
     add_limit(parser, 50, "events")
     add_json(parser)
@@ -55,14 +64,16 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened, source_key
     from penstock.cli.shapes import event_shape
+    from penstock.journal.condition import condition
 
+    args.where = [condition(text) for text in args.where]
     with opened(args) as project:
         args.source = source_key(project, args.source)
         _refuse_unknown(project, args)
         if args.follow:
             _follow(project, args)
         rows = project.store.events(
-            args.source, args.run_id, args.job_id, None, args.limit, args.kind
+            args.source, args.run_id, args.job_id, None, args.limit, args.kind, args.where
         )
     if args.json:
         args.out.json_list(event_shape(row) for row in rows)
@@ -86,14 +97,14 @@ def _follow(project: Project, args: argparse.Namespace) -> None:
     """Print, then wait for more; ends only when it is interrupted or its reader goes away."""
     tell, store = _teller(args), project.store
     wanted = (args.source, args.run_id, args.job_id)
-    rows, cursor = store.follow(None, *wanted, args.limit, args.kind)
+    rows, cursor = store.follow(None, *wanted, args.limit, args.kind, args.where)
     while True:
         for row in rows:
             tell(row)
         args.out.stdout.flush()
         if len(rows) < PAGE:
             _wait_for_more(project)
-        rows, cursor = store.follow(cursor, *wanted, PAGE, args.kind)
+        rows, cursor = store.follow(cursor, *wanted, PAGE, args.kind, args.where)
 
 
 def _wait_for_more(project: Project) -> None:

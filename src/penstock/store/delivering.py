@@ -184,7 +184,8 @@ class Delivering:
         if overlap == "skip":
             self._skip(row, why, now, active)
         else:
-            self._db.do("note_delivery", signal_id=row.signal.id, reason=why, **_about(row))
+            about = {"signal_id": row.signal.id, **_about(row)}
+            self._db.do("note_delivery", reason=why, run_id=active, **about)
 
     def skip_delivery(self, row: QueuedRow, reason: str) -> None:
         """A signal is not to start this schedule; the journal says why."""
@@ -204,7 +205,8 @@ class Delivering:
         """It waits, and can be asked why."""
         if reason != row.reason:
             with self._db.writing():
-                self._db.do("note_delivery", signal_id=row.signal.id, reason=reason, **_about(row))
+                about = {"signal_id": row.signal.id, **_about(row)}
+                self._db.do("note_delivery", reason=reason, run_id=None, **about)
 
     def deliveries(self, signal_ids: Sequence[int]) -> list[DeliveryRow]:
         """What became of these signals."""

@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.errors import UsageError
 from penstock.gates.capacity import Admits, Capacity
-from penstock.gates.explaining import Held, JobFacts, LaneFacts, RunFacts, hours_gates
+from penstock.gates.explaining import Held, JobFacts, LaneFacts, RunFacts
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.gates.outlook import (
     OTHERS_FIRST,
@@ -32,6 +32,7 @@ from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.job_events import JobRetried, JobSnoozed, JobThrottled
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.claim import ready_lanes
@@ -47,7 +48,7 @@ from penstock.store.turn import start_work, wake_due
 COUNT_LIMIT = 10_000
 # Among so many of its last events is the one that says what a job waits for.
 LAST_EVENTS = 20
-_WAITS = frozenset({"job.snoozed", "job.retried", "job.throttled"})
+_WAITS = frozenset({JobSnoozed.kind, JobRetried.kind, JobThrottled.kind})
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -114,7 +115,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             with self._db.writing() as now:
                 raise _Undone(self._look(now, limits, whole, source, run_id, job_id))
         except _Undone as undone:
-            return _at_its_host(undone.outlook, hours)
+            return at_its_host(undone.outlook, self._host_of(undone.outlook), hours)
 
     def _look(
         self,
@@ -308,7 +309,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         if job.state is JobState.QUARANTINED and job.kind == "budget":
             due_at = self._budgets_begin_anew_at(job.source, job.run_id)
         if job.state is JobState.WAITING:
-            reason = self._put_off_by(job) or reason
+            reason = self._put_off(job).why or reason
         if job.state in (JobState.HELD, JobState.CANCELLED):
             kind = f"job.{job.state}"
             found = self.events(run_id=job.run_id, job_id=job.id, kind=kind, limit=1)
@@ -316,13 +317,19 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
                 actor, reason = found[-1].actor, found[-1].detail
         return JobFacts(job.id, job.state, job.at, due_at, job.worker or "", actor, reason)
 
-    def _put_off_by(self, job: JobRow) -> str:
-        """What its last attempt was put off by without having failed; empty if it has failed."""
+    def _put_off(self, job: JobRow) -> JobSnoozed:
+        """How its last attempt was put off without having failed; empty if it has failed."""
         found = self.events(run_id=job.run_id, job_id=job.id, kind="job", limit=LAST_EVENTS)
         last = next((event for event in reversed(found) if event.kind in _WAITS), None)
-        if last is None or last.kind != "job.snoozed":
-            return ""
-        return last.detail.partition(" (again in ")[0]
+        if last is None or last.kind != JobSnoozed.kind:
+            return JobSnoozed()
+        return msgspec.convert(last.data, JobSnoozed)
+
+    def _host_of(self, outlook: Outlook) -> str:
+        """The host whose hours the job waits for, if it was turned away there."""
+        is_held_back = any(gate.name == "job" and not gate.is_open for gate in outlook.gates)
+        found = self._db.value("host_wait_of", id=outlook.job_id) if is_held_back else None
+        return "" if found is None else str(found)
 
     def _budgets_begin_anew_at(self, source: str, run_id: int) -> float | None:
         """When what budgets have stopped is sent back; None if a person has to."""
@@ -346,17 +353,6 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             own.since if own else None,
             own.reason if own else "",
         )
-
-
-def _at_its_host(outlook: Outlook, hours: Mapping[str, Windows]) -> Outlook:
-    """Where a job waits for the hours of its host: that gate as well, for no retry opens it."""
-    by = next((gate.by for gate in outlook.gates if gate.name == "job"), "")
-    for host in hours:
-        if any(
-            by.endswith(f": {each.by}") for each in hours_gates({host: hours[host]}, outlook.now)
-        ):
-            return at_its_host(outlook, host, hours)
-    return outlook
 
 
 def _free(load: Load, whole: Capacity, loaded: Loaded | None) -> Capacity:

@@ -29,6 +29,8 @@ class Marks:
 
     events: int = 0
     snapshots: int = 0
+    # The last line of the journal that was looked at for old sentences; None when all were.
+    converted: int | None = 0
     # Behind which (finished_at, id) the next run is.
     emptying: tuple[float, int] = START
     ended: tuple[float, int] = START

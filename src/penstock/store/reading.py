@@ -11,8 +11,9 @@ from penstock.errors import UsageError, nearest
 from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.journal.condition import Condition
 from penstock.store.database import LAST_ID, Database, to_json
-from penstock.store.journal import Followed, StoredEvent, read_events
+from penstock.store.journal import Followed, StoredEvent, conditions, matching, read_events
 from penstock.store.rows import (
     Cursor,
     EventRow,
@@ -147,6 +148,7 @@ class Reading:
         after_id: int | None = None,
         limit: int = 50,
         kind: str | None = None,
+        where: Sequence[Condition] = (),
     ) -> list[EventRow]:
         """The newest events, oldest of them first; with `after_id`, those that came next.
 
@@ -154,11 +156,33 @@ class Reading:
         """
         wanted = self._wanted(source, run_id, job_id, limit, kind)
         if after_id is not None:
-            return self._read("events", after_id=after_id, **wanted)
+            return self._events_after(after_id, limit, wanted, where)
         place = {"seen": None, "line": None, "until_id": self._last_line_of(job_id)}
-        return self._read("latest_events", **place, **wanted)
+        return self._latest_events(limit, {**place, **wanted}, where)
 
-    def _read(self, query: str, **values: Any) -> list[EventRow]:
+    def _latest_events(
+        self, limit: int, wanted: dict[str, Any], where: Sequence[Condition]
+    ) -> list[EventRow]:
+        found: list[EventRow] = []
+        while True:
+            page = self._read_events("latest_events", where=conditions(where), **wanted)
+            found = [*matching(page, where), *found]
+            if len(page) < limit or len(found) >= limit:
+                return found[-limit:]
+            wanted["until_id"] = page[0].id - 1
+
+    def _events_after(
+        self, after_id: int, limit: int, wanted: dict[str, Any], where: Sequence[Condition]
+    ) -> list[EventRow]:
+        found: list[EventRow] = []
+        while True:
+            page = self._read_events("events", after_id=after_id, **wanted)
+            found += matching(page, where)
+            if len(page) < limit or len(found) >= limit:
+                return found[:limit]
+            after_id = page[-1].id
+
+    def _read_events(self, query: str, **values: Any) -> list[EventRow]:
         return read_events(self._db.decoded(query, list[StoredEvent], **values))
 
     def follow(
@@ -169,6 +193,7 @@ class Reading:
         job_id: int | None = None,
         limit: int = 500,
         kind: str | None = None,
+        where: Sequence[Condition] = (),
     ) -> tuple[list[EventRow], Cursor]:
         """What the journal has behind a cursor, and the cursor behind that; without one, the newest lines.
 
@@ -179,8 +204,8 @@ class Reading:
         if cursor is None:
             cursor = self._db.decoded("journal_end", Cursor)
             place = {"seen": cursor.seen, "line": cursor.line, "until_id": None}
-            return self._read("latest_events", **place, **wanted), cursor
-        return self._behind(cursor, {**wanted, "kinds": None}, limit)
+            return self._latest_events(limit, {**place, **wanted}, where), cursor
+        return self._behind(cursor, {**wanted, "kinds": None}, limit, where)
 
     def follow_kinds(
         self, cursor: Cursor | None, kinds: Sequence[str], limit: int = 500
@@ -192,13 +217,23 @@ class Reading:
         return self._behind(cursor, {**which, "kinds": to_json(kinds)}, limit)
 
     def _behind(
-        self, cursor: Cursor, wanted: dict[str, Any], limit: int
+        self,
+        cursor: Cursor,
+        wanted: dict[str, Any],
+        limit: int,
+        where: Sequence[Condition] = (),
     ) -> tuple[list[EventRow], Cursor]:
-        place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
-        found = self._db.decoded("follow_events", Followed, **place, **wanted)
-        is_whole = len(found.lines) < limit
-        end = found.end if is_whole else Cursor(cursor.seen, found.end.seen, found.lines[-1].id)
-        return read_events(found.lines), end
+        found: list[EventRow] = []
+        while True:
+            place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
+            about = {**place, **wanted, "where": conditions(where)}
+            page = self._db.decoded("follow_events", Followed, **about)
+            found += matching(read_events(page.lines), where)
+            if len(page.lines) < limit:
+                return found, page.end
+            cursor = Cursor(cursor.seen, page.end.seen, page.lines[-1].id)
+            if len(found) >= limit:
+                return found, cursor
 
     def _last_line_of(self, job_id: int | None) -> int | None:
         """A line of the journal behind which a job that is done has none; None if nobody knows.
@@ -212,7 +247,7 @@ class Reading:
             return None
         until_id = self._lines_until(span.at + DISORDER_S)
         about = {"seen": None, "line": None, "until_id": until_id, "source_id": None, "kind": None}
-        where = {"run_id": span.run_id, "job_id": job_id, "limit": 1}
+        where = {"run_id": span.run_id, "job_id": job_id, "limit": 1, "where": None}
         last = self._db.decoded("latest_events", list[StoredEvent], **about, **where)
         return until_id if last and last[0].at == span.at else None
 

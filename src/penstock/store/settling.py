@@ -182,7 +182,7 @@ _ENDS: Mapping[JobState, type[AttemptEnd]] = {
 
 
 def _event(end: Settlement) -> AttemptEnd:
-    why = (end.reason, end.error, end.host)
+    why = (end.reason, end.error, end.host or end.closes_host)
     if end.state is not JobState.WAITING:
         return _ENDS[end.state](*why)
     kind = JobThrottled if end.is_throttle else JobRetried if end.spends_try else JobSnoozed

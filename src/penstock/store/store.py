@@ -24,6 +24,7 @@ from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions
+from penstock.journal.condition import Condition
 from penstock.journal.run_events import RunCommitted, RunUndone
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
 from penstock.store.kpis import KpiReport
@@ -375,6 +376,8 @@ class Store(Protocol):
 
     # Upkeep.
 
+    def convert_sentences(self, limit: int = 5000) -> int: ...
+
     def prune(self, keep: Keep, limit: int = 1000) -> int: ...
 
     def tidy(self) -> None: ...
@@ -437,6 +440,7 @@ class Store(Protocol):
         after_id: int | None = None,
         limit: int = 50,
         kind: str | None = None,
+        where: Sequence[Condition] = (),
     ) -> list[EventRow]: ...
 
     def follow_kinds(
@@ -451,6 +455,7 @@ class Store(Protocol):
         job_id: int | None = None,
         limit: int = 500,
         kind: str | None = None,
+        where: Sequence[Condition] = (),
     ) -> tuple[list[EventRow], Cursor]: ...
 
     def collections(self) -> list[tuple[str, int]]: ...

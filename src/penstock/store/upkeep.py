@@ -8,6 +8,7 @@ from penstock.journal.service_events import DbRestored
 from penstock.store.announcing import OVER_S
 from penstock.store.database import Database, to_json
 from penstock.store.history import prune_events, prune_jobs, prune_runs, prune_snapshots
+from penstock.store.journal import convert_sentences
 from penstock.store.ledger import Ledger
 from penstock.store.memory import Memory
 from penstock.store.rows import SegmentEnd
@@ -57,6 +58,10 @@ class Upkeep:
                 with self._db.writing():
                     dropped += self._db.do(query, before=now - seconds, limit=limit)
         return dropped
+
+    def convert_sentences(self, limit: int = 5000) -> int:
+        """Turn a small batch of what older versions wrote to the journal into data; 0 when all is done."""
+        return convert_sentences(self._db, self._memory.marks, limit)
 
     def drop_unused_payloads(self, after: str = "", limit: int = 1000) -> str | None:
         """Forget what lies in segments that no snapshot refers to, one batch of segments at a time.

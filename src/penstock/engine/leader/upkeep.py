@@ -68,6 +68,8 @@ class Upkeep:
                 return True
             self._store.tidy()
             self._prune_at = now + PRUNE_EVERY_S
+        if self._store.convert_sentences():
+            return True
         self._sweep.look()
         return False
 

@@ -32,7 +32,7 @@ WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'waiting
 
 -- name: has_to_deliver
 SELECT EXISTS (SELECT 1 FROM penstock.signal WHERE is_open) OR EXISTS (
-  SELECT 1 FROM penstock.delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR reason LIKE 'run %%')
+  SELECT 1 FROM penstock.delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR waits_for_run_id IS NOT NULL)
 );
 
 -- name: queued_deliveries
@@ -57,13 +57,13 @@ LEFT JOIN penstock.source AS s ON s.id = g.source_id
 LEFT JOIN penstock.run AS r ON r.id = g.run_id AND r.source_id = d.source_id;
 
 -- name: end_delivery_if_queued
-UPDATE penstock.delivery SET state = %(state)s, reason = %(reason)s, at = %(now)s
+UPDATE penstock.delivery SET state = %(state)s, reason = %(reason)s, waits_for_run_id = NULL, at = %(now)s
 WHERE signal_id = %(signal_id)s AND source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'queued';
 
 -- name: note_delivery
-UPDATE penstock.delivery SET reason = %(reason)s
+UPDATE penstock.delivery SET reason = %(reason)s, waits_for_run_id = %(run_id)s
 WHERE signal_id = %(signal_id)s AND source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'queued'
-  AND reason <> %(reason)s;
+  AND (reason <> %(reason)s OR waits_for_run_id IS DISTINCT FROM %(run_id)s::bigint);
 
 -- name: set_run_of_deliveries
 UPDATE penstock.delivery SET run_id = %(run_id)s

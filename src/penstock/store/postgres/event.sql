@@ -54,6 +54,16 @@ FROM (
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
     AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
+    -- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
+    -- it comes along, and whoever asks looks at it again.
+    AND (%(where)s::jsonb IS NULL OR NOT EXISTS (
+      SELECT 1 FROM jsonb_array_elements(%(where)s::jsonb) AS w
+      WHERE NOT coalesce(CASE w ->> 0
+        WHEN 'actor' THEN actor = w ->> 2
+        WHEN 'attempt' THEN attempt::text = w ->> 2
+        WHEN 'worker' THEN w ->> 2 IN (actor, coalesce(worker, ''))
+        WHEN 'data' THEN detail <> '' OR data::jsonb #>> ARRAY(SELECT jsonb_array_elements_text(w -> 3)) = w ->> 2
+        ELSE true END, false)))
   ORDER BY id DESC LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
@@ -80,6 +90,14 @@ SELECT json_build_object(
         AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
         AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
         AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
+        AND (%(where)s::jsonb IS NULL OR NOT EXISTS (
+          SELECT 1 FROM jsonb_array_elements(%(where)s::jsonb) AS w
+          WHERE NOT coalesce(CASE w ->> 0
+            WHEN 'actor' THEN actor = w ->> 2
+            WHEN 'attempt' THEN attempt::text = w ->> 2
+            WHEN 'worker' THEN w ->> 2 IN (actor, coalesce(worker, ''))
+            WHEN 'data' THEN detail <> '' OR data::jsonb #>> ARRAY(SELECT jsonb_array_elements_text(w -> 3)) = w ->> 2
+            ELSE true END, false)))
         AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
       ORDER BY id LIMIT %(limit)s
     ) AS e
@@ -87,3 +105,22 @@ SELECT json_build_object(
   ),
   'end', json_build_object('seen', coalesce(%(upto)s::pg_snapshot, pg_current_snapshot())::text)
 )::text;
+
+-- name: old_sentences
+-- The next lines of the journal: the last of them, and those that older versions have written as sentences.
+SELECT json_build_object(
+  'last_id', max(id), 'last_at', max(at), 'count', count(*),
+  'lines', coalesce(json_agg(json_build_array(id, kind, detail, source_id IS NOT NULL)) FILTER (WHERE detail <> ''), '[]')
+)::text
+FROM (SELECT id, at, kind, detail, source_id FROM penstock.event WHERE id > %(after_id)s ORDER BY id LIMIT %(limit)s) AS e;
+
+-- name: journal_data_since
+SELECT extract(epoch FROM applied_at)::double precision FROM penstock.migration WHERE number = %(number)s;
+
+-- name: convert_sentences
+WITH c AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v) AS by_id FROM jsonb_array_elements(%(converted)s::jsonb) AS v)
+UPDATE penstock.event
+SET detail = '', (kind, data) = (
+  SELECT own ->> 1, own ->> 2 FROM (SELECT (SELECT by_id FROM c) -> event.id::text AS own OFFSET 0) AS x
+)
+WHERE id = ANY (ARRAY(SELECT k::bigint FROM jsonb_object_keys((SELECT by_id FROM c)) AS k)) AND data IS NULL;

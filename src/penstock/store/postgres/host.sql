@@ -37,3 +37,7 @@ DELETE FROM penstock.host_hours WHERE host = %(host)s;
 DELETE FROM penstock.host_wait WHERE job_id = ANY (ARRAY(
   SELECT job_id FROM penstock.host_wait WHERE due_at < %(before)s ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ));
+
+-- name: host_wait_of
+SELECT w.host FROM penstock.host_wait AS w JOIN penstock.job ON job.id = w.job_id
+WHERE w.job_id = %(id)s AND job.state = 'waiting' AND job.due_at = w.due_at;

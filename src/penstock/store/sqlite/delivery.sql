@@ -29,7 +29,7 @@ WHERE source_id = :source_id AND schedule = :schedule AND state = 'waiting'
 
 -- name: has_to_deliver
 SELECT EXISTS (SELECT 1 FROM signal WHERE is_open) OR EXISTS (
-  SELECT 1 FROM delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR reason LIKE 'run %')
+  SELECT 1 FROM delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR waits_for_run_id IS NOT NULL)
 );
 
 -- name: queued_deliveries
@@ -52,12 +52,13 @@ LEFT JOIN source AS s ON s.id = g.source_id
 LEFT JOIN run AS r ON r.id = g.run_id AND r.source_id = d.source_id;
 
 -- name: end_delivery_if_queued
-UPDATE delivery SET state = :state, reason = :reason, at = :now
+UPDATE delivery SET state = :state, reason = :reason, waits_for_run_id = NULL, at = :now
 WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued';
 
 -- name: note_delivery
-UPDATE delivery SET reason = :reason
-WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued' AND reason <> :reason;
+UPDATE delivery SET reason = :reason, waits_for_run_id = :run_id
+WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued'
+  AND (reason <> :reason OR waits_for_run_id IS NOT :run_id);
 
 -- name: set_run_of_deliveries
 UPDATE delivery SET run_id = :run_id

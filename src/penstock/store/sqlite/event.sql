@@ -52,6 +52,17 @@ FROM (
       AND (:job_id IS NULL OR job_id = :job_id)
       AND (:source_id IS NULL OR source_id = :source_id)
       AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
+      -- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
+      -- it comes along, and whoever asks looks at it again.
+      AND (:where IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:where) AS w
+        WHERE NOT coalesce(CASE w.value ->> 0
+          WHEN 'actor' THEN actor = w.value ->> 2
+          WHEN 'attempt' THEN CAST(attempt AS TEXT) = w.value ->> 2
+          WHEN 'worker' THEN w.value ->> 2 IN (actor, coalesce(worker, ''))
+          WHEN 'data' THEN detail <> '' OR CASE json_type(data, w.value ->> 1)
+            WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(data ->> (w.value ->> 1) AS TEXT) END = w.value ->> 2
+          ELSE true END, false)))
     ORDER BY id DESC LIMIT :limit
   ) ORDER BY id
 ) AS e
@@ -75,6 +86,15 @@ SELECT json_object(
         AND (:job_id IS NULL OR job_id = :job_id)
         AND (:source_id IS NULL OR source_id = :source_id)
         AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
+        AND (:where IS NULL OR NOT EXISTS (
+          SELECT 1 FROM json_each(:where) AS w
+          WHERE NOT coalesce(CASE w.value ->> 0
+            WHEN 'actor' THEN actor = w.value ->> 2
+            WHEN 'attempt' THEN CAST(attempt AS TEXT) = w.value ->> 2
+            WHEN 'worker' THEN w.value ->> 2 IN (actor, coalesce(worker, ''))
+            WHEN 'data' THEN detail <> '' OR CASE json_type(data, w.value ->> 1)
+              WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(data ->> (w.value ->> 1) AS TEXT) END = w.value ->> 2
+            ELSE true END, false)))
         AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
       ORDER BY id LIMIT :limit
     ) AS e
@@ -82,3 +102,19 @@ SELECT json_object(
   )),
   'end', json_object('line', max(:line, coalesce((SELECT max(id) FROM event), 0)))
 );
+
+-- name: old_sentences
+-- The next lines of the journal: the last of them, and those that older versions have written as sentences.
+SELECT json_object(
+  'last_id', max(id), 'last_at', max(at), 'count', count(*),
+  'lines', json_group_array(json_array(id, kind, detail, source_id IS NOT NULL)) FILTER (WHERE detail <> '')
+)
+FROM (SELECT id, at, kind, detail, source_id FROM event WHERE id > :after_id ORDER BY id LIMIT :limit);
+
+-- name: journal_data_since
+SELECT applied_at FROM migration WHERE number = :number;
+
+-- name: convert_sentences
+UPDATE event SET detail = '', kind = c.value ->> 1, data = c.value ->> 2
+FROM jsonb_each(:converted) AS c
+WHERE event.id = c.value ->> 0 AND event.data IS NULL;

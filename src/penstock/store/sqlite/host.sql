@@ -24,3 +24,7 @@ DELETE FROM host_hours WHERE host = :host;
 
 -- name: drop_host_waits
 DELETE FROM host_wait WHERE job_id IN (SELECT job_id FROM host_wait WHERE due_at < :before ORDER BY due_at LIMIT :limit);
+
+-- name: host_wait_of
+SELECT w.host FROM host_wait AS w JOIN job ON job.id = w.job_id
+WHERE w.job_id = :id AND job.state = 'waiting' AND job.due_at = w.due_at;
