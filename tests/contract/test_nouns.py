@@ -32,9 +32,10 @@ def extract(item):
 def project(tmp_path: Path, place: Place) -> Iterator[Project]:
     (tmp_path / "steps.py").write_text(PLAIN_STEPS + JUDGE)
     store = f"sqlite:{place}" if isinstance(place, Path) else place
-    source = {"pipeline": "steps:plain"}
+    sources = {"acme.com": {"schedule": {"cadence": "auto"}}, "news.example": {}}
     settings: dict[str, Any] = {"project": "nouns", "store": store}
-    settings |= {"sources": {"acme.com": source}, "budget": {"requests": "100/d"}}
+    settings |= {"sources": sources, "budget": {"requests": "100/d"}}
+    settings |= {"defaults": {"pipeline": "steps:plain"}}
     (tmp_path / "penstock.yaml").write_text(json.dumps(settings))
     with Project.open(tmp_path) as made:
         made.connection.register("w", "here", 1, "1")
@@ -212,3 +213,24 @@ def test_hook_is_told_again_of_what_it_did_not_accept(project: Project) -> None:
         "no_delivery",
         "penstock hooks lists them",
     )
+
+
+def test_cadence_is_set_and_undone_by_name_and_only_where_it_is_auto(project: Project) -> None:
+    schedules = project.schedules
+    assert schedules.set_cadence("acme.com", "low", actor="ann", reason="a test").level == "low"
+    [seen] = schedules.cadences().items
+    assert (seen.source, seen.before, seen.reason) == ("acme.com", "medium", "a test")
+    assert schedules.undo_cadence("acme.com").level == "medium"
+    with pytest.raises(UsageError) as unknown:
+        schedules.set_cadence("acme.com", "lower")
+    assert (unknown.value.code, unknown.value.hint) == ("no_class", "did you mean 'low'?")
+    with pytest.raises(UsageError) as other:
+        schedules.undo_cadence("news.example")
+    assert other.value.code == "cadence_not_auto"
+
+
+def test_kpis_of_a_source_are_numbers_by_name(project: Project) -> None:
+    ended(project)
+    report = project.kpis.report(days=1, source="ACME.com")
+    assert (report.source, len(report.kpis)) == ("acme.com", 5)
+    assert report.as_json()["kpis"]["completion_without_restart"]["counted"] == 1

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from penstock.app.checkpoints import Checkpoints
     from penstock.app.hooks import Hooks
     from penstock.app.jobs import Jobs
+    from penstock.app.kpis import Kpis
     from penstock.app.pages import Pages
     from penstock.app.quarantine import Quarantine
     from penstock.app.records import Records
     from penstock.app.rejects import Rejects
     from penstock.app.replays import Replays
     from penstock.app.runs import Runs
+    from penstock.app.schedules import Schedules
     from penstock.app.signals import Signals
     from penstock.app.sources import Sources
     from penstock.app.views.overview import OverviewView
@@ -73,6 +75,13 @@ class Nouns(project.Project):
         return Jobs(self)
 
     @cached_property
+    def kpis(self) -> Kpis:
+        """How well work recovers."""
+        from penstock.app.kpis import Kpis
+
+        return Kpis(self)
+
+    @cached_property
     def pages(self) -> Pages:
         """Pages as they were fetched."""
         from penstock.app.pages import Pages
@@ -113,6 +122,13 @@ class Nouns(project.Project):
         from penstock.app.runs import Runs
 
         return Runs(self)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules of sources, and the classes of those that are auto."""
+        from penstock.app.schedules import Schedules
+
+        return Schedules(self)
 
     @cached_property
     def signals(self) -> Signals:

@@ -10,7 +10,7 @@ from penstock.cli.tables import text, whole
 from penstock.cli.wording import count, duration, local_time
 
 if TYPE_CHECKING:
-    from penstock.jobs.kpis import Kpi
+    from penstock.app.views.kpis import KpiView
 
 DESCRIPTION = """\
 How well work recovers, from runs and the journal: runs completed without a restart, how long interrupted
@@ -19,7 +19,6 @@ EXAMPLES = """\
   penstock kpis
   penstock kpis --days 7 --source acme.com
   penstock kpis --json"""
-DAY_S = 86400.0
 LONGEST_DAYS = 36_500
 COLUMNS = (text("number", 0, 24), whole("value"), text("counted over", 1))
 
@@ -42,45 +41,25 @@ def _days(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, source_key
-    from penstock.cli.wording import iso
+    from penstock.cli.opening import opened
 
     with opened(args) as project:
-        key = source_key(project, args.source)
-        source_id = None if key is None else project.store.ensure_sources([key])[key]
-        since = project.store.now() - args.days * DAY_S
-        report = project.store.kpis(since, source_id)
+        report = project.kpis.report(days=args.days, source=args.source)
     if args.json:
-        args.out.json(
-            {
-                "since": iso(report.since),
-                "until": iso(report.until),
-                "journal_since": iso(report.journal_since),
-                "source": key,
-                "kpis": {
-                    each.name: {
-                        "value": each.value,
-                        "unit": each.unit,
-                        "counted": each.counted,
-                        "of": each.of,
-                    }
-                    for each in report.kpis
-                },
-            }
-        )
+        args.out.json(report.as_json())
         return 0
-    args.out.table(COLUMNS, (_line(each) for each in report.kpis))
+    args.out.table(COLUMNS, (_line(name, each) for name, each in report.kpis.items()))
     if report.journal_since is not None:
         args.out.note(f"the journal was read from {local_time(report.journal_since)} on")
     return 0
 
 
-def _line(kpi: Kpi) -> tuple[object, ...]:
+def _line(name: str, kpi: KpiView) -> tuple[object, ...]:
     of = kpi.of if kpi.counted != 1 else kpi.of.replace("runs ", "run ").replace("jobs ", "job ")
-    return (kpi.name.replace("_", " "), _value(kpi), count(kpi.counted, of, of))
+    return (name.replace("_", " "), _value(kpi), count(kpi.counted, of, of))
 
 
-def _value(kpi: Kpi) -> str:
+def _value(kpi: KpiView) -> str:
     if kpi.value is None:
         return "no data"
     if kpi.unit == "s":

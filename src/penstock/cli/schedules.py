@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.cadence import add_cadence, words_now
+from penstock.cli.cadence import add_cadence
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import duration, iso, local_time, until
@@ -299,7 +299,7 @@ def _unplanned(project: Project, known: set[tuple[str, str]]) -> list[dict[str, 
         {
             "source": key,
             "schedule": settings.name,
-            "policy": words_now(project, key, settings),
+            "policy": _words_now(project, key, settings),
             "kind": settings.kind,
             "version": None,
             "is_planned": False,
@@ -378,7 +378,7 @@ def differences(project: Project) -> list[dict[str, Any]]:
                 "schedule": settings.name,
                 "change": "added" if row is None else "changed",
                 "before": row.words if row is not None else None,
-                "after": words_now(project, key, settings),
+                "after": _words_now(project, key, settings),
                 "keys": _keys(changes(before, definition)),
             }
         )
@@ -414,3 +414,9 @@ def _definition(text: str) -> Any:
     import msgspec
 
     return msgspec.json.decode(text) if text else None
+
+
+def _words_now(project: Project, key: str, settings: ScheduleSettings) -> str:
+    from penstock.app.schedules import words_now
+
+    return words_now(project, key, settings)

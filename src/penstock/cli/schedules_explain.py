@@ -97,13 +97,14 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
 
 
 def _class(project: Project, row: ScheduleRow) -> str:
+    from penstock.app.views.schedules import cadence_view
     from penstock.cli.cadence import class_words
     from penstock.schedules.auto import is_auto
     from penstock.schedules.definition import settings_of
 
     settings = settings_of(row.definition, row.name)
     found = project.store.cadences(row.source_id) if is_auto(settings) else []
-    return class_words(found[0]) if found else ""
+    return class_words(cadence_view(found[0])) if found else ""
 
 
 def _last(row: ScheduleRow) -> str:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from penstock.app import Project
     from penstock.app.views.breakers import BreakerView
     from penstock.app.views.budgets import ExhaustedBudgetView
+    from penstock.app.views.schedules import CadenceView
     from penstock.app.views.sources import HoldView, SourceView
     from penstock.project.stale_code import StaleWorker, UnknownWork
     from penstock.settings import ScheduleSettings
-    from penstock.store.cadences import CadenceRow
     from penstock.store.promises import BreachRow
     from penstock.store.replays import Undecided
     from penstock.store.rows import (
@@ -87,7 +87,7 @@ class Seen:
     breaches: list[BreachRow]
     undecided: list[Undecided]
     staged_s: float
-    given_up: list[CadenceRow]
+    given_up: list[CadenceView]
     schedules: dict[str, tuple[ScheduleSettings, ...]]
     stale: list[StaleWorker]
     unknown: list[UnknownWork]
@@ -117,7 +117,7 @@ class Seen:
             breaches=store.breaches(open_only=True, limit=1000),
             undecided=store.undecided(),
             staged_s=project.settings.retention.staged_s,
-            given_up=[each for each in store.cadences() if each.level == "paused"],
+            given_up=[each for each in project.schedules.each_cadence() if each.level == "paused"],
             schedules={key: each.schedules for key, each in project.settings.sources.items()},
             stale=stale_workers(project),
             unknown=unknown_work(store),
