@@ -16,8 +16,8 @@ from penstock.errors import ConfigError, UsageError, nearest
 from penstock.version import __version__
 
 if TYPE_CHECKING:
-    from penstock.bridges.github_actions import Workplace
-    from penstock.bridges.starts import Export, Place, Start
+    from penstock.exporters.github_actions import Workplace
+    from penstock.exporters.starts import Export, Place, Start
     from penstock.settings import Settings, SourceSettings
 
 DESCRIPTION = """\
@@ -88,7 +88,7 @@ def register(commands: Commands) -> None:
 
 
 def _github(args: argparse.Namespace) -> int:
-    from penstock.bridges.github_actions import github_actions
+    from penstock.exporters.github_actions import github_actions
 
     def made(settings: Settings, chosen: list[SourceSettings]) -> Export:
         place = _place(settings, args, folder="", command=("penstock",))
@@ -99,7 +99,7 @@ def _github(args: argparse.Namespace) -> int:
 
 
 def _crontab(args: argparse.Namespace) -> int:
-    from penstock.bridges.crontab import crontab
+    from penstock.exporters.crontab import crontab
     from penstock.settings import parse_timezone
 
     zone = parse_timezone(args.timezone).key
@@ -115,8 +115,8 @@ def _systemd(args: argparse.Namespace) -> int:
     import getpass
     from datetime import UTC, datetime
 
-    from penstock.bridges.systemd import systemd
     from penstock.clock import SystemClock
+    from penstock.exporters.systemd import systemd
 
     year = datetime.fromtimestamp(SystemClock().now(), UTC).year
 
@@ -134,7 +134,7 @@ def _exported(
     file: Path | None = None,
     folder: Path | None = None,
 ) -> int:
-    from penstock.bridges.starts import Inexpressible
+    from penstock.exporters.starts import Inexpressible
     from penstock.settings import find_project, load_settings
 
     out: Output = args.out
@@ -209,7 +209,7 @@ def _refuse_secret_schedules(settings: Settings) -> None:
 
 
 def _starts(chosen: list[SourceSettings]) -> list[Start]:
-    from penstock.bridges.starts import starts_of
+    from penstock.exporters.starts import starts_of
 
     return starts_of(chosen)
 
@@ -221,7 +221,7 @@ def _place(
     command: tuple[str, ...],
     user: str = "",
 ) -> Place:
-    from penstock.bridges.starts import Place
+    from penstock.exporters.starts import Place
     from penstock.settings.variables import variables_by_path
 
     used = variables_by_path(settings.file, settings.environment)
@@ -256,7 +256,7 @@ def _user(name: str) -> str:
 
 
 def _workplace(settings: Settings) -> Workplace:
-    from penstock.bridges.github_actions import Workplace
+    from penstock.exporters.github_actions import Workplace
 
     root = next(
         (each for each in (settings.root, *settings.root.parents) if (each / ".git").exists()),

@@ -22,8 +22,8 @@ from cronsim import CronSim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.bridges.crontab import crontab
-from penstock.bridges.fields import (
+from penstock.exporters.crontab import crontab
+from penstock.exporters.fields import (
     Fields,
     calendar_texts,
     cron_text,
@@ -32,10 +32,10 @@ from penstock.bridges.fields import (
     of_interval,
     shifted,
 )
-from penstock.bridges.github_actions import Workplace, github_actions
-from penstock.bridges.moments import moments_of, unread
-from penstock.bridges.starts import Export, Inexpressible, Place, Start
-from penstock.bridges.systemd import systemd, unit_name
+from penstock.exporters.github_actions import Workplace, github_actions
+from penstock.exporters.moments import moments_of, unread
+from penstock.exporters.starts import Export, Inexpressible, Place, Start
+from penstock.exporters.systemd import systemd, unit_name
 from penstock.schedules import Cron, Schedule, schedule_from
 from penstock.settings import ScheduleSettings
 from penstock.settings.values import NearSettings, SessionSettings, WatchSettings

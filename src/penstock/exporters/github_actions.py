@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.bridges.fields import Fields, cron_text
-from penstock.bridges.moments import is_steady, moments_of
-from penstock.bridges.starts import (
+from penstock.exporters.fields import Fields, cron_text
+from penstock.exporters.moments import is_steady, moments_of
+from penstock.exporters.starts import (
     Export,
     Inexpressible,
     Place,

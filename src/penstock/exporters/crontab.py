@@ -9,9 +9,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from penstock.bridges.fields import Fields, cron_text, shifted
-from penstock.bridges.moments import is_steady, moments_of, offsets_min
-from penstock.bridges.starts import (
+from penstock.exporters.fields import Fields, cron_text, shifted
+from penstock.exporters.moments import is_steady, moments_of, offsets_min
+from penstock.exporters.starts import (
     Export,
     Inexpressible,
     Place,

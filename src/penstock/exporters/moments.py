@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from penstock.bridges.fields import Fields, fields_of, matches, of_interval, shifted
-from penstock.bridges.starts import Inexpressible, Start, refuse_what_waits
+from penstock.exporters.fields import Fields, fields_of, matches, of_interval, shifted
+from penstock.exporters.starts import Inexpressible, Start, refuse_what_waits
 from penstock.schedules import Cron
 from penstock.schedules.cadence import INTERVAL_S, CadenceClass
 from penstock.schedules.spread import spread

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from penstock.bridges.fields import calendar_texts
-from penstock.bridges.moments import interval_of, moments_of, unread
-from penstock.bridges.starts import (
+from penstock.exporters.fields import calendar_texts
+from penstock.exporters.moments import interval_of, moments_of, unread
+from penstock.exporters.starts import (
     Export,
     Inexpressible,
     Place,

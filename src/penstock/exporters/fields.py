@@ -9,7 +9,7 @@ from itertools import groupby
 
 from cronsim import CronSim
 
-from penstock.bridges.starts import Inexpressible
+from penstock.exporters.starts import Inexpressible
 
 MINUTES, HOURS = tuple(range(60)), tuple(range(24))
 DAYS, MONTHS, WEEKDAYS = tuple(range(1, 32)), tuple(range(1, 13)), tuple(range(7))
