@@ -235,7 +235,7 @@ def test_job_that_a_budget_stopped_goes_on_when_it_begins_anew(world: World) -> 
     of_run = explained(world, run_id=run_id)
     assert world.run(run_id).end_reason == "budget"
     assert (of_run.stands, of_run.gate, of_run.opens_at) == ("ended", "run", now + 3600)
-    assert "goes on by itself" in closed(of_run)["run"].by
+    assert "continues when the budget resets" in closed(of_run)["run"].by
     assert of_run.command == "penstock budget"
 
 

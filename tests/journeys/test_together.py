@@ -45,7 +45,7 @@ def test_run_beside_an_up_lets_it_do_the_work(tmp_path: Path) -> None:
 
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["state"] == "completed"
-        assert "it does the work" in done.stderr
+        assert "this command shows its progress" in done.stderr
         assert {row.data["pid"] for row in rig.store.records("page")} == {worker}
         process.terminate()
         assert process.wait(timeout=120) == 0
@@ -58,7 +58,7 @@ def test_run_takes_over_when_the_up_that_did_its_work_dies(tmp_path: Path) -> No
         until(lambda: rig.worker_pid(up), "it works")
         run = rig.start("run", "shop")
         wait_until_held(rig, 3)
-        until(lambda: "it does the work" in rig.output(run), "the other one watches")
+        until(lambda: "this command shows its progress" in rig.output(run), "the other one watches")
         up.kill()
         up.wait()
         let_go(rig)

@@ -172,7 +172,7 @@ def test_supervisor_whose_schema_is_gone_ends_and_says_why(tmp_path: Path, datab
             )
         kill(pid)
         assert up.wait(timeout=120) == 7
-        assert "schema has moved on" in rig.output(up)
+        assert "schema is newer" in rig.output(up)
         assert rig.store.workers() == []
 
 

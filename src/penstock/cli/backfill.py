@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from penstock.store.store import Store
 
 DESCRIPTION = """\
-Fetch what a source has of a stretch of time, as units of one window for each partition. It is planned as
-it goes, has a share of the source's places of its own, and moves no live checkpoint. A backfill that was
-interrupted goes on where it was when it is asked for again. --missing fetches only what is not recorded as
-ingested; over a range that is, all or in part, the run is a reconciliation.
+Fetch a range of a source's history, in units of one window per partition. A backfill is planned as it goes,
+has its own share of the source's concurrency, and never moves live checkpoints. To continue an interrupted
+backfill, run the same command again. --missing fetches only what is not recorded as ingested; over a range
+that is already ingested, all or in part, the run is a reconciliation.
 
-A day is meant from midnight to midnight in the backfill's timezone, and the day of --to belongs to it."""
+A day lasts from midnight to midnight in the backfill's timezone, and the day of --to is included."""
 EXAMPLES = """\
   penstock backfill prices --from 2024-01-01 --to 2024-12-31 --plan
   penstock backfill prices --from 2024-01-01 --to 2024-12-31 --partition AAPL --window 7d

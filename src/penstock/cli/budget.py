@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from penstock.app.views.budgets import BudgetView, ExhaustedBudgetView
 
 DESCRIPTION = """\
-Each budget in its present period: what is used and left of it, when it begins anew, when it will be used
-up if it goes on like this, and what an accepted record costs. Budgets of single runs are shown while the
-run goes on, or with --run. What a budget has stopped goes on by itself when it begins anew, or when its
-bound is raised; a run that its own budget stopped is sent on with `penstock retry RUN --failed`."""
+Each budget in its current period: what is used and left, when it resets, when it runs out at the current
+rate, and what an accepted record costs. A run's own budget is shown while the run is active, or with --run.
+Work that a budget has stopped continues when the budget resets or its limit is raised. Continue a run that
+its own budget stopped with `penstock retry RUN --failed`."""
 EXAMPLES = """\
   penstock budget
   penstock budget --source acme.com
@@ -29,7 +29,7 @@ COLUMNS = (
         whole("left"),
         whole("%", 2),
     ),
-    *(whole("begins anew", 3), whole("used up", 3), whole("per record", 5)),
+    *(whole("resets", 3), whole("runs out", 3), whole("per record", 5)),
 )
 NONE = "no budgets; `budget:` in penstock.yaml sets them"
 OF_RUNS = "only budgets of single runs, and none is going on: penstock budget --run RUN"
@@ -80,8 +80,10 @@ def _line(budget: BudgetView, now: float) -> tuple[object, ...]:
 
 def _end(budget: BudgetView, now: float) -> str:
     if budget.exhausted_at is None:
-        return "" if budget.resets_at is None else "not before that"
-    return "it is" if budget.exhausted_at <= now else f"in {duration(budget.exhausted_at - now)}"
+        return "" if budget.resets_at is None else "after reset"
+    return (
+        "exhausted" if budget.exhausted_at <= now else f"in {duration(budget.exhausted_at - now)}"
+    )
 
 
 def _amount(budget: BudgetView, amount: float, is_small: bool = False) -> str:
@@ -111,5 +113,5 @@ def _size(amount: float) -> str:
 
 def exhausted_words(budget: ExhaustedBudgetView, now: float) -> str:
     """Which budget is used up, and when what it stopped goes on."""
-    anew = "" if budget.resets_at is None else f", and begins anew {until(budget.resets_at, now)}"
+    anew = "" if budget.resets_at is None else f"; it resets {until(budget.resets_at, now)}"
     return f"{budget.text}{anew}; penstock budget"

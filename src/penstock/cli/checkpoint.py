@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Change a checkpoint by hand. Runs move them on; only this moves one back."
 REWIND = """\
-Move a checkpoint of a source back, so that the next run fetches again what came after it. Says first what
-that would be, and asks. To a cursor of your own, or to where it was when a run had left it, or at a time.
-Refused while a run of the source goes on, which might move it at once, for a cursor that is empty or of
-another kind, and for one that is further on, which would leave out what lies between: --force does it."""
+Move a checkpoint of a source back, so that the next run fetches again what came after it: to a given cursor,
+to where a run left it, or to where it was at a time. Prints what would be fetched again, and asks. Refused
+while a run of the source is active (it could move the checkpoint), for a cursor that is empty or of another
+type, and for one further forward (what lies between would be skipped). --force allows these."""
 EXAMPLES = """\
   penstock checkpoint rewind prices AAPL --to 2024-06-01 --dry-run
   penstock checkpoint rewind prices AAPL --to-run 12 --reason "wrong prices since then"

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from penstock.settings import Settings, SourceSettings
 
 DESCRIPTION = """\
-Write the schedules of penstock.yaml for GitHub Actions, cron or systemd: each of their starts is a
-`penstock run`. What the target can't say (sessions, files, signals, hours, ...) is left out, named in a
-comment and on stderr, and the command ends with 3. Secrets are written by their names only."""
+Write the schedules of penstock.yaml for GitHub Actions, cron or systemd: each start is a `penstock run`. What
+the target can't express (sessions, files, signals, hours, ...) is left out and named in a comment and on
+stderr, and the exit code is 3. Secrets are written by name only."""
 EXAMPLES = """\
   penstock export github-actions --output .github/workflows/penstock.yml
   penstock export crontab | crontab -
@@ -35,8 +35,8 @@ CRONTAB = """\
 A line for each schedule, for a host without systemd. Its times are by one clock, the host's:
 --timezone says which that is. With --user it is a table for /etc/cron.d."""
 SYSTEMD = """\
-A service and a timer for each schedule. A timer that was missed while the host was off is made up for
-once. Without --dir they are all printed."""
+A service and a timer for each schedule. A timer missed while the host was off
+fires once. Without --dir they are all printed."""
 HASH = "--hash="
 USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from penstock.app.views.hooks import HookDeliveryView
 
 DESCRIPTION = """\
-What was to be told of runs that have ended (`hooks:` in penstock.yaml), the newest first: delivered, due,
-failing (it is tried again), or given up. Deliveries are made by `penstock up`, `penstock run` and
-`penstock scheduler`; what could not be delivered is delivered when one of them runs again."""
+Webhook deliveries about runs that have ended (`hooks:` in penstock.yaml), the newest first: delivered, due,
+failing (it will be retried), or given up. `penstock up`, `penstock run` and `penstock scheduler` deliver;
+what is still undelivered waits until one of them runs again."""
 EXAMPLES = """\
   penstock hooks
   penstock hooks --undelivered --json
@@ -67,7 +67,7 @@ def show(args: argparse.Namespace) -> int:
     elif rows:
         args.out.table(COLUMNS, (_line(row, now) for row in rows))
     else:
-        args.out.line("nothing was to be told; `hooks:` in penstock.yaml says who is told of what")
+        args.out.line("No deliveries yet. Configure webhooks under `hooks:` in penstock.yaml")
     return 0
 
 

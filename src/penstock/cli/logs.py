@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from penstock.store.logs import LogRow
 
 DESCRIPTION = """\
-What the steps of a run or a job printed, and what they logged (`logging`, from INFO upward), the newest
-lines last. Kept with source, run, job and attempt: up to 200 lines or 32 kB of each attempt, for
-`retention.logs`; secrets are masked. With --follow, what comes next is shown until Ctrl-C or until the
-run or job has ended; then --json prints one object per line."""
+What the steps of a run or a job printed and logged (`logging`, INFO and above), the newest lines last. Up to
+200 lines or 32 kB per attempt are kept, for `retention.logs`; secrets are masked. --follow shows new lines
+until Ctrl-C or until the run or job has ended; --json then prints one object per line."""
 EXAMPLES = """\
   penstock logs 12            of run 12
   penstock logs --job 345     of one job, all its attempts

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from penstock.app.views.quarantine import DiscardedView, EntryFilter, EntryView, ReleasedView
 
 DESCRIPTION = """\
-Jobs that are not tried again by themselves: their tries are spent, or another try could not help. A page
-has one entry with its error, its traceback, its input and its notes, however often it fails, in however many
-runs. When a later run does the page, its entry is closed."""
+Jobs that are no longer retried: their tries are used up, or another try could not help. A page has one entry
+with its error, traceback, input and notes, however often and in however many runs it fails. The entry is
+closed when a later run succeeds with the page."""
 EXAMPLES = """\
   penstock quarantine list --source acme.com --kind data
   penstock quarantine list --closed

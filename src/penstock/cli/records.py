@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from penstock.app.views.records import RecordView
 
 DESCRIPTION = """\
-The records of a collection in the order of their keys; without COLLECTION, the collections. A line of
-JSON has key, data, score, source, run, version, updated_at. In CSV the fields of data are columns,
-and text that a spreadsheet would take for a formula begins with an apostrophe."""
+The records of a collection, ordered by key; without COLLECTION, the list of collections. Each line of JSON
+has key, data, score, source, run, version, updated_at. In CSV, the fields of data are columns, and text that
+a spreadsheet would read as a formula starts with an apostrophe."""
 EXAMPLES = """\
   penstock records
   penstock records product --limit 5

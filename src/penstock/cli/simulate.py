@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from penstock.engine.simulation.figures import BudgetFigures, Figures
 
 DESCRIPTION = """\
-Run the project's schedules, gates, budgets, retries and breakers on a clock that only jumps, with runs as
-they were until now, and say what would come of it. --set changes a key of penstock.yaml for this simulation
-alone, and shows both side by side. What can't be foreseen (signals from outside, files, runs by hand) is
-named, and left out unless --assume says how often it comes. Nothing is written to the database, nothing is
-fetched."""
+Simulate the project's schedules, gates, budgets, retries and breakers in virtual time, with runs like those
+of its history, and print what would happen. --set changes a key of penstock.yaml for this simulation only and
+compares the two. What can't be predicted (external signals, files, manual runs) is listed and left out,
+unless --assume says how often it happens. Nothing is fetched, and nothing is written to the database."""
 EXAMPLES = """\
   penstock simulate --days 30
   penstock simulate --set acme.com.schedule.cadence=high --set worker.slots=16

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from penstock.store.rows import LeaderRow, WorkerRow
 
 DESCRIPTION = """\
-The workers that hold a lease, host by host, and what they have running; then, who schedules. A worker
-whose lease has run out is buried by the next one that looks, and its jobs run again. One that admits
-only suspects runs, one at a time, the jobs under which two workers have died."""
+The workers that hold a lease, by host, and what they are running; then, which host schedules. When a
+worker's lease expires, another host removes it and its jobs run again. A worker that accepts only suspects
+runs jobs that two workers have died with, one at a time."""
 EXAMPLES = """\
   penstock workers
   penstock workers --json"""

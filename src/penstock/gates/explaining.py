@@ -70,7 +70,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     reason: str = ""
     # Its source is degraded, and it is of a kind that such a source does not run.
     is_refused: bool = False
-    # It was stopped by a budget, and goes on by itself when that begins anew.
+    # It was stopped by a budget, and continues when the budget resets.
     goes_on_at: float | None = None
 
 
@@ -89,7 +89,7 @@ class JobFacts(msgspec.Struct, frozen=True):
 def workers_gate(alive: int) -> GateSeen:
     if alive:
         return GateSeen("workers", True, f"{alive} alive")
-    return GateSeen("workers", False, "nobody works on this project", command="penstock up")
+    return GateSeen("workers", False, "no workers are running", command="penstock up")
 
 
 def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
@@ -106,7 +106,7 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
         again, remedy = f"penstock retry --job {job.id}", Remedy("jobs.retry", job.id)
         return GateSeen("run", False, by, run.since, job.due_at, again, remedy)
     if run.goes_on_at is not None:
-        by = f"{by}; goes on by itself when that begins anew"
+        by = f"{by}; continues when the budget resets"
         return GateSeen("run", False, by, run.since, run.goes_on_at, "penstock budget")
     if run.state in (RunState.QUEUED, RunState.RUNNING):
         return GateSeen("run", True, f"run {run.id} is {run.state}")

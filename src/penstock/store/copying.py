@@ -206,7 +206,7 @@ def _refuse_changed(origin: End, version: object) -> None:
     if origin.version() != version:
         raise StoreError(
             f"{origin.name} was changed while it was copied",
-            "leave it alone, and begin again: penstock db copy … --restart",
+            "stop whatever changes it, then start over: penstock db copy … --restart",
         )
 
 
@@ -227,7 +227,7 @@ def _begin(origin: End, target: End, wanted: Sequence[Digest], restart: bool) ->
         raise Refused(
             f"{target.name} holds an unfinished copy of {mark.origin}, and {origin.name} is another "
             "project or has changed since",
-            "--restart throws that copy away and begins anew",
+            "--restart discards that copy and starts over",
         )
     if mark is None and target.db.value("has_runs"):
         raise Refused(
@@ -325,7 +325,7 @@ def _verified(target: End, mark: Mark, wanted: Sequence[Digest], tell: Tell) -> 
     if wrong:
         raise StoreError(
             f"the copy in {target.name} is not what was copied: {', '.join(wrong)}",
-            "begin again: penstock db copy … --restart",
+            "start over: penstock db copy … --restart",
         )
     try:
         with target.db.writing():

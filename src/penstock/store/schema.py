@@ -158,7 +158,7 @@ def refuse_newer(place: str, state: State, known: int) -> None:
     if state.number > known and state.contract > known:
         raise StoreError(
             f"{place} has schema {state.number}, this Penstock knows up to {known}",
-            "upgrade Penstock; it can't work on this one any more",
+            "upgrade Penstock on this host",
         )
 
 

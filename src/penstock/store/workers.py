@@ -54,11 +54,11 @@ class Workers:
         origin = self._db.value("unfinished_copy")
         if origin is None:
             return Refused(
-                "the database's schema has moved on: this Penstock can't work on it any more",
+                "the database's schema is newer than this Penstock supports",
                 "upgrade Penstock",
             )
         return Refused(
-            f"an unfinished copy of {origin} is being put into the database: nobody can work on it",
+            f"the database holds an unfinished copy of {origin}: no worker can start",
             "wait for it, or run the same `penstock db copy` again: it goes on where it was",
         )
 

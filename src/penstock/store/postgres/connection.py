@@ -110,7 +110,7 @@ def connect(info: str, place: str) -> tuple[Connection, bool]:
         ).fetchall()
         if is_standby:
             raise StoreError(
-                f"{place} is a standby: what it shows may be old, and nothing can be written",
+                f"{place} is a standby: its data may be old, and it accepts no writes",
                 "name the primary server in `store:`",
             )
         if version // 10_000 < OLDEST:
@@ -120,7 +120,7 @@ def connect(info: str, place: str) -> tuple[Connection, bool]:
             )
         if durability == "off":
             raise StoreError(
-                f"{place} has synchronous_commit off: what it has confirmed could still be lost",
+                f"{place} has synchronous_commit off: committed data could be lost",
                 "set it to on for this role or database",
             )
         if encoding != "UTF8":

@@ -576,12 +576,12 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
             return StoreError(f"not allowed at {place}: {said}", "grant it to the user in `store:`")
         case e.ReadOnlySqlTransaction():
             return StoreUnreachable(
-                f"{place} takes no writes: it is a standby, or read-only",
+                f"{place} does not accept writes: it is a standby or read-only",
                 "name the primary server in `store:`",
             )
         # As good as away: whoever works waits and tries again, and none of it is given up.
         case e.DeadlockDetected() | e.SerializationFailure():
-            return StoreUnreachable(f"got in others' way at {place}", "try again")
+            return StoreUnreachable(f"deadlock or serialization failure at {place}", "try again")
         case e.LockNotAvailable():
             return StoreLocked(f"waited {LOCK_S:.0f} s for a lock at {place}", "try again")
         case e.QueryCanceled():
@@ -594,6 +594,6 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
     if is_gone or isinstance(error, (UNREACHABLE, psycopg.OperationalError)):
         return StoreUnreachable(
             f"can't reach the database at {place} ({said})",
-            "check that it runs; work goes on by itself when it does",
+            "check that the server is running; work continues once it is reachable",
         )
     return StoreError(f"{place}: {said}")
