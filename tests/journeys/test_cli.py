@@ -498,7 +498,7 @@ def test_retry_touches_only_what_failed(copied: Project, shop: Shop) -> None:
     try:
         told = copied.said("retry", str(run["run"]), "--failed", "--reason", "mended")
         assert f"2 jobs of run {run['run']} queued again" in told
-        assert "penstock up --until-idle" in told
+        assert "No workers are running. Start one: penstock up" in told
         copied.do("up", "--until-idle")
     finally:
         shop.is_mended.clear()
