@@ -29,7 +29,8 @@ from tests.contract.test_explaining import (
 
 
 def outlooks(world: World, room: Capacity = ROOM, **of: Any) -> dict[str, Outlook]:
-    return {each.source: each for each in world.store.outlooks(world.limits, room, **of)}
+    limits = {row.key: world.limits[row.id] for row in world.store.sources()}
+    return {each.source: each for each in world.store.outlooks(limits, room, **of)}
 
 
 def decided(outlook: Outlook) -> tuple[Any, ...]:

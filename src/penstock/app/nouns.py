@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.app.schedules import Schedules
     from penstock.app.signals import Signals
     from penstock.app.sources import Sources
+    from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
 
 
@@ -38,6 +40,27 @@ class Nouns(project.Project):
         from penstock.app.views.overview import overview_view
 
         return overview_view(self.connection.overview())
+
+    def explain(
+        self, source: str | None = None, *, run: int | None = None, job: int | None = None
+    ) -> Explanation:
+        """What stands between a source, a run or a job and its next start, and whether it would start now.
+
+        It runs the next real turn in a transaction and rolls it back: the answer is what workers will do, and
+        costs them a moment. For lists, and to ask again and again, there is `outlook`.
+        """
+        from penstock.app.outlook import explain
+
+        return explain(self, source, run, job)
+
+    def outlook(self, sources: Sequence[str] | None = None) -> Sequence[SourceOutlook]:
+        """How every source stands, or these: which gate is in the way, since and until when, and what helps.
+
+        It only reads, from one moment, and keeps nobody from working. The gates are those of `explain`.
+        """
+        from penstock.app.outlook import outlook
+
+        return outlook(self, sources)
 
     @cached_property
     def breakers(self) -> Breakers:

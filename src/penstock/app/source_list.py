@@ -6,8 +6,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.app.views.sources import BreachView, SourceDetail, breach_view, hold_view, known_of
-from penstock.gates.windows import window_opens_at
-from penstock.project import lane_limits
 from penstock.schedules.auto import Standing, is_auto, level_before
 from penstock.schedules.definition import policy_words
 
@@ -28,7 +26,6 @@ class SourceList:
         _ = project.source_ids  # a source that is new in the file becomes known to the store
         store = project.connection
         self._configured = project.settings.sources
-        self.now = store.now()
         self.rows = store.sources()
         self._holds = {each.scope: each for each in store.holds()}
         self._broken = {
@@ -42,15 +39,12 @@ class SourceList:
 
     def view(self, row: SourceRow) -> SourceDetail:
         key, configured = row.key, self._configured.get(row.key)
-        unset = configured.unset if configured is not None else ()
         return SourceDetail(
             **{**known_of(row), "schedule": self._schedule(key, configured)},
             pipeline=configured.pipeline if configured is not None else None,
             breaker=self._broken.get(f"source:{key}"),
             held=[hold_view(self._holds[scope]) for scope in ("", key) if scope in self._holds],
             breaches=self._breaches.get(key, []),
-            unset=unset[0].name if unset else None,
-            hours_begin_at=self._hours_begin_at(configured),
             spent=self._spent.get(f"source:{key}") or self._spent.get("project"),
         )
 
@@ -65,10 +59,6 @@ class SourceList:
             for each in source.schedules
         ]
         return "; ".join(told) or "by hand only"
-
-    def _hours_begin_at(self, source: SourceSettings | None) -> float | None:
-        windows = None if source is None else lane_limits(source).windows
-        return None if windows is None else window_opens_at(windows, self.now)
 
 
 def _standing(row: CadenceRow) -> Standing:

@@ -10,7 +10,7 @@ from penstock.cli.job_terms import terms_fields
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
 from penstock.cli.run_words import kind_of
-from penstock.cli.schedules import outside, outside_words
+from penstock.cli.schedules import outside_words
 from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import count, duration, iso, local_time, shortened, until
 from penstock.errors import UsageError
@@ -18,9 +18,8 @@ from penstock.errors import UsageError
 if TYPE_CHECKING:
     from penstock.app import Project
     from penstock.app.views.jobs import TermsView
+    from penstock.app.views.outlook import Explanation, GateView
     from penstock.cli.queues import Queue
-    from penstock.gates.explaining import GateSeen
-    from penstock.gates.outlook import Outlook
     from penstock.store.rows import JobRow, RunRow
     from penstock.store.stories import Story
 
@@ -90,14 +89,11 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
     outlook = project.explain(
         target if isinstance(target, str) else None, run=run_id, job=args.job_id
     )
-    if outlook.stands == "idle":
-        outlook = _within_hours(project, outlook)
     row = project.store.job(outlook.job_id) if outlook.job_id else None
     told = Told(
         outlook,
         row,
         project.store.run(outlook.run_id) if outlook.run_id else None,
-        at_the_request=_at_the_request(project, outlook),
     )
     if args.job_id is not None:
         told.story = project.store.story(args.job_id)
@@ -108,27 +104,13 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
     return told
 
 
-def _within_hours(project: Project, outlook: Outlook) -> Outlook:
-    """A tick outside its schedule's hours starts nothing: the next run is not before they begin."""
-    from msgspec.structs import replace
-
-    begin_at = _outside(project, outlook.source, outlook.opens_at)
-    return outlook if begin_at is None else replace(outlook, opens_at=begin_at)
-
-
-def _outside(project: Project, key: str, at: float | None) -> float | None:
-    source = project.settings.sources.get(key)
-    return None if source is None or at is None else outside(source.schedules, at)
-
-
 @dataclass
 class Told:
     """All that is told of one thing."""
 
-    outlook: Outlook
+    outlook: Explanation
     job: JobRow | None
     run: RunRow | None
-    at_the_request: list[GateSeen] = field(default_factory=list)
     about: list[tuple[str, str]] = field(default_factory=list)
     story: Story | None = None
     queue: Queue | None = None
@@ -139,18 +121,8 @@ class Told:
 
         outlook = self.outlook
         told: dict[str, Any] = {
-            "source": outlook.source,
-            "run": outlook.run_id,
-            "job": outlook.job_id,
-            "at": iso(outlook.now),
-            "would_start": outlook.would_start,
-            "stands": outlook.stands,
+            **outlook.as_json(),
             "verdict": verdict(outlook),
-            "gate": outlook.gate or None,
-            "opens_at": iso(outlook.opens_at),
-            "command": outlook.command or None,
-            "gates": [_gate_shape(gate) for gate in outlook.gates],
-            "at_the_request": [_gate_shape(gate) for gate in self.at_the_request],
         }
         if self.about:
             told["about"] = dict(self.about)
@@ -185,10 +157,10 @@ class Told:
         out.line(verdict(outlook))
         out.line()
         out.table(COLUMNS, (_gate_line(gate, outlook.now) for gate in outlook.gates))
-        if self.at_the_request:
+        if outlook.at_the_request:
             out.line()
             out.line("When it asks")
-            out.table(COLUMNS, (_gate_line(gate, outlook.now) for gate in self.at_the_request))
+            out.table(COLUMNS, (_gate_line(gate, outlook.now) for gate in outlook.at_the_request))
         if self.about:
             out.line()
             out.line("About it")
@@ -218,9 +190,9 @@ class Told:
         return "queued" if is_ready or self.job is None else self.job.state
 
 
-def verdict(outlook: Outlook) -> str:
+def verdict(outlook: Explanation) -> str:
     """In one line: when it starts, or what it waits for."""
-    from penstock.gates.explaining import wants_a_person
+    from penstock.app.outlook import for_a_person
 
     gate = next((each for each in outlook.gates if each.name == outlook.gate), None)
     by = gate.by if gate else ""
@@ -239,29 +211,16 @@ def verdict(outlook: Outlook) -> str:
                 return f"nothing to do; {outlook.command}"
             return f"nothing to do; the next run is due {until(outlook.opens_at, outlook.now)}"
         case "person":
-            commands = dict.fromkeys(each.command for each in wants_a_person(outlook.gates))
-            return f"waits for you: {'; '.join(commands)}"
+            return f"waits for you: {'; '.join(for_a_person(outlook))}"
         case "time":
             left_s = (outlook.opens_at or outlook.now) - outlook.now
-            when = OPENS.get(outlook.gate, "")
+            when = OPENS.get(outlook.gate or "", "")
             return f"starts in {duration(left_s)} {when}".rstrip()
         case _:
             return f"waits: {by}"
 
 
-def _gate_shape(gate: GateSeen) -> dict[str, Any]:
-    return {
-        "gate": gate.name,
-        "is_open": gate.is_open,
-        "passes": gate.is_open,
-        "by": gate.by,
-        "since": iso(gate.since),
-        "opens_at": iso(gate.opens_at),
-        "command": gate.command or None,
-    }
-
-
-def _gate_line(gate: GateSeen, now: float) -> tuple[object, ...]:
+def _gate_line(gate: GateView, now: float) -> tuple[object, ...]:
     return (
         gate.name,
         "passes" if gate.is_open else "blocks",
@@ -272,48 +231,17 @@ def _gate_line(gate: GateSeen, now: float) -> tuple[object, ...]:
     )
 
 
-def _at_the_request(project: Project, outlook: Outlook) -> list[GateSeen]:
-    """What would hold back a request once it has started; the claim does not ask for it."""
-    from penstock.gates.budget import used_up
-    from penstock.gates.explaining import GateSeen, hours_gates, places_gates
-    from penstock.gates.terms import hours_of, rules_of
-    from penstock.store.budgets import account_of
+def _about_source(project: Project, outlook: Explanation) -> list[tuple[str, str]]:
+    from penstock.app.hours import outside
 
-    store = project.store
-    told = hours_gates(hours_of(project.settings), outlook.now)
-    told += [
-        GateSeen("host", False, f"{host} asked to be left alone", None, closed_until)
-        for host, closed_until in store.closed_hosts().items()
-    ]
-    told += [
-        GateSeen(
-            "host",
-            False,
-            f"the breaker of {row.name} is {row.state}: {row.reason}",
-            row.since,
-            row.opens_at if row.state == "open" else None,
-            f"penstock breaker close {row.key}",
-        )
-        for row in store.breakers()
-        if row.kind == "host" and row.state != "closed"
-    ]
-    told += places_gates(rules_of(project.settings).hosts.values(), store.held_at_hosts())
-    scopes = ("project", f"source:{outlook.source}", f"run:{outlook.run_id}")
-    for budget in store.exhausted_budgets():
-        if budget.scope in scopes or budget.scope == "":
-            by = used_up(account_of(budget).bound)
-            told.append(GateSeen("budget", False, by, None, budget.resets_at, "penstock budget"))
-    return told
-
-
-def _about_source(project: Project, outlook: Outlook) -> list[tuple[str, str]]:
     row = next(each for each in project.store.sources() if each.key == outlook.source)
     told = []
     if row.last_run_id is not None:
         ended = f" {local_time(row.last_finished_at)}" if row.last_finished_at else ""
         told.append(("last run", f"{row.last_run_id}, {row.last_state}{ended}"))
     if row.next_run_at is not None:
-        begin_at = _outside(project, row.key, row.next_run_at)
+        source = project.settings.sources.get(row.key)
+        begin_at = None if source is None else outside(source.schedules, row.next_run_at)
         due = until(row.next_run_at, outlook.now)
         when = due if begin_at is None else outside_words(begin_at, outlook.now)
         told.append(("next run", f"{when} ({row.schedule})"))
@@ -333,7 +261,7 @@ def _about_source(project: Project, outlook: Outlook) -> list[tuple[str, str]]:
     return told
 
 
-def _queue(project: Project, outlook: Outlook) -> Queue:
+def _queue(project: Project, outlook: Explanation) -> Queue:
     from penstock.cli.queues import Queue
 
     return Queue(project, project.store.ensure_sources([outlook.source])[outlook.source])

@@ -270,6 +270,7 @@ def _warning(row: ScheduleRow, now: float) -> str:
 
 def _hours_begin_at(row: ScheduleRow) -> float | None:
     """Of a next tick that is outside its hours: when it could have started something."""
+    from penstock.app.hours import outside
     from penstock.schedules.definition import settings_of
 
     if row.next_due_at is None:
@@ -277,17 +278,8 @@ def _hours_begin_at(row: ScheduleRow) -> float | None:
     return outside([settings_of(row.definition, row.name)], row.next_due_at)
 
 
-def outside(schedules: Sequence[ScheduleSettings], at: float) -> float | None:
-    """When the first of these schedules may start something, if none of them may at this moment."""
-    from penstock.schedules.slots import slot_opens_at
-
-    opens = [slot_opens_at(each, at) for each in schedules]
-    known = [each for each in opens if each is not None]
-    return min(known) if known and len(known) == len(opens) else None
-
-
 def outside_words(begin_at: float, now: float) -> str:
-    from penstock.schedules.slots import NEVER
+    from penstock.app.hours import NEVER
 
     if begin_at == NEVER:
         return "never: its hours do not come again"

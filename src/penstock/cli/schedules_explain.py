@@ -169,13 +169,12 @@ def _watched(project: Project, row: ScheduleRow) -> str:
 
 
 def _why_not_now(project: Project, row: ScheduleRow, now: float) -> str:
+    from penstock.app.hours import NEVER, schedule_hours
     from penstock.schedules.definition import settings_of
-    from penstock.schedules.slots import NEVER, is_bounded, slot_opens_at
 
-    settings = settings_of(row.definition, row.name)
-    if not is_bounded(settings):
+    is_bounded, opens_at = schedule_hours(settings_of(row.definition, row.name), now)
+    if not is_bounded:
         return ""
-    opens_at = slot_opens_at(settings, now)
     if opens_at is None:
         return "it may start now"
     return "never" if opens_at == NEVER else f"it may start {until(opens_at, now)}"

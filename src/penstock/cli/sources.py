@@ -10,6 +10,7 @@ from penstock.cli.tables import text, whole
 from penstock.cli.wording import duration, local_time, until
 
 if TYPE_CHECKING:
+    from penstock.app.views.outlook import SourceOutlook
     from penstock.app.views.sources import SourceDetail
 
 DESCRIPTION = """\
@@ -42,17 +43,18 @@ def run(args: argparse.Namespace) -> int:
         if args.check:
             project.validate()
         found = list(project.sources.each())
-        now, file = project.now(), project.settings.file
+        known = {} if args.json else {each.source: each for each in project.outlook()}
+        file = project.settings.file
     if args.json:
         args.out.json_list(each.as_json() for each in found)
     elif found:
-        args.out.table(COLUMNS, (_row(each, file.name, now) for each in found))
+        args.out.table(COLUMNS, (_row(each, known.get(each.key), file.name) for each in found))
     else:
         args.out.line(f"{file} has no sources yet")
     return 0
 
 
-def _row(source: SourceDetail, file: str, now: float) -> tuple[object, ...]:
+def _row(source: SourceDetail, seen: SourceOutlook | None, file: str) -> tuple[object, ...]:
     return (
         source.key,
         source.pipeline or "",
@@ -61,32 +63,37 @@ def _row(source: SourceDetail, file: str, now: float) -> tuple[object, ...]:
         source.last_run_id or "",
         source.last_state or "",
         *(source.queued, source.running, source.waiting, source.quarantined),
-        _why_not_now(source, file, now) or _spent_words(source, now),
+        _why_not_now(source, seen, file),
     )
 
 
-def _why_not_now(source: SourceDetail, file: str, now: float) -> str:
+def _why_not_now(source: SourceDetail, seen: SourceOutlook | None, file: str) -> str:
+    """The first gate that stops it, in the words of a list."""
     from penstock.cli.breakers import words
     from penstock.cli.status import degraded_words, held_words, paused_words
 
     if not source.is_configured:
         return f"not in {file} any more"
-    if source.unset is not None:
-        return f"the environment variable {source.unset} is not set"
-    if source.held:
-        return held_words(source.held[0])
-    if source.paused_at is not None:
-        return paused_words(source)
-    if source.degraded_at is not None:
-        return degraded_words(source)
-    if source.cooldown_until > now:
-        left = duration(source.cooldown_until - now)
-        return f"{source.cooldown_reason or 'asked to wait'}, {left} left"
-    if source.breaker is not None:
-        return words(source.breaker, now)
-    if source.hours_begin_at:
-        return f"outside its hours, which begin {until(source.hours_begin_at, now)}"
-    return ""
+    if seen is None or not seen.stops:
+        return ""
+    stop, now = seen.stops[0], seen.now
+    match stop.name:
+        case "variables":
+            return f"the environment variable {stop.by}"
+        case "held" if source.held:
+            return held_words(source.held[0])
+        case "paused":
+            return paused_words(source)
+        case "degraded":
+            return degraded_words(source)
+        case "window":
+            return f"outside its hours, which begin {until(stop.opens_at or now, now)}"
+        case "breaker" if source.breaker is not None:
+            return words(source.breaker, now)
+        case "cooldown":
+            left = duration((stop.opens_at or now) - now)
+            return f"{source.cooldown_reason or 'asked to wait'}, {left} left"
+    return _spent_words(source, now)
 
 
 def _spent_words(source: SourceDetail, now: float) -> str:

@@ -12,7 +12,7 @@ from penstock.cli.cadence import class_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.run_words import kind_of
-from penstock.cli.schedules import outside, outside_words
+from penstock.cli.schedules import outside_words
 from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import count, duration, iso, local_time, until
 from penstock.cli.workers import by_host, scheduler_of, scheduler_words
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.app import Project
     from penstock.app.views.breakers import BreakerView
     from penstock.app.views.budgets import ExhaustedBudgetView
+    from penstock.app.views.outlook import SourceOutlook
     from penstock.app.views.schedules import CadenceView
     from penstock.app.views.sources import HoldView, SourceView
     from penstock.project.stale_code import StaleWorker, UnknownWork
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        seen = Seen.of(project)
+        seen = Seen.of(project, with_outlook=not args.json)
     if args.json:
         args.out.json(seen.as_json())
     else:
@@ -79,6 +80,7 @@ class Seen:
     leaders: list[LeaderRow]
     runs: list[RunRow]
     sources: list[SourceRow]
+    outlooks: dict[str, SourceOutlook]
     closed_hosts: dict[str, float]
     hosts_outside: dict[str, float]
     broken: list[BreakerView]
@@ -93,9 +95,8 @@ class Seen:
     unknown: list[UnknownWork]
 
     @classmethod
-    def of(cls, project: Project) -> Seen:
-        from penstock.gates.terms import hours_of
-        from penstock.gates.windows import hosts_outside
+    def of(cls, project: Project, with_outlook: bool) -> Seen:
+        from penstock.app.outlook import host_hours
         from penstock.project.stale_code import stale_workers, unknown_work
 
         store = project.store
@@ -109,8 +110,9 @@ class Seen:
             leaders=store.leaders(),
             runs=store.runs(active_only=True, limit=SHOWN),
             sources=store.sources(),
+            outlooks={each.source: each for each in project.outlook()} if with_outlook else {},
             closed_hosts=store.closed_hosts(),
-            hosts_outside=hosts_outside(hours_of(project.settings), now),
+            hosts_outside=host_hours(project, now),
             broken=[each for each in project.breakers.each() if each.state != "closed"],
             exhausted=list(project.budgets.exhausted()),
             holds=store.holds(),
@@ -205,19 +207,13 @@ class Seen:
         ]
         told += [
             (each.key, f"{paused_words(each)}; penstock resume {each.key}")
-            for each in self.sources
-            if each.paused_at is not None
+            for each in self._stopped("paused")
         ]
-        told += [
-            (each.key, degraded_words(each))
-            for each in self.sources
-            if each.degraded_at is not None
-        ]
+        told += [(each.key, degraded_words(each)) for each in self._stopped("degraded")]
         told += [(each.source, class_words(each)) for each in self.given_up]
         told += [
             (each.key, f"{until(each.cooldown_until, self.now)}{_why(each.cooldown_reason)}")
-            for each in self.sources
-            if each.cooldown_until > self.now
+            for each in self._stopped("cooldown")
         ]
         told += [
             (host, f"opens {until(closed_until, self.now)}: it asked to be left alone")
@@ -234,6 +230,13 @@ class Seen:
             jobs = count(self.overview.waiting, "job")
             told.append((jobs, f"the first is due {until(self.overview.next_due_at, self.now)}"))
         return told
+
+    def _stopped(self, by: str) -> list[SourceRow]:
+        """The sources that this stops."""
+        return [each for each in self.sources if self._stop(each.key, by)]
+
+    def _stop(self, key: str, by: str) -> bool:
+        return key in self.outlooks and self.outlooks[key].stop(by) is not None
 
     def _decisions(self) -> list[tuple[str, str]]:
         """What is staged and was neither committed nor dropped; an act that was cut short goes first."""
@@ -281,6 +284,8 @@ class Seen:
         return told + [(key, "") for _, key in due[SHOWN:]]
 
     def _next_run(self, key: str, at: float) -> str:
+        from penstock.app.hours import outside
+
         begin_at = outside(self.schedules.get(key, ()), at)
         if begin_at is None or self.now - at > OVERDUE_S:
             return _due(at, self.now)

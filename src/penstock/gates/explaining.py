@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -239,7 +239,23 @@ def _said(what: str, actor: str, reason: str) -> str:
     return f"{what}{who}: {reason}" if reason else f"{what}{who}"
 
 
-def wants_a_person(gates: Sequence[GateSeen]) -> list[GateSeen]:
+class AnyGate(Protocol):
+    """What a gate is to whoever asks for the one that decides."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def opens_at(self) -> float | None: ...
+    @property
+    def command(self) -> str | None: ...
+
+
+Gate = TypeVar("Gate", bound=AnyGate)
+
+
+def wants_a_person(gates: Sequence[Gate]) -> list[Gate]:
     """The closed gates that only a command opens; that nobody works comes last, for it is soon mended."""
     found = [g for g in gates if not g.is_open and g.opens_at is None and g.command]
     return sorted(found, key=lambda gate: gate.name == "workers")

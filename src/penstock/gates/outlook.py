@@ -57,12 +57,15 @@ class Outlook(msgspec.Struct, frozen=True):
     opens_at: float | None
     command: str
     gates: list[GateSeen]
+    # Where a source is degraded: no gate of the claim, but of every new run that is no probe.
+    degraded: GateSeen | None = None
 
 
 class SourceFacts(msgspec.Struct, frozen=True):
     id: int
     lane: LaneFacts
-    is_degraded: bool = False
+    degraded_at: float | None = None
+    degraded_reason: str = ""
     next_run_at: float | None = None
 
     @property
@@ -132,6 +135,7 @@ def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
         deciding.opens_at if deciding else None,
         deciding.command if deciding else "",
         gates,
+        _degraded_gate(case.source),
     )
 
 
@@ -192,10 +196,19 @@ def _code_gate(case: Case, rooms: Rooms) -> list[GateSeen]:
 
 def _work_gate(source: SourceFacts) -> GateSeen:
     command = f"penstock run {source.key}"
-    if source.is_degraded:
+    if source.degraded_at is not None:
         command += " --kind probe"
     remedy = Remedy("runs.start", source.key)
     return GateSeen("work", False, "nothing is queued", None, source.next_run_at, command, remedy)
+
+
+def _degraded_gate(source: SourceFacts) -> GateSeen | None:
+    if source.degraded_at is None:
+        return None
+    command, remedy = f"penstock resume {source.key}", Remedy("sources.resume", source.key)
+    return GateSeen(
+        "degraded", False, source.degraded_reason, source.degraded_at, None, command, remedy
+    )
 
 
 def _resources_gate(case: Case, lane: Lane, rooms: Rooms) -> GateSeen:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from penstock.project.ingested import Ingested
 from penstock.project.opened import default_actor, lane_limits
 from penstock.project.starting import COMMANDS, KINDS, Starting, refuse_signal, run_options
-from penstock.project.steering import Steering
 
 __all__ = [
     "COMMANDS",
@@ -22,5 +21,5 @@ __all__ = [
 ]
 
 
-class Project(Starting, Steering, Ingested):
+class Project(Starting, Ingested):
     """One penstock.yaml and everything that belongs to it."""

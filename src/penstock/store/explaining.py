@@ -272,7 +272,8 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         source = SourceFacts(
             rows.source.id,
             self._lane_facts(rows.source),
-            rows.source.degraded_at is not None,
+            rows.source.degraded_at,
+            rows.source.degraded_reason,
             rows.source.next_run_at,
         )
         run = None if rows.run is None else self._run_facts(rows.run, rows.source)

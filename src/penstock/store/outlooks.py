@@ -65,6 +65,7 @@ class _SourceSeen(msgspec.Struct, array_like=True, frozen=True):
     breaker_since: float | None
     breaker_reason: str | None
     degraded_at: float | None
+    degraded_reason: str | None
     next_run_at: float | None
 
     @property
@@ -140,12 +141,15 @@ class Outlooks(Explaining):
 
     def outlooks(
         self,
-        limits: Mapping[int, LaneLimits],
+        limits: Mapping[str, LaneLimits],
         whole: Capacity,
         sources: Sequence[str] | None = None,
         hours: Mapping[str, Windows] = NO_HOURS,
     ) -> list[Outlook]:
-        """What stands between each of these sources, or of all, and its next start; in the order of keys."""
+        """What stands between each of these sources, or of all, and its next start; in the order of keys.
+
+        Limits are by the keys of sources: whoever only looks makes none of them known.
+        """
         with self._db.at_one_moment() as now:
             look = self._read(now, limits, whole, hours)
         self._rehearse_on(look)
@@ -157,12 +161,13 @@ class Outlooks(Explaining):
     def _read(
         self,
         now: float,
-        limits: Mapping[int, LaneLimits],
+        limits_by_key: Mapping[str, LaneLimits],
         whole: Capacity,
         hours: Mapping[str, Windows],
     ) -> _Look:
         alive, rooms = self._rooms(now, whole)
         sources = self._db.decoded("outlook_sources", list[_SourceSeen])
+        limits = {each.id: limits_by_key[each.key] for each in sources if each.key in limits_by_key}
         holds = self.holds()
         stages, jobs = self._queues(now, sum(max(0, room.slots) for _, room in rooms))
         counts = self._db.json("running_counts", sources=None)
@@ -363,11 +368,12 @@ def _facts(look: _Look, source: _SourceSeen) -> SourceFacts:
         source.breaker_since,
         source.breaker_reason or "",
     )
-    return SourceFacts(source.id, lane, source.degraded_at is not None, source.next_run_at)
+    degraded = (source.degraded_at, source.degraded_reason or "")
+    return SourceFacts(source.id, lane, *degraded, source.next_run_at)
 
 
 def _case(source: SourceFacts, job: _JobSeen) -> Case:
-    is_refused = source.is_degraded and not policy_of(job.kind).runs_when_degraded
+    is_refused = source.degraded_at is not None and not policy_of(job.kind).runs_when_degraded
     who = ("", "") if job.run_state is RunState.PAUSED else (job.run_actor, job.run_reason)
     since = None if job.run_state is RunState.PAUSED else job.run_at
     run = RunFacts(job.run_id, job.run_state, source.key, since, *who, is_refused)

@@ -746,7 +746,7 @@ class Store(Protocol):
 
     def outlooks(
         self,
-        limits: Mapping[int, LaneLimits],
+        limits: Mapping[str, LaneLimits],
         whole: Capacity,
         sources: Sequence[str] | None = None,
         hours: Mapping[str, Windows] = NO_HOURS,

@@ -61,16 +61,14 @@ class SourceView(View, frozen=True, kw_only=True):
 class SourceDetail(SourceView, frozen=True, kw_only=True):
     """A source with what penstock.yaml says of it, and what keeps it from starting.
 
-    A former one, which left its history, has no pipeline. Not in the JSON: a variable that it lacks, when the
-    hours in which it may run begin if they have not, and the budget that is used up.
+    A former one, which left its history, has no pipeline. Not in the JSON: the budget that is used up. Why it
+    does not start is for `project.outlook` to tell.
     """
 
     pipeline: str | None
     breaker: BreakerView | None
     held: list[HoldView]
     breaches: list[BreachView]
-    unset: Hidden[str | None]
-    hours_begin_at: Hidden[Time | None]
     spent: Hidden[ExhaustedBudgetView | None]
 
     @property

@@ -1,0 +1,169 @@
+"""Why not now: of one source, run or job by the next turn itself, of all sources from one look.
+
+The gates are those of the claim (`gates/decide.py`), with what only the configuration knows: variables that
+are not set, and the hours of schedules. Front ends print what they are told here, and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from penstock.app.hours import outside
+from penstock.app.views.outlook import Explanation, SourceOutlook, explanation_view, source_outlook
+from penstock.gates.budget import used_up
+from penstock.gates.capacity import Capacity
+from penstock.gates.explaining import (
+    GateSeen,
+    LaneFacts,
+    hours_gates,
+    places_gates,
+    wants_a_person,
+)
+from penstock.gates.lane import Head, Lane, LaneLimits
+from penstock.gates.outlook import PRETENDED, Case, Outlook, SourceFacts, Turn, outlook_of
+from penstock.gates.terms import hours_of, rules_of
+from penstock.gates.windows import hosts_outside
+from penstock.project import Project, lane_limits
+from penstock.settings import normalise_source
+from penstock.store.budgets import account_of
+from penstock.store.rows import BudgetRow
+
+__all__ = ["explain", "for_a_person", "host_hours", "outlook"]
+
+# The gates that keep a source from being asked for anything, in the order in which they are told; `degraded`
+# and `budget` are asked when a run or a request starts, and not by the claim.
+STOPS = ("variables", "held", "paused", "degraded", "window", "breaker", "cooldown", "budget")
+
+
+def explain(project: Project, source: str | None, run: int | None, job: int | None) -> Explanation:
+    """Take the next turn for it, undo that, and say what stood in the way."""
+    found = project.connection.explain(
+        project.limits(),
+        _whole(project),
+        source=project.source_key(source),
+        run_id=run,
+        job_id=job,
+        hours=hours_of(project.settings),
+    )
+    return explanation_view(_configured(project, found), _at_the_request(project, found))
+
+
+def outlook(project: Project, sources: Sequence[str] | None) -> list[SourceOutlook]:
+    """How every source stands, or these; read at one moment, with no lock."""
+    store, settings = project.connection, project.settings
+    limits = {key: lane_limits(each) for key, each in settings.sources.items()}
+    wanted = None if sources is None else {normalise_source(name): name for name in sources}
+    keys = None if wanted is None else list(wanted)
+    found = store.outlooks(limits, _whole(project), keys, hours_of(settings))
+    known = {each.source: each for each in found}
+    new = [key for key in limits if key not in known and (keys is None or key in keys)]
+    if new:
+        now = store.now()
+        known |= {key: _new_source(key, limits[key], now) for key in new}
+    for key, name in (wanted or {}).items():
+        if key not in known:
+            project.source_key(name)  # says that there is none
+    exhausted = store.exhausted_budgets()
+    return [_of_source(project, known[key], exhausted) for key in sorted(known)]
+
+
+def for_a_person(explanation: Explanation) -> list[str]:
+    """The commands that a person has to give before it starts, each once."""
+    found = wants_a_person(explanation.gates)
+    return list(dict.fromkeys(each.command for each in found if each.command))
+
+
+def host_hours(project: Project, now: float) -> dict[str, float]:
+    """The hosts that may not be asked at this hour, and when they may."""
+    return hosts_outside(hours_of(project.settings), now)
+
+
+def _new_source(key: str, limits: LaneLimits, now: float) -> Outlook:
+    """Of a source that is new in the file, and that nobody has worked on yet."""
+    lane = Lane(0, (Head(PRETENDED, "pretended", "page", 1),), limits)
+    case = Case(SourceFacts(0, LaneFacts(key)))
+    return outlook_of(case, lane, Turn(now, 1, [("", Capacity(1))]))
+
+
+def _whole(project: Project) -> Capacity:
+    """What a worker can take on when nothing runs in it."""
+    worker = project.settings.worker
+    return Capacity(worker.slots, worker.cpu, float(worker.memory_mb))
+
+
+def _of_source(project: Project, found: Outlook, exhausted: Sequence[BudgetRow]) -> SourceOutlook:
+    told = _configured(project, found)
+    spent = list(_budget_gates(exhausted, ("project", f"source:{found.source}")))
+    closed = [gate for gate in told.gates if not gate.is_open] + spent
+    if found.degraded is not None:
+        closed.append(found.degraded)
+    stops = [gate for name in STOPS for gate in closed if gate.name == name]
+    return source_outlook(told, found.source in project.settings.sources, stops)
+
+
+def _configured(project: Project, found: Outlook) -> Outlook:
+    """With what only the configuration knows."""
+    return _with_variables(project, _within_hours(project, found))
+
+
+def _within_hours(project: Project, found: Outlook) -> Outlook:
+    """A tick outside its schedule's hours starts nothing: the next run is not before they begin."""
+    source = project.settings.sources.get(found.source)
+    if source is None or found.stands != "idle" or found.opens_at is None:
+        return found
+    begin_at = outside(source.schedules, found.opens_at)
+    return found if begin_at is None else msgspec.structs.replace(found, opens_at=begin_at)
+
+
+def _with_variables(project: Project, found: Outlook) -> Outlook:
+    """No worker loads a source that lacks a variable."""
+    source = project.settings.sources.get(found.source)
+    unset = (*project.settings.needed_to_work(), *(source.unset if source is not None else ()))
+    if not unset or found.stands in ("running", "ended"):
+        return found
+    name = unset[0].name
+    command = f"set {name}, in the environment or in .env"
+    gate = GateSeen("variables", False, f"{name} is not set", command=command)
+    return msgspec.structs.replace(
+        found,
+        would_start=False,
+        stands="person",
+        gate=gate.name,
+        opens_at=None,
+        command=command,
+        gates=[gate, *found.gates],
+    )
+
+
+def _at_the_request(project: Project, found: Outlook) -> list[GateSeen]:
+    """What would hold back a request once the job runs; the claim does not ask for it."""
+    store = project.connection
+    told = hours_gates(hours_of(project.settings), found.now)
+    told += [
+        GateSeen("host", False, f"{host} asked to be left alone", None, closed_until)
+        for host, closed_until in store.closed_hosts().items()
+    ]
+    told += [
+        GateSeen(
+            "host",
+            False,
+            f"the breaker of {row.name} is {row.state}: {row.reason}",
+            row.since,
+            row.opens_at if row.state == "open" else None,
+            f"penstock breaker close {row.key}",
+        )
+        for row in store.breakers()
+        if row.kind == "host" and row.state != "closed"
+    ]
+    told += places_gates(rules_of(project.settings).hosts.values(), store.held_at_hosts())
+    scopes = ("", "project", f"source:{found.source}", f"run:{found.run_id}")
+    return told + list(_budget_gates(store.exhausted_budgets(), scopes))
+
+
+def _budget_gates(exhausted: Iterable[BudgetRow], scopes: Sequence[str]) -> Iterator[GateSeen]:
+    for budget in exhausted:
+        if budget.scope in scopes:
+            by = used_up(account_of(budget).bound)
+            yield GateSeen("budget", False, by, None, budget.resets_at, "penstock budget")
