@@ -111,11 +111,34 @@ def claims(scale: Scale) -> Workload:
     )
 
 
+OUTLOOK = "outlook of {:,} sources with jobs queued"
+OUTLOOK_MS = 50.0
+
+
+def looks(scale: Scale) -> dict[str, int]:
+    return {
+        "sources": scale.of(1_000, 100),
+        "jobs": scale.of(10_000, 1_000),
+        "looks": scale.of(100, 20),
+    }
+
+
+def outlook(scale: Scale) -> Workload:
+    return Workload(
+        name="pg-outlook",
+        title=OUTLOOK.format(scale.of(1_000, 100)),
+        unit="ms",
+        is_on_postgres=True,
+        sides=(Side(OURS, "bench.ours:outlook", {**looks(scale)}),),
+    )
+
+
 WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "pg-noop": noop,
     "pg-held": held,
     "pg-latency": latency,
     "pg-claims": claims,
+    "pg-outlook": outlook,
 }
 
 LATENCY_MS = {
@@ -140,6 +163,8 @@ def rows(measured: Measured) -> list[Row]:
             ]
         case "pg-claims":
             return claim_rows(measured)
+        case "pg-outlook":
+            return [latency_row(measured, OURS, "p50_ms", OUTLOOK_MS)]
     return []
 
 

@@ -125,6 +125,23 @@ def claims(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {**_percentiles(turns_ms), "rss_mb": _peak_rss_mb()}
 
 
+def outlook(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Ask again and again how all sources stand, each of which has jobs queued."""
+    store = size.get("store", SQLITE)
+    with project_in(folder, nothing(size["sources"]), store) as project:
+        runs = [project.run(key) for key in project.settings.sources]
+        projects.enqueue(project.store, runs, size["jobs"], size["jobs"])
+        project.outlook()
+        looks_ms = []
+        for _ in range(size["looks"]):
+            began = time.perf_counter()
+            found = project.outlook()
+            looks_ms.append((time.perf_counter() - began) * 1000)
+    if len(found) != size["sources"]:
+        raise ValueError(f"{len(found)} of {size['sources']} sources were told")
+    return _percentiles(looks_ms)
+
+
 def _turns_ms(folder: Path, turns: int) -> list[float]:
     with TimedProject.load(folder) as project:
         asyncio.run(_work_for(project, turns))

@@ -131,6 +131,15 @@ def claims(scale: Scale) -> Workload:
     )
 
 
+def outlook(scale: Scale) -> Workload:
+    return Workload(
+        name="outlook",
+        title=on_postgres.OUTLOOK.format(scale.of(1_000, 100)),
+        unit="ms",
+        sides=(Side(OURS, "bench.ours:outlook", on_postgres.looks(scale)),),
+    )
+
+
 def sources(scale: Scale) -> Workload:
     counts = (1, 10, 50, 200, 1_000) if not scale.is_quick else (1, 10)
     return Workload(
@@ -162,6 +171,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "latency": latency,
     "claims": claims,
     "sources": sources,
+    "outlook": outlook,
     **on_postgres.WORKLOADS,
 }
 
@@ -184,6 +194,8 @@ def rows(measured: Measured) -> list[Row]:
         return [latency_row(measured, OURS, part, most) for part, most in LATENCY_MS.items()]
     if name == "claims":
         return claim_rows(measured)
+    if name == "outlook":
+        return [latency_row(measured, OURS, "p50_ms", on_postgres.OUTLOOK_MS)]
     return on_postgres.rows(measured)
 
 
