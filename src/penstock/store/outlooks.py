@@ -277,6 +277,8 @@ class Outlooks(Explaining):
             grants = copy.deepcopy(self._memory.sharing).share(own, room, look.now)
             picked = pick(look.picture, Floors(), worker, grants, capacity.admits)
             changed = sorted(look.picture.start(picked))
+            if worker == look.rooms[-1][0]:
+                return  # nobody looks after the last
             for kind, known in lanes.items():
                 kept = {key: lane for key, lane in known.items() if key not in changed}
                 lanes[kind] = kept | _lanes(look.picture, look.limits, kind, changed)
