@@ -126,11 +126,12 @@ def claims(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def outlook(size: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Ask again and again how all sources stand, each of which has jobs queued."""
+    """Ask again and again how all sources stand: each has jobs queued, and a worker has 16 slots."""
     store = size.get("store", SQLITE)
     with project_in(folder, nothing(size["sources"]), store) as project:
         runs = [project.run(key) for key in project.settings.sources]
         projects.enqueue(project.store, runs, size["jobs"], size["jobs"])
+        project.store.register("bench", "here", 1, "bench", 16)
         project.outlook()
         looks_ms = []
         for _ in range(size["looks"]):

@@ -14,7 +14,7 @@ from penstock.gates.outlook import Outlook
 from penstock.jobs.loaded import Loaded, LoadedSource
 from penstock.store.scheduling import Planned
 from penstock.store.store import Capacity
-from tests.contract.scenes import SITE, World, retried, throttled
+from tests.contract.scenes import SITE, World, a_job, done, retried, throttled
 from tests.contract.test_explaining import (
     QUICK,
     ROOM,
@@ -188,3 +188,16 @@ def test_outlook_keeps_nobody_from_writing(world: World) -> None:
         claimed = other.turn("w", [], ROOM, world.limits).claimed
         other.close()
     assert len(claimed) == 1
+
+
+def test_what_stops_a_source_is_told_although_post_processing_goes_on(world: World) -> None:
+    run_id = world.start_with_pages(2)
+    world.turn("w", done(world.one(), children=[a_job("c", stage="persist")]))
+    world.store.open_breaker("source:acme.com", 120, "ann", "it is down")
+
+    seen = outlooks(world)["acme.com"]
+
+    assert (seen.run_id, seen.stands, closed(seen)) == (run_id, "starts", {})
+    assert [stop.name for stop in seen.stops] == ["breaker"]
+    world.claim()
+    assert [stop.name for stop in outlooks(world)["acme.com"].stops] == ["breaker"]

@@ -22,7 +22,7 @@ from penstock.gates.explaining import (
     wants_a_person,
 )
 from penstock.gates.lane import Head, Lane, LaneLimits
-from penstock.gates.outlook import PRETENDED, Case, Outlook, SourceFacts, Turn, outlook_of
+from penstock.gates.outlook import PRETENDED, Case, Outlook, SourceFacts, Turn, outlook_of, stops_of
 from penstock.gates.terms import hours_of, rules_of
 from penstock.gates.windows import hosts_outside
 from penstock.project import Project, lane_limits
@@ -31,10 +31,6 @@ from penstock.store.budgets import account_of
 from penstock.store.rows import BudgetRow
 
 __all__ = ["explain", "for_a_person", "host_hours", "outlook"]
-
-# The gates that keep a source from being asked for anything, in the order in which they are told; `degraded`
-# and `budget` are asked when a run or a request starts, and not by the claim.
-STOPS = ("variables", "held", "paused", "degraded", "window", "breaker", "cooldown", "budget")
 
 
 def explain(project: Project, source: str | None, run: int | None, job: int | None) -> Explanation:
@@ -47,7 +43,8 @@ def explain(project: Project, source: str | None, run: int | None, job: int | No
         job_id=job,
         hours=hours_of(project.settings),
     )
-    return explanation_view(_configured(project, found), _at_the_request(project, found))
+    told = _with_variables(_unset(project, found), _within_hours(project, found))
+    return explanation_view(told, _at_the_request(project, found))
 
 
 def outlook(project: Project, sources: Sequence[str] | None) -> list[SourceOutlook]:
@@ -83,8 +80,9 @@ def host_hours(project: Project, now: float) -> dict[str, float]:
 def _new_source(key: str, limits: LaneLimits, now: float) -> Outlook:
     """Of a source that is new in the file, and that nobody has worked on yet."""
     lane = Lane(0, (Head(PRETENDED, "pretended", "page", 1),), limits)
-    case = Case(SourceFacts(0, LaneFacts(key)))
-    return outlook_of(case, lane, Turn(now, 1, [("", Capacity(1))]))
+    source = SourceFacts(0, LaneFacts(key))
+    found = outlook_of(Case(source), lane, Turn(now, 1, [("", Capacity(1))]))
+    return msgspec.structs.replace(found, stops=stops_of(source, lane, now))
 
 
 def _whole(project: Project) -> Capacity:
@@ -94,18 +92,13 @@ def _whole(project: Project) -> Capacity:
 
 
 def _of_source(project: Project, found: Outlook, exhausted: Sequence[BudgetRow]) -> SourceOutlook:
-    told = _configured(project, found)
-    spent = list(_budget_gates(exhausted, ("project", f"source:{found.source}")))
-    closed = [gate for gate in told.gates if not gate.is_open] + spent
-    if found.degraded is not None:
-        closed.append(found.degraded)
-    stops = [gate for name in STOPS for gate in closed if gate.name == name]
+    """What lacks a variable is told first, and budgets, which are asked at the request, last."""
+    unset = _unset(project, found)
+    told = _with_variables(unset, _within_hours(project, found))
+    stops = [*([unset] if unset is not None else []), *found.stops]
+    if exhausted:
+        stops += _budget_gates(exhausted, ("project", f"source:{found.source}"))
     return source_outlook(told, found.source in project.settings.sources, stops)
-
-
-def _configured(project: Project, found: Outlook) -> Outlook:
-    """With what only the configuration knows."""
-    return _with_variables(project, _within_hours(project, found))
 
 
 def _within_hours(project: Project, found: Outlook) -> Outlook:
@@ -117,22 +110,30 @@ def _within_hours(project: Project, found: Outlook) -> Outlook:
     return found if begin_at is None else msgspec.structs.replace(found, opens_at=begin_at)
 
 
-def _with_variables(project: Project, found: Outlook) -> Outlook:
+def _unset(project: Project, found: Outlook) -> GateSeen | None:
     """No worker loads a source that lacks a variable."""
     source = project.settings.sources.get(found.source)
-    unset = (*project.settings.needed_to_work(), *(source.unset if source is not None else ()))
-    if not unset or found.stands in ("running", "ended"):
-        return found
+    own = () if source is None else source.unset
+    if not (own or project.settings.unset):
+        return None
+    unset = (*project.settings.needed_to_work(), *own)
+    if not unset:
+        return None
     name = unset[0].name
     command = f"set {name}, in the environment or in .env"
-    gate = GateSeen("variables", False, f"{name} is not set", command=command)
+    return GateSeen("variables", False, f"{name} is not set", command=command)
+
+
+def _with_variables(gate: GateSeen | None, found: Outlook) -> Outlook:
+    if gate is None or found.stands in ("running", "ended"):
+        return found
     return msgspec.structs.replace(
         found,
         would_start=False,
         stands="person",
         gate=gate.name,
         opens_at=None,
-        command=command,
+        command=gate.command,
         gates=[gate, *found.gates],
     )
 

@@ -8,7 +8,6 @@ room for it, and whether it is its turn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
@@ -174,7 +173,7 @@ def lane_gates(lane: Lane, place: Place, facts: LaneFacts, now: float) -> list[G
     found = dict(gates_before(lane, place, now))
     if found.get("breaker") is not None:
         # It leaves no slots either; what else would hold it back is told without it.
-        lane = replace(lane, breaker=None)
+        lane = msgspec.structs.replace(lane, breaker=None)
         found |= {k: v for k, v in gates_before(lane, place, now) if k != "breaker"}
     return [
         _OPEN[name] if closed is None else _closed(closed, lane, place, facts, now)

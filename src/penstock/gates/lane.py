@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from penstock.gates.windows import Windows
 from penstock.jobs.job import Unit
 from penstock.jobs.run import RunKind
@@ -37,8 +39,7 @@ class LaneLimits:
     breaker: BreakerSettings | None = field(default_factory=BreakerSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """The queued jobs of one stage of one run; `rank` is that of the first."""
 
     run_id: int
@@ -55,8 +56,7 @@ class Head:
         return place_of(self.unit, self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerFacts:
+class BreakerFacts(msgspec.Struct, frozen=True):
     """A source's breaker: when it may be tried, by how many jobs at once, and until when it counts."""
 
     state: str
@@ -65,8 +65,7 @@ class BreakerFacts:
     counts_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """A source with work that could start, as it is at this moment.
 
     `level` is how many jobs at once the source bears at present, where that is known to be less than
@@ -87,16 +86,14 @@ class Lane:
     level: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     """A gate that holds a lane back; `opens_at` is None when a person or a finished job opens it."""
 
     gate: str
     opens_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """How many jobs of each kind a lane may start now; background ones count as pages, too."""
 
     pages: int
@@ -109,6 +106,9 @@ def place_of(unit: Unit, kind: RunKind) -> Place:
     return "candidate" if unit == "candidate" else policy_of(kind).place
 
 
+_USUAL = LaneLimits()
+
+
 def limits_for(source_id: int, limits: Mapping[int, LaneLimits]) -> LaneLimits:
     """A source that is no longer configured still finishes its work, at the default limits."""
-    return limits.get(source_id, LaneLimits())
+    return limits.get(source_id, _USUAL)

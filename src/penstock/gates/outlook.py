@@ -13,6 +13,7 @@ import msgspec
 from penstock.counting import count
 from penstock.errors import Remedy
 from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
+from penstock.gates.decide import first_closed
 from penstock.gates.explaining import (
     GateSeen,
     JobFacts,
@@ -37,6 +38,9 @@ PRETENDED = -1
 # A job that waits for a host's hours is due a little after they begin.
 A_LITTLE_S = 60.0
 
+# The gates that stop a source, whether or not it has work, in the order in which they are told.
+STOPS = ("held", "paused", "degraded", "window", "breaker", "cooldown")
+
 # Workers that are alive by name, each with what is free in it.
 Rooms = Sequence[tuple[str, Capacity]]
 
@@ -57,8 +61,8 @@ class Outlook(msgspec.Struct, frozen=True):
     opens_at: float | None
     command: str
     gates: list[GateSeen]
-    # Where a source is degraded: no gate of the claim, but of every new run that is no probe.
-    degraded: GateSeen | None = None
+    # What keeps its source from being asked for anything, whatever its next job is; only in lists.
+    stops: list[GateSeen] = []
 
 
 class SourceFacts(msgspec.Struct, frozen=True):
@@ -135,8 +139,29 @@ def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
         deciding.opens_at if deciding else None,
         deciding.command if deciding else "",
         gates,
-        _degraded_gate(case.source),
     )
+
+
+def stops_of(
+    source: SourceFacts, lane: Lane, now: float, gates: Sequence[GateSeen] | None = None
+) -> list[GateSeen]:
+    """What keeps a source from being asked for anything: it may have post-processing to do all the same.
+
+    `gates` are those before a job that asks, if they are known. That it is degraded is no gate of the claim,
+    but of every new run that is no probe.
+    """
+    if gates is None:
+        gates = ()
+        if first_closed(lane, "page", now) is not None:
+            gates = lane_gates(lane, "page", source.lane, now)
+    found = [gate for gate in gates if not gate.is_open and gate.name in STOPS]
+    if source.degraded_at is not None:
+        found.append(_degraded_gate(source))
+    return sorted(found, key=_place_of_stop) if found else found
+
+
+def _place_of_stop(gate: GateSeen) -> int:
+    return STOPS.index(gate.name)
 
 
 def at_its_host(outlook: Outlook, host: str, hours: Mapping[str, Windows]) -> Outlook:
@@ -202,9 +227,7 @@ def _work_gate(source: SourceFacts) -> GateSeen:
     return GateSeen("work", False, "nothing is queued", None, source.next_run_at, command, remedy)
 
 
-def _degraded_gate(source: SourceFacts) -> GateSeen | None:
-    if source.degraded_at is None:
-        return None
+def _degraded_gate(source: SourceFacts) -> GateSeen:
     command, remedy = f"penstock resume {source.key}", Remedy("sources.resume", source.key)
     return GateSeen(
         "degraded", False, source.degraded_reason, source.degraded_at, None, command, remedy

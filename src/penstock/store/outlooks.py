@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -27,6 +27,7 @@ from penstock.gates.outlook import (
     admitting,
     at_its_host,
     outlook_of,
+    stops_of,
 )
 from penstock.gates.sharing import Room
 from penstock.gates.terms import outside
@@ -303,7 +304,7 @@ def _loaded(lanes: Mapping[int, Lane], loaded: Loaded | None) -> Iterator[Lane]:
         if len(heads) == len(lane.heads):
             yield lane
         elif heads:
-            yield replace(lane, heads=heads)
+            yield msgspec.structs.replace(lane, heads=heads)
 
 
 def _lane_rows(
@@ -335,18 +336,19 @@ def _next_queued(stages: Mapping[tuple[int, str], QueuedStage]) -> dict[int, Que
 
 
 def _outlook(look: _Look, source: _SourceSeen) -> Outlook:
-    facts = _facts(look, source)
-    stage = look.queued.get(source.id)
+    facts, stage = _facts(look, source), look.queued.get(source.id)
     if stage is not None and stage.is_active:
-        return _of_queued(look, facts, stage)
+        return _of_queued(look, facts, stage, source)
     job = look.waiting.get(source.id)
     case = Case(facts) if job is None else _case(facts, job)
     lane = _pretended(look, source, job)
     found = outlook_of(case, lane, look.turn)
-    return found if job is None or not job.host else at_its_host(found, job.host, look.hours)
+    if job is not None and job.host:
+        found = at_its_host(found, job.host, look.hours)
+    return _with_stops(look, case, lane, found)
 
 
-def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage) -> Outlook:
+def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage, seen: _SourceSeen) -> Outlook:
     """Of a source that has something that could start: the job that starts, else the first."""
     job_id, deaths = stage.first[1:] if stage.first else (0, 0)
     is_picked = source.id in look.picture.started
@@ -357,7 +359,18 @@ def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage) -> Outlook:
     job = JobFacts(job_id, JobState.QUEUED, look.now)
     case = Case(source, run, job, stage.kind, stage.stage, stage.unit, deaths)
     lane = look.lanes.get(admitting(deaths, look.rooms), {}).get(source.id)
-    return outlook_of(case, lane, look.starting if is_picked else look.turn)
+    if is_picked and look.alive:
+        about = (look.now, source.key, stage.run_id, job_id)
+        found = Outlook(*about, True, "starts", "", None, "", [])
+    else:
+        found = outlook_of(case, lane, look.starting if is_picked else look.turn)
+    return _with_stops(look, case, lane or _pretended(look, seen, None), found)
+
+
+def _with_stops(look: _Look, case: Case, lane: Lane, found: Outlook) -> Outlook:
+    asks = place_of(case.unit, case.kind) != "candidate"
+    stops = stops_of(case.source, lane, look.now, found.gates if asks else None)
+    return msgspec.structs.replace(found, stops=stops) if stops else found
 
 
 def _facts(look: _Look, source: _SourceSeen) -> SourceFacts:
