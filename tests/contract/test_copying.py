@@ -583,7 +583,7 @@ def test_nobody_can_work_on_an_unfinished_copy_even_who_was_there_before(
     early = way[1].open(target, origin.clock)
     assert cut_off_at(origin, target, 9)
 
-    with pytest.raises(Refused, match=r"unfinished copy of .* nobody can work on it"):
+    with pytest.raises(Refused, match=r"unfinished copy of .* no worker can start"):
         early.register("early", "there", 1, "test")
     early.close()
 

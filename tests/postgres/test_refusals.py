@@ -250,7 +250,7 @@ def test_port_where_nobody_listens_is_unreachable(
 
     done = commands(f"postgresql://who:{secret}@127.0.0.1:{free_port()}/here", *command)
 
-    assert_refused(done, "can't reach the database", "check that it runs")
+    assert_refused(done, "can't reach the database", "check that the server is running")
 
 
 def test_address_that_can_not_be_read_is_not_repeated(commands: Callable[..., Any]) -> None:

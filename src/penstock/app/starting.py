@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.app.refusals import Stopped
 from penstock.app.unfinished import unfinished_run, unfinished_runs
-from penstock.app.views.runs import LeftOut, Started, StartedMany, run_view
+from penstock.app.views.runs import LeftOut, NoneCanRun, Started, StartedMany, run_view
 from penstock.errors import ConfigError, PenstockError, PipelineError, Refused, UsageError
 from penstock.jobs.run import RunKind
 from penstock.project.starting import Asked
@@ -65,13 +65,9 @@ class RunStart:
             raise UsageError(f"{self._project.settings.file.name} has no sources", code="no_source")
         errors = {key: self._error_of(key) for key in sources}
         may = [key for key, error in errors.items() if error is None]
-        if not may:
-            raise Refused(
-                f"no source can have a run of kind {self._wanted.kind} now",
-                "a run of kind 'probe' tries a source with one item",
-                code="no_source_can_run",
-            )
         left_out = [LeftOut(key, error) for key, error in errors.items() if error is not None]
+        if not may:
+            raise NoneCanRun(self._wanted.kind, left_out)
         return StartedMany(self._started(may, dry_run), left_out)
 
     def _error_of(self, key: str) -> PenstockError | None:

@@ -15,7 +15,7 @@ from penstock.errors import Refused, UsageError
 if TYPE_CHECKING:
     from penstock.app import Project
     from penstock.app.performing import RunReport
-    from penstock.app.views.runs import LeftOut, RunView
+    from penstock.app.views.runs import LeftOut, RunView, StartedMany
 
 DESCRIPTION = """\
 Run sources in the foreground with progress, and end when they have ended. A run of the source that was
@@ -81,6 +81,22 @@ def run(args: argparse.Namespace) -> int:
             "penstock sources lists them",
         )
     with opened(args) as project:
+        found = _started(project, args)
+        runs = [each.run for each in found.runs if each.run is not None]
+        for started in found.runs:
+            if not started.is_new and started.run is not None:
+                note_going_on(args.out, started.run, " (--new: another)")
+        if args.detach or args.draft:
+            tell_queued(project, runs, args)
+            return exits.DONE
+        return work_on(project, [each.id for each in runs], args)
+
+
+def _started(project: Project, args: argparse.Namespace) -> StartedMany:
+    from penstock.app.views.runs import NoneCanRun
+
+    left_out: list[LeftOut] = []
+    try:
         found = project.runs.start_many(
             None if args.all else args.names,
             args.kind,
@@ -90,16 +106,14 @@ def run(args: argparse.Namespace) -> int:
             **_asked(args),
             reason=args.reason,
         )
-        for each in found.left_out:
+        left_out = found.left_out
+    except NoneCanRun as refused:
+        left_out = refused.left_out
+        raise
+    finally:
+        for each in left_out:
             args.out.note(_left_out(each))
-        runs = [each.run for each in found.runs if each.run is not None]
-        for started in found.runs:
-            if not started.is_new and started.run is not None:
-                note_going_on(args.out, started.run, " (--new: another)")
-        if args.detach or args.draft:
-            tell_queued(project, runs, args)
-            return exits.DONE
-        return work_on(project, [each.id for each in runs], args)
+    return found
 
 
 def _left_out(each: LeftOut) -> str:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.app.views.view import Hidden, Time, View
+from penstock.errors import PenstockError, Refused
 from penstock.jobs.account import Account, CandidateSum, PageSum
 from penstock.jobs.run import RunOptions
 
 if TYPE_CHECKING:
-    from penstock.errors import PenstockError
     from penstock.store.replays import ReplayRow
     from penstock.store.rows import CauseOfRun, RunRow
 
@@ -22,6 +22,7 @@ __all__ = [
     "CauseView",
     "LeftOut",
     "LinkView",
+    "NoneCanRun",
     "PagesView",
     "RunDetail",
     "RunOptions",
@@ -200,6 +201,19 @@ class LeftOut:
 
     source: str
     error: PenstockError
+
+
+class NoneCanRun(Refused):
+    """Of all sources that were asked for none can have a run now; each is left out for its own reason."""
+
+    code = "no_source_can_run"
+
+    def __init__(self, kind: str, left_out: list[LeftOut]) -> None:
+        super().__init__(
+            f"no source can have a run of kind {kind} now",
+            "a run of kind 'probe' tries a source with one item",
+        )
+        self.left_out = left_out
 
 
 @dataclass(frozen=True, slots=True)
