@@ -74,7 +74,7 @@ def test_every_mistake_of_settings_is_printed_however_many_there_are(
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "penstock.yaml:1: proyect: unknown key, did you mean 'project'?"
     assert len([line for line in told if "is not a duration" in line]) == 30
-    assert told[-1] == "penstock: there are 31 mistakes"
+    assert told[-1] == "penstock: found 31 mistakes"
 
     assert main(["config", "check", "--json"]) == exits.USAGE
     found = as_json(capsys)

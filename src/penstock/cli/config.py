@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.wording import count
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,11 +88,11 @@ def check(args: argparse.Namespace) -> int:
     for each in found.warnings:
         out.note(f"{'' if args.strict else 'warning: '}{each.message}")
     if is_sound:
-        counted = f"{found.sources} source{'s' * (found.sources != 1)}"
-        out.line(f"Nothing is wrong: {counted}, {found.pipelines} of their pipelines imported.")
+        sources, imported = count(found.sources, "source"), count(found.pipelines, "pipeline")
+        out.line(f"No mistakes found: {sources}, {imported} imported.")
         return exits.DONE
     number = len(found.mistakes) + (len(found.warnings) if args.strict else 0)
-    out.error(f"there {'is 1 mistake' if number == 1 else f'are {number} mistakes'}")
+    out.error(f"found {count(number, 'mistake')}")
     return exits.USAGE
 
 
