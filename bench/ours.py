@@ -36,11 +36,11 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     with project_in(folder, nothing(size["sources"])) as project:
         runs = [project.run(key) for key in project.settings.sources]
         began = time.perf_counter()
-        projects.enqueue(project.store, runs, size["jobs"], size["chunk"])
+        projects.enqueue(project.connection, runs, size["jobs"], size["chunk"])
         enqueue_seconds = time.perf_counter() - began
         run_foreground(project, runs, None, print)
         drain_seconds, done = span(project, runs)
-        rows = rows_per_job(project.store._db.connection, size["jobs"])
+        rows = rows_per_job(project.connection._db.connection, size["jobs"])
     return {
         "seconds": enqueue_seconds + drain_seconds,
         "done": done - len(runs),
@@ -55,9 +55,9 @@ def enqueue(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     with project_in(folder, nothing(size["sources"])) as project:
         runs = [project.run(key) for key in project.settings.sources]
         began = time.perf_counter()
-        projects.enqueue(project.store, runs, size["jobs"], size["chunk"])
+        projects.enqueue(project.connection, runs, size["jobs"], size["chunk"])
         seconds = time.perf_counter() - began
-        rows = rows_per_job(project.store._db.connection, size["jobs"])
+        rows = rows_per_job(project.connection._db.connection, size["jobs"])
     return {"seconds": seconds, "done": size["jobs"], "rows": rows}
 
 
@@ -72,7 +72,7 @@ def site(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     }
     with project_in(folder, {"site.test": source}) as project:
         report = _run(project, "site.test")
-        product.check(set(_records(project.store, "product")), size["pages"])
+        product.check(set(_records(project.connection, "product")), size["pages"])
     return {"seconds": report.seconds, "done": report.counts["pages_done"]}
 
 
@@ -88,7 +88,7 @@ def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     with project_in(folder, sources) as project:
         _run(project, "first.test")
         report = _run(project, "second.test")
-        saved = _records(project.store, "product")
+        saved = _records(project.connection, "product")
         loads.check({key: data["price"] for key, data in saved.items()}, size["records"])
     return {"seconds": report.seconds, "done": report.counts["accepted"]}
 
@@ -130,8 +130,8 @@ def outlook(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     store = size.get("store", SQLITE)
     with project_in(folder, nothing(size["sources"]), store) as project:
         runs = [project.run(key) for key in project.settings.sources]
-        projects.enqueue(project.store, runs, size["jobs"], size["jobs"])
-        project.store.register("bench", "here", 1, "bench", 16)
+        projects.enqueue(project.connection, runs, size["jobs"], size["jobs"])
+        project.connection.register("bench", "here", 1, "bench", 16)
         project.outlook()
         looks_ms = []
         for _ in range(size["looks"]):
@@ -178,7 +178,7 @@ class TimedProject(Project):
 async def _work_for(project: TimedProject, turns: int) -> None:
     name = "bench"
     project.enough = turns
-    project.store.register(name, "here", 1, "bench")
+    project.connection.register(name, "here", 1, "bench")
     worker, close = build_worker(project, name, print)
     project.worker = worker
     await worker.work()
@@ -189,7 +189,7 @@ def fill(size: dict[str, Any], folder: Path) -> None:
     """Queue the backlog."""
     with Project.load(folder) as project:
         runs = [project.run(key) for key in project.settings.sources]
-        projects.enqueue(project.store, runs, size["backlog"], size["chunk"])
+        projects.enqueue(project.connection, runs, size["backlog"], size["chunk"])
 
 
 # Work.
@@ -213,7 +213,7 @@ def _records(store: Store, collection: str) -> dict[str, Any]:
 
 def _say_nothing(project: Project) -> None:
     """Start runs without giving anybody a hint of it, as if each notification were lost."""
-    project.store._db.hints.give = lambda connection: None
+    project.connection._db.hints.give = lambda connection: None
 
 
 def _started_after(project: Project, pause_s: tuple[float, float]) -> float:
@@ -225,7 +225,7 @@ def _started_after(project: Project, pause_s: tuple[float, float]) -> float:
         if time.monotonic() - began > GIVE_UP_S:
             raise TimeoutError("nobody worked off the run")
         time.sleep(0.005)
-    [version] = project.store.versions("start", str(run_id))
+    [version] = project.connection.versions("start", str(run_id))
     return float(version.data["started_at"]) - began
 
 

@@ -26,7 +26,7 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     with project_in(folder, nothing(size["sources"]), size["store"], worker) as project:
         runs = [project.run(key) for key in project.settings.sources]
         began = time.perf_counter()
-        projects.enqueue(project.store, runs, size["jobs"], size["chunk"])
+        projects.enqueue(project.connection, runs, size["jobs"], size["chunk"])
         enqueue_seconds = time.perf_counter() - began
         run_foreground(project, runs, None, print)
         drain_seconds, done = span(project, runs)
@@ -95,12 +95,12 @@ class Flow:
 
     def fill(self) -> int:
         """Top the queue up; answer how many jobs have ended so far."""
-        seen = self._project.store.overview()
+        seen = self._project.connection.overview()
         for _ in range(0, self._depth - seen.queued, self._chunk):
             run_id = self._runs[self._added // self._chunk % len(self._runs)]
             numbers = range(self._added, self._added + self._chunk)
             jobs = [new_job(run_id, number) for number in numbers]
-            self._project.store.enqueue(run_id, jobs)
+            self._project.connection.enqueue(run_id, jobs)
             self._added += self._chunk
         return self._added - seen.queued - seen.running
 

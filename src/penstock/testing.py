@@ -4,7 +4,7 @@
     with Simulation(project, network, seed=1, clock=clock) as simulation:
         run = project.run("acme.com")
         simulation.run()
-        assert project.store.run(run).state == "completed"
+        assert project.connection.run(run).state == "completed"
 
 Under a simulation nothing waits and nothing is random: the same project, network and seed give the
 same journal, byte for byte.
@@ -156,7 +156,7 @@ class Simulation:
         self._clock = SyncedClock(clock)
         self._loop = VirtualLoop(clock)
         self._rng = random.Random(seed)
-        self._store = project.store
+        self._store = project.connection
         self._name = f"sim-{seed}"
         self._snapshots = open_snapshots(project.settings.snapshots, self._name)
         self._network = network
@@ -244,6 +244,6 @@ def run_together(clock: VirtualClock, *simulations: Simulation) -> None:
 def journal(project: Project) -> list[EventRow]:
     """The whole journal, oldest first."""
     found: list[EventRow] = []
-    while page := project.store.events(after_id=found[-1].id if found else 0, limit=5000):
+    while page := project.connection.events(after_id=found[-1].id if found else 0, limit=5000):
         found.extend(page)
     return found

@@ -190,7 +190,7 @@ def work(folder: Path, plan: Plan | None, acks: Path, seed: int, scene: str = "f
         vars(directory)["os"] = FaultyOs(plan)
     try:
         take_over(project)
-        if not project.store.runs():
+        if not project.connection.runs():
             if scene == "backfill":
                 project.backfill("shop", "2024-01-01", "2024-01-07")
             else:
@@ -203,9 +203,9 @@ def work(folder: Path, plan: Plan | None, acks: Path, seed: int, scene: str = "f
 
 def take_over(project: Project) -> None:
     """What a supervisor does when it begins: it holds the lock, so whoever is registered is dead."""
-    project.store.quick_check()
-    for worker in project.store.workers():
-        project.store.bury(worker.id, "it was gone")
+    project.connection.quick_check()
+    for worker in project.connection.workers():
+        project.connection.bury(worker.id, "it was gone")
 
 
 def finish(project: Project, acks: Path, seed: int) -> None:
@@ -226,7 +226,7 @@ def problems_after_crash(folder: Path, acks: Path) -> list[str]:
     """What is wrong with the files as a crash left them: acknowledged things that are not there."""
     project = CrashingProject(folder)
     try:
-        store = project.store
+        store = project.connection
         found = store.check()
         runs = {run.id for run in store.runs(limit=1000)}
         found += [f"run {run} is lost" for run in acknowledged(acks, "run") if run not in runs]
@@ -245,7 +245,7 @@ def _lost_pages(project: Project, wanted: list[tuple[int, str]]) -> list[str]:
     snapshots = open_snapshots(project.settings.snapshots, "reader")
     found = []
     for job_id, url in wanted:
-        row = project.store.snapshot_of(job_id, url)
+        row = project.connection.snapshot_of(job_id, url)
         if row is None:
             found.append(f"the page of job {job_id} is lost")
             continue
@@ -273,7 +273,7 @@ class Facts:
 def facts(folder: Path) -> Facts:
     project = CrashingProject(folder)
     try:
-        store = project.store
+        store = project.connection
         [run] = store.runs(limit=100)
         return Facts(
             str(run.state),
@@ -303,7 +303,7 @@ def problems_at_the_end(folder: Path, expected: Facts) -> list[str]:
     """What is wrong with the finished run: the oracle."""
     project = CrashingProject(folder)
     try:
-        found = [*project.store.check(), *_wrong_ends(project)]
+        found = [*project.connection.check(), *_wrong_ends(project)]
     finally:
         project.close()
     seen = facts(folder)
@@ -315,7 +315,7 @@ def problems_at_the_end(folder: Path, expected: Facts) -> list[str]:
 
 
 def _wrong_ends(project: Project) -> list[str]:
-    last = {job.id: job.attempt for job in project.store.jobs(JobFilter(limit=1000))}
+    last = {job.id: job.attempt for job in project.connection.jobs(JobFilter(limit=1000))}
     ends = [event for event in journal(project) if event.kind in LAST_ENDS]
     found = [
         f"job {event.job_id} was ended by attempt {event.attempt}"
@@ -324,6 +324,6 @@ def _wrong_ends(project: Project) -> list[str]:
     ]
     if any(count > 1 for count in Counter(event.job_id for event in ends).values()):
         found.append("a job ended twice")
-    if any(worker.running for worker in project.store.workers()):
+    if any(worker.running for worker in project.connection.workers()):
         found.append("a dead worker owns a job")
     return found

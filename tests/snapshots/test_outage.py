@@ -74,10 +74,10 @@ def test_an_outage_longer_than_every_timeout_costs_no_try_and_no_page(
         simulation.run()
         assert clock.monotonic() > LASTS_S
         assert project.require_run(run_id).state == "completed"
-        jobs = project.store.jobs(JobFilter(limit=1000))
+        jobs = project.connection.jobs(JobFilter(limit=1000))
         assert {job.state for job in jobs} == {JobState.SUCCEEDED}
         assert [job.id for job in jobs if job.tries or job.deaths] == []
-        assert len(project.store.records("page", limit=1000)) == PAGES
+        assert len(project.connection.records("page", limit=1000)) == PAGES
     project.close()
     # Whoever was under way when it began has fetched in vain; nobody was sent out after that.
     before = BEGINS_S * AT_ONCE

@@ -100,9 +100,9 @@ class Real:
 
     async def _lead(self, simulation: Simulation, busy: asyncio.Event, ends_at: float) -> None:
         project, clock = self.project, self.clock
-        scheduler = Scheduler(project, project.store)
-        signals = Signals(project, project.store)
-        promises = Promises(project, project.store)
+        scheduler = Scheduler(project, project.connection)
+        signals = Signals(project, project.connection)
+        promises = Promises(project, project.connection)
         scheduler.plan()
         signals.plan()
         bounds = rules_of(project.settings).lasting()
@@ -115,7 +115,7 @@ class Real:
             simulation.upkeep()
             self.look()
             later = [due or ends_at, next_reset(bounds, clock.now()), ends_at]
-            if project.store.overview().active_runs:
+            if project.connection.overview().active_runs:
                 busy.set()
                 later.append(clock.now() + self.look_s)
             if has_promises:
@@ -124,7 +124,7 @@ class Real:
         busy.set()
 
     def look(self) -> None:
-        rows = self.project.store.sources()
+        rows = self.project.connection.sources()
         self.backlog_peak = max(self.backlog_peak, sum(row.queued + row.waiting for row in rows))
 
     def count(self, kind: str) -> int:
@@ -135,20 +135,21 @@ class Real:
         return sorted({int((moment - MONDAY) // DAY_S) for moment in at})
 
     def starts(self) -> int:
-        return len(self.project.store.runs(limit=1000))
+        return len(self.project.connection.runs(limit=1000))
 
     def starts_by_source(self) -> dict[str, int]:
-        return dict(Counter(row.source for row in self.project.store.runs(limit=1000)))
+        return dict(Counter(row.source for row in self.project.connection.runs(limit=1000)))
 
     def ticks(self, source: str, outcome: str) -> int:
         source_id = self.project.source_ids[source]
-        rows = self.project.store.ticks(source_id, "main", limit=10_000)
+        rows = self.project.connection.ticks(source_id, "main", limit=10_000)
         return sum(row.outcome == outcome for row in rows)
 
     def missed(self, source: str) -> int:
         """Ticks that nobody was there for, those that fired late included."""
         return sum(
-            each.missed for each in self.project.store.tick_counts(self.project.source_ids[source])
+            each.missed
+            for each in self.project.connection.tick_counts(self.project.source_ids[source])
         )
 
     def requests_by_day(self, days: int) -> list[int]:
@@ -156,7 +157,7 @@ class Real:
         return [found[day] for day in range(days)]
 
     def breaches(self, rule: str) -> int:
-        return sum(row.rule == rule for row in self.project.store.breaches())
+        return sum(row.rule == rule for row in self.project.connection.breaches())
 
 
 def foretell(

@@ -141,11 +141,11 @@ def test_every_unit_is_fetched_once_and_covered(project: Project, clock: Virtual
     assert (run.state, run.kind, run.pages, run.inserted) == ("completed", RunKind.BACKFILL, 62, 62)
     assert max(Counter(asked).values()) == 1
     assert len(asked) == 62
-    covered = project.store.covered(run.source_id, ["AAPL", "MSFT"], 0, EPOCH)
+    covered = project.connection.covered(run.source_id, ["AAPL", "MSFT"], 0, EPOCH)
     assert len(covered) == 62
     assert {c.run_id for c in covered} == {run_id}
     assert "all is in" in [event.detail for event in journal(project)]
-    assert project.store.check() == []
+    assert project.connection.check() == []
 
 
 def test_backfill_has_cursors_of_its_own(project: Project, clock: VirtualClock) -> None:
@@ -154,8 +154,8 @@ def test_backfill_has_cursors_of_its_own(project: Project, clock: VirtualClock) 
 
     simulate(project, clock)
 
-    assert project.store.checkpoints(source_id) == {}
-    assert project.store.run_cursors(run_id)["AAPL"] == "2024-01-03T00:00:00+00:00"
+    assert project.connection.checkpoints(source_id) == {}
+    assert project.connection.run_cursors(run_id)["AAPL"] == "2024-01-03T00:00:00+00:00"
 
 
 def test_live_run_covers_its_windows_and_moves_its_checkpoints(
@@ -167,8 +167,8 @@ def test_live_run_covers_its_windows_and_moves_its_checkpoints(
 
         source_id = project.source_ids["prices"]
         assert row(project, run_id).state == "completed"
-        assert len(project.store.covered(source_id, ["live"], 0, EPOCH)) == 3
-        assert project.store.checkpoints(source_id) == {"live": "2020-01-03T00:00:00+00:00"}
+        assert len(project.connection.covered(source_id, ["live"], 0, EPOCH)) == 3
+        assert project.connection.checkpoints(source_id) == {"live": "2020-01-03T00:00:00+00:00"}
 
 
 def test_window_in_which_there_was_nothing_is_covered_and_a_failed_one_is_not(
@@ -184,7 +184,7 @@ def test_window_in_which_there_was_nothing_is_covered_and_a_failed_one_is_not(
 
     run = row(project, run_id)
     assert (run.state, run.skipped, run.quarantined) == ("partial", 1, 1)
-    covered = project.store.covered(run.source_id, ["AAPL"], 0, EPOCH)
+    covered = project.connection.covered(run.source_id, ["AAPL"], 0, EPOCH)
     assert [c.start_at for c in covered] == [1704067200.0, 1704067200.0 + 2 * 86400]
 
 
@@ -194,7 +194,7 @@ def test_units_are_planned_as_they_are_needed(tmp_path: Path, clock: VirtualCloc
 
     async def script(request: Request) -> RawResponse:
         if len(seen) % 50 == 0:
-            overview = project.store.overview()
+            overview = project.connection.overview()
             assert overview.queued + overview.running + overview.waiting <= longest
         seen.append(1)
         await asyncio.sleep(0.01)
@@ -205,13 +205,13 @@ def test_units_are_planned_as_they_are_needed(tmp_path: Path, clock: VirtualCloc
     backfill = {"window": "1h", "partitions": ["AAPL"], "share": 1}
     with closing(a_project(tmp_path / "many", clock, backfill=backfill)) as project:
         run_id = project.backfill("prices", "2024-01-01", "2024-06-30")
-        begun = len(project.store.jobs(JobFilter(run_id=run_id, limit=100)))
+        begun = len(project.connection.jobs(JobFilter(run_id=run_id, limit=100)))
         simulate(project, clock, script)
 
         assert begun == 1, "starting it makes one job, whatever it will come to"
         run = row(project, run_id)
         assert (run.state, run.pages, len(seen)) == ("completed", 4368, 4368)
-        [planner] = project.store.jobs(JobFilter(run_id=run_id, stage=PLANNER))
+        [planner] = project.connection.jobs(JobFilter(run_id=run_id, stage=PLANNER))
         assert planner.attempt > 2, "it steps aside and comes back"
 
 
@@ -221,13 +221,13 @@ class Gone(Exception):
 
 def dying(project: Project, turns: int, is_written: bool) -> Callable[..., Any]:
     """A store's turn after which, or instead of which, the worker is gone."""
-    take, left = type(project.store).turn, [turns]
+    take, left = type(project.connection).turn, [turns]
 
     def turn(*args: Any, **kwargs: Any) -> Any:
         left[0] -= 1
         if left[0] <= 0 and not is_written:
             raise Gone
-        answer = take(project.store, *args, **kwargs)
+        answer = take(project.connection, *args, **kwargs)
         if left[0] <= 0:
             raise Gone
         return answer
@@ -254,10 +254,10 @@ def test_backfill_whose_worker_dies_again_and_again_fetches_only_the_rest(
         deaths = 0
         while not row(project, run_id).is_ended:
             deaths += 1
-            for worker in project.store.workers():
-                project.store.bury(worker.id, "gone")
+            for worker in project.connection.workers():
+                project.connection.bury(worker.id, "gone")
             with monkeypatch.context() as once:
-                once.setattr(project.store, "turn", dying(project, 2 * deaths, is_written))
+                once.setattr(project.connection, "turn", dying(project, 2 * deaths, is_written))
                 with suppress(Gone):
                     simulate(project, clock, script, seed=deaths)
 
@@ -266,7 +266,7 @@ def test_backfill_whose_worker_dies_again_and_again_fetches_only_the_rest(
         # Two pages are in flight when a worker dies; one whose payload is known is not asked for again.
         assert len(asked) <= 120 + 2 * deaths
         assert deaths >= 8
-        assert project.store.check() == []
+        assert project.connection.check() == []
 
 
 def test_backfill_has_its_share_of_places_and_live_work_goes_first(
@@ -316,14 +316,14 @@ def test_live_work_overtakes_a_backfill_that_waits_for_the_only_place(
 
 def test_backfill_does_not_hold_up_the_schedule(tmp_path: Path, clock: VirtualClock) -> None:
     with closing(a_project(tmp_path / "timed", clock, schedule={"every": "1h"})) as project:
-        scheduler = Scheduler(project, project.store)
+        scheduler = Scheduler(project, project.connection)
         scheduler.plan()
         project.backfill("prices", "2024-01-01", "2024-12-31")
         clock.advance(3601)
 
         scheduler.tick()
 
-        kinds = [run.kind for run in project.store.runs()]
+        kinds = [run.kind for run in project.connection.runs()]
         assert kinds == [RunKind.FULL, RunKind.BACKFILL]
 
 
@@ -348,7 +348,7 @@ def test_degraded_source_is_not_backfilled(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     degraded = HealthRow(degraded_at=1.0, degraded_reason="three bad runs")
-    monkeypatch.setattr(project.store, "health", lambda source_id: degraded)
+    monkeypatch.setattr(project.connection, "health", lambda source_id: degraded)
 
     with pytest.raises(Refused, match="prices is degraded: three bad runs"):
         project.backfill("prices", "2024-01-01", "2024-01-01")
@@ -384,7 +384,7 @@ def test_window_that_is_partly_covered_is_fetched_in_part(
     project.backfill("prices", "2024-01-01", "2024-01-01", ["AAPL"], missing=True)
     simulate(project, clock, seed=2)
 
-    covered = project.store.covered(project.source_ids["prices"], ["AAPL"], 0, EPOCH)
+    covered = project.connection.covered(project.source_ids["prices"], ["AAPL"], 0, EPOCH)
     hours = [((c.start_at - 1704067200) / 3600, (c.end_at - 1704067200) / 3600) for c in covered]
     assert hours == [(0, 6), (6, 12), (12, 24)]
 
@@ -395,7 +395,7 @@ def test_what_would_be_fetched_is_what_is_fetched(project: Project, clock: Virtu
     simulate(project, clock)
     options = project.backfill_options("prices", "2024-01-01", "2024-01-10", missing=True)
 
-    planned = missing(project.store, project.source_ids["prices"], windows_of(options))
+    planned = missing(project.connection, project.source_ids["prices"], windows_of(options))
     project.start_backfill("prices", options)
     asked = simulate(project, clock, seed=2)
 
@@ -432,7 +432,7 @@ def test_same_range_again_is_a_reconciliation_with_nothing_new(
     run = row(project, second)
     assert run.options.reconciles == first
     assert (run.inserted, run.updated, run.unchanged) == (0, 0, 16)
-    assert project.store.collections() == [("price", 20)]
+    assert project.connection.collections() == [("price", 20)]
     assert row(project, second).options.reconciled_windows is None
     # Of its twenty windows eighteen were ingested before.
     overlapping = row(project, wider).options
@@ -459,7 +459,7 @@ def test_linked_backfill_is_started_once_for_a_key(project: Project, clock: Virt
 
     def start(end_at: float = EPOCH - 3600) -> int | None:
         return start_linked_backfill(
-            project.store,
+            project.connection,
             project.source_ids["prices"],
             source,
             project.graph(source),
@@ -488,7 +488,7 @@ def test_source_that_can_not_be_backfilled_is_not(tmp_path: Path, clock: Virtual
         source = project.source("prices")
         assert (
             start_linked_backfill(
-                project.store, project.source_ids["prices"], source, project.graph(source),
+                project.connection, project.source_ids["prices"], source, project.graph(source),
                 start_at=0.0, end_at=1.0, linked_to=None, reason="",
             )
             is None
@@ -542,7 +542,7 @@ def test_backfill_is_paused_resumed_and_cancelled_as_any_run(
     assert len(asked) == 10
     assert row(project, first).state == "completed"
     assert row(project, second).state == "cancelled"
-    states = {job.state for job in project.store.jobs(JobFilter(run_id=second))}
+    states = {job.state for job in project.connection.jobs(JobFilter(run_id=second))}
     assert states == {JobState.CANCELLED}
 
 
@@ -555,7 +555,7 @@ def test_cancelled_backfill_is_continued_with_only_the_rest(
     async def script(request: Request) -> RawResponse:
         asked.append(request.url)
         if len(asked) == 20:
-            project.store.cancel_run(first, "ann", "enough")
+            project.connection.cancel_run(first, "ann", "enough")
         await asyncio.sleep(0.1)
         return RawResponse(200, {}, b"1.0")
 
@@ -565,7 +565,7 @@ def test_cancelled_backfill_is_continued_with_only_the_rest(
     simulate(project, clock, script, seed=2)
 
     assert row(project, again.id).state == "completed"
-    assert project.store.collections() == [("price", 31)]
+    assert project.connection.collections() == [("price", 31)]
     assert len(asked) <= 31 + 2, "and what was in flight"
 
 

@@ -37,12 +37,12 @@ def shop(tmp_path: Path, site: Site) -> Shop:
 def auto(shop: Shop, **more: Any) -> None:
     shop.write(schedule={"cadence": "auto", **more})
     with shop.project() as project:
-        Scheduler(project, project.store).plan()
+        Scheduler(project, project.connection).plan()
         look(project)
 
 
 def look(project: Project) -> int:
-    return Cadences(project, project.store).look()
+    return Cadences(project, project.connection).look()
 
 
 def told(project: Project) -> list[tuple[str, str]]:
@@ -57,12 +57,12 @@ def run_quietly(shop: Shop, runs: int) -> None:
 
 
 def due(project: Project) -> float | None:
-    [row] = project.store.schedules()
+    [row] = project.connection.schedules()
     return row.next_due_at
 
 
 def planned_words(project: Project) -> str:
-    [row] = project.store.schedules()
+    [row] = project.connection.schedules()
     return row.words
 
 
@@ -74,19 +74,19 @@ def test_a_source_that_is_as_it_was_becomes_slower_and_so_does_its_schedule(shop
     with shop.project() as project:
         assert look(project) == 1
         assert look(project) == 0
-        [row] = project.store.cadences()
+        [row] = project.connection.cadences()
         assert (row.level, row.before) == ("low", "medium")
         [(kind, detail)] = told(project)
         assert kind == "cadence.moved"
         assert detail.startswith("medium to low: 3 runs in a row; in run 4 100% of what it saw")
-        expected = Cadence("low", KEY).next_due(project.store.now())
+        expected = Cadence("low", KEY).next_due(project.connection.now())
         assert due(project) == pytest.approx(expected, abs=0.01)
-        rule = Scheduler(project, project.store).rule(
+        rule = Scheduler(project, project.connection).rule(
             row.source_id, KEY, project.settings.sources[KEY].schedules[0]
         )
         assert rule.words() == "weekly (low)"
         assert planned_words(project) == "auto: weekly (low), moved from medium"
-        Scheduler(project, project.store).plan()
+        Scheduler(project, project.connection).plan()
         assert planned_words(project) == "auto: weekly (low), moved from medium"
 
 
@@ -101,7 +101,7 @@ def test_suggest_only_proposes_and_once(shop: Shop) -> None:
         with shop.project() as project:
             look(project)
     with shop.project() as project:
-        [row] = project.store.cadences()
+        [row] = project.connection.cadences()
         assert (row.level, row.proposed) == ("medium", "low")
         assert [kind for kind, _ in told(project)] == ["cadence.proposed"]
         assert planned_words(project) == "auto: every 2 to 3 days (medium), low is proposed"
@@ -133,7 +133,7 @@ def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: 
     run_quietly(shop, 3)
     with shop.project() as project:
         assert look(project) == 1
-        [row] = project.store.cadences()
+        [row] = project.connection.cadences()
         assert (row.level, row.before) == ("probe", "medium")
         words = "auto: a probe every 2 days (probe), moved from medium"
         assert planned_words(project) == words
@@ -145,7 +145,7 @@ def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: 
     shop.run("probe")
     with shop.project() as project:
         assert look(project) == 1
-        assert project.store.cadences()[0].level == "medium"
+        assert project.connection.cadences()[0].level == "medium"
         assert told(project)[-1] == ("cadence.moved", "probe to medium: it is healthy again")
         assert planned_words(project) == "auto: every 2 to 3 days (medium), back from probes"
 
@@ -154,7 +154,7 @@ def test_a_source_begins_with_a_class_within_its_bounds(shop: Shop) -> None:
     auto(shop, slowest="high")
     with shop.project() as project:
         assert planned_words(project) == "auto: daily (high)"
-        expected = Cadence("high", KEY).next_due(project.store.now())
+        expected = Cadence("high", KEY).next_due(project.connection.now())
         assert due(project) == pytest.approx(expected, abs=0.01)
 
 
@@ -206,9 +206,9 @@ def test_ticks_that_a_change_leaves_behind_are_those_of_the_class_it_was_moved_t
     shop.later(10)
     shop.write(schedule={"every": "1h"})
     with shop.project() as project:
-        Scheduler(project, project.store).plan()
-        [row] = project.store.schedules()
-        [missed] = project.store.tick_counts(row.source_id)
+        Scheduler(project, project.connection).plan()
+        [row] = project.connection.schedules()
+        [missed] = project.connection.tick_counts(row.source_id)
         assert (missed.outcome, missed.ticks) == ("missed", 10)
 
 

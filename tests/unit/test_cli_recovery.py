@@ -60,7 +60,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
         f"  ticks:\n    pipeline: {MODULE}:ticks\n"
     )
     made = Project.load(tmp_path)
-    made.store.register("w", "here", 1, "1")
+    made.connection.register("w", "here", 1, "1")
     yield made
     made.close()
     sys.modules.pop(MODULE, None)
@@ -69,9 +69,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
 def ended(project: Project, state: JobState = JobState.SUCCEEDED, **about: Any) -> int:
     """A run of prices whose first job ended like this; answers with the job."""
     project.run("prices")
-    [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    [job] = project.connection.turn("w", [], Capacity(1), project.limits()).claimed
     end = Settlement(job.id, job.attempt, state, **about)
-    project.store.turn("w", [end], Capacity(0), project.limits())
+    project.connection.turn("w", [end], Capacity(0), project.limits())
     return job.id
 
 
@@ -79,10 +79,10 @@ def quarantined_together(project: Project, number: int) -> tuple[int, list[int]]
     """A run of prices with so many jobs in quarantine, each for a cause of its own."""
     pages = [NewJob("begin", f"page {each}", b"null") for each in range(number)]
     run_id = project.run("prices")
-    [root] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    [root] = project.connection.turn("w", [], Capacity(1), project.limits()).claimed
     ends = [Settlement(root.id, root.attempt, JobState.SUCCEEDED, effects=Effects(children=pages))]
     found: list[int] = []
-    while claimed := project.store.turn("w", ends, Capacity(9), project.limits()).claimed:
+    while claimed := project.connection.turn("w", ends, Capacity(9), project.limits()).claimed:
         found += [job.id for job in claimed]
         ends = [
             Settlement(
@@ -100,7 +100,7 @@ def test_all_leaves_out_what_has_no_run_of_that_kind(
     assert main(["run", "--all", "--detach"]) == exits.DONE
 
     assert "left out: ticks: pipeline 'ticks' has no step" in capsys.readouterr().err
-    assert [row.source for row in project.store.runs()] == ["prices"]
+    assert [row.source for row in project.connection.runs()] == ["prices"]
 
 
 def test_source_that_can_not_run_keeps_the_others_of_its_command_from_starting(
@@ -108,7 +108,7 @@ def test_source_that_can_not_run_keeps_the_others_of_its_command_from_starting(
 ) -> None:
     assert main(["run", "prices", "ticks", "--detach"]) == exits.USAGE
 
-    assert project.store.runs() == []
+    assert project.connection.runs() == []
 
 
 def test_rewind_that_would_leave_something_out_is_refused_unless_it_is_forced(
@@ -122,7 +122,7 @@ def test_rewind_that_would_leave_something_out_is_refused_unless_it_is_forced(
     assert "what lies between would never be fetched" in capsys.readouterr().err
     assert main([*words, "3"]) == exits.DONE
     assert main([*words, "9", "--force"]) == exits.DONE
-    [row] = project.store.checkpoint_rows(project.source_ids["prices"])
+    [row] = project.connection.checkpoint_rows(project.source_ids["prices"])
     assert row.cursor == 9
 
 
@@ -151,7 +151,7 @@ def test_rewind_of_a_text_stays_a_text(project: Project) -> None:
 
     assert main(["checkpoint", "rewind", "prices", "AAPL", "--yes", "--to", "20240501"]) == 0
 
-    [row] = project.store.checkpoint_rows(project.source_ids["prices"])
+    [row] = project.connection.checkpoint_rows(project.source_ids["prices"])
     assert row.cursor == "20240501"
 
 
@@ -241,7 +241,7 @@ def test_difference_that_could_not_be_written_is_not_computed(
     assert main(["replay", "1", "--html", "nowhere/diff.html"]) == exits.USAGE
 
     assert "there is no folder nowhere" in capsys.readouterr().err
-    assert len(project.store.runs()) == 1
+    assert len(project.connection.runs()) == 1
 
 
 def test_explain_names_a_job_that_is_due_as_the_next_turn_finds_it(
@@ -279,10 +279,10 @@ def test_the_summary_of_a_run_has_the_first_error_of_each_cause_and_what_became_
 ) -> None:
     about: dict[str, Any] = {"spends_try": True, "reason": "data"}
     job = ended(project, JobState.QUARANTINED, error="no .price in it", cause="no price", **about)
-    [row] = project.store.runs()
+    [row] = project.connection.runs()
 
     args = argparse.Namespace(out=Output(), json=False)
-    run._tell(project, [report(row, project.store.now())], args)
+    run._tell(project, [report(row, project.connection.now())], args)
 
     told = capsys.readouterr().out
     assert {"inserted", "updated", "unchanged"} <= set(told.splitlines()[0].split())
@@ -308,9 +308,9 @@ def test_progress_of_a_run_without_pages_says_how_far_its_checkpoint_has_come(
     project: Project,
 ) -> None:
     run_id = project.run("prices")
-    [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    [job] = project.connection.turn("w", [], Capacity(1), project.limits()).claimed
     marks = Effects(marks=[Mark("AAPL", b'{"page":7}')])
-    project.store.turn("w", [Flush(job.id, job.attempt, marks)], Capacity(0), project.limits())
+    project.connection.turn("w", [Flush(job.id, job.attempt, marks)], Capacity(0), project.limits())
 
     [report] = RunProgress(project, [run_id]).look()
     assert report.cursor == '{"page":7}'

@@ -40,7 +40,7 @@ def test_a_tick_that_comes_soon_is_not_slept_over(project: Project) -> None:
         clock.advance(clockwork.rest_s)
         clockwork.look()
         assert clockwork.rest_s == LOOK_S
-        [row] = project.store.schedules()
+        [row] = project.connection.schedules()
         assert row.last_started_at == pytest.approx(row.last_due_at, abs=0.01)
 
 
@@ -58,7 +58,7 @@ def test_a_tick_that_waits_says_for_which_run(
             for _ in range(3):
                 clockwork.look()
                 clock.advance(10.0)
-        [run] = queueing.store.runs()
+        [run] = queueing.connection.runs()
     for words in (["schedules"], ["schedules", "explain", "a"]):
         assert main([*words, "--project", str(root)]) == 0
         assert f"due, and waits for run {run.id} to end" in capsys.readouterr().out
@@ -78,13 +78,13 @@ def test_the_end_of_a_calendar_is_told_once_before_it_comes(project: Project) ->
     clock = project.clock
     assert isinstance(clock, VirtualClock)
     with rewritten(project, {"session": {"calendar": "XSHG"}}) as markets:
-        clock.advance(known_until("XSHG") - 20 * 86_400.0 - markets.store.now())
+        clock.advance(known_until("XSHG") - 20 * 86_400.0 - markets.connection.now())
         for _ in range(3):
             with closing(LeaderLoop(markets, markets.open_store(), "me")) as clockwork:
                 clockwork.look()
                 clock.advance(3601.0)
                 clockwork.look()
-        [signal] = markets.store.last_signals("calendar.ending")
+        [signal] = markets.connection.last_signals("calendar.ending")
         assert signal.data["schedules"] == ["a main"]
 
 
@@ -113,7 +113,7 @@ def test_what_is_left_to_another_configuration_is_not_looked_at_all_the_time(
     with closing(LeaderLoop(project, project.open_store(), "me")) as clockwork:
         clockwork.look()
         other = Planned(project.source_ids["a"], "main", "{}", "", "every", clock.now() + 5.0)
-        project.store.plan_schedules([other])
+        project.connection.plan_schedules([other])
         clock.advance(5.0)
         clockwork.look()
         assert clockwork.rest_s == LOOK_S

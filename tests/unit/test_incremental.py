@@ -353,7 +353,7 @@ def test_snapshot_that_retention_dropped_is_fetched_again(shop: Shop, site: Site
 def drop_snapshots(shop: Shop) -> None:
     with shop.project() as project:
         keep = Keep(None, None, None, snapshots_s=DAY_S)
-        while project.store.prune(keep):
+        while project.connection.prune(keep):
             pass
 
 

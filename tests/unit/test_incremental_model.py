@@ -82,7 +82,7 @@ class World:
 
     def drop_snapshots(self) -> None:
         with self.shop.project() as project:
-            while project.store.prune(Keep(None, None, None, snapshots_s=60.0)):
+            while project.connection.prune(Keep(None, None, None, snapshots_s=60.0)):
                 pass
 
     def run(self, kind: str) -> list[str]:

@@ -222,7 +222,7 @@ class Crowd:
         self.rng = random.Random(seed)
         self.project = Project.open(folder)
         self.project.clock = self.clock
-        self.store = self.project.store
+        self.store = self.project.connection
         self.depth = self.rounds = 0
         self.schedulers = []
         for _ in range(4):

@@ -206,15 +206,15 @@ def test_source_that_announces_a_launch_is_looked_at_more_often_around_it(
         Project.open(tmp_path) as project,
         Simulation(project, ScriptedNetwork(nothing), seed=1, clock=clock) as simulation,
     ):
-        scheduler = Scheduler(project, project.store)
+        scheduler = Scheduler(project, project.connection)
         scheduler.plan()
         while clock.now() < began_at + 2400.0:
             scheduler.tick()
             simulation.run()
             clock.advance(1.0)
         source_id = project.source_ids["acme.com"]
-        ticks = project.store.ticks(source_id, "main", 1000)[::-1]
-        assert project.store.announcements(source_id) == [launch_at]
+        ticks = project.connection.ticks(source_id, "main", 1000)[::-1]
+        assert project.connection.announcements(source_id) == [launch_at]
     sys.modules.pop("near_steps", None)
 
     assert {tick.outcome for tick in ticks} == {"fired"}

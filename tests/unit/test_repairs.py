@@ -48,7 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     )
     project = Project.load(tmp_path)
     project.clock = VirtualClock()
-    project.store.register("w", "here", 1, "1")
+    project.connection.register("w", "here", 1, "1")
     yield project
     project.close()
     sys.modules.pop(MODULE, None)
@@ -57,17 +57,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
 def signalled(project: Project, source: str, **data: object) -> int:
     """Have a run of this source raise the signal; answers with the run."""
     run_id = project.run(source)
-    [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+    [job] = project.connection.turn("w", [], Capacity(1), project.limits()).claimed
     raised = Raised("breaker.closed", msgspec.json.encode(data))
     end = Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=Effects(signals=[raised]))
-    project.store.turn("w", [end], Capacity(0), project.limits())
+    project.connection.turn("w", [end], Capacity(0), project.limits())
     return run_id
 
 
 def received(project: Project) -> list[int]:
     """What is started when every signal there ever was is handed to it."""
-    repairs = Repairs(project, project.store)
-    found = (repairs.receive(signal) for signal in project.store.signals())
+    repairs = Repairs(project, project.connection)
+    found = (repairs.receive(signal) for signal in project.connection.signals())
     return [run_id for run_id in found if run_id is not None]
 
 
@@ -90,7 +90,7 @@ def test_signal_that_is_looked_at_again_starts_nothing_more(project: Project) ->
     once = received(project) + received(project)
 
     assert len(set(once)) == 1
-    assert len(project.store.runs(limit=10)) == 2
+    assert len(project.connection.runs(limit=10)) == 2
 
 
 def test_source_that_can_not_be_asked_for_a_stretch_of_time_is_left_alone(project: Project) -> None:
@@ -109,21 +109,21 @@ def test_somebodys_own_signal_under_the_name_harms_nothing(project: Project) -> 
 
 def test_who_delivers_signals_hands_it_over(project: Project) -> None:
     run_id = signalled(project, "quotes", **WINDOW)
-    signals = Signals(project, project.store, [Repairs(project, project.store).receive])
+    signals = Signals(project, project.connection, [Repairs(project, project.connection).receive])
     signals.plan()
     signals.look()
-    [filling] = [row for row in project.store.runs(limit=10) if row.kind == "backfill"]
+    [filling] = [row for row in project.connection.runs(limit=10) if row.kind == "backfill"]
     assert filling.of_run_id == run_id
     signals.look()
-    assert len(project.store.runs(limit=10)) == 2
+    assert len(project.connection.runs(limit=10)) == 2
 
 
 def degrade(project: Project, source: str) -> None:
     for _ in range(3):
         project.run(source)
-        [job] = project.store.turn("w", [], Capacity(1), project.limits()).claimed
+        [job] = project.connection.turn("w", [], Capacity(1), project.limits()).claimed
         end = Settlement(job.id, job.attempt, JobState.QUARANTINED, error="no such host")
-        project.store.turn("w", [end], Capacity(0), project.limits())
+        project.connection.turn("w", [end], Capacity(0), project.limits())
 
 
 def test_window_that_a_degraded_source_missed_waits_until_it_has_recovered(
@@ -134,7 +134,7 @@ def test_window_that_a_degraded_source_missed_waits_until_it_has_recovered(
 
     [filling] = received(project)
 
-    repairs = Repairs(project, project.store)
+    repairs = Repairs(project, project.connection)
     assert (repairs.look(), received(project)) == ([], [filling])
     row = project.require_run(filling)
     assert (row.state, row.options.waits_for_recovery) == ("draft", True)
@@ -147,7 +147,8 @@ def test_window_that_a_degraded_source_missed_waits_until_it_has_recovered(
 
     assert project.require_run(filling).state == "queued"
     assert [
-        job.run_id for job in project.store.turn("w", [], Capacity(1), project.limits()).claimed
+        job.run_id
+        for job in project.connection.turn("w", [], Capacity(1), project.limits()).claimed
     ] == [filling]
 
 
@@ -155,12 +156,12 @@ def test_commands_that_explain_names_for_a_degraded_source_are_not_refused(
     project: Project,
 ) -> None:
     degrade(project, "quotes")
-    [last] = project.store.runs("quotes", limit=1)
+    [last] = project.connection.runs("quotes", limit=1)
 
     assert project.explain("quotes").command == "penstock run quotes --kind probe"
     project.refuse_run("quotes", "probe")
     assert project.explain(run=last.id).command == "penstock resume quotes"
-    draft_id = project.store.start_run(
+    draft_id = project.connection.start_run(
         project.source_ids["quotes"], RunKind.FULL, project.graph(project.source("quotes")).plan(),
         "v1", key="draft", actor="ops", is_draft=True,
     )[0]  # fmt: skip

@@ -87,7 +87,7 @@ class Shop:
 
     def sql(self, text: str) -> list[Any]:
         """The rows of a statement that no verb of the store has."""
-        store = self.project.store
+        store = self.project.connection
         assert isinstance(store, SqliteStore)
         return store._db.run_sql(text)
 
@@ -140,7 +140,7 @@ class Shop:
         return run_id
 
     def records(self) -> dict[str, Any]:
-        return {row.key: row.data for row in self.project.store.records("product")}
+        return {row.key: row.data for row in self.project.connection.records("product")}
 
     @contextmanager
     def without_requests(self) -> Iterator[None]:
@@ -153,7 +153,7 @@ class Shop:
 def shop(tmp_path: Path) -> Iterator[Shop]:
     made = Shop(tmp_path)
     yield made
-    assert made.project.store.check() == []
+    assert made.project.connection.check() == []
     made.project.close()
     sys.modules.pop(MODULE, None)
 
@@ -165,7 +165,7 @@ def kinds(diff: Diff) -> dict[str, tuple[str, str]]:
 def test_unchanged_logic_gives_no_difference_and_no_request(shop: Shop) -> None:
     shop.moved["p3"] = "new-p3"
     run_id = shop.run()
-    before = shop.project.store.records("product")
+    before = shop.project.connection.records("product")
 
     with shop.without_requests():
         replay = shop.replay(run_id)
@@ -176,7 +176,7 @@ def test_unchanged_logic_gives_no_difference_and_no_request(shop: Shop) -> None:
     assert (diff.run.of_run_id, diff.run.kind) == (run_id, "replay")
     done = shop.project.commit_replay(replay)
     assert (done.added, done.changed, done.removed) == (0, 0, 0)
-    assert shop.project.store.records("product") == before
+    assert shop.project.connection.records("product") == before
 
 
 def test_diff_tells_what_is_added_removed_and_changed_field_by_field(shop: Shop) -> None:
@@ -203,13 +203,13 @@ def test_diff_tells_what_is_added_removed_and_changed_field_by_field(shop: Shop)
 
 def test_nothing_happens_to_records_before_the_commit_and_all_of_it_then(shop: Shop) -> None:
     run_id = shop.run()
-    before = shop.project.store.records("product")
-    cursors = shop.project.store.checkpoints(shop.project.source_ids["shop.example"])
+    before = shop.project.connection.records("product")
+    cursors = shop.project.connection.checkpoints(shop.project.source_ids["shop.example"])
     shop.change(extract="product = {**product, 'sku': product['sku'].upper()}")
 
     replay = shop.replay(run_id)
 
-    store = shop.project.store
+    store = shop.project.connection
     assert store.records("product") == before
     assert store.checkpoints(shop.project.source_ids["shop.example"]) == cursors
     assert not [event for event in journal(shop.project) if event.kind == "job.noted"][1:]
@@ -270,7 +270,7 @@ def test_what_a_run_has_not_seen_is_refused_and_not_fetched(shop: Shop) -> None:
     with shop.without_requests():
         replay = shop.replay(run_id)
 
-    jobs = shop.project.store.jobs(JobFilter(run_id=replay, states=(JobState.QUARANTINED,)))
+    jobs = shop.project.connection.jobs(JobFilter(run_id=replay, states=(JobState.QUARANTINED,)))
     assert len(jobs) == 5
     assert {(job.kind, job.attempt) for job in jobs} == {("data", 1)}
     assert f"not in the snapshots of run {run_id}" in (jobs[0].error or "")
@@ -558,13 +558,13 @@ def test_what_another_run_changed_since_the_replay_is_a_conflict(shop: Shop) -> 
 
 def test_dropped_replay_leaves_everything_as_it_was(shop: Shop) -> None:
     run_id = shop.run()
-    before = shop.project.store.records("product")
+    before = shop.project.connection.records("product")
     shop.change(persist="product['better'] = True")
     replay = shop.replay(run_id)
 
     assert shop.project.drop_replay(replay, actor="ops", reason="worse") == 5
 
-    assert shop.project.store.records("product") == before
+    assert shop.project.connection.records("product") == before
     assert [e.detail for e in journal(shop.project) if e.kind == "run.dropped"] == ["worse"]
     for act in (shop.project.diff, shop.project.commit_replay, shop.project.drop_replay):
         with pytest.raises(Refused, match="was dropped already"):
@@ -591,7 +591,12 @@ def test_undo_brings_back_what_was_before_a_run_and_can_be_undone(shop: Shop) ->
     assert shop.project.undo(second).totals.differences == 0
     shop.project.undo(report.undo_run_id)
     assert shop.records() == after
-    assert [row.version for row in shop.project.store.versions("product", "p1")] == [1, 2, 3, 4]
+    assert [row.version for row in shop.project.connection.versions("product", "p1")] == [
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_undo_leaves_alone_what_later_runs_have_changed(shop: Shop) -> None:

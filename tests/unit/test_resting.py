@@ -98,7 +98,7 @@ def worked_off(folder: Path, limit: int, rest_s: float = 0.0, **params: Any) -> 
     clock = VirtualClock()
     with Project.load(folder) as project:
         project.clock = clock
-        watched = Watched(project.store, clock, rest_s)
+        watched = Watched(project.connection, clock, rest_s)
         network = ScriptedNetwork(nothing)
         with (
             patch.object(Project, "store", watched),

@@ -170,9 +170,11 @@ def simulate(folder: Path, seed: int) -> Told:
     with Simulation(project, network, seed=seed, clock=clock) as simulation:
         runs = [project.run(source, actor="test") for source in project.settings.sources]
         simulation.run()
-        assert project.store.check() == []
-        records = {row.key: row.version for row in project.store.records("product", limit=100_000)}
-        jobs = project.store.jobs(JobFilter(limit=100_000))
+        assert project.connection.check() == []
+        records = {
+            row.key: row.version for row in project.connection.records("product", limit=100_000)
+        }
+        jobs = project.connection.jobs(JobFilter(limit=100_000))
         told = Told(
             journal(project),
             [project.require_run(run_id) for run_id in runs],
@@ -355,7 +357,7 @@ def test_discovering_200_000_items_takes_no_more_memory_than_20_000(tmp_path: Pa
 
     def stop(run_id: int) -> None:
         seen[items] = resident_mb()
-        project.store.cancel_run(run_id, "test", "that is enough")
+        project.connection.cancel_run(run_id, "test", "that is enough")
 
     __import__(MODULE).watch[:] = [look, stop]
     with Simulation(project, ScriptedNetwork(nothing), seed=1, clock=clock) as simulation:

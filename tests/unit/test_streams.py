@@ -95,16 +95,16 @@ def stream_of(project: Project, kind: RunKind = RunKind.STREAM) -> int:
 
 
 def the_job(project: Project) -> JobRow:
-    [job] = [job for job in project.store.jobs(JobFilter(limit=10_000)) if job.unit == "run"]
+    [job] = [job for job in project.connection.jobs(JobFilter(limit=10_000)) if job.unit == "run"]
     return job
 
 
 def ticks(project: Project) -> list[int]:
-    return sorted(int(row.key) for row in project.store.records("tick", limit=10_000))
+    return sorted(int(row.key) for row in project.connection.records("tick", limit=10_000))
 
 
 def cursor(project: Project) -> object:
-    return project.store.checkpoints(project.source_ids["ticks"]).get("ticks")
+    return project.connection.checkpoints(project.source_ids["ticks"]).get("ticks")
 
 
 def test_stream_commits_its_offset_with_its_records(tmp_path: Path, clock: VirtualClock) -> None:
@@ -117,7 +117,7 @@ def test_stream_commits_its_offset_with_its_records(tmp_path: Path, clock: Virtu
     assert ticks(project) == list(range(1, 1 + len(ticks(project))))
     assert cursor(project) == ticks(project)[-1]
     assert project.require_run(run_id).state == "running"
-    doubled = {int(row.key) for row in project.store.records("double", limit=10_000)}
+    doubled = {int(row.key) for row in project.connection.records("double", limit=10_000)}
     assert doubled
     assert doubled <= set(ticks(project))
 
@@ -202,7 +202,7 @@ def test_stream_whose_workers_die_is_no_poison_while_it_comes_further(
 ) -> None:
     project = a_project(tmp_path, clock)
     stream_of(project)
-    store = project.store
+    store = project.connection
 
     for seed in range(6):
         listened(project, clock, 10.5, seed)
@@ -227,7 +227,7 @@ def test_stream_that_ends_by_itself_completes_its_run(tmp_path: Path, clock: Vir
 
     assert project.require_run(run_id).state == "completed"
     assert ticks(project) == [0, 1, 2]
-    assert not project.store.records("whole")
+    assert not project.connection.records("whole")
 
 
 def test_other_kinds_leave_streams_out(tmp_path: Path, clock: VirtualClock) -> None:
@@ -237,7 +237,7 @@ def test_other_kinds_leave_streams_out(tmp_path: Path, clock: VirtualClock) -> N
     listened(project, clock, 5.0, seed=1)
 
     assert project.require_run(run_id).state == "completed"
-    assert [row.key for row in project.store.records("whole")] == ["all"]
+    assert [row.key for row in project.connection.records("whole")] == ["all"]
     assert ticks(project) == []
 
 
@@ -251,7 +251,7 @@ def test_pipeline_that_only_streams_has_no_full_run(tmp_path: Path, clock: Virtu
 def test_nobody_waits_for_a_stream_to_end(tmp_path: Path, clock: VirtualClock) -> None:
     project = a_project(tmp_path, clock)
     stream_of(project)
-    store = project.store
+    store = project.connection
     store.register("w", "here", 1, "1")
     assert not nothing_left(store)
     store.turn("w", [], Capacity(10), project.limits())
@@ -326,7 +326,7 @@ sources:
 
 
 def backfills(project: Project) -> list[int]:
-    return [run.id for run in project.store.runs(limit=100) if run.kind is RunKind.BACKFILL]
+    return [run.id for run in project.connection.runs(limit=100) if run.kind is RunKind.BACKFILL]
 
 
 def test_what_a_stream_missed_is_filled_by_a_backfill_that_is_linked_to_it(
@@ -342,7 +342,7 @@ def test_what_a_stream_missed_is_filled_by_a_backfill_that_is_linked_to_it(
     [filling] = backfills(quoted)
     assert quoted.require_run(filling).of_run_id == run_id
     assert quoted.require_run(filling).state == "completed"
-    seconds = {int(row.key) for row in quoted.store.records("quote", limit=100_000)}
+    seconds = {int(row.key) for row in quoted.connection.records("quote", limit=100_000)}
     assert seconds >= set(range(left_at, left_at + 1800))
     assert "stream was away" in quoted.require_run(filling).reason
 
@@ -360,7 +360,7 @@ def test_stream_that_listens_is_known_to_be_alive(quoted: Project, clock: Virtua
     """It beats while it listens, whether anything comes or not."""
     run_id = stream_of(quoted)
     listened(quoted, clock, 3600.0, seed=1)
-    alive_at = quoted.store.stream_alive_at(quoted.source_ids["ticks"])
+    alive_at = quoted.connection.stream_alive_at(quoted.source_ids["ticks"])
 
     assert alive_at is not None
     assert clock.now() - alive_at < 10.0

@@ -43,7 +43,7 @@ def test_only_who_was_not_asked_to_leave_is_called_buried(
 
     async def beat() -> WorkerChild | None:
         supervisor = Supervisor(project, told.append)
-        supervisor._store = project.store
+        supervisor._store = project.connection
         child = await waiting_child("signed-off")
         slot = _Slot("sound", child)
         supervisor._slots = [slot]
@@ -71,9 +71,9 @@ def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
 
     async def wake() -> None:
         supervisor = Supervisor(project, told.append)
-        supervisor._store = project.store
+        supervisor._store = project.connection
         child = await waiting_child("left-alone")
-        project.store.register(child.name, "host", child.process.pid, "1")
+        project.connection.register(child.name, "host", child.process.pid, "1")
         child.beaten_at -= TRUST_S
         supervisor._slots = [_Slot("sound", child)]
         try:
@@ -88,6 +88,6 @@ def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
             supervisor._calls.close()
 
     asyncio.run(wake())
-    kinds = [event.kind for event in project.store.events(limit=100)]
+    kinds = [event.kind for event in project.connection.events(limit=100)]
     assert "worker.stopped" in kinds
     assert "worker.buried" not in kinds

@@ -137,7 +137,7 @@ def test_worker_outlives_a_database_that_is_away_for_minutes_and_spends_no_try(
     clock = VirtualClock()
     with Project.load(tmp_path) as project:
         project.clock = clock
-        away = Away(project.store, clock, since=10.0, until=310.0)
+        away = Away(project.connection, clock, since=10.0, until=310.0)
         monkeypatch.setattr(Project, "store", away)
         with Simulation(project, ScriptedNetwork(answer), seed=1, clock=clock) as simulation:
             run_id = project.run("shop.example", actor="test")

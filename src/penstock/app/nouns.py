@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.app.schedules import Schedules
     from penstock.app.signals import Signals
     from penstock.app.sources import Sources
+    from penstock.app.store import ProjectStore
     from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
 
@@ -166,3 +167,10 @@ class Nouns(project.Project):
         from penstock.app.sources import Sources
 
         return Sources(self)
+
+    @cached_property
+    def store(self) -> ProjectStore:
+        """The database that everything is in, as a whole."""
+        from penstock.app.store import ProjectStore
+
+        return ProjectStore(self)

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.app.noun import Noun
 
 
-class StoreVerbs(Noun):
+class ProjectStore(Noun):
     """The verbs of the database itself.
 
     `project.store` was the connection itself in earlier releases; what it had is still found here, on the

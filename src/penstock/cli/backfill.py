@@ -163,7 +163,7 @@ def _existing_store(project: Project) -> Store | None:
     with closing(project.open_schema()) as schema:
         if schema.plan().state.number < schema.schema:
             return None
-    return project.store
+    return project.connection
 
 
 def _question(source: SourceSettings, plan: _Plan) -> str:

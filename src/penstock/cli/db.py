@@ -82,7 +82,7 @@ def check(args: argparse.Namespace) -> int:
     out: Output = args.out
     with opened(args) as project:
         require_database(project)
-        problems = project.store.check()
+        problems = project.connection.check()
         problems += _check_pages(project, args)
         name = project.settings.store_name
     if args.json:
@@ -117,7 +117,7 @@ def backup(args: argparse.Namespace) -> int:
         require_database(project)
         _refuse_target(project, args)
         shown = 0.0
-        for done in project.store.backup(args.file):
+        for done in project.connection.backup(args.file):
             if done - shown >= STEP:
                 shown = done
                 args.out.note(f"{done:.0%}")
@@ -180,10 +180,12 @@ def _refuse_while_working(project: Project) -> None:
     if pid is not None:
         raise Refused(f"another Penstock (pid {pid}) is working on this project", "stop it first")
     try:
-        workers = project.store.workers()
+        workers = project.connection.workers()
     except StoreError:
         return  # A database that can't be read is what a restore is for.
-    left_s = max((each.lease_expires_at for each in workers), default=0.0) - project.store.now()
+    left_s = (
+        max((each.lease_expires_at for each in workers), default=0.0) - project.connection.now()
+    )
     if left_s > 0:
         raise Refused(
             f"a worker still holds a lease for {left_s:.0f} s", "stop it, or wait that long"
@@ -198,5 +200,5 @@ def _put_back(project: Project, backup: Path) -> Path | None:
     project.close()
     settings = project.settings
     kept = put_back(backup, settings.store_file, project.clock, settings.project)
-    project.store.note_restored(default_actor(), backup.name)
+    project.connection.note_restored(default_actor(), backup.name)
     return kept

@@ -99,11 +99,11 @@ def _ingest(folder: Path, console: Console) -> Summary:
     from penstock.cli.progress import Summary
 
     with Project.load(folder) as project:
-        before = dict(project.store.collections())
+        before = dict(project.connection.collections())
         runs = [_run_of(project, source) for source in INGESTED]
         with _progress(console) as progress:
             reports = run_foreground(project, runs, progress.show, console.print)
-        return Summary(reports, before, dict(project.store.collections()))
+        return Summary(reports, before, dict(project.connection.collections()))
 
 
 def _tour(
@@ -136,7 +136,7 @@ def _broken_job(folder: Path, run_id: int) -> int:
 
     with Project.open(folder) as project:
         wanted = JobFilter(run_id, states=(JobState.QUARANTINED,), limit=1)
-        return next((job.id for job in project.store.jobs(wanted)), 1)
+        return next((job.id for job in project.connection.jobs(wanted)), 1)
 
 
 def _run_of(project: Project, source: str) -> int:

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         _refuse_unknown(project, args)
         if args.follow:
             _follow(project, args)
-        rows = project.store.events(
+        rows = project.connection.events(
             args.source, args.run_id, args.job_id, None, args.limit, args.kind, args.where
         )
     if args.json:
@@ -95,7 +95,7 @@ def event_line(row: EventRow) -> tuple[object, ...]:
 
 def _follow(project: Project, args: argparse.Namespace) -> None:
     """Print, then wait for more; ends only when it is interrupted or its reader goes away."""
-    tell, store = _teller(args), project.store
+    tell, store = _teller(args), project.connection
     wanted = (args.source, args.run_id, args.job_id)
     rows, cursor = store.follow(None, *wanted, args.limit, args.kind, args.where)
     while True:
@@ -110,7 +110,7 @@ def _follow(project: Project, args: argparse.Namespace) -> None:
 def _wait_for_more(project: Project) -> None:
     time.sleep(FOLLOW_S)
     # A file tells whether anybody has written; a server is asked for what was.
-    while not project.store.is_shared and not project.store.has_changed():
+    while not project.connection.is_shared and not project.connection.has_changed():
         time.sleep(FOLLOW_S)
 
 

@@ -89,14 +89,14 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
     outlook = project.explain(
         target if isinstance(target, str) else None, run=run_id, job=args.job_id
     )
-    row = project.store.job(outlook.job_id) if outlook.job_id else None
+    row = project.connection.job(outlook.job_id) if outlook.job_id else None
     told = Told(
         outlook,
         row,
-        project.store.run(outlook.run_id) if outlook.run_id else None,
+        project.connection.run(outlook.run_id) if outlook.run_id else None,
     )
     if args.job_id is not None:
-        told.story = project.store.story(args.job_id)
+        told.story = project.connection.story(args.job_id)
         told.terms = None if row is None else terms_of(project, row)
     elif run_id is None:
         told.about = _about_source(project, outlook)
@@ -234,7 +234,7 @@ def _gate_line(gate: GateView, now: float) -> tuple[object, ...]:
 def _about_source(project: Project, outlook: Explanation) -> list[tuple[str, str]]:
     from penstock.app.hours import outside
 
-    row = next(each for each in project.store.sources() if each.key == outlook.source)
+    row = next(each for each in project.connection.sources() if each.key == outlook.source)
     told = []
     if row.last_run_id is not None:
         ended = f" {local_time(row.last_finished_at)}" if row.last_finished_at else ""
@@ -254,7 +254,7 @@ def _about_source(project: Project, outlook: Explanation) -> list[tuple[str, str
     ]
     if open_jobs:
         told.append(("jobs", ", ".join(open_jobs)))
-    health = project.store.health(row.id)
+    health = project.connection.health(row.id)
     if health.degraded_at is not None:
         why = f": {health.degraded_reason}" if health.degraded_reason else ""
         told.append(("degraded", f"since {local_time(health.degraded_at)}{why}; only probes run"))
@@ -264,7 +264,7 @@ def _about_source(project: Project, outlook: Explanation) -> list[tuple[str, str
 def _queue(project: Project, outlook: Explanation) -> Queue:
     from penstock.cli.queues import Queue
 
-    return Queue(project, project.store.ensure_sources([outlook.source])[outlook.source])
+    return Queue(project, project.connection.ensure_sources([outlook.source])[outlook.source])
 
 
 def _tell_story(story: Story, job: JobRow | None, out: Output) -> None:

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _reader(project: Project, args: argparse.Namespace) -> Callable[[int, int], list[LogRow]]:
-    store = project.store
+    store = project.connection
     if args.run_id is not None:
         return lambda after, limit: store.log_of_run(args.run_id, after, limit)
     return lambda after, limit: store.log_of_job(args.job_id, after, limit)

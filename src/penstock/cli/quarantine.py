@@ -230,7 +230,7 @@ def show(args: argparse.Namespace) -> int:
     out: Output = args.out
     with opened(args) as project:
         row = project.quarantine.get(args.job_id)
-        events = project.store.events(run_id=row.run_id, job_id=row.id, limit=SHOWN)
+        events = project.connection.events(run_id=row.run_id, job_id=row.id, limit=SHOWN)
     if args.json:
         out.json({**row.as_json(), "events": [event_shape(event) for event in events]})
         return 0
@@ -291,7 +291,7 @@ def release(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         seen = _act(project, args, "release", project.quarantine.release)
-        is_worked = bool(project.store.overview().workers)
+        is_worked = bool(project.connection.overview().workers)
     done = _tell_act(args, "release", seen, seen.released)
     if done and not args.json and not is_worked:
         args.out.line("No workers are running. Start one: penstock up")

@@ -121,8 +121,8 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        now = project.store.now()
-        rows = shapes(project, project.store.schedules(), now)
+        now = project.connection.now()
+        rows = shapes(project, project.connection.schedules(), now)
         rows += _unplanned(project, {(row["source"], row["schedule"]) for row in rows})
         rows.sort(key=lambda row: (row["source"], row["schedule"]))
         if args.json:
@@ -179,11 +179,11 @@ def run_history(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         key = source_key(project, args.source) or ""
-        source_id = project.store.ensure_sources([key])[key]
-        versions = project.store.schedule_versions(source_id)
+        source_id = project.connection.ensure_sources([key])[key]
+        versions = project.connection.schedule_versions(source_id)
         counts: dict[tuple[str, int, str], int] = {
             (each.schedule, each.version, each.outcome): each.ticks
-            for each in project.store.tick_counts(source_id)
+            for each in project.connection.tick_counts(source_id)
         }
     shapes = [
         {
@@ -229,7 +229,7 @@ def shapes(project: Project, rows: Sequence[ScheduleRow], now: float) -> list[di
 
 def _active_runs(project: Project) -> dict[str, int]:
     """By source, the run that a tick may have to wait for."""
-    runs = project.store.runs(active_only=True, limit=1_000_000)
+    runs = project.connection.runs(active_only=True, limit=1_000_000)
     return {row.source: row.id for row in runs if row.kind in ("full", "incremental", "probe")}
 
 
@@ -356,7 +356,7 @@ def differences(project: Project) -> list[dict[str, Any]]:
     """What the file says that what runs now does not, and the other way round."""
     from penstock.schedules.definition import changes, definition_of
 
-    running = {(row.source, row.name): row for row in project.store.schedules()}
+    running = {(row.source, row.name): row for row in project.connection.schedules()}
     found: list[dict[str, Any]] = []
     for key, settings in configured(project):
         row = running.pop((key, settings.name), None)

@@ -35,10 +35,10 @@ def tell_explained(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         key = source_key(project, args.source) or ""
-        source_id = project.store.ensure_sources([key])[key]
-        now = project.store.now()
-        rows = project.store.schedules(source_id)
-        breaches = project.store.breaches(source_id, limit=args.limit)
+        source_id = project.connection.ensure_sources([key])[key]
+        now = project.connection.now()
+        rows = project.connection.schedules(source_id)
+        breaches = project.connection.breaches(source_id, limit=args.limit)
         if args.json:
             schedules = [_shape(project, row, now, args.limit) for row in rows]
             args.out.json(
@@ -46,7 +46,9 @@ def tell_explained(args: argparse.Namespace) -> int:
                     "source": key,
                     "schedules": schedules,
                     "promises": _promises(project, key),
-                    "schema_verified_at": iso(project.store.verification(source_id).verified_at),
+                    "schema_verified_at": iso(
+                        project.connection.verification(source_id).verified_at
+                    ),
                     "breaches": [breach_shape(each) for each in breaches],
                 }
             )
@@ -86,7 +88,7 @@ def _tell(args: argparse.Namespace, project: Project, row: ScheduleRow, now: flo
             ("warning", seen["warning"]),
         ]
     )
-    ticks = project.store.ticks(row.source_id, row.name, args.limit, with_missed=False)
+    ticks = project.connection.ticks(row.source_id, row.name, args.limit, with_missed=False)
     missed = _misses(project, row)
     if missed:
         args.out.line(missed)
@@ -103,7 +105,7 @@ def _class(project: Project, row: ScheduleRow) -> str:
     from penstock.schedules.definition import settings_of
 
     settings = settings_of(row.definition, row.name)
-    found = project.store.cadences(row.source_id) if is_auto(settings) else []
+    found = project.connection.cadences(row.source_id) if is_auto(settings) else []
     return class_words(cadence_view(found[0])) if found else ""
 
 
@@ -161,7 +163,7 @@ def _watched(project: Project, row: ScheduleRow) -> str:
     if watch is None:
         return ""
     root = folder_of(project, pattern_of(watch.pattern))
-    known = len(project.store.landed(row.source_id, row.name))
+    known = len(project.connection.landed(row.source_id, row.name))
     said = f"{count(known, 'file')} landed so far in {root}"
     if Path(project.settings.root / watch.pattern).is_dir():
         return f"{said}; {watch.pattern} is a folder: write {watch.pattern}/* for what is in it"
@@ -182,7 +184,7 @@ def _why_not_now(project: Project, row: ScheduleRow, now: float) -> str:
 
 def _counted(project: Project, row: ScheduleRow) -> str:
     found: dict[str, int] = {}
-    for each in project.store.tick_counts(row.source_id):
+    for each in project.connection.tick_counts(row.source_id):
         if each.schedule == row.name:
             found[each.outcome] = found.get(each.outcome, 0) + each.ticks
     return ", ".join(f"{ticks:,} {outcome}" for outcome, ticks in found.items())
@@ -191,7 +193,7 @@ def _counted(project: Project, row: ScheduleRow) -> str:
 def _misses(project: Project, row: ScheduleRow) -> str:
     found = [
         each
-        for each in project.store.tick_counts(row.source_id)
+        for each in project.connection.tick_counts(row.source_id)
         if each.schedule == row.name and each.missed
     ]
     if not found:
@@ -233,7 +235,7 @@ def _shape(project: Project, row: ScheduleRow, now: float, limit: int) -> dict[s
                 "version": tick.version,
                 "reason": tick.reason,
             }
-            for tick in project.store.ticks(row.source_id, row.name, limit)
+            for tick in project.connection.ticks(row.source_id, row.name, limit)
         ],
         "counts": [
             {
@@ -243,7 +245,7 @@ def _shape(project: Project, row: ScheduleRow, now: float, limit: int) -> dict[s
                 "first_at": iso(each.first_at),
                 "last_at": iso(each.last_at),
             }
-            for each in project.store.tick_counts(row.source_id)
+            for each in project.connection.tick_counts(row.source_id)
             if each.schedule == row.name
         ],
     }
@@ -279,7 +281,7 @@ def _tell_promises(
             )
             told.append((rule, f"{words} {duration(span)}; {state}"))
     if promised["schema_freshness_s"] is not None:
-        verified_at = project.store.verification(project.source_ids[key]).verified_at
+        verified_at = project.connection.verification(project.source_ids[key]).verified_at
         told.append(("verified", local_time(verified_at) if verified_at else "never"))
     args.out.fields(told)
     for each in breaches:

@@ -74,7 +74,7 @@ def tell_next(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         source = source_key(project, args.source)
-        now = project.store.now()
+        now = project.connection.now()
         coming = starts(project, now, now + args.days * DAY_S, source)
         if args.svg is not None:
             return _draw(args, coming, now)
@@ -97,8 +97,8 @@ def starts(
     from penstock.schedules.due import Ticking
     from penstock.schedules.near import near
 
-    standing = {(row.source, row.name): row for row in project.store.schedules()}
-    classes = {row.source: row.level for row in project.store.cadences()}
+    standing = {(row.source, row.name): row for row in project.connection.schedules()}
+    classes = {row.source: row.level for row in project.connection.cadences()}
     streams = []
     for key, settings in configured(project):
         if source not in (None, key) or schedule not in (None, settings.name):
@@ -114,7 +114,7 @@ def announced(project: Project, settings: ScheduleSettings, row: Any) -> list[fl
     """The moments that this schedule goes by, if it goes by any."""
     if settings.near is None or row is None:
         return []
-    return project.store.announcements(row.source_id)
+    return project.connection.announcements(row.source_id)
 
 
 def _ticks(

@@ -99,7 +99,7 @@ class Seen:
         from penstock.app.outlook import host_hours
         from penstock.project.stale_code import stale_workers, unknown_work
 
-        store = project.store
+        store = project.connection
         now = store.now()
         return cls(
             now=now,

@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.shapes import worker_shape
 
     with opened(args) as project:
-        now = project.store.now()
-        rows = by_host(project.store.workers())
-        leaders = project.store.leaders()
+        now = project.connection.now()
+        rows = by_host(project.connection.workers())
+        leaders = project.connection.leaders()
     if args.json:
         args.out.json_list(worker_shape(row, now) for row in rows)
         return 0

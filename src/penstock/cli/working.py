@@ -76,7 +76,7 @@ def working_on(project: Project, doing: str) -> str:
 
 def say_stopped(project: Project, tell: Callable[[str], None]) -> None:
     try:
-        left = project.store.overview()
+        left = project.connection.overview()
     except StoreError:
         tell("stopped")
     else:

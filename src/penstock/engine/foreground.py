@@ -128,7 +128,7 @@ def run_foreground(
             )
             for stale in stale_workers(project):
                 tell(stale.words)
-            for unknown in unknown_work(project.store):
+            for unknown in unknown_work(project.connection):
                 tell(unknown.words)
             is_whole = asyncio.run(_watch(project, have_ended))
     if not is_whole or is_stopping():
@@ -149,7 +149,7 @@ class RunProgress:
         self._cursors: dict[int, str] = {}
         self._next_look_at = self._next_cursors_at = float("-inf")
         # On a server the store's time is a query of its own: it is asked once, and counted from there.
-        self._clock_offset = project.store.now() - project.clock.monotonic()
+        self._clock_offset = project.connection.now() - project.clock.monotonic()
 
     @property
     def have_ended(self) -> bool:
@@ -173,7 +173,7 @@ class RunProgress:
     def _look_at_cursors(self, now: float) -> None:
         without_pages = [row.id for row in self._rows if not row.pages]
         if without_pages and now >= self._next_cursors_at:
-            self._cursors = self._project.store.newest_cursors(without_pages)
+            self._cursors = self._project.connection.newest_cursors(without_pages)
             self._next_cursors_at = now + CURSOR_S
 
 
@@ -216,7 +216,7 @@ def run_forever(
         if not until_idle or project.clock.monotonic() < begun_at + settling_s:
             return False
         loaded = loaded or project.loaded()
-        return nothing_left(project.store, outside_hours(project, PATIENCE_S), loaded)
+        return nothing_left(project.connection, outside_hours(project, PATIENCE_S), loaded)
 
     if workers is None:
         workers = workers_of(project.settings)
@@ -236,7 +236,7 @@ def workers_of(settings: Settings) -> int:
 
 def outside_hours(project: Project, within_s: float) -> list[int]:
     """Sources of whose windows none opens this soon."""
-    now, found = project.store.now(), []
+    now, found = project.connection.now(), []
     for source_id, limits in project.limits().items():
         opens_at = window_opens_at(limits.windows, now) if limits.windows is not None else None
         if opens_at is not None and opens_at > now + within_s:

@@ -51,7 +51,7 @@ def _without_folder(project: Opened, where: Path) -> Iterator[Checked]:
 
 def _ends(project: Opened) -> Iterator[SegmentEnd]:
     after = ""
-    while ends := project.store.segment_ends(after, BATCH):
+    while ends := project.connection.segment_ends(after, BATCH):
         yield from ends
         after = ends[-1].segment
 
@@ -67,7 +67,7 @@ def _too_short(end: SegmentEnd, size: int | None) -> list[str]:
 
 def _unreadable(project: Opened, snapshots: SnapshotStore, end: SegmentEnd) -> list[str]:
     problems = []
-    for key, offset, length in project.store.payloads(end.segment):
+    for key, offset, length in project.connection.payloads(end.segment):
         try:
             snapshots.read(Place(key, end.segment, offset, length))
         except StoreCorrupt as error:

@@ -44,7 +44,7 @@ class UnknownWork:
 def stale_workers(project: Opened) -> list[StaleWorker]:
     """Who works on this host with older files; other hosts have files of their own."""
     found: dict[int, tuple[str, ...]] = {}
-    for code in project.store.worker_codes():
+    for code in project.connection.worker_codes():
         if code.host != socket.gethostname() or code.loaded is None or code.parent_pid in found:
             continue
         changed = changed_files(code.loaded, project.settings.root)

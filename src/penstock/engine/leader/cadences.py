@@ -120,10 +120,10 @@ def _by_hand(
     project: Project, row: CadenceRow, level: Level, actor: str, reason: str
 ) -> CadenceRow:
     standing = moved(standing_of(row), level)
-    change = _change(project, project.store, row, standing, reason)
-    if not project.store.move_cadence(row, change, actor):
+    change = _change(project, project.connection, row, standing, reason)
+    if not project.connection.move_cadence(row, change, actor):
         raise Refused(f"{row.source} was moved by another just now", "look again")
-    [after] = project.store.cadences(row.source_id)
+    [after] = project.connection.cadences(row.source_id)
     return after
 
 
@@ -132,8 +132,8 @@ def _auto_row(project: Project, key: str) -> tuple[ScheduleSettings, CadenceRow]
     if settings is None:
         raise UsageError(f"the cadence of {key} is not auto", "schedule: {cadence: auto}")
     source_id = project.source_ids[key]
-    project.store.begin_cadences([(source_id, first_level(settings))])
-    [row] = project.store.cadences(source_id)
+    project.connection.begin_cadences([(source_id, first_level(settings))])
+    [row] = project.connection.cadences(source_id)
     return settings, row
 
 

@@ -66,7 +66,7 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Begi
     if not settings.is_on_postgres and not settings.store_file.exists():
         past = {key: Past((assumed.sample,), True) for key in settings.sources}
         return Beginning(project.clock.now(), past, coming_per_s=coming)
-    store = project.store
+    store = project.connection
     rows = {row.key: row for row in store.sources()}
     found = store.breakers()
     breakers = {row.name: _breaker(row) for row in found if row.kind == "source"}
