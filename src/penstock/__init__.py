@@ -13,12 +13,12 @@ from penstock.version import __version__
 
 if TYPE_CHECKING:
     from penstock.app import Project
+    from penstock.http.failures import FetchError
+    from penstock.http.response import Response
     from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
     from penstock.jobs.outcome import Reject, Skip, Snooze
     from penstock.pipeline.context import Context
     from penstock.pipeline.pipeline import Pipeline
-    from penstock.sources.failures import FetchError
-    from penstock.sources.response import Response
 
 __all__ = [
     "AuthFailed",
@@ -40,12 +40,12 @@ _HOMES = {
     "AuthFailed": "penstock.jobs.failures",
     "BadData": "penstock.jobs.failures",
     "Context": "penstock.pipeline.context",
-    "FetchError": "penstock.sources.failures",
+    "FetchError": "penstock.http.failures",
     "Permanent": "penstock.jobs.failures",
     "Pipeline": "penstock.pipeline.pipeline",
     "Project": "penstock.app",
     "Reject": "penstock.jobs.outcome",
-    "Response": "penstock.sources.response",
+    "Response": "penstock.http.response",
     "Skip": "penstock.jobs.outcome",
     "Snooze": "penstock.jobs.outcome",
     "Transient": "penstock.jobs.failures",

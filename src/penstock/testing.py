@@ -27,9 +27,9 @@ from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.threads import InlineThreads
 from penstock.gates.terms import rules_of
+from penstock.http.network import RawResponse, Request
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
-from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import EventRow
 
 __all__ = [

@@ -17,12 +17,12 @@ from typing import Any
 
 from penstock.clock import Clock
 from penstock.gates.lane import LaneLimits
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.pipeline import planner
 from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.snapshots import Place, directory, open_snapshots
-from penstock.sources.network import RawResponse, Request
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity, JobFilter, Kept, Turn
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal

@@ -11,21 +11,21 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.http.addresses import look_at
+from penstock.http.charset import decoded
+from penstock.http.encoding import Body, BrokenCoding
+from penstock.http.failures import FetchError, safe_url
+from penstock.http.feed import feed_entries
+from penstock.http.kept_headers import keep_headers
+from penstock.http.lastmod import span_of
+from penstock.http.redirects import Hop, follow
+from penstock.http.response import Response
+from penstock.http.retry_after import retry_after_s
+from penstock.http.robots_rules import rules_for
+from penstock.http.sitemap import sitemap_urls
 from penstock.jobs.cursor import refusal
 from penstock.settings.pattern import pattern_of
 from penstock.snapshots.warc import BadRecord, unpack_response
-from penstock.sources.addresses import look_at
-from penstock.sources.charset import decoded
-from penstock.sources.encoding import Body, BrokenCoding
-from penstock.sources.failures import FetchError, safe_url
-from penstock.sources.feed import feed_entries
-from penstock.sources.kept_headers import keep_headers
-from penstock.sources.lastmod import span_of
-from penstock.sources.redirects import Hop, follow
-from penstock.sources.response import Response
-from penstock.sources.retry_after import retry_after_s
-from penstock.sources.robots_rules import rules_for
-from penstock.sources.sitemap import sitemap_urls
 
 KB, MB = 1_000, 1_000_000
 AGENT = "penstock/1.0 (+https://penstock.example)"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.gates.rates import Sent, Verdict, Want, give_place
-from penstock.sources.failures import FetchError
-from penstock.sources.fetch import Fetcher
-from penstock.sources.network import RawResponse, Request
+from penstock.http.failures import FetchError
+from penstock.http.fetch import Fetcher
+from penstock.http.network import RawResponse, Request
 
 Answer = RawResponse | FetchError | Callable[[Request], RawResponse]
 

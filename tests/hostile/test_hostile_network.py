@@ -21,13 +21,13 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.gates.rates import Sent
+from penstock.http import network as network_module
+from penstock.http.encoding import Body
+from penstock.http.failures import AddressRefused, FetchError, HostClosed
+from penstock.http.fetch import Fetcher
+from penstock.http.kept_headers import MAX_HEADERS_KEPT
+from penstock.http.network import AiohttpNetwork, RawResponse, Request, Unpacking
 from penstock.settings import FetchPolicy
-from penstock.sources import network as network_module
-from penstock.sources.encoding import Body
-from penstock.sources.failures import AddressRefused, FetchError, HostClosed
-from penstock.sources.fetch import Fetcher
-from penstock.sources.kept_headers import MAX_HEADERS_KEPT
-from penstock.sources.network import AiohttpNetwork, RawResponse, Request, Unpacking
 from tests.hostile.loopback import Doors, Loopback, Names, Seen, Stream, answer, in_loop
 from tests.hostile.offline import FakeClock, FakeDoor
 from tests.unit.test_addresses import NO_URL, ODD_NUMBERS, REFUSED, SCHEMES

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from penstock.sources import network, pace, response
-from penstock.sources.encoding import Body
-from penstock.sources.failures import FetchError
-from penstock.sources.feed import feed_entries
-from penstock.sources.network import Unpacking
-from penstock.sources.pace import BURST_S, SHARE
-from penstock.sources.response import Response
-from penstock.sources.sitemap import sitemap_urls
+from penstock.http import network, pace, response
+from penstock.http.encoding import Body
+from penstock.http.failures import FetchError
+from penstock.http.feed import feed_entries
+from penstock.http.network import Unpacking
+from penstock.http.pace import BURST_S, SHARE
+from penstock.http.response import Response
+from penstock.http.sitemap import sitemap_urls
 from penstock.testing import VirtualClock, VirtualLoop
 from tests.clocked import in_time
 from tests.hostile import hostile_server

@@ -13,12 +13,12 @@ from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.snapshot_writer import LATE_S, SnapshotWriter
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreCorrupt
+from penstock.http.response import Response
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Failed, Snoozed
 from penstock.pipeline.verdict import timed_out
 from penstock.snapshots import Place
 from penstock.snapshots import bucket as buckets
-from penstock.sources.response import Response
 from penstock.store.rows import SnapshotRow
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Kept

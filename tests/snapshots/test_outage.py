@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.project import Project
 from penstock.snapshots import Capture, Place, SnapshotsAway
 from penstock.snapshots.directory import DirectorySnapshots
-from penstock.sources.network import RawResponse, Request
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 

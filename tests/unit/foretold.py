@@ -19,9 +19,9 @@ from penstock.engine.simulation.figures import Figures
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.budget import next_reset
 from penstock.gates.terms import rules_of
+from penstock.http.failures import FetchError
+from penstock.http.network import RawResponse, Request
 from penstock.settings import load_settings
-from penstock.sources.failures import FetchError
-from penstock.sources.network import RawResponse, Request
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, VirtualLoop, journal
 from tests.unit import pages
 

@@ -12,13 +12,13 @@ import msgspec
 from penstock.clock import SystemClock
 from penstock.engine.worker.perform import ChildPool, Performer, ThreadPool, Work
 from penstock.engine.worker.threads import InlineThreads
+from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
 from penstock.pipeline.attempt import RunView, SourceView
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
-from penstock.sources.response import Response
 from penstock.testing import VirtualClock, VirtualLoop
 
 Answer = TypeVar("Answer")

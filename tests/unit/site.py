@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Project
-from penstock.sources.network import RawResponse, Request
+from penstock.http.network import RawResponse, Request
 from penstock.store.rows import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 

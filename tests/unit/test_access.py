@@ -9,12 +9,12 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from penstock.errors import ConfigError
+from penstock.http import access
+from penstock.http.access import access_of, is_own
+from penstock.http.failures import AddressRefused
+from penstock.http.nat64 import WELL_KNOWN, Nat64
+from penstock.http.network import AiohttpNetwork, Request
 from penstock.settings import load_settings
-from penstock.sources import access
-from penstock.sources.access import access_of, is_own
-from penstock.sources.failures import AddressRefused
-from penstock.sources.nat64 import WELL_KNOWN, Nat64
-from penstock.sources.network import AiohttpNetwork, Request
 from tests.hostile.loopback import Doors, in_loop
 from tests.hostile.offline import FakeClock
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.sources.access import Access
-from penstock.sources.addresses import MAX_URL, host_key, is_refused, look_at
-from penstock.sources.failures import (
+from penstock.http.access import Access
+from penstock.http.addresses import MAX_URL, host_key, is_refused, look_at
+from penstock.http.failures import (
     AddressRefused,
     safe_url,
 )

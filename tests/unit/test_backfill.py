@@ -15,11 +15,11 @@ import pytest
 from penstock import Project
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.windows import windows_of
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
-from penstock.sources.network import RawResponse, Request
 from penstock.store.backfills import estimate, missing, start_linked_backfill
 from penstock.store.health import HealthRow
 from penstock.store.rows import RunRow

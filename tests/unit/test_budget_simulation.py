@@ -15,9 +15,9 @@ from penstock import Project
 from penstock.engine.leader.upkeep import Upkeep
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.gates.terms import rules_of
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.settings import Retention
-from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import RunRow
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together

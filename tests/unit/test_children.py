@@ -16,6 +16,7 @@ import pytest
 
 from penstock.engine.worker.children import Children
 from penstock.engine.worker.perform import Performer
+from penstock.http.failures import FetchError, HostClosed
 from penstock.jobs.effects import Note
 from penstock.jobs.outcome import (
     AttemptLost,
@@ -29,7 +30,6 @@ from penstock.jobs.outcome import (
 from penstock.pipeline.attempt import SourceView
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
-from penstock.sources.failures import FetchError, HostClosed
 from tests.unit.performing import Bench, ListedServices, until
 
 MODULE = """

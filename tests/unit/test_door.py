@@ -18,10 +18,10 @@ from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want
 from penstock.gates.terms import HostLimit, Rules, SourceTerms
+from penstock.http.failures import FetchError
+from penstock.http.fetch import BudgetSpent, Fetcher, Paced
+from penstock.http.network import RawResponse, Request
 from penstock.settings import FetchPolicy
-from penstock.sources.failures import FetchError
-from penstock.sources.fetch import BudgetSpent, Fetcher, Paced
-from penstock.sources.network import RawResponse, Request
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import ScriptedNetwork, VirtualClock, VirtualLoop
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from penstock import Project
-from penstock.sources.network import RawResponse, Request
+from penstock.http.network import RawResponse, Request
 from penstock.store.store import Capacity
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 

@@ -33,6 +33,13 @@ import penstock
 from penstock import AuthFailed, BadData, FetchError, Permanent, Transient
 from penstock.engine.worker.redaction import redacted
 from penstock.errors import PipelineError
+from penstock.http.failures import (
+    AddressRefused,
+    Disallowed,
+    HostClosed,
+    Paced,
+    RobotsUnreachable,
+)
 from penstock.jobs.failures import FAIL_FAST, KINDS, Declared, check_declared, classify, of_status
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Failed, Skipped, Snoozed, Throttled
@@ -46,13 +53,6 @@ from penstock.jobs.retry import (
 from penstock.pipeline.step import DataError
 from penstock.pipeline.verdict import outcome_of, timed_out
 from penstock.settings import RetryChoice
-from penstock.sources.failures import (
-    AddressRefused,
-    Disallowed,
-    HostClosed,
-    Paced,
-    RobotsUnreachable,
-)
 
 
 class Answer:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.sources.failures import FetchError
-from penstock.sources.feed import Entry, feed_entries
-from penstock.sources.response import Response
+from penstock.http.failures import FetchError
+from penstock.http.feed import Entry, feed_entries
+from penstock.http.response import Response
 from tests.hostile.evil_xml import EVIL
 
 URL = "https://news.example/feed"

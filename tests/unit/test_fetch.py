@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.settings import FetchPolicy
-from penstock.sources.fetch import (
+from penstock.http.fetch import (
     AddressRefused,
     Disallowed,
     Fetcher,
@@ -19,8 +18,9 @@ from penstock.sources.fetch import (
     Paced,
     Response,
 )
-from penstock.sources.network import RawResponse, Request
-from penstock.sources.retry_after import retry_after_s
+from penstock.http.network import RawResponse, Request
+from penstock.http.retry_after import retry_after_s
+from penstock.settings import FetchPolicy
 from tests.hostile.loopback import in_loop
 from tests.hostile.offline import FakeClock, FakeDoor, FakeNetwork, a_fetcher, raw
 
@@ -417,7 +417,7 @@ async def test_a_source_waits_for_its_place_in_time() -> None:
         slept.append(round(seconds, 6))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penstock.sources.fetch.asyncio.sleep", sleep)
+        patch.setattr("penstock.http.fetch.asyncio.sleep", sleep)
         for _ in range(4):
             await fetcher.fetch(HERE, replace(PLAIN, rate_per_s=10.0), source="shop")
         await fetcher.fetch(HERE, replace(PLAIN, rate_per_s=10.0), source="another")

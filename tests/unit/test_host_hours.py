@@ -21,14 +21,14 @@ from penstock.gates.admission import Book, admit
 from penstock.gates.rates import Sent, Verdict, Want
 from penstock.gates.terms import NO_TERMS, HostLimit, Terms, hours_definitions, hours_of, rules_of
 from penstock.gates.windows import Windows
+from penstock.http.failures import FetchError, HostOutside
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Snoozed
 from penstock.pipeline.verdict import outcome_of
 from penstock.project import Project
 from penstock.settings import BreakerSettings, HostLimits, Settings, load_settings
 from penstock.settings.windows import parse_window
-from penstock.sources.failures import FetchError, HostOutside
-from penstock.sources.network import RawResponse, Request
 from penstock.store.breakers import HOST_RULE, HostTold
 from penstock.store.store import JobFilter
 from penstock.testing import (

@@ -11,13 +11,13 @@ import pytest
 from penstock import Pipeline, Project
 from penstock.engine.worker.redaction import redact_notes
 from penstock.errors import Refused
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.emptiness import AS_EXPECTED, NOT_ALLOWED, UNEXPECTED
 from penstock.jobs.outcome import Failed, Reject
 from penstock.jobs.run import RunKind
 from penstock.pipeline.context import Context
 from penstock.pipeline.judging import rejection_of
-from penstock.sources.network import RawResponse, Request
 from penstock.store.rejected import RejectFilter
 from penstock.store.rows import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock

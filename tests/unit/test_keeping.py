@@ -11,10 +11,10 @@ from penstock.engine.worker.calls import Answer, Inline
 from penstock.engine.worker.snapshot_writer import LARGE, SnapshotWriter
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreFull
+from penstock.http.response import Response
 from penstock.jobs.job import Claimed
 from penstock.snapshots import Capture, Packed, Place, content_hash
 from penstock.snapshots.directory import DirectorySnapshots
-from penstock.sources.response import Response
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Kept
 from penstock.testing import VirtualClock, VirtualLoop

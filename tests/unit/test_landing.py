@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.leader.files import Blind, Files
+from penstock.http.folder import scan
 from penstock.project import Project
 from penstock.schedules.landing import LONGEST_BURST, MOST_AT_ONCE, Landing
 from penstock.settings.pattern import pattern_of
-from penstock.sources.folder import scan
 from penstock.testing import VirtualClock
 
 STEPS = """

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.sources.lastmod import WESTMOST_S, is_older, span_of
+from penstock.http.lastmod import WESTMOST_S, is_older, span_of
 
 DAY_S = 86400.0
 

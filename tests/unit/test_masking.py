@@ -19,11 +19,11 @@ from penstock.cli.output import Output
 from penstock.cli.wording import shortened
 from penstock.engine.supervisor.worker_child import _relay
 from penstock.engine.worker.redaction import redact_notes, redacted
+from penstock.http.failures import FetchError
 from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.outcome import Failed, Skip, Skipped
 from penstock.pipeline.verdict import outcome_of
 from penstock.settings.secrets import LOOKED_AT, MASK, Masker
-from penstock.sources.failures import FetchError
 
 SECRET = "Zq7Xw9Kp3Vt5Rm1N"
 PEM = """-----BEGIN PRIVATE KEY-----

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.engine.worker.child_protocol import effects_from, pack
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.pipeline.attempt import Attempt, RunView, SourceView
@@ -27,7 +28,6 @@ from penstock.schedules.due import Ticking
 from penstock.schedules.near import near, spans_around
 from penstock.settings import ScheduleSettings
 from penstock.settings.values import NearSettings
-from penstock.sources.network import RawResponse, Request
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from tests.unit.performing import ListedServices, begun
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.http.failures import FetchError
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.project import Project
-from penstock.sources.failures import FetchError
-from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import RunRow
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.worker import loop as worker
+from penstock.http import pace
+from penstock.http.network import RawResponse, Request
+from penstock.http.pace import BURST_S, SHARE, owe, paced, rest_beside
 from penstock.project import Project
-from penstock.sources import pace
-from penstock.sources.network import RawResponse, Request
-from penstock.sources.pace import BURST_S, SHARE, owe, paced, rest_beside
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, VirtualLoop, answer
 
 SLICE_S = 0.01

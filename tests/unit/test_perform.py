@@ -17,6 +17,7 @@ import pytest
 from penstock.engine.worker.child_protocol import End, outcome_from
 from penstock.engine.worker.perform import CANCEL_GRACE_S
 from penstock.engine.worker.threads import InlineThreads, Threads
+from penstock.http.failures import Disallowed, FetchError, HostBroken, HostClosed, Paced
 from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
 from penstock.jobs.job import NewJob, canonical_key
@@ -35,7 +36,6 @@ from penstock.jobs.outcome import (
 )
 from penstock.pipeline.outflow import CHUNK_ITEMS, MOST_BYTES, MOST_ITEMS
 from penstock.pipeline.pipeline import Pipeline
-from penstock.sources.failures import Disallowed, FetchError, HostBroken, HostClosed, Paced
 from tests.unit.performing import Bench, ListedServices, attempt, begun, until, virtually
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.project import Project
-from penstock.sources.network import RawResponse, Request
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
 
@@ -25,7 +25,7 @@ PIPELINES = """
 import asyncio
 
 from penstock import Pipeline
-from penstock.sources.failures import FetchError
+from penstock.http.failures import FetchError
 
 pages = Pipeline("pages")
 

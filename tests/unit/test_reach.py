@@ -10,11 +10,11 @@ import pytest
 
 from penstock.demo import folder as demo
 from penstock.errors import ConfigError
+from penstock.http.fetch import AddressRefused, FetchError
+from penstock.http.network import RawResponse, Request
+from penstock.http.reach import reach_of
 from penstock.project import Project
 from penstock.settings import FetchPolicy, load_settings
-from penstock.sources.fetch import AddressRefused, FetchError
-from penstock.sources.network import RawResponse, Request
-from penstock.sources.reach import reach_of
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from tests.hostile.loopback import in_loop
 from tests.hostile.offline import FakeNetwork, a_fetcher, raw

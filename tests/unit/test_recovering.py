@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError, PipelineError
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.project import Project
-from penstock.sources.network import RawResponse, Request
 from penstock.store.entries import EntryFilter
 from penstock.store.rows import JobRow
 from penstock.store.store import JobFilter

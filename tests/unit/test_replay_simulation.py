@@ -14,9 +14,9 @@ import pytest
 
 from penstock import Project
 from penstock.errors import Refused, UsageError
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.diff import NOTHING, FieldChange
 from penstock.jobs.job import JobState
-from penstock.sources.network import RawResponse, Request
 from penstock.store.diffs import Diff
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import JobFilter

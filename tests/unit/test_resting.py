@@ -17,8 +17,8 @@ import pytest
 
 from penstock.engine.worker import loop as engine
 from penstock.engine.worker.calls import Answer, Inline
+from penstock.http.network import RawResponse, Request
 from penstock.project import Project
-from penstock.sources.network import RawResponse, Request
 from penstock.store.store import Capacity, Store, Turn
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 from protego import Protego
 
-from penstock.settings import FetchPolicy
-from penstock.sources import robots as robots_module
-from penstock.sources.addresses import Target, look_at
-from penstock.sources.failures import (
+from penstock.http import robots as robots_module
+from penstock.http.addresses import Target, look_at
+from penstock.http.failures import (
     AddressRefused,
     Disallowed,
     FetchError,
@@ -24,9 +23,10 @@ from penstock.sources.failures import (
     HostOutside,
     RobotsUnreachable,
 )
-from penstock.sources.network import RawResponse, Request
-from penstock.sources.robots import FRESH_S, MAX_BYTES, MAX_KNOWN_BYTES, UNREACHABLE_S, Robots
-from penstock.sources.robots_rules import MAX_RULES, MAX_STARS, AgentRules, rules_for
+from penstock.http.network import RawResponse, Request
+from penstock.http.robots import FRESH_S, MAX_BYTES, MAX_KNOWN_BYTES, UNREACHABLE_S, Robots
+from penstock.http.robots_rules import MAX_RULES, MAX_STARS, AgentRules, rules_for
+from penstock.settings import FetchPolicy
 from tests.hostile.loopback import in_loop
 from tests.hostile.offline import Answer, FakeClock, FakeNetwork, raw
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from penstock.cli.entry import main
+from penstock.http.network import RawResponse, Request
 from penstock.project import Project
-from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import RunRow
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from penstock.http.failures import FetchError
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import AGEING_S, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.project import Project
-from penstock.sources.failures import FetchError
-from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import EventRow, RunRow
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Capacity, JobFilter

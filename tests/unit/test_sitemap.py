@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.sources.addresses import MAX_URL
-from penstock.sources.failures import FetchError, HostClosed
-from penstock.sources.pace import BURST_S, SHARE, Allowance
-from penstock.sources.response import Response
-from penstock.sources.sitemap import MAX_UNPACKED, sitemap_urls
-from penstock.sources.xml import MAX_ROW_ELEMENTS, BadXml, Shape, read_rows
+from penstock.http.addresses import MAX_URL
+from penstock.http.failures import FetchError, HostClosed
+from penstock.http.pace import BURST_S, SHARE, Allowance
+from penstock.http.response import Response
+from penstock.http.sitemap import MAX_UNPACKED, sitemap_urls
+from penstock.http.xml import MAX_ROW_ELEMENTS, BadXml, Shape, read_rows
 from tests.hostile.evil_xml import EVIL
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

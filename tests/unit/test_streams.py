@@ -11,10 +11,10 @@ import pytest
 from penstock import Project
 from penstock.engine.foreground import nothing_left
 from penstock.errors import PipelineError
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind
 from penstock.pipeline.pipeline import Pipeline
-from penstock.sources.network import RawResponse, Request
 from penstock.store.rows import JobRow
 from penstock.store.store import Capacity, JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal

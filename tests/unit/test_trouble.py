@@ -12,8 +12,8 @@ import pytest
 
 from penstock.engine.worker.store_backoff import FIRST_S, LONGEST_S, RETRY_S, StoreBackoff
 from penstock.errors import StoreCorrupt, StoreError, StoreUnreachable
+from penstock.http.network import RawResponse, Request
 from penstock.project import Project
-from penstock.sources.network import RawResponse, Request
 from penstock.store.store import Store
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from penstock.engine.worker.child_protocol import error_from, refusal_of
+from penstock.http.response import Response
 from penstock.jobs.effects import Effects, Extracted
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome, Skip, Skipped, Snooze, Succeeded, Unchanged
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.visits import Visits, is_page
-from penstock.sources.response import Response
 from tests.unit.performing import ListedServices, attempt, begun
 
 

@@ -9,7 +9,7 @@ from penstock.app.noun import Noun
 from penstock.errors import Refused
 
 if TYPE_CHECKING:
-    from penstock.sources.response import Response
+    from penstock.http.response import Response
     from penstock.store.rows import SnapshotRow
 
 

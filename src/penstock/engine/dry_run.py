@@ -22,6 +22,10 @@ from penstock.engine.worker.stage_config import SourceConfig, StageConfig, stage
 from penstock.engine.worker.threads import Threads
 from penstock.errors import Refused, UsageError, nearest
 from penstock.gates.rates import Sent, Verdict, Want
+from penstock.http.failures import FetchError
+from penstock.http.fetch import Fetcher
+from penstock.http.network import AiohttpNetwork, Network
+from penstock.http.response import Response
 from penstock.jobs.effects import Effects, Rejection, Save
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Cancelled, Failed, Outcome, Skipped, Snoozed, Succeeded, Throttled
@@ -29,10 +33,6 @@ from penstock.pipeline.attempt import RunView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.project import Project
 from penstock.settings import SourceSettings
-from penstock.sources.failures import FetchError
-from penstock.sources.fetch import Fetcher
-from penstock.sources.network import AiohttpNetwork, Network
-from penstock.sources.response import Response
 from penstock.store.diffs import RecordChange, Totals, change_by_save
 from penstock.store.records import Where, combined, where_of
 from penstock.store.rows import SnapshotRow

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from penstock.errors import PipelineError
+from penstock.http.reach import ANYWHERE, Reach
 from penstock.jobs.effects import MOST_EFFECT_BYTES, MOST_EFFECTS, Announced, Covered, Effects
 from penstock.jobs.job import DEFAULT_PRIORITY, Claimed, NewJob
 from penstock.jobs.outcome import AttemptLost, Reject, Skip
@@ -21,14 +22,13 @@ from penstock.pipeline.fetch_options import Missing
 from penstock.pipeline.probing import FewPages, OneOfEach
 from penstock.pipeline.step import DataError, window_of
 from penstock.pipeline.visits import Visits
-from penstock.sources.reach import ANYWHERE, Reach
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
+    from penstock.http.response import Response
     from penstock.jobs.windows import Window
     from penstock.pipeline.graph import Stage
     from penstock.pipeline.outflow import Outflow
-    from penstock.sources.response import Response
 
 Answer = TypeVar("Answer")
 Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]

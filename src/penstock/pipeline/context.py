@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from penstock.errors import PipelineError, nearest
+from penstock.http.failures import FetchError
 from penstock.jobs.effects import Announced, Mark, Merge, Note, Raised, Save
 from penstock.jobs.job import bounded_key
 from penstock.jobs.outcome import REJECTED, NotThere, Reject, Unchanged
@@ -21,10 +22,9 @@ from penstock.pipeline.judging import below_threshold, is_code, rejection_of
 from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
-from penstock.sources.failures import FetchError
 
 if TYPE_CHECKING:
-    from penstock.sources.response import Response
+    from penstock.http.response import Response
 
 __all__ = ["Context", "PlainContext", "RunView", "Services", "SourceView"]
 
@@ -89,7 +89,7 @@ class Context:
                 f"ctx.files: source {self.source.key} watches no folder",
                 'schedule: {watch: "./inbox/*.json"}',
             )
-        from penstock.sources.folder import matching
+        from penstock.http.folder import matching
 
         return matching(watched)
 
@@ -163,8 +163,8 @@ class Context:
         return self._sitemap(url)
 
     async def _sitemap(self, url: str) -> AsyncIterator[str]:
-        from penstock.sources.failures import safe_url
-        from penstock.sources.sitemap import Strangers, sitemap_urls
+        from penstock.http.failures import safe_url
+        from penstock.http.sitemap import Strangers, sitemap_urls
 
         strangers = Strangers(self._attempt.source.reach.may_list)
         walk = sitemap_urls(
@@ -177,7 +177,7 @@ class Context:
 
     def feed(self, url: str) -> AsyncIterator[dict[str, Any]]:
         """The entries of an RSS or Atom feed."""
-        from penstock.sources.feed import feed_entries
+        from penstock.http.feed import feed_entries
 
         return feed_entries(self._fetch, url, announce=self._announce)
 

@@ -11,6 +11,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.errors import PipelineError
+from penstock.http.failures import (
+    BudgetSpent,
+    Disallowed,
+    FetchError,
+    HostBroken,
+    HostClosed,
+    HostOutside,
+    Paced,
+)
 from penstock.jobs.failures import (
     FAIL_FAST,
     Declared,
@@ -38,15 +47,6 @@ from penstock.jobs.words import words_of
 from penstock.pipeline.judging import rejection_of
 from penstock.pipeline.step import DataError
 from penstock.settings.secrets import LOOKED_AT
-from penstock.sources.failures import (
-    BudgetSpent,
-    Disallowed,
-    FetchError,
-    HostBroken,
-    HostClosed,
-    HostOutside,
-    Paced,
-)
 
 SHOWN_FRAMES = 8
 # How long a provider is left alone that turned us away without naming a time.
@@ -55,7 +55,7 @@ LONGEST_THROTTLE_S = 3600.0
 # A snooze for longer than this is a mistake of units.
 LONGEST_SNOOZE_S = 10 * 365 * 86_400.0
 _ROOM = Path(__file__).resolve().parent.parent
-_OURS = tuple(str(_ROOM / room) for room in ("pipeline", "engine", "sources"))
+_OURS = tuple(str(_ROOM / room) for room in ("pipeline", "engine", "http"))
 _PLUMBING = (
     str(Path(asyncio.__file__).parent),
     str(Path(asyncio.__file__).parent.parent / "contextlib"),

@@ -10,7 +10,7 @@ from penstock.jobs.effects import Extracted
 from penstock.jobs.outcome import Unchanged
 
 if TYPE_CHECKING:
-    from penstock.sources.response import Response
+    from penstock.http.response import Response
 
 # With any of these a fetch brings something else than the page at its address.
 _OF_THEIR_OWN = frozenset({"method", "headers", "body", "etag", "last_modified"})

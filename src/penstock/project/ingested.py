@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.http.response import Response
 from penstock.project.opened import Opened
 from penstock.snapshots import Place, open_snapshots
-from penstock.sources.response import Response
 from penstock.store.rows import SnapshotRow
 
 

@@ -10,7 +10,7 @@ import msgspec
 from penstock.app.views.view import Time, View
 
 if TYPE_CHECKING:
-    from penstock.sources.response import Response
+    from penstock.http.response import Response
     from penstock.store.rows import SnapshotRow
 
 __all__ = ["PageView", "Response", "SnapshotRow", "is_text", "page_view"]

@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from penstock.http.folder import scan
 from penstock.project import Project
 from penstock.schedules.landing import Landing
 from penstock.settings.pattern import Pattern, pattern_of
 from penstock.settings.values import ScheduleSettings, WatchSettings
-from penstock.sources.folder import scan
 from penstock.store.store import Store
 
 ACTOR = "watch"

@@ -25,10 +25,10 @@ import msgspec
 from msgspec import structs
 
 from penstock.clock import Clock
+from penstock.http.failures import FetchError
 from penstock.project import Project
 from penstock.settings.secrets import LOOKED_AT, redact_and_cut
 from penstock.settings.values import HookSettings, Settings
-from penstock.sources.failures import FetchError
 from penstock.store.outbox import EVERY_SOURCE, Parcel
 from penstock.store.store import Store
 from penstock.version import __version__
@@ -172,7 +172,7 @@ class Sender:
 async def post(hook: HookSettings, parcel: Parcel, now: float) -> str:
     """Follows no redirect: what a hook says must not go where its owner did not send it."""
     # Here and not above: a process that only schedules would carry all of HTTP in its memory.
-    from penstock.sources.network import AiohttpNetwork, Request
+    from penstock.http.network import AiohttpNetwork, Request
 
     body = parcel.body.encode()
     headers = {

@@ -17,10 +17,10 @@ from penstock.gates.breaker import HOST_RAMP, ramp_at
 from penstock.gates.lane import UNLIMITED
 from penstock.gates.terms import HostLimit
 from penstock.gates.windows import window_opens_at
+from penstock.http.addresses import host_key
+from penstock.http.failures import FetchError
 from penstock.settings import SourceSettings
 from penstock.settings.values import BreakerSettings
-from penstock.sources.addresses import host_key
-from penstock.sources.failures import FetchError
 
 if TYPE_CHECKING:
     from penstock.engine.simulation.sources import Source

@@ -31,12 +31,12 @@ from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.streams import Streams, fill_gap
 from penstock.gates.terms import Rules, rules_of
+from penstock.http.fetch import Fetcher
+from penstock.http.network import Network
 from penstock.jobs.loaded import Loaded
 from penstock.project import Project
 from penstock.settings import SourceSettings
 from penstock.snapshots import SnapshotStore
-from penstock.sources.fetch import Fetcher
-from penstock.sources.network import Network
 from penstock.store.rows import Admits
 from penstock.store.store import Store
 

@@ -37,6 +37,7 @@ from penstock.engine.worker.child_protocol import (
 from penstock.engine.worker.perform import Performer, Work
 from penstock.engine.worker.threads import Threads
 from penstock.errors import PipelineError
+from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
@@ -45,7 +46,6 @@ from penstock.pipeline.loading import put_on_path
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.verdict import outcome_of
 from penstock.pipeline.version import version_of
-from penstock.sources.response import Response
 
 PR_SET_PDEATHSIG = 1
 

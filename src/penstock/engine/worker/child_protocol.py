@@ -12,6 +12,18 @@ from typing import Any
 
 import msgspec
 
+from penstock.http.failures import (
+    AddressRefused,
+    BudgetSpent,
+    Disallowed,
+    FetchError,
+    HostBroken,
+    HostClosed,
+    HostOutside,
+    Kind,
+    Paced,
+    RobotsUnreachable,
+)
 from penstock.jobs.effects import Effects, Extracted
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import (
@@ -26,18 +38,6 @@ from penstock.jobs.outcome import (
     Unchanged,
 )
 from penstock.pipeline.attempt import RunView, SourceView
-from penstock.sources.failures import (
-    AddressRefused,
-    BudgetSpent,
-    Disallowed,
-    FetchError,
-    HostBroken,
-    HostClosed,
-    HostOutside,
-    Kind,
-    Paced,
-    RobotsUnreachable,
-)
 
 MAX_FRAME = 1 << 30
 _CLOSED = {kind.__name__: kind for kind in (HostClosed, HostBroken, HostOutside, Paced)}

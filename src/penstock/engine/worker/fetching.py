@@ -17,12 +17,12 @@ from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import StageConfig
 from penstock.errors import StoreCorrupt
+from penstock.http.fetch import Fetcher
+from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.pipeline.attempt import RunView
 from penstock.pipeline.visits import is_page
-from penstock.sources.fetch import Fetcher
-from penstock.sources.response import Response
 from penstock.store.rows import SnapshotRow
 from penstock.store.store import Store
 

@@ -28,7 +28,7 @@ from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
-from penstock.sources.pace import rest_beside
+from penstock.http.pace import rest_beside
 from penstock.store.rows import Admits
 from penstock.store.store import Capacity, Turn
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from penstock.clock import Clock
 from penstock.engine.worker.step_output import performing
 from penstock.engine.worker.threads import Errand
+from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Outcome, Skipped, Snoozed, Succeeded
@@ -29,7 +30,6 @@ from penstock.pipeline.probing import Enough
 from penstock.pipeline.step import DataError
 from penstock.pipeline.verdict import outcome_of, timed_out
 from penstock.pipeline.walk import item_of, walk_async, walk_plain
-from penstock.sources.response import Response
 
 # How long a task that was cancelled may take to come to its end before it is given up.
 CANCEL_GRACE_S = 1.0

@@ -42,10 +42,10 @@ from penstock.engine.worker.step_output import StepOutput, catch
 from penstock.engine.worker.threads import Threads
 from penstock.engine.worker.watchdog import PULSE_S, Watchdog
 from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
+from penstock.http.network import AiohttpNetwork
 from penstock.project import Project
 from penstock.settings.secrets import masker_for
 from penstock.snapshots import open_snapshots
-from penstock.sources.network import AiohttpNetwork
 from penstock.store.rows import Admits
 
 # With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.

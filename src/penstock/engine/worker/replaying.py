@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
+from penstock.http.failures import FetchError
+from penstock.http.response import Response
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
 from penstock.pipeline.attempt import Attempt, RunView
 from penstock.pipeline.context import Context
 from penstock.pipeline.graph import Graph, Stage, stage_of_our_own
-from penstock.sources.failures import FetchError
-from penstock.sources.response import Response
 from penstock.store.replays import ReplayedJob
 from penstock.store.store import Store
 

@@ -10,9 +10,9 @@ from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.ends import Ends
 from penstock.engine.worker.hosts import HostWatch
 from penstock.engine.worker.running_jobs import RunningJobs
+from penstock.http.fetch import Fetcher
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
-from penstock.sources.fetch import Fetcher
 from penstock.store.store import Store
 
 # How long a stream that was paused may take to come to a commit, a yield or a fetch.

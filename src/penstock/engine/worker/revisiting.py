@@ -14,11 +14,11 @@ from typing import Protocol
 from penstock.engine.worker.calls import Answer
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.errors import StoreCorrupt
+from penstock.http.lastmod import is_older
+from penstock.http.response import Response
 from penstock.jobs.effects import Extracted
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Unchanged
-from penstock.sources.lastmod import is_older
-from penstock.sources.response import Response
 from penstock.store.pages import PageRow
 from penstock.store.rows import SnapshotRow
 from penstock.store.store import Store

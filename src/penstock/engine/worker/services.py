@@ -14,10 +14,10 @@ from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
+from penstock.http.fetch import Fetcher
+from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.sources.fetch import Fetcher
-from penstock.sources.response import Response
 from penstock.store.store import Store
 
 

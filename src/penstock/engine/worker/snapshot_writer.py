@@ -17,6 +17,8 @@ from penstock.clock import Clock
 from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
+from penstock.http.pace import rest_after, timed
+from penstock.http.response import Response
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome, Snoozed
 from penstock.settings.secrets import masker_for
@@ -29,8 +31,6 @@ from penstock.snapshots import (
     content_hash,
     packed_ahead,
 )
-from penstock.sources.pace import rest_after, timed
-from penstock.sources.response import Response
 from penstock.store.rows import SnapshotRow
 from penstock.store.store import Kept, Store
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.http.reach import reach_of
 from penstock.jobs.job import Claimed
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RETRY_CLASSES, RetryClass, choose_retry
@@ -14,7 +15,6 @@ from penstock.pipeline.attempt import SourceView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.version import version_of
 from penstock.settings import SourceSettings
-from penstock.sources.reach import reach_of
 
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_RUN_TIMEOUT_S = 3600.0

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.sources.charset import decoded
-from penstock.sources.failures import FetchError
+from penstock.http.charset import decoded
+from penstock.http.failures import FetchError
 
 # To decode a longer body takes time that others miss.
 _LONG = 262_144
@@ -43,7 +43,7 @@ class Response:
         began = perf_counter()
         text = decoded(self.body, self.headers.get("content-type", ""))
         if len(self.body) > _LONG:
-            from penstock.sources.pace import owe
+            from penstock.http.pace import owe
 
             owe(perf_counter() - began)
         return text

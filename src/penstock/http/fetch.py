@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
 from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want
-from penstock.sources import encoding
-from penstock.sources.addresses import Target, host_key, look_at
-from penstock.sources.failures import (
+from penstock.http import encoding
+from penstock.http.addresses import Target, host_key, look_at
+from penstock.http.failures import (
     AddressRefused,
     BudgetSpent,
     Disallowed,
@@ -33,14 +33,14 @@ from penstock.sources.failures import (
     RobotsUnreachable,
     safe_url,
 )
-from penstock.sources.network import Network, RawResponse, Request
-from penstock.sources.reach import check_reach, headers_for
-from penstock.sources.redirects import REDIRECTS, Hop, follow
-from penstock.sources.request_limiter import RequestLimiter
-from penstock.sources.response import Response
-from penstock.sources.retry_after import DEFAULT_S, MOST_S, retry_after_s
-from penstock.sources.robots import Robots
-from penstock.sources.slots import HostSlots
+from penstock.http.network import Network, RawResponse, Request
+from penstock.http.reach import check_reach, headers_for
+from penstock.http.redirects import REDIRECTS, Hop, follow
+from penstock.http.request_limiter import RequestLimiter
+from penstock.http.response import Response
+from penstock.http.retry_after import DEFAULT_S, MOST_S, retry_after_s
+from penstock.http.robots import Robots
+from penstock.http.slots import HostSlots
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy

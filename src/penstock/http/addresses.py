@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from yarl import URL
 
-from penstock.sources.failures import AddressRefused
+from penstock.http.failures import AddressRefused
 
 MAX_URL = 8192
 # No host name is longer, as it is written or as it is encoded; a long one takes long to encode.

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
-from penstock.sources import encoding
-from penstock.sources.addresses import Target, look_at
-from penstock.sources.failures import (
+from penstock.http import encoding
+from penstock.http.addresses import Target, look_at
+from penstock.http.failures import (
     AddressRefused,
     Disallowed,
     FetchError,
     HostClosed,
     RobotsUnreachable,
 )
-from penstock.sources.network import Network, RawResponse, Request
-from penstock.sources.pace import Aside
-from penstock.sources.redirects import REDIRECTS, Hop, follow
-from penstock.sources.robots_rules import AgentRules, rules_for
+from penstock.http.network import Network, RawResponse, Request
+from penstock.http.pace import Aside
+from penstock.http.redirects import REDIRECTS, Hop, follow
+from penstock.http.robots_rules import AgentRules, rules_for
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy

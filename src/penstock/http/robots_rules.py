@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from protego import Protego
 
-from penstock.sources.addresses import MAX_URL
+from penstock.http.addresses import MAX_URL
 
 # A file with more for us than this counts as closing the site: to follow half of it would be impolite.
 MAX_RULES = 10_000

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin
 
-from penstock.sources.addresses import MAX_URL
-from penstock.sources.failures import FetchError
-from penstock.sources.lastmod import LONGEST
-from penstock.sources.pace import paced
-from penstock.sources.response import Response
-from penstock.sources.sitemap import Announce, Get
-from penstock.sources.xml import BadXml, Field, Row, Shape, read_rows
+from penstock.http.addresses import MAX_URL
+from penstock.http.failures import FetchError
+from penstock.http.lastmod import LONGEST
+from penstock.http.pace import paced
+from penstock.http.response import Response
+from penstock.http.sitemap import Announce, Get
+from penstock.http.xml import BadXml, Field, Row, Shape, read_rows
 
 _SHAPE = Shape(
     frozenset({"rss", "RDF", "feed"}),

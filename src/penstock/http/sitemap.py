@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from urllib.parse import urljoin
 
 from penstock.counting import count
-from penstock.sources.addresses import MAX_URL
-from penstock.sources.encoding import BrokenCoding, Inflater
-from penstock.sources.failures import FetchError, safe_url
-from penstock.sources.lastmod import LONGEST
-from penstock.sources.pace import paced
-from penstock.sources.response import Response
-from penstock.sources.xml import SLICE, BadXml, Row, Shape, local_name, read_rows
+from penstock.http.addresses import MAX_URL
+from penstock.http.encoding import BrokenCoding, Inflater
+from penstock.http.failures import FetchError, safe_url
+from penstock.http.lastmod import LONGEST
+from penstock.http.pace import paced
+from penstock.http.response import Response
+from penstock.http.xml import SLICE, BadXml, Row, Shape, local_name, read_rows
 
 Get = Callable[[str], Awaitable[Response]]
 Announce = Callable[[str, str], None]

@@ -11,9 +11,9 @@ import socket
 from dataclasses import dataclass
 from functools import lru_cache
 
-from penstock.sources.addresses import Target, is_refused
-from penstock.sources.failures import AddressRefused
-from penstock.sources.reach import matches
+from penstock.http.addresses import Target, is_refused
+from penstock.http.failures import AddressRefused
+from penstock.http.reach import matches
 
 AllowPrivate = bool | tuple[str, ...]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

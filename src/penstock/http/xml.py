@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from penstock.sources.charset import xml_codec
+from penstock.http.charset import xml_codec
 
 MAX_DEPTH = 200
 # What is kept of a row; the rest of it is read and dropped.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from penstock.sources.addresses import Target, look_at
-from penstock.sources.failures import AddressRefused
+from penstock.http.addresses import Target, look_at
+from penstock.http.failures import AddressRefused
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy

@@ -22,13 +22,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from penstock.clock import Clock, SystemClock
-from penstock.sources.access import Access, AllowPrivate, access_of, not_public
-from penstock.sources.addresses import Target, look_at
-from penstock.sources.encoding import Body, BrokenCoding, UnknownCoding
-from penstock.sources.failures import AddressRefused, Dropped, FetchError
-from penstock.sources.kept_headers import keep_headers
-from penstock.sources.nat64 import Nat64
-from penstock.sources.pace import rest_after
+from penstock.http.access import Access, AllowPrivate, access_of, not_public
+from penstock.http.addresses import Target, look_at
+from penstock.http.encoding import Body, BrokenCoding, UnknownCoding
+from penstock.http.failures import AddressRefused, Dropped, FetchError
+from penstock.http.kept_headers import keep_headers
+from penstock.http.nat64 import Nat64
+from penstock.http.pace import rest_after
 
 DNS_TTL_S = 60
 KEEP_ALIVE_S = 30.0

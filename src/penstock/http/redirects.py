@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from yarl import URL
 
-from penstock.sources.addresses import Target, is_too_long, look_at
-from penstock.sources.failures import AddressRefused, FetchError
-from penstock.sources.reach import harmless
+from penstock.http.addresses import Target, is_too_long, look_at
+from penstock.http.failures import AddressRefused, FetchError
+from penstock.http.reach import harmless
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OF_BODY = frozenset({"content-type", "content-length", "content-encoding", "content-language"})
