@@ -5,21 +5,35 @@ from __future__ import annotations
 from penstock.errors import PenstockError, Remedy
 
 # Where the command line has more to say than a program: by the error's code and its remedy's verb.
+# `{}` is what the remedy is called with, `{hint}` what the error itself says.
 BY_CODE: dict[tuple[str, str], str] = {
+    ("another_project", "store.rename"): "{hint}, and penstock db rename",
+    ("copy_differs", ""): "start over: penstock db copy … --restart",
+    ("copy_origin_changed", ""): "stop whatever changes it, then start over:"
+    " penstock db copy … --restart",
+    ("copy_unfinished", "store.copy"): "wait for it, or run the same `penstock db copy` again:"
+    " it goes on where it was",
     ("cursor_further_on", ""): "a backfill fetches it; --force moves the checkpoint anyway",
     ("cursor_unfit", ""): "--force moves the checkpoint anyway",
     ("no_filter", "rejects.list"): "name --source, --run or --id; penstock rejects list has them",
+    ("no_quiet_moment", "store.migrate"): "{hint}: penstock db migrate",
     ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
     ("nothing_to_redrive", "replays.commit"): "what a replay rejects counts when it is committed:"
     " penstock status names those that wait",
+    ("privileges_missing", "store.grants"): "{hint} (all of it: penstock db grants {})",
     ("run_differs", ""): "--new starts another run beside it",
     ("run_ended", "runs.continue_from"): "what is left of it: penstock resume {} --from-checkpoint",
     (
         "run_may_move_it",
         "runs.cancel",
     ): "wait for it, or penstock cancel {}; --force moves it anyway",
+    ("run_not_continued", "runs.retry"): "penstock retry {} --failed, or do it again",
     ("record_removed", ""): "--versions shows what it was; saving it again brings it back",
     ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",
+    ("store_corrupt", "store.restore"): "{hint}: penstock db restore FILE",
+    ("store_on_server", "store.copy"): "back it up with the server's own tools (pg_dump), or:"
+    " penstock db copy",
+    ("store_replaced", "store.restore"): "{hint} (penstock db restore FILE)",
 }
 BY_VERB: dict[str, str] = {
     "checkpoints.history": "penstock checkpoints {} --history PARTITION has its moves",
@@ -27,13 +41,16 @@ BY_VERB: dict[str, str] = {
     "jobs.get": "penstock jobs {}",
     "jobs.list": "penstock jobs lists them",
     "rejects.list": "penstock rejects list has them",
+    "replays.start": "penstock replay {}",
     "runs.cancel": "penstock cancel {}",
     "runs.continue_from": "penstock resume {} --from-checkpoint",
     "runs.get": "penstock runs {}",
     "runs.list": "penstock runs lists them",
     "runs.resume": "penstock resume {}",
+    "sources.list": "penstock sources lists them",
     "sources.resume": "penstock resume {}",
     "sources.unhold": "penstock unhold {}",
+    "store.migrate": "penstock db migrate",
 }
 
 
@@ -42,7 +59,7 @@ def hint_of(error: PenstockError) -> str:
     verb = "" if error.remedy is None else error.remedy.verb
     phrase = BY_CODE.get((error.code, verb))
     if phrase is not None:
-        return _filled(phrase, error.remedy)
+        return _filled(phrase, error.remedy).replace("{hint}", error.hint)
     if error.remedy is None or error.hint != str(error.remedy):
         return error.hint
     return command_of(error.remedy)

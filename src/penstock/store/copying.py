@@ -206,7 +206,8 @@ def _refuse_changed(origin: End, version: object) -> None:
     if origin.version() != version:
         raise StoreError(
             f"{origin.name} was changed while it was copied",
-            "stop whatever changes it, then start over: penstock db copy … --restart",
+            "stop whatever changes it, then copy again from the start",
+            code="copy_origin_changed",
         )
 
 
@@ -277,7 +278,9 @@ def _overtaken(target: End, mark: Mark) -> Mark:
 
 
 def _crossed(target: End) -> Refused:
-    return Refused(f"another `penstock db copy` is copying to {target.name}", "let it finish")
+    return Refused(
+        f"another copy to {target.name} is in progress", "let it finish", code="copy_in_progress"
+    )
 
 
 def _copy_on(origin: End, target: End, mark: Mark, wanted: Sequence[Digest], tell: Tell) -> Mark:
@@ -325,7 +328,8 @@ def _verified(target: End, mark: Mark, wanted: Sequence[Digest], tell: Tell) -> 
     if wrong:
         raise StoreError(
             f"the copy in {target.name} is not what was copied: {', '.join(wrong)}",
-            "start over: penstock db copy … --restart",
+            "copy again from the start",
+            code="copy_differs",
         )
     try:
         with target.db.writing():

@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from penstock.errors import UsageError
+from penstock.errors import Remedy, UsageError
 from penstock.gates.capacity import Admits, Capacity
 from penstock.gates.explaining import Held, JobFacts, LaneFacts, RunFacts
 from penstock.gates.lane import Lane, LaneLimits
@@ -170,7 +170,9 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         if run_id is not None:
             run = self.run(run_id)
             if run is None:
-                raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+                raise UsageError(
+                    f"there is no run {run_id}", code="no_run", remedy=Remedy("runs.list")
+                )
             return _Case(self._source_row(run.source), run, self._next_job(run_id=run_id))
         row = self._source_row(source or "")
         job = self._next_job(source_id=row.id)
@@ -181,13 +183,15 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
     def _case_of_job(self, job_id: int) -> _Case:
         job = self.job(job_id)
         if job is None:
-            raise UsageError(f"there is no job {job_id}", "penstock jobs lists them")
+            raise UsageError(f"there is no job {job_id}", code="no_job", remedy=Remedy("jobs.list"))
         return _Case(self._source_row(job.source), self.run(job.run_id), job)
 
     def _source_row(self, key: str) -> SourceRow:
         found = next((row for row in self.sources() if row.key == key), None)
         if found is None:
-            raise UsageError(f"there is no source {key!r}", "penstock sources lists them")
+            raise UsageError(
+                f"there is no source {key!r}", code="no_source", remedy=Remedy("sources.list")
+            )
         return found
 
     def _next_job(self, run_id: int | None = None, source_id: int | None = None) -> JobRow | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.errors import Refused, UsageError
+from penstock.errors import Refused, Remedy, UsageError
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.run import (
     ENDED_RUN_STATES,
@@ -123,7 +123,7 @@ class Lifecycle(Runs):
     def _ended_run(self, run_id: int) -> _Continued:
         text = self._db.value("run_to_continue", id=run_id)
         if text is None:
-            raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+            raise UsageError(f"there is no run {run_id}", code="no_run", remedy=Remedy("runs.list"))
         run = msgspec.json.decode(text, type=_Continued)
         if run.state not in ENDED_RUN_STATES:
             raise Refused(f"run {run_id} has not ended: it is {run.state}")
@@ -131,7 +131,9 @@ class Lifecycle(Runs):
         if not policy.can_be_continued:
             raise Refused(
                 f"run {run_id} is {policy.words}, which is not continued",
-                f"penstock retry {run_id} --failed, or do it again",
+                "retry what failed, or do it again",
+                code="run_not_continued",
+                remedy=Remedy("runs.retry", run_id),
             )
         if run.state is RunState.COMPLETED:
             raise Refused(f"run {run_id} is completed: there is nothing left of it")
@@ -201,7 +203,9 @@ class Lifecycle(Runs):
         if scope == WHOLE_PROJECT:
             return None, sorted(known.values())
         if scope not in known:
-            raise UsageError(f"there is no source {scope!r}", "penstock sources lists them")
+            raise UsageError(
+                f"there is no source {scope!r}", code="no_source", remedy=Remedy("sources.list")
+            )
         return known[scope], [known[scope]]
 
     def _tell_hold(self, event: Event, source_id: int | None, now: float, actor: str) -> None:

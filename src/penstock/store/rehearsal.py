@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.errors import Refused
+from penstock.errors import Refused, Remedy
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.run_policy import policy_of
@@ -112,7 +112,9 @@ def require_staged(store: Store, run: RunRow) -> None:
     """Refuse what is no replay that waits to be committed or dropped."""
     if not policy_of(run.kind, run.options).is_staged:
         raise Refused(
-            f"run {run.id} is no replay, so it has nothing staged", f"penstock replay {run.id}"
+            f"run {run.id} is no replay, so it has nothing staged",
+            code="not_a_replay",
+            remedy=Remedy("replays.start", run.id),
         )
     if not run.is_ended:
         raise Refused(f"replay {run.id} is {run.state}; it has not ended yet")

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from penstock.errors import Refused, StoreError
+from penstock.errors import Refused, Remedy, StoreError
 from penstock.journal.service_events import DbMigrated
 from penstock.store.database import to_json
 
@@ -188,7 +188,9 @@ def refuse_unfinished(place: str, origin: str | None) -> None:
     if origin is not None:
         raise Refused(
             f"{place} holds an unfinished copy of {origin}",
-            "run the same `penstock db copy` again: it goes on where it was",
+            "wait for it, or start the same copy again: it goes on where it was",
+            code="copy_unfinished",
+            remedy=Remedy("store.copy"),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.errors import UsageError
+from penstock.errors import Remedy, UsageError
 from penstock.store.database import Database
 from penstock.store.reading import Reading
 from penstock.store.rows import JobRow
@@ -66,7 +66,7 @@ class Stories(Reading):
         """What is known of a job's past: from its rows, and as far back as the journal goes."""
         job = self.job(job_id)
         if job is None:
-            raise UsageError(f"there is no job {job_id}", "penstock jobs lists them")
+            raise UsageError(f"there is no job {job_id}", code="no_job", remedy=Remedy("jobs.list"))
         about = self._db.decoded("job_whereabouts", Whereabouts, id=job_id)
         return Story(
             self._attempts(job),

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from penstock.errors import UsageError
+from penstock.errors import Remedy, UsageError
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
 from penstock.journal.run_events import RunCompleted, RunUndoing, RunUndone
 from penstock.store.database import Database, to_json
@@ -217,7 +217,7 @@ class Undoing:
     def _about(self, run_id: int) -> tuple[int, str]:
         rows = self._db.rows("run_state", id=run_id)
         if not rows:
-            raise UsageError(f"there is no run {run_id}", "penstock runs lists them")
+            raise UsageError(f"there is no run {run_id}", code="no_run", remedy=Remedy("runs.list"))
         versions: dict[str, str] = self._db.json("pipeline_versions", ids=to_json([run_id]))
         return int(rows[0][1]), versions[str(run_id)]
 

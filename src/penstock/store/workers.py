@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.errors import Refused
+from penstock.errors import Refused, Remedy
 from penstock.jobs.failures import POISON
 from penstock.jobs.job import JobState
 from penstock.jobs.loaded import Loaded, WorkerCode
@@ -59,7 +59,9 @@ class Workers:
             )
         return Refused(
             f"the database holds an unfinished copy of {origin}: no worker can start",
-            "wait for it, or run the same `penstock db copy` again: it goes on where it was",
+            "wait for it, or start the same copy again: it goes on where it was",
+            code="copy_unfinished",
+            remedy=Remedy("store.copy"),
         )
 
     def beat(self, worker: str) -> bool:

@@ -18,7 +18,14 @@ import psycopg
 from psycopg import errors as e
 
 from penstock.clock import Clock
-from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreUnreachable
+from penstock.errors import (
+    Remedy,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreUnreachable,
+)
 from penstock.jobs.job import Claimed, Owned
 from penstock.settings.address import schema_of
 from penstock.store.database import Decoded, Fences, JobRow, Overtaken, storable_text, to_json
@@ -589,7 +596,8 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
         case e.UndefinedTable() | e.UndefinedColumn() | e.InvalidSchemaName():
             return StoreError(
                 f"{place} has another schema than this Penstock needs ({said})",
-                "penstock db migrate",
+                code="schema_differs",
+                remedy=Remedy("store.migrate"),
             )
     if is_gone or isinstance(error, (UNREACHABLE, psycopg.OperationalError)):
         return StoreUnreachable(

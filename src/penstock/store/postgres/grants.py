@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from psycopg import sql
 
-from penstock.errors import StoreError
+from penstock.errors import Remedy, StoreError
 from penstock.store.postgres.connection import Connection
 
 # (kind, name) of each thing that the present role may not use as it must.
@@ -58,7 +58,9 @@ def _refusal(lacking: Sequence[tuple[str, str]], place: str, schema: str, role: 
     more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
     return StoreError(
         f"the user {role} may not use {_noun(lacking[0])}{more} at {place}",
-        f"as the owner of the schema: {wanted} (all of it: penstock db grants {role})",
+        f"as the owner of the schema: {wanted}",
+        code="privileges_missing",
+        remedy=Remedy("store.grants", role),
     )
 
 

@@ -18,7 +18,7 @@ from psycopg import errors as e
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from penstock.errors import StoreError
+from penstock.errors import Remedy, StoreError
 from penstock.settings.address import SCHEMA
 from penstock.store.postgres.connection import PATIENCE_S, STATEMENT_S, Connection
 from penstock.store.postgres.naming import in_schema, lock_of
@@ -346,7 +346,9 @@ class Migrating:
         return StoreError(
             f"{what}: in {TRY_FOR_S:.0f} s there was no moment at {self._place} to do it without holding "
             "up those who work",
-            "try again at a quieter time, or stop the workers: penstock db migrate",
+            "try again at a quieter time, or stop the workers",
+            code="no_quiet_moment",
+            remedy=Remedy("store.migrate"),
         )
 
     # The connection.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.clock import Clock
-from penstock.errors import Refused, StoreLocked
+from penstock.errors import Refused, Remedy, StoreLocked
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.memory import Memory
@@ -145,5 +145,7 @@ class PostgresStore(Verbs):
     def backup(self, target: Path) -> Iterator[float]:
         raise Refused(
             f"{self.name} is a server's database, not a file",
-            "back it up with the server's own tools (pg_dump), or: penstock db copy",
+            "back it up with the server's own tools (pg_dump), or copy it into a file",
+            code="store_on_server",
+            remedy=Remedy("store.copy"),
         )

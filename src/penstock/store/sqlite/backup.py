@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from penstock.clock import Clock, SystemClock
-from penstock.errors import PenstockError, Refused, StoreCorrupt, StoreError
+from penstock.errors import PenstockError, Refused, Remedy, StoreCorrupt, StoreError
 from penstock.private_files import copy_private, create_private
 from penstock.store.project_name import name_in
 from penstock.store.sqlite.database import SqliteDatabase, translated
@@ -41,7 +41,8 @@ class FileUpkeep:
         if found != ["ok"]:
             raise StoreCorrupt(
                 f"{self._db.path} is damaged: {found[0]}",
-                "stop Penstock, keep the file, and restore a backup: penstock db restore FILE",
+                "stop Penstock, keep the file, and restore a backup",
+                remedy=Remedy("store.restore"),
             )
 
     def backup(self, target: Path) -> Iterator[float]:
@@ -129,7 +130,9 @@ def _refuse_another(found: str | None, project: str | None) -> None:
         raise Refused(
             f"the backup holds the project {found!r}, and this is {project!r}",
             f"for the same project under a new name: write `project: {found}` into penstock.yaml, restore, "
-            "change the name, and penstock db rename",
+            "change the name",
+            code="another_project",
+            remedy=Remedy("store.rename"),
         )
 
 

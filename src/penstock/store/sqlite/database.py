@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from penstock.clock import Clock
-from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError, StoreReplaced
+from penstock.errors import Remedy, StoreCorrupt, StoreError, StoreFull, StoreIoError, StoreReplaced
 from penstock.jobs.job import Claimed, Owned
 from penstock.journal.registry import STARTED, SUCCEEDED
 from penstock.private_files import make_private, touch_private
@@ -122,7 +122,8 @@ class SqliteDatabase:
             raise StoreReplaced(
                 f"{self.path} was removed or replaced while it was in use",
                 "what was written since is lost unless you put the old file back: stop everything that uses "
-                "it, then restore it or a backup (penstock db restore FILE)",
+                "it, then restore it or a backup",
+                remedy=Remedy("store.restore"),
             )
 
     def _prepare(self, connection: apsw.Connection) -> None:
@@ -420,6 +421,7 @@ def explain(error: Exception, path: Path) -> NoReturn:
     if isinstance(error, DAMAGE):
         raise StoreCorrupt(
             f"{path} is damaged or not a database ({error})",
-            "stop Penstock, keep the file, and restore a backup: penstock db restore FILE",
+            "stop Penstock, keep the file, and restore a backup",
+            remedy=Remedy("store.restore"),
         ) from error
     raise error
