@@ -30,6 +30,17 @@ UNSAFE_CALLS = {
     "yaml.unsafe_load",
     "yaml.unsafe_load_all",
 }
+WAYS_OUT = {"http.client", "urllib.request"}
+CONNECTING = {
+    "create_connection",
+    "create_datagram_endpoint",
+    "create_unix_connection",
+    "getaddrinfo",
+    "open_connection",
+    "open_unix_connection",
+    "sock_connect",
+    "urlopen",
+}
 # Put together from pieces, so that this file does not name them either.
 REGISTRY = re.compile(
     "|".join(["py" + "pi", "python" + "hosted", "pi" + "wheels", "anaconda" + r"\.org"])
@@ -98,6 +109,44 @@ def test_no_command_goes_through_a_shell() -> None:
         for file, tree in modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.keyword) and node.arg == "shell"
+    ]
+    assert found == []
+
+
+def going_out(tree: ast.AST) -> Iterator[int]:
+    """The lines that go out to the network by ways that an import contract can't see."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and {alias.name for alias in node.names} & WAYS_OUT:
+            yield node.lineno
+        if isinstance(node, ast.ImportFrom):
+            named = {f"{node.module}.{alias.name}" for alias in node.names}
+            if ({node.module} | named) & WAYS_OUT:
+                yield node.lineno
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_given_one = any(keyword.arg == "sock" for keyword in node.keywords)
+            if node.func.attr in CONNECTING and not is_given_one:
+                yield node.lineno
+
+
+def test_the_search_for_ways_out_finds_them() -> None:
+    texts = [
+        "import http.client",
+        "from http import client",
+        "from urllib.request import urlopen",
+        "asyncio.open_connection('acme.com', 80)",
+        "loop.getaddrinfo('acme.com', 80)",
+    ]
+    assert [list(going_out(ast.parse(text))) for text in texts] == [[1]] * len(texts)
+    assert list(going_out(ast.parse("asyncio.open_connection(sock=one_of_a_pair)"))) == []
+
+
+def test_only_http_goes_out_to_the_network() -> None:
+    """Beside the import contract of the same name."""
+    found = [
+        where(file, line)
+        for file, tree in modules()
+        if file.relative_to(SOURCE / "penstock").parts[0] != "http"
+        for line in going_out(tree)
     ]
     assert found == []
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.fingerprint import changed_files
+from penstock.project.host import host_name
 
 if TYPE_CHECKING:
     from penstock.jobs.loaded import WorkerCode
@@ -45,7 +45,7 @@ def stale_workers(project: Opened) -> list[StaleWorker]:
     """Who works on this host with older files; other hosts have files of their own."""
     found: dict[int, tuple[str, ...]] = {}
     for code in project.connection.worker_codes():
-        if code.host != socket.gethostname() or code.loaded is None or code.parent_pid in found:
+        if code.host != host_name() or code.loaded is None or code.parent_pid in found:
             continue
         changed = changed_files(code.loaded, project.settings.root)
         if changed and code.parent_pid is not None:

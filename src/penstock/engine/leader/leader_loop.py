@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 from contextlib import suppress
 
 from penstock.engine.leader.activity import Activity
@@ -26,6 +25,7 @@ from penstock.engine.leader.upkeep import Upkeep
 from penstock.errors import StoreError
 from penstock.gates.terms import hours_definitions, hours_of, rules_of
 from penstock.project import Project
+from penstock.project.host import host_name
 from penstock.snapshots import open_snapshots
 from penstock.store.promises import LEADER
 from penstock.store.store import Store
@@ -141,4 +141,4 @@ class LeaderLoop:
 
 def a_holder() -> str:
     """A name that no other process has or will have, and that a person can find."""
-    return f"{socket.gethostname()}/{os.getpid()}/{random.SystemRandom().getrandbits(48):012x}"
+    return f"{host_name()}/{os.getpid()}/{random.SystemRandom().getrandbits(48):012x}"

@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -45,6 +44,7 @@ from penstock.engine.worker.exits import (
 from penstock.engine.worker.store_backoff import REPEAT_S
 from penstock.errors import PenstockError, StoreCorrupt, StoreError, StoreUnreachable
 from penstock.project import Project
+from penstock.project.host import host_name
 from penstock.project.stale_code import named
 from penstock.snapshots import open_snapshots
 from penstock.store.rows import Admits
@@ -465,7 +465,7 @@ class Supervisor:
         tell = self._say_again if slot.is_unfit else self.tell
         child = await WorkerChild.start(settings, name, slot.admits, tell, self._now())
         slot.child = child
-        about = (socket.gethostname(), child.process.pid, __version__, settings.worker.slots)
+        about = (host_name(), child.process.pid, __version__, settings.worker.slots)
         asked_at = self._now()
         try:
             await self._calls(lambda: self._store.register(name, *about, slot.admits))
