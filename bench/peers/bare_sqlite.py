@@ -116,7 +116,7 @@ def _enqueue(db: apsw.Connection, size: dict[str, Any]) -> None:
             db.execute(ADD_JOBS, (chosen, NOW))
             db.execute(ADD_ITEMS, (chosen,))
             db.execute(COUNT, (_json([(source, len(jobs), 0, 0)]),))
-            db.execute(ADD_EVENTS, (_json([(None, source)]), NOW, "run.enqueued"))
+            db.execute(ADD_EVENTS, (_json([(None, source)]), NOW, "run.jobs_added"))
             db.execute("COMMIT")
 
 

@@ -202,8 +202,8 @@ def test_difference_at_the_end_of_a_run_is_an_event(world: World) -> None:
     world.turn("w", *(done(job, saves=[a_save(job.key, {})]) for job in jobs.values()))
 
     assert account(world, run_id).candidates.unaccounted == 1
-    assert "run.unaccounted" in world.kinds(run_id=run_id)
-    [event] = [e for e in world.store.events(run_id=run_id) if e.kind == "run.unaccounted"]
+    assert "run.counts_mismatch" in world.kinds(run_id=run_id)
+    [event] = [e for e in world.store.events(run_id=run_id) if e.kind == "run.counts_mismatch"]
     assert event.detail == "not accounted for: 0 pages, 1 candidate"
     assert world.store.check() == [f"what was enqueued is not what became of it: run {run_id}"]
     world.tamper(f"UPDATE run SET candidates_added = candidates_added - 1 WHERE id = {run_id}")
@@ -214,7 +214,7 @@ def test_run_that_adds_up_says_nothing(world: World) -> None:
 
     world.turn("w", done(world.one(), saves=[a_save("a", {})]))
 
-    assert "run.unaccounted" not in world.kinds(run_id=run_id)
+    assert "run.counts_mismatch" not in world.kinds(run_id=run_id)
 
 
 def test_run_that_older_code_may_have_a_hand_in_is_not_held_to_its_sums(world: World) -> None:
@@ -228,7 +228,7 @@ def test_run_that_older_code_may_have_a_hand_in_is_not_held_to_its_sums(world: W
     found = account(world, run_id)
     assert (found.is_kept, found.unaccounted) == (False, 0)
     assert (found.candidates.candidates, found.candidates.accepted) == (1, 1)
-    assert "run.unaccounted" not in world.kinds(run_id=run_id)
+    assert "run.counts_mismatch" not in world.kinds(run_id=run_id)
     assert world.store.check() == []
 
 

@@ -41,7 +41,7 @@ def test_following_is_bounded_by_depth_and_count(
     is_cut = found == pages
     assert run.state == "completed"
     assert run.end_reason == (f"cut: crawl has its {pages} jobs" if is_cut else "")
-    cuts = world.store.events(run_id=run_id, kind="run.cut")
+    cuts = world.store.events(run_id=run_id, kind="run.limit_reached")
     assert len(cuts) == int(is_cut)
 
 

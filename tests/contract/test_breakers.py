@@ -471,7 +471,7 @@ def test_concurrency_falls_with_errors_and_comes_back_for_all_workers(world: Wor
     for _ in range(12):
         world.turn("w", *(ok(job) for job in world.claim()))
     assert level(world) == 10
-    assert details(world, "source.slowed", "source.sped_up") == [
+    assert details(world, "source.concurrency_lowered", "source.concurrency_restored") == [
         "7 jobs at once instead of 10: 2 of 10 failed",
         "10 jobs at once",
     ]
@@ -487,7 +487,7 @@ def test_concurrency_falls_when_pages_become_slow(world: World) -> None:
     ]
     world.turn("w", *slow)
     assert level(world) == 7
-    assert details(world, "source.slowed") == [
+    assert details(world, "source.concurrency_lowered") == [
         "7 jobs at once instead of 10: they take far longer than usual"
     ]
 

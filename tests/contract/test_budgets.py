@@ -156,7 +156,7 @@ def test_warnings_are_journalled_once_each(world: World) -> None:
         if e.kind.startswith("budget.")
     ]
     assert told == [
-        ("budget.warned", SHOP, "80 % of 10 requests a day of acme.com"),
+        ("budget.threshold_reached", SHOP, "80 % of 10 requests a day of acme.com"),
         ("budget.exhausted", SHOP, "the budget of 10 requests a day of acme.com is used up"),
     ]
 

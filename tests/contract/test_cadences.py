@@ -46,7 +46,7 @@ def test_a_move_is_told_with_its_reason_and_plans_the_next_tick(world: World) ->
 
     [after] = world.store.cadences(row.source_id)
     assert (after.level, after.before, after.reason) == ("low", "medium", "it is quiet")
-    assert events(world) == [("cadence.moved", "ada", "medium to low: it is quiet")]
+    assert events(world) == [("cadence.changed", "ada", "medium to low: it is quiet")]
     [schedule] = world.store.schedules(row.source_id)
     assert (schedule.next_due_at, schedule.look_at) == (due + 5000.0, due + 5000.0)
 

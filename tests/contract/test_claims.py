@@ -25,7 +25,7 @@ def test_waiting_job_is_never_claimed_before_it_is_due(world: World) -> None:
     world.clock.advance(0.001)
 
     assert [again.id for again in world.claim()] == [job.id]
-    assert world.kinds(job.id) == ["job.started", "job.retried", "job.woken", "job.started"]
+    assert world.kinds(job.id) == ["job.started", "job.retry_scheduled", "job.due", "job.started"]
 
 
 def test_job_that_is_due_does_not_wake_the_next_one(world: World) -> None:
@@ -338,5 +338,5 @@ def test_a_run_says_which_version_performs_it(world: World) -> None:
     assert not world.store.restamp(run_id, "v1", "v2", "another"), "somebody was faster"
 
     assert world.run(run_id).pipeline_version == "v0"
-    [event] = world.store.events(run_id=run_id, kind="run.version")
+    [event] = world.store.events(run_id=run_id, kind="run.version_changed")
     assert (event.actor, event.detail) == ("w", "performed with pipeline v0; until now v1")

@@ -45,7 +45,7 @@ def test_an_event_names_the_worker_that_it_is_about(world: World) -> None:
     world.store.retry_failed(run_id, "ann", "mended")
     workers = {row.kind: row.worker for row in world.store.events(run_id=run_id, limit=100)}
     assert workers["job.started"] == workers["job.succeeded"] == workers["job.quarantined"] == "w"
-    assert workers["job.retry"] is workers["run.queued"] is None
+    assert workers["job.requeued"] is workers["run.queued"] is None
 
 
 def test_events_are_found_by_their_data_and_their_columns(world: World) -> None:
@@ -92,6 +92,28 @@ def test_what_older_versions_wrote_as_sentences_is_read_and_found_as_data(world:
     assert found(world, "data.host=a.com") == [opened]
     assert found(world, "data.ticks=1200", "source=acme.com") == [missed]
     assert found(world, "data.ticks=12") == []
+
+
+def test_events_that_were_written_under_an_old_name_are_found_under_the_new_one(
+    world: World,
+) -> None:
+    source = world.source("acme.com")
+    _, cursor = world.store.follow(None)
+    about = (source, None, None, None, "", "")
+    data = to_json({"jobs": 1, "before": 4, "cause": "errors"})
+    write_as_before(
+        world, ("source.slowed", *about, data), ("source.sped_up", *about, '{"jobs":4}')
+    )
+    old, new = "source.slowed", "source.concurrency_lowered"
+    [event] = world.store.events(kind=new)
+    assert (event.kind, event.detail) == (new, "1 job at once instead of 4: errors")
+    for kind in (old, new):
+        assert world.store.events(kind=kind) == world.store.events(kind=kind, after_id=0) == [event]
+        assert world.store.follow(None, kind=kind)[0] == [event]
+        assert world.store.follow(cursor, kind=kind)[0] == [event]
+        assert world.store.follow_kinds(cursor, [kind])[0] == [event]
+        assert found(world, f"kind={kind}") == [event]
+    assert len(world.store.events(kind="source")) == 2
 
 
 def test_old_sentences_become_data_piece_by_piece_and_read_the_same(world: World) -> None:

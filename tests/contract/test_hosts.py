@@ -235,7 +235,7 @@ def test_what_a_job_waits_for_is_its_last_wait(world: World) -> None:
 def test_jobs_that_wait_for_hours_are_looked_at_again_when_those_change(world: World) -> None:
     job_id = put_off(world)
     assert world.store.plan_hours({API: "evening"}, "scheduler") == 1, "nobody had led before"
-    [event] = [e for e in world.store.events(job_id=job_id, limit=99) if e.kind == "job.woken"]
+    [event] = [e for e in world.store.events(job_id=job_id, limit=99) if e.kind == "job.due"]
     assert (event.actor, event.detail) == ("scheduler", f"the hours of {API} have changed")
     assert world.job(job_id).state is JobState.QUEUED
     assert world.store.check() == []

@@ -527,7 +527,7 @@ STEERED: dict[str, tuple[str, Steering]] = {
     "unhold a job": ("job.unheld", lambda w, r, j: w.store.unhold_job(j, "ann", "why")),
     "cancel a job": ("job.cancelled", lambda w, r, j: w.store.cancel_job(j, "ann", "why")),
     "retry what failed": ("run.reopened", lambda w, r, j: w.store.retry_failed(r, "ann", "why")),
-    "retry a job": ("job.retry", lambda w, r, j: w.store.retry_job(failed(w, r), "ann", "why")),
+    "retry a job": ("job.requeued", lambda w, r, j: w.store.retry_job(failed(w, r), "ann", "why")),
     "cancel a run": ("run.cancelled", lambda w, r, j: w.store.cancel_run(r, "ann", "why")),
     "continue a run": ("run.queued", lambda w, r, j: w.store.continue_run(r, SITE, "v", "ann", "why")),
     "start a draft": ("run.queued", lambda w, r, j: w.store.start_draft(a_draft(w), "ann", "why")),

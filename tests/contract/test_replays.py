@@ -345,7 +345,7 @@ def test_commit_that_was_cut_short_goes_on_where_it_was(
     assert (again.added, again.changed, again.removed) == (0, 6, 1)
     assert {len(shop.history(page)) for page in pages} == {2}
     kinds = [event.kind for event in shop.store.events(run_id=replay, limit=1000)]
-    assert kinds.count("run.committing") == kinds.count("run.committed") == 1
+    assert kinds.count("run.commit_started") == kinds.count("run.committed") == 1
 
 
 @pytest.mark.parametrize(

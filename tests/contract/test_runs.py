@@ -188,7 +188,7 @@ def test_retried_job_has_fresh_tries_and_goes_on_counting_attempts(world: World)
 
     again = world.one()
     assert (again.attempt, again.tries, again.deaths) == (2, 0, 0)
-    assert "job.retry" in world.kinds(job.id)
+    assert "job.requeued" in world.kinds(job.id)
 
 
 def test_waiting_job_may_be_retried_before_it_is_due(world: World) -> None:
@@ -370,7 +370,7 @@ def test_retries_throttles_and_snoozes_are_told_apart(world: World) -> None:
     assert [world.job(job.id).tries for job in (one, two, three)] == [1, 0, 0]
     assert [world.job(job.id).throttles for job in (one, two, three)] == [0, 1, 0]
     assert [world.kinds(job.id)[-1] for job in (one, two, three)] == [
-        "job.retried", "job.throttled", "job.snoozed",
+        "job.retry_scheduled", "job.throttled", "job.snoozed",
     ]  # fmt: skip
 
 

@@ -103,7 +103,7 @@ SCENES = {
 BODIES = ["zero", "one", "junk", "three", "empty", "five again", "six"]
 FLAKY = "http://shop.example/3"
 WORDS = {"zero", "one", "three", "five", "again", "six"}
-ENDS = ("job.succeeded", "job.skipped", "job.retried", "job.snoozed", "job.released")
+ENDS = ("job.succeeded", "job.skipped", "job.retry_scheduled", "job.snoozed", "job.released")
 LAST_ENDS = ("job.succeeded", "job.skipped", "job.quarantined", "job.cancelled")
 CHECKPOINT_PAGES = 30
 

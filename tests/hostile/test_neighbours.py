@@ -114,7 +114,7 @@ def test_healthy_source_keeps_its_pages_beside_one_that_serves_harm(
             served.append(answers())
         print(f"{kind}: alone {alone}, beside {served} answers of it {beside} pages a second")
         in_time(1 / max(beside), 1 / (KEPT * max(alone)))
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
         process.terminate()
         assert process.wait(timeout=120) == 0
 

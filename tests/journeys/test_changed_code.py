@@ -64,7 +64,7 @@ def test_what_old_code_performs_is_stamped_with_its_own_version(rig: Rig) -> Non
     [record] = rig.store.records("page")
     assert record.data == {"made_by": "OLD"}
     assert rig.run(2).pipeline_version == rig.run(1).pipeline_version == record.pipeline_version
-    [event] = rig.events("run.version")
+    [event] = rig.events("run.version_changed")
     assert rig.run(1).pipeline_version in event.detail
     status = rig.penstock("status").stdout
     assert f"penstock up, pid {up.pid}, has an older steps.py; restart it or use --reload" in status

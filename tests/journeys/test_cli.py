@@ -506,7 +506,7 @@ def test_retry_touches_only_what_failed(copied: Project, shop: Shop) -> None:
     assert (after["run"], after["state"]) == (run["run"], "completed")
     assert after["counts"]["pages"] == PAGES
     retried = [
-        each for each in copied.json("events", "--limit", "1000") if each["kind"] == "job.retry"
+        each for each in copied.json("events", "--limit", "1000") if each["kind"] == "job.requeued"
     ]
     assert [each["detail"] for each in retried] == ["mended", "mended"]
     assert "nothing in quarantine" in copied.refused("retry", str(run["run"]), code=7)[0]

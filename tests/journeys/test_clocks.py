@@ -98,7 +98,7 @@ def test_clocks_an_hour_off_and_set_at_any_moment_change_nothing(
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
 
         assert {job.attempt for job in rig.jobs(stage="hold")} == {1}
-        assert rig.events("worker.buried", "leader.resigned") == []
+        assert rig.events("worker.reaped", "leader.resigned") == []
         assert len(rig.events("leader.elected")) == 1
         ticks = sorted(run.created_at for run in rig.store.runs("clock", limit=1000))
         assert began_at - 60 < ticks[0]

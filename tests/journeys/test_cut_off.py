@@ -48,7 +48,7 @@ def test_connections_that_fall_silent_cost_no_attempt(
         let_go(rig)
         until(lambda: rig.run(run_id).is_ended, "the run has ended", within_s=60)
         assert {job.attempt for job in rig.jobs(stage="hold")} == {1}
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
         stop(up)
         rig.assert_sound()
         rig.assert_records(pages(4))
@@ -101,7 +101,7 @@ def test_host_behind_a_slow_link_keeps_its_lease(
         let_go(rig)
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
         assert {job.attempt for job in rig.jobs(stage="hold")} == {1}
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
         stop(far, near)
         rig.assert_sound()
 

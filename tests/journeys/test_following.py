@@ -170,7 +170,7 @@ def extract(page, ctx):
         assert [row.data for row in rows] == [{"of": 1000, "day": "2026-11-16"}] * 5
         assert {row.pipeline_version for row in rows} == {rig.run(1).pipeline_version}
         assert rig.run(1).options.params == {"of": 1000, "day": "2026-11-16"}
-        assert rig.events("run.version") == []
+        assert rig.events("run.version_changed") == []
         refused = rig.penstock("run", "acme.com", "--param", "of")
         assert refused.returncode == 2
         assert "--param 'of' is not NAME=VALUE" in refused.stderr

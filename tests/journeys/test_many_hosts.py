@@ -221,7 +221,7 @@ def test_outage_longer_than_the_lease_makes_no_job_look_like_poison(
         rig.store.reopen()
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
         assert [job for job in rig.jobs() if job.tries or job.deaths] == []
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
         assert {row.data["pid"] for row in rig.store.records("page")}.isdisjoint(pids)
         for process in hosts:
             # Once by the supervisor, once by its worker.

@@ -79,6 +79,6 @@ def test_poison_in_a_process_of_its_own_is_an_ordinary_failure(tmp_path: Path) -
         # Nobody knows why a child dies: such failures are tried twice.
         assert {(job.kind, job.deaths, job.tries) for job in quarantined} == {("unknown", 0, 2)}
         assert len(rig.events("worker.started")) == 1
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
         rig.assert_records({f"bad {number}" for number in range(8) if str(number) not in poison})
         rig.assert_sound()

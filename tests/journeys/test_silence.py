@@ -41,7 +41,7 @@ def test_up_whose_output_nobody_reads_does_its_work_and_ends(tmp_path: Path) -> 
             until(lambda: rig.run(run_id).is_ended, "the run has ended", within_s=60)
             assert process.wait(timeout=60) == 0
         assert rig.run(run_id).state == "completed"
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
 
 
 def test_a_step_that_reads_its_input_finds_it_empty_and_the_worker_drains_all_the_same(
@@ -55,5 +55,5 @@ def test_a_step_that_reads_its_input_finds_it_empty_and_the_worker_drains_all_th
         assert {row.data["heard"] for row in rig.store.records("page")} == {""}
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
         rig.assert_sound()

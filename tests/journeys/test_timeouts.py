@@ -60,7 +60,7 @@ def assert_timed_out(rig: Rig, hanging: list[int], pages: int) -> None:
     assert {(job.kind, job.tries, job.deaths) for job in quarantined} == {("transient", 4, 0)}
     ids = {job.id for job in quarantined}
     began = {(e.job_id, e.attempt): e.at for e in rig.events("job.started") if e.job_id in ids}
-    ended = rig.events("job.retried", "job.quarantined")
+    ended = rig.events("job.retry_scheduled", "job.quarantined")
     took = [e.at - began[e.job_id, e.attempt] for e in ended if e.job_id in ids]
     assert len(took) == 4 * len(hanging)
     in_time(max(took), TIMEOUT_S + 2)
@@ -83,7 +83,7 @@ def test_thread_that_hangs_is_fenced_off_and_its_worker_recycled(tmp_path: Path)
         assert_timed_out(rig, hanging, 20)
         # Twelve threads were lost, and a worker is recycled after eight.
         assert len(rig.events("worker.started")) == 2
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
 
 
 def test_step_that_hangs_in_c_is_killed_with_its_process(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def assert_nobody_noticed(rig: Rig, *run_ids: int) -> None:
     assert {(run.pages_done, run.retried, run.rejected) for run in runs} == {(PAGES, 0, 0)}
     assert sum(run.inserted for run in runs) == sum(run.unchanged for run in runs) == PAGES
     assert {(job.tries, job.deaths) for job in rig.jobs()} == {(0, 0)}
-    assert rig.events("worker.buried") == []
+    assert rig.events("worker.reaped") == []
     rig.assert_fenced()
     rig.assert_records({f"/page/{number}" for number in range(PAGES)})
 

@@ -56,7 +56,7 @@ def took_s(rig: Rig) -> float:
     """How long the first attempt at the blocking page took, until its worker was gone."""
     [first, *_] = [e.at for e in rig.events("job.started") if e.source == "bad" and e.attempt == 1
                    and e.job_id in {job.id for job in rig.jobs(stage="page")}]  # fmt: skip
-    return rig.events("worker.buried")[0].at - first
+    return rig.events("worker.reaped")[0].at - first
 
 
 def test_a_step_that_spins_from_its_first_line_ends_in_quarantine_and_others_complete(
@@ -85,7 +85,7 @@ def test_a_step_that_holds_the_interpreter_in_c_is_ended_by_the_supervisor(tmp_p
     with Rig(tmp_path, SOURCES, steps) as rig:
         _, good = rig.enqueue("bad", "good")
         process = rig.start("up")
-        until(lambda: rig.events("worker.buried"), "the worker is ended", within_s=120)
+        until(lambda: rig.events("worker.reaped"), "the worker is ended", within_s=120)
         until(lambda: rig.run(good).is_ended, "the other source goes on")
         assert rig.run(good).state == "completed"
         assert "did not respond past the timeout of a step that blocks it" in rig.output(process)

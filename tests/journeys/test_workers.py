@@ -102,7 +102,7 @@ def test_worker_stopped_beyond_its_lease_writes_nothing_when_it_wakes(tmp_path: 
         assert stopped is not None
         forget_held(rig)
         kill(stopped, signal.SIGSTOP)
-        until(lambda: rig.events("worker.buried"), "it is buried", within_s=LEASE_S + 10)
+        until(lambda: rig.events("worker.reaped"), "it is buried", within_s=LEASE_S + 10)
         wait_until_held(rig, 4)
         replacement = rig.worker_pid(process)
         assert replacement not in (None, stopped)
@@ -128,5 +128,5 @@ def test_step_that_blocks_the_loop_beyond_the_lease_keeps_its_job(tmp_path: Path
         assert rig.start("up", "--until-idle").wait(timeout=120) == 0
         assert rig.run(run_id).state == "completed"
         assert [job.attempt for job in rig.jobs(JobState.SUCCEEDED, stage="block")] == [1]
-        assert rig.events("worker.buried") == []
+        assert rig.events("worker.reaped") == []
         rig.assert_sound()

@@ -233,7 +233,7 @@ def assert_nothing_early_or_late(working: Working, run_id: int) -> None:
     run = working.run(run_id)
     assert [job.error for job in working.jobs() if job.state == JobState.QUARANTINED] == []
     assert (run.state, run.inserted, run.unchanged) == ("completed", 24, 0)
-    assert working.events("worker.buried") == []
+    assert working.events("worker.reaped") == []
     snoozed = {e.job_id: e.at for e in working.events("job.snoozed")}
     again = {e.job_id: e.at for e in working.events("job.started") if e.attempt == 2}
     waits = [again[job_id] - at for job_id, at in snoozed.items()]

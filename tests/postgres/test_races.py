@@ -39,7 +39,7 @@ from tests.postgres.workspace import until
 WIDE = LaneLimits(concurrency=10_000, candidates=10_000)
 ENDS = (
     "job.succeeded", "job.skipped", "job.quarantined", "job.cancelled", "job.released",
-    "job.retried", "job.throttled", "job.snoozed",
+    "job.retry_scheduled", "job.throttled", "job.snoozed",
 )  # fmt: skip
 
 

@@ -290,13 +290,13 @@ def test_warnings_come_once_in_each_period(tmp_path: Path) -> None:
     )
     world.project.run("shop")
     world.simulation.run()
-    warned = [detail.split(" of ")[0] for detail in world.events("budget.warned")]
+    warned = [detail.split(" of ")[0] for detail in world.events("budget.threshold_reached")]
     assert warned == ["80 %", "95 %"]
     assert len(world.events("budget.exhausted")) == 1
     world.clock.advance(86_400)
     world.project.run("shop")
     world.simulation.run()
-    assert len(world.events("budget.warned")) == 4
+    assert len(world.events("budget.threshold_reached")) == 4
     world.close()
 
 

@@ -77,7 +77,7 @@ def test_a_source_that_is_as_it_was_becomes_slower_and_so_does_its_schedule(shop
         [row] = project.connection.cadences()
         assert (row.level, row.before) == ("low", "medium")
         [(kind, detail)] = told(project)
-        assert kind == "cadence.moved"
+        assert kind == "cadence.changed"
         assert detail.startswith("medium to low: 3 runs in a row; in run 4 100% of what it saw")
         expected = Cadence("low", KEY).next_due(project.connection.now())
         assert due(project) == pytest.approx(expected, abs=0.01)
@@ -121,8 +121,8 @@ def test_a_person_sets_a_class_and_undoes_it(shop: Shop) -> None:
         assert look(project) == 0
         assert undo_cadence(project, KEY, "ada", "it was quiet").level == "medium"
         assert told(project) == [
-            ("cadence.moved", "medium to high: it is a shop"),
-            ("cadence.moved", "high to medium: undone: it was quiet"),
+            ("cadence.changed", "medium to high: it is a shop"),
+            ("cadence.changed", "high to medium: undone: it was quiet"),
         ]
 
 
@@ -146,7 +146,7 @@ def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: 
     with shop.project() as project:
         assert look(project) == 1
         assert project.connection.cadences()[0].level == "medium"
-        assert told(project)[-1] == ("cadence.moved", "probe to medium: it is healthy again")
+        assert told(project)[-1] == ("cadence.changed", "probe to medium: it is healthy again")
         assert planned_words(project) == "auto: every 2 to 3 days (medium), back from probes"
 
 

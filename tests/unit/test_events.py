@@ -17,7 +17,7 @@ from penstock.journal.condition import Condition, condition
 from penstock.journal.event import Event
 from penstock.journal.old_lines import data_of
 from penstock.journal.reference import page
-from penstock.journal.registry import EVENTS, KINDS, sentence_of
+from penstock.journal.registry import EVENTS, KINDS, RENAMED, sentence_of
 from penstock.store.rows import EventRow
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +69,13 @@ def test_each_kind_has_one_name_and_says_what_it_is_about() -> None:
         assert event.__doc__, event
 
 
+def test_a_kind_that_was_renamed_keeps_its_noun_and_its_old_name_means_nothing_else() -> None:
+    for old, new in RENAMED.items():
+        assert old not in KINDS
+        assert new in KINDS
+        assert old.partition(".")[0] == new.partition(".")[0], "--kind NOUN finds both"
+
+
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
 def test_an_event_that_is_stored_as_data_gives_the_sentence_that_its_writer_meant(
     event: type[Event],
@@ -99,7 +106,7 @@ def test_data_is_derived_from_the_sentences_that_older_versions_wrote() -> None:
 
 def test_an_event_of_a_newer_version_is_shown_as_its_data() -> None:
     assert sentence_of("moon.landed", {"crew": 3, "ship": "Eagle"}) == "crew: 3, ship: Eagle"
-    assert sentence_of("run.enqueued", {"jobs": "many"}) == "jobs: many"
+    assert sentence_of("run.jobs_added", {"jobs": "many"}) == "jobs: many"
 
 
 def test_the_reference_of_events_is_what_the_registry_says() -> None:
@@ -108,8 +115,15 @@ def test_the_reference_of_events_is_what_the_registry_says() -> None:
 
 def test_a_condition_compares_a_field_as_text() -> None:
     data = {"host": "acme.com", "jobs": 3, "is_over": True, "deep": {"er": None}}
-    row = EventRow(1, 2.0, "run.cut", "acme.com", 7, None, None, "ann", "", None, data)
-    for text in ("data.host=acme.com", "data.jobs=3", "data.is_over=true", "run=7", "kind=run"):
+    row = EventRow(1, 2.0, "run.limit_reached", "acme.com", 7, None, None, "ann", "", None, data)
+    for text in (
+        "data.host=acme.com",
+        "data.jobs=3",
+        "data.is_over=true",
+        "run=7",
+        "kind=run",
+        "kind=run.cut",
+    ):
         assert condition(text).holds(row), text
     for text in ("data.host=", "data.jobs=30", "data.deep.er=null", "data.no=", "job=7", "kind=ru"):
         assert not condition(text).holds(row), text

@@ -266,8 +266,8 @@ def test_selector_that_fails_three_times_is_escalated_and_tried_no_more(tmp_path
 
     kinds = [event.kind for event in journal(shop.project)]
     assert kinds.count("cause.escalated") == 1
-    assert "job.retried" in kinds
-    assert "job.retried" not in kinds[kinds.index("cause.escalated") :]
+    assert "job.retry_scheduled" in kinds
+    assert "job.retry_scheduled" not in kinds[kinds.index("cause.escalated") :]
     entries = list(shop.project.connection.entries(EntryFilter()))
     assert len(entries) == 10
     assert all(entry.escalated_at for entry in entries)

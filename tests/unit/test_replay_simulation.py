@@ -219,7 +219,7 @@ def test_nothing_happens_to_records_before_the_commit_and_all_of_it_then(shop: S
     assert {row.run for row in store.records("product")} == {replay}
     told = [(e.kind, e.actor, e.detail) for e in journal(shop.project) if "commit" in e.kind]
     assert told == [
-        ("run.committing", "ops", "new keys"),
+        ("run.commit_started", "ops", "new keys"),
         ("run.committed", "ops", "5 added, 0 changed, 5 removed: new keys"),
     ]
     assert [event.kind for event in journal(shop.project)].count("run.committed") == 1

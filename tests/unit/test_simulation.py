@@ -223,7 +223,7 @@ def test_retry_never_comes_before_its_time(tmp_path: Path) -> None:
     for event in told.events:
         if event.job_id is None:
             continue
-        if event.kind in ("job.retried", "job.throttled"):
+        if event.kind in ("job.retry_scheduled", "job.throttled"):
             wait_s = float(event.detail.rpartition("again in ")[2].split()[0])
             due[event.job_id] = event.at + wait_s - 0.051
         elif event.kind == "job.started" and event.job_id in due:

@@ -164,7 +164,7 @@ def test_stream_that_breaks_is_tried_again_and_progress_makes_up_for_it(
     assert not sys.modules[MODULE].trouble
     assert the_job(project).state is JobState.QUEUED
     assert ticks(project) == list(range(1, 1 + len(ticks(project))))
-    assert sum(event.kind == "job.retried" for event in journal(project)) == 12
+    assert sum(event.kind == "job.retry_scheduled" for event in journal(project)) == 12
 
 
 def test_stream_that_breaks_for_no_known_reason_is_tried_again_after_it_came_further(
@@ -181,7 +181,7 @@ def test_stream_that_breaks_for_no_known_reason_is_tried_again_after_it_came_fur
 
     assert not sys.modules[MODULE].trouble
     assert the_job(project).state is JobState.QUEUED
-    assert sum(event.kind == "job.retried" for event in journal(project)) == 4
+    assert sum(event.kind == "job.retry_scheduled" for event in journal(project)) == 4
 
 
 def test_stream_that_never_comes_further_ends_in_quarantine(

@@ -90,4 +90,4 @@ def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
     asyncio.run(wake())
     kinds = [event.kind for event in project.connection.events(limit=100)]
     assert "worker.stopped" in kinds
-    assert "worker.buried" not in kinds
+    assert "worker.reaped" not in kinds

@@ -25,7 +25,7 @@ EXAMPLES = """\
   penstock events --kind breaker --source acme.com
   penstock events --source acme.com --follow
   penstock events --where data.host=acme.com
-  penstock events --kind job.retried --where worker=host-1-a1b2c3
+  penstock events --kind job.retry_scheduled --where worker=host-1-a1b2c3
   penstock events --limit 1000 --json"""
 COLUMNS = (
     *("event", column("at", 1), "what", column("source", 3), column("run", 1), "job"),
@@ -46,7 +46,9 @@ def register(commands: Commands) -> None:
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job's"
     )
     parser.add_argument(
-        "--kind", metavar="KIND", help="only of this kind: job.retried, or all that begins with job"
+        "--kind",
+        metavar="KIND",
+        help="only of this kind: job.retry_scheduled, or all that begins with job",
     )
     parser.add_argument(
         "--where",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from penstock.errors import UsageError
+from penstock.journal.registry import current_kind
 
 FIELDS = ("kind", "actor", "source", "run", "job", "attempt", "worker")
 DATA = "data."
@@ -48,7 +49,8 @@ class Condition(msgspec.Struct, frozen=True):
 
     def holds(self, event: Readable) -> bool:
         if self.field == "kind":
-            return event.kind == self.value or event.kind.startswith(f"{self.value}.")
+            wanted = current_kind(self.value)
+            return event.kind == wanted or event.kind.startswith(f"{wanted}.")
         found: Any = event.data if self.path else _field(event, self.field)
         for name in self.path:
             found = found.get(name) if isinstance(found, Mapping) else None

@@ -56,10 +56,10 @@ class AttemptPutOff(AttemptEnd, frozen=True, omit_defaults=True):
         return f"{self.why} (again in {self.again_in_s:.1f} s)"
 
 
-class JobRetried(AttemptPutOff, frozen=True, omit_defaults=True):
-    """An attempt has failed; the job is tried again after a delay."""
+class JobRetryScheduled(AttemptPutOff, frozen=True, omit_defaults=True):
+    """An attempt has failed; a retry is scheduled after a delay."""
 
-    kind: ClassVar[str] = "job.retried"
+    kind: ClassVar[str] = "job.retry_scheduled"
 
 
 class JobThrottled(AttemptPutOff, frozen=True, omit_defaults=True):
@@ -111,10 +111,10 @@ class JobCancelled(AttemptEnd, frozen=True, omit_defaults=True):
         return self.why if self.with_run is None else f"run {self.with_run} was cancelled"
 
 
-class JobWoken(Event, frozen=True, omit_defaults=True):
+class JobDue(Event, frozen=True, omit_defaults=True):
     """A waiting job is queued again, because it is due or because the hours of `host` have changed."""
 
-    kind: ClassVar[str] = "job.woken"
+    kind: ClassVar[str] = "job.due"
     by: ClassVar[str] = "the clock; the scheduler, where the hours of its host have changed"
 
     host: str = ""
@@ -123,10 +123,10 @@ class JobWoken(Event, frozen=True, omit_defaults=True):
         return f"the hours of {self.host} have changed" if self.host else "due"
 
 
-class JobRetry(Reasoned, frozen=True, omit_defaults=True):
-    """A stopped job is queued again, with fresh tries."""
+class JobRequeued(Reasoned, frozen=True, omit_defaults=True):
+    """A job that had stopped is queued again, with fresh tries."""
 
-    kind: ClassVar[str] = "job.retry"
+    kind: ClassVar[str] = "job.requeued"
     by: ClassVar[str] = "an operator; upkeep, where a budget had stopped it"
 
 
@@ -224,14 +224,14 @@ EVENTS: tuple[type[Event], ...] = (
     JobStarted,
     JobSucceeded,
     JobSkipped,
-    JobRetried,
+    JobRetryScheduled,
     JobThrottled,
     JobSnoozed,
     JobQuarantined,
     JobReleased,
     JobCancelled,
-    JobWoken,
-    JobRetry,
+    JobDue,
+    JobRequeued,
     JobHeld,
     JobUnheld,
     JobNoted,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.journal.event import Event
-from penstock.journal.registry import KINDS
+from penstock.journal.registry import KINDS, current_kind
 
 _AGAIN = r" \(again in (?P<again_in_s>[\d.]+) s\)"
 _HOST = r"(?P<host>[^\s:]+(?::\d+)?): "
@@ -19,25 +19,25 @@ _REASON = r"(?:: (?P<reason>.*))?"
 
 _PATTERNS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        ("job.retried", "job.throttled"),
+        ("job.retry_scheduled", "job.throttled"),
         (rf"(?P<reason>\w+): (?P<error>.*){_AGAIN}", rf"(?P<reason>.*){_AGAIN}"),
     ),
     "job.snoozed": (rf"(?P<reason>.*){_AGAIN}",),
     "job.skipped": (r"done in run (?P<done_in_run>\d+)",),
     "job.cancelled": (r"run (?P<with_run>\d+) was cancelled",),
     "job.quarantined": (r"(?P<reason>[a-z_]+): (?P<error>.*)",),
-    "job.woken": (r"the hours of (?P<host>\S+) have changed", "due"),
+    "job.due": (r"the hours of (?P<host>\S+) have changed", "due"),
     "quarantine.expired": (r"in quarantine for more than (?P<keep_days>[\d,.]+) days?",),
     "quarantine.closed": (
         r"job (?P<by_job>\d+) of run (?P<by_run>\d+) (?P<outcome>failed|extracted|skipped|succeeded).*",
         r"job (?P<by_job>\d+) of run (?P<by_run>\d+) was (?P<outcome>skipped)",
         r"replay (?P<replay>\d+) was (?P<replay_was>committed|dropped)",
     ),
-    "run.enqueued": (r"(?P<jobs>[\d,]+) jobs?",),
-    "run.version": (r"performed with pipeline (?P<version>.*); until now (?P<before>.*)",),
-    "run.cut": (r"(?P<stage>.*) has its (?P<most_jobs>[\d,]+) jobs?; .*",),
+    "run.jobs_added": (r"(?P<jobs>[\d,]+) jobs?",),
+    "run.version_changed": (r"performed with pipeline (?P<version>.*); until now (?P<before>.*)",),
+    "run.limit_reached": (r"(?P<stage>.*) has its (?P<most_jobs>[\d,]+) jobs?; .*",),
     "run.completed": (r"the undo of run (?P<undo_of>\d+) is done",),
-    "run.unaccounted": (
+    "run.counts_mismatch": (
         r"not accounted for: (?P<pages>-?[\d,]+) pages?, (?P<candidates>-?[\d,]+) candidates?",
     ),
     "run.continued": (r"(?P<jobs>[\d,]+) jobs? left of run (?P<of_run>\d+)",),
@@ -46,7 +46,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         r"(?:; left alone: (?P<conflicts>\d+) changed by others, (?P<newer>\d+) from later pages)?"
         + _REASON,
     ),
-    "run.undoing": (r"of run (?P<undo_of>\d+)" + _REASON,),
+    "run.undo_started": (r"of run (?P<undo_of>\d+)" + _REASON,),
     "run.undone": (
         r"(?P<changed>\d+) brought back, (?P<added>\d+) returned, (?P<removed>\d+) removed"
         r" by run (?P<undo_run>\d+)"
@@ -67,8 +67,10 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         + _REASON,
     ),
     "source.recovered": (r"run (?P<good_run>\d+) went well",),
-    "source.slowed": (r"(?P<jobs>\d+) jobs? at once instead of (?P<before>\d+): (?P<cause>.*)",),
-    "source.sped_up": (r"(?P<jobs>[\d,]+) jobs? at once",),
+    "source.concurrency_lowered": (
+        r"(?P<jobs>\d+) jobs? at once instead of (?P<before>\d+): (?P<cause>.*)",
+    ),
+    "source.concurrency_restored": (r"(?P<jobs>[\d,]+) jobs? at once",),
     "cause.escalated": (r"(?P<cause>.*): (?P<failures>[\d,]+) jobs? quarantined; .*",),
     "breaker.opened": (r"(?P<reason>.*); tried again in (?P<again_in_s>\d+) s",),
     "breaker.half-open": (r"tried again after (?P<after_s>\d+) s",),
@@ -85,11 +87,11 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         r"(?P<partition>.*?): (?P<cursor>.*) is not moved to, (?P<reason>.*?): (?P<stays>.*) stays",
     ),
     **dict.fromkeys(
-        ("cadence.proposed", "cadence.moved"),
+        ("cadence.proposed", "cadence.changed"),
         (r"(?P<before>\w+) to (?P<cadence>\w+): (?P<reason>.*)",),
     ),
     **dict.fromkeys(
-        ("schedule.planned", "schedule.removed"),
+        ("schedule.defined", "schedule.removed"),
         (r"(?P<schedule>.*?), version (?P<version>\d+): (?P<definition>.*)",),
     ),
     "schedule.skipped": (r"(?P<schedule>[^:()]*): run (?P<active_run>\d+) has not ended yet",),
@@ -101,7 +103,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "hook.failed": (
         r"(?P<hook>\S+) \((?P<delivery>\d+)\), (?P<attempts>[\d,]+) attempts?: (?P<error>.*)",
     ),
-    "hook.retried": (r"(?P<hook>\S+) \((?P<delivery>\d+)\)" + _REASON,),
+    "hook.redelivery_requested": (r"(?P<hook>\S+) \((?P<delivery>\d+)\)" + _REASON,),
     **dict.fromkeys(
         ("leader.elected", "leader.resigned"), (r"(?P<matter>.*), term (?P<term>\d+)",)
     ),
@@ -124,6 +126,7 @@ _OF_HOSTS = {
 
 def data_of(kind: str, sentence: str, *, has_source: bool = True) -> dict[str, Any]:
     """The data of an event that was written as a sentence; `text` where nothing can be derived."""
+    kind = current_kind(kind)
     known = KINDS.get(kind)
     if not sentence:
         return {}

@@ -9,7 +9,7 @@ from itertools import groupby
 import msgspec
 
 from penstock.journal.event import Event
-from penstock.journal.registry import EVENTS
+from penstock.journal.registry import EVENTS, RENAMED
 
 HEAD = """\
 # Events
@@ -36,17 +36,24 @@ for any field; you can repeat it:
 
 ```console
 $ penstock events --where data.host=acme.com
-$ penstock events --kind job.retried --where data.reason=network --where worker=host-1-a1b2c3
+$ penstock events --kind job.retry_scheduled --where data.reason=network --where worker=host-1-a1b2c3
 ```
 
 An event that an older version wrote as a sentence has the data that can be derived from it; where none can,
 `data` has only `text`, the sentence.
 """
 
+RENAMED_HEAD = """\
+## Renamed kinds
+
+These kinds had another name before. Events that were written under the old name are listed under the new
+one. In this release, `--kind` and `--where kind=` still accept the old name.
+"""
+
 
 def page() -> str:
     """The whole reference."""
-    return "\n".join([HEAD, *_sections()]).rstrip() + "\n"
+    return "\n".join([HEAD, *_sections(), *_renamed()]).rstrip() + "\n"
 
 
 def _sections() -> Iterator[str]:
@@ -57,6 +64,13 @@ def _sections() -> Iterator[str]:
         yield "|---|---|---|---|"
         yield from (_line(each) for each in events)
         yield ""
+
+
+def _renamed() -> Iterator[str]:
+    yield RENAMED_HEAD
+    yield "| old name | name |"
+    yield "|---|---|"
+    yield from (f"| `{old}` | `{new}` |" for old, new in sorted(RENAMED.items()))
 
 
 def _line(event: type[Event]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,9 +18,41 @@ EVENTS: tuple[type[Event], ...] = (
 )
 KINDS: dict[str, type[Event]] = {each.kind: each for each in EVENTS}
 
+# What kinds were called before. Rows that were written under an old name keep it, and are read under
+# the new one.
+RENAMED: dict[str, str] = {
+    "budget.warned": "budget.threshold_reached",
+    "cadence.moved": "cadence.changed",
+    "hook.retried": "hook.redelivery_requested",
+    "job.retried": "job.retry_scheduled",
+    "job.retry": "job.requeued",
+    "job.woken": "job.due",
+    "run.committing": "run.commit_started",
+    "run.cut": "run.limit_reached",
+    "run.enqueued": "run.jobs_added",
+    "run.unaccounted": "run.counts_mismatch",
+    "run.undoing": "run.undo_started",
+    "run.version": "run.version_changed",
+    "schedule.planned": "schedule.defined",
+    "source.slowed": "source.concurrency_lowered",
+    "source.sped_up": "source.concurrency_restored",
+    "worker.buried": "worker.reaped",
+}
+
 # Of these there is one for each job in each turn: they have no data, and are written by name.
 STARTED = job_events.JobStarted.kind
 SUCCEEDED = job_events.JobSucceeded.kind
+
+
+def current_kind(kind: str) -> str:
+    """The name that a kind has today."""
+    return RENAMED.get(kind, kind)
+
+
+def stored_kinds(kinds: Iterable[str]) -> list[str]:
+    """Every name under which events of these kinds may have been written."""
+    wanted = {current_kind(kind) for kind in kinds}
+    return sorted(wanted | {old for old, new in RENAMED.items() if new in wanted})
 
 
 def sentence_of(kind: str, data: Mapping[str, Any]) -> str:

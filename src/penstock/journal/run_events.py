@@ -36,10 +36,10 @@ class RunStarted(Event, frozen=True):
         return "first job claimed"
 
 
-class RunEnqueued(Event, frozen=True):
-    """Jobs are added to a run from outside."""
+class RunJobsAdded(Event, frozen=True):
+    """A program has added jobs to a run."""
 
-    kind: ClassVar[str] = "run.enqueued"
+    kind: ClassVar[str] = "run.jobs_added"
     by: ClassVar[str] = "a program"
 
     jobs: int
@@ -48,10 +48,10 @@ class RunEnqueued(Event, frozen=True):
         return count(self.jobs, "job")
 
 
-class RunVersion(Event, frozen=True):
-    """A run goes on with another version of its pipeline."""
+class RunVersionChanged(Event, frozen=True):
+    """A run continues with another version of its pipeline."""
 
-    kind: ClassVar[str] = "run.version"
+    kind: ClassVar[str] = "run.version_changed"
     by: ClassVar[str] = "the worker that performs it"
     is_by_worker: ClassVar[bool] = True
 
@@ -62,10 +62,10 @@ class RunVersion(Event, frozen=True):
         return f"performed with pipeline {self.version}; until now {self.before}"
 
 
-class RunCut(Event, frozen=True):
-    """A stage has as many jobs as it may have; further items are left out."""
+class RunLimitReached(Event, frozen=True):
+    """A stage of a run has reached its limit of jobs; further items are left out."""
 
-    kind: ClassVar[str] = "run.cut"
+    kind: ClassVar[str] = "run.limit_reached"
 
     stage: str
     most_jobs: int
@@ -123,10 +123,10 @@ class RunCancelled(Reasoned, frozen=True, omit_defaults=True):
     )
 
 
-class RunUnaccounted(Event, frozen=True, omit_defaults=True):
-    """The counts of an ended run do not add up: so many pages and candidates are unaccounted for."""
+class RunCountsMismatch(Event, frozen=True, omit_defaults=True):
+    """The counts of an ended run do not add up; `pages` and `candidates` are the differences."""
 
-    kind: ClassVar[str] = "run.unaccounted"
+    kind: ClassVar[str] = "run.counts_mismatch"
 
     pages: int = 0
     candidates: int = 0
@@ -155,10 +155,10 @@ class RunContinued(Event, frozen=True):
         return f"{count(self.jobs, 'job')} left of run {self.of_run}"
 
 
-class RunCommitting(Reasoned, frozen=True, omit_defaults=True):
-    """Somebody has begun to commit a replay."""
+class RunCommitStarted(Reasoned, frozen=True, omit_defaults=True):
+    """An operator has started to commit a replay."""
 
-    kind: ClassVar[str] = "run.committing"
+    kind: ClassVar[str] = "run.commit_started"
     by: ClassVar[str] = OPERATOR
 
 
@@ -192,10 +192,10 @@ class RunDropped(Reasoned, frozen=True, omit_defaults=True):
     by: ClassVar[str] = "an operator; upkeep, where nobody committed it in time"
 
 
-class RunUndoing(Event, frozen=True, omit_defaults=True):
-    """The undo of the run `undo_of` has begun."""
+class RunUndoStarted(Event, frozen=True, omit_defaults=True):
+    """An operator has started to undo the run `undo_of`."""
 
-    kind: ClassVar[str] = "run.undoing"
+    kind: ClassVar[str] = "run.undo_started"
     by: ClassVar[str] = OPERATOR
 
     undo_of: int
@@ -290,19 +290,19 @@ ENDS: dict[RunState, type[Reasoned]] = {
 EVENTS: tuple[type[Event], ...] = (
     *BEGINS.values(),
     RunStarted,
-    RunEnqueued,
-    RunVersion,
-    RunCut,
+    RunJobsAdded,
+    RunVersionChanged,
+    RunLimitReached,
     RunPaused,
     RunResumed,
     *ENDS.values(),
-    RunUnaccounted,
+    RunCountsMismatch,
     RunReopened,
     RunContinued,
-    RunCommitting,
+    RunCommitStarted,
     RunCommitted,
     RunDropped,
-    RunUndoing,
+    RunUndoStarted,
     RunUndone,
     RejectsRedriven,
     RecordOverwritten,

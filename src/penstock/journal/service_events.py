@@ -24,10 +24,10 @@ class ScheduleVersion(Event, frozen=True):
         return f"{self.schedule}, version {self.version}: {self.definition}"
 
 
-class SchedulePlanned(ScheduleVersion, frozen=True):
+class ScheduleDefined(ScheduleVersion, frozen=True):
     """A schedule is new or has a new definition."""
 
-    kind: ClassVar[str] = "schedule.planned"
+    kind: ClassVar[str] = "schedule.defined"
 
 
 class ScheduleRemoved(ScheduleVersion, frozen=True):
@@ -141,10 +141,10 @@ class HookFailed(HookEvent, frozen=True, omit_defaults=True):
         return f"{self._told}: {self.error}"
 
 
-class HookRetried(Event, frozen=True, omit_defaults=True):
-    """Somebody has sent a delivery again."""
+class HookRedeliveryRequested(Event, frozen=True, omit_defaults=True):
+    """An operator has asked to send a delivery again."""
 
-    kind: ClassVar[str] = "hook.retried"
+    kind: ClassVar[str] = "hook.redelivery_requested"
     by: ClassVar[str] = OPERATOR
 
     hook: str
@@ -171,10 +171,10 @@ class WorkerStopped(Reasoned, frozen=True, omit_defaults=True):
     is_by_worker: ClassVar[bool] = True
 
 
-class WorkerBuried(Reasoned, frozen=True, omit_defaults=True):
+class WorkerReaped(Reasoned, frozen=True, omit_defaults=True):
     """A worker is dead or was given up; its jobs are queued again."""
 
-    kind: ClassVar[str] = "worker.buried"
+    kind: ClassVar[str] = "worker.reaped"
     by: ClassVar[str] = "whoever found it, in the name of the worker"
     is_by_worker: ClassVar[bool] = True
 
@@ -259,7 +259,7 @@ def not_ended(run_id: int | None) -> str:
 
 
 EVENTS: tuple[type[Event], ...] = (
-    SchedulePlanned,
+    ScheduleDefined,
     ScheduleRemoved,
     ScheduleSkipped,
     ScheduleDenied,
@@ -268,10 +268,10 @@ EVENTS: tuple[type[Event], ...] = (
     SignalRaised,
     HookDelivered,
     HookFailed,
-    HookRetried,
+    HookRedeliveryRequested,
     WorkerStarted,
     WorkerStopped,
-    WorkerBuried,
+    WorkerReaped,
     LeaderElected,
     LeaderResigned,
     DbMigrated,

@@ -82,10 +82,10 @@ class SourceRecovered(Reasoned, frozen=True, omit_defaults=True):
         return self.reason or "resumed"
 
 
-class SourceSlowed(Event, frozen=True, omit_defaults=True):
-    """Fewer jobs of a source run at once than before."""
+class SourceConcurrencyLowered(Event, frozen=True, omit_defaults=True):
+    """Penstock runs fewer jobs of a source at once than before."""
 
-    kind: ClassVar[str] = "source.slowed"
+    kind: ClassVar[str] = "source.concurrency_lowered"
 
     jobs: int
     before: int
@@ -95,10 +95,10 @@ class SourceSlowed(Event, frozen=True, omit_defaults=True):
         return f"{count(self.jobs, 'job')} at once instead of {self.before}: {self.cause}"
 
 
-class SourceSpedUp(Event, frozen=True):
-    """As many jobs of a source run at once as its limit says."""
+class SourceConcurrencyRestored(Event, frozen=True):
+    """A source has its full concurrency again."""
 
-    kind: ClassVar[str] = "source.sped_up"
+    kind: ClassVar[str] = "source.concurrency_restored"
 
     jobs: int
 
@@ -184,10 +184,10 @@ class BudgetEvent(Event, frozen=True, omit_defaults=True):
         return amount_words(self.measure, self.used)
 
 
-class BudgetWarned(BudgetEvent, frozen=True, omit_defaults=True):
-    """So many percent of a budget are used."""
+class BudgetThresholdReached(BudgetEvent, frozen=True, omit_defaults=True):
+    """A budget has reached a warning threshold: `level` percent are used."""
 
-    kind: ClassVar[str] = "budget.warned"
+    kind: ClassVar[str] = "budget.threshold_reached"
 
     level: int = 0
 
@@ -310,10 +310,10 @@ class CadenceProposed(CadenceEvent, frozen=True, omit_defaults=True):
     kind: ClassVar[str] = "cadence.proposed"
 
 
-class CadenceMoved(CadenceEvent, frozen=True, omit_defaults=True):
+class CadenceChanged(CadenceEvent, frozen=True, omit_defaults=True):
     """A source has another cadence."""
 
-    kind: ClassVar[str] = "cadence.moved"
+    kind: ClassVar[str] = "cadence.changed"
 
 
 EVENTS: tuple[type[Event], ...] = (
@@ -325,13 +325,13 @@ EVENTS: tuple[type[Event], ...] = (
     ProjectUnheld,
     SourceDegraded,
     SourceRecovered,
-    SourceSlowed,
-    SourceSpedUp,
+    SourceConcurrencyLowered,
+    SourceConcurrencyRestored,
     CauseEscalated,
     BreakerOpened,
     BreakerHalfOpen,
     BreakerClosed,
-    BudgetWarned,
+    BudgetThresholdReached,
     BudgetExhausted,
     BudgetReset,
     SlaBreached,
@@ -342,5 +342,5 @@ EVENTS: tuple[type[Event], ...] = (
     CheckpointRewound,
     CheckpointRefused,
     CadenceProposed,
-    CadenceMoved,
+    CadenceChanged,
 )

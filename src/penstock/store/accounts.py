@@ -20,7 +20,7 @@ from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
 from penstock.journal.event import Event
-from penstock.journal.run_events import QualityAnomaly, QualityZeroYield, RunUnaccounted
+from penstock.journal.run_events import QualityAnomaly, QualityZeroYield, RunCountsMismatch
 from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
@@ -85,7 +85,7 @@ def end_account(
     account = _account(row, units)
     if account.unaccounted:
         pages, candidates = account.pages.unaccounted, account.candidates.unaccounted
-        event = RunUnaccounted(pages, candidates)
+        event = RunCountsMismatch(pages, candidates)
         ledger.journal(event, row.source_id, run_id, actor="penstock")
     if reason or state is RunState.CANCELLED:
         return state, reason

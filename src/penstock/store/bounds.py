@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.jobs.job import NewJob, Owned, bounded_key
-from penstock.journal.run_events import RunCut
+from penstock.journal.run_events import RunLimitReached
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
@@ -50,7 +50,7 @@ def _fitting(
             known.add(key)
         kept.append((parent_id, job))
     if dropped and first:
-        ledger.journal(RunCut(stage, most), source_id, run_id, actor="penstock")
+        ledger.journal(RunLimitReached(stage, most), source_id, run_id, actor="penstock")
     return kept
 
 

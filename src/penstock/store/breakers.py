@@ -44,8 +44,8 @@ from penstock.journal.source_events import (
     BreakerEvent,
     BreakerHalfOpen,
     BreakerOpened,
-    SourceSlowed,
-    SourceSpedUp,
+    SourceConcurrencyLowered,
+    SourceConcurrencyRestored,
 )
 from penstock.settings.values import BreakerSettings
 from penstock.store.database import Database, to_json
@@ -373,9 +373,9 @@ def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap
         return
     watch.levels[source_id] = watch.pending[source_id] = level if level < cap else None
     if level < before:
-        ledger.journal(SourceSlowed(int(level), int(before), pulse.trouble), source_id)
+        ledger.journal(SourceConcurrencyLowered(int(level), int(before), pulse.trouble), source_id)
     elif level >= cap:
-        ledger.journal(SourceSpedUp(cap), source_id)
+        ledger.journal(SourceConcurrencyRestored(cap), source_id)
 
 
 def write_levels(db: Database, watch: Watch, accepted: Accepted) -> None:

@@ -9,9 +9,9 @@ from penstock.gates.admission import run_of_usage
 from penstock.gates.budget import Account, Bound, key_of, open_account
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
-from penstock.journal.job_events import JobRetry
+from penstock.journal.job_events import JobRequeued
 from penstock.journal.run_events import RunReopened
-from penstock.journal.source_events import BudgetExhausted, BudgetReset, BudgetWarned
+from penstock.journal.source_events import BudgetExhausted, BudgetReset, BudgetThresholdReached
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import BudgetRow
@@ -74,7 +74,7 @@ class Budgets:
             jobs = self._db.rows("release_set_aside", run_id=run_id, limit=limit, now=now)
             for job_id, stage, attempt in jobs:
                 ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
-                ledger.journal(JobRetry(reason), source_id, run_id, job_id, attempt, UPKEEP)
+                ledger.journal(JobRequeued(reason), source_id, run_id, job_id, attempt, UPKEEP)
             reopen = "reopen_run_if_ended_badly"
             if jobs and self._db.value(reopen, id=run_id, now=now) is not None:
                 ledger.journal(RunReopened(reason), source_id, run_id, actor=UPKEEP)
@@ -162,7 +162,7 @@ class Accounts:
     def _warn(self, account: Account, level: int) -> None:
         source_id, run_id = self._whose(account.bound.scope)
         about = (*account.bound.key, account.bound.amount, account.used)
-        event = BudgetExhausted(*about) if level >= 100 else BudgetWarned(*about, level)
+        event = BudgetExhausted(*about) if level >= 100 else BudgetThresholdReached(*about, level)
         self._ledger.journal(event, source_id, run_id)
 
     def _whose(self, scope: str) -> tuple[int | None, int | None]:

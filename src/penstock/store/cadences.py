@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.jobs.run import ENDED_RUN_STATES, RunState
 from penstock.jobs.run_policy import policy_of
-from penstock.journal.source_events import CadenceEvent, CadenceMoved, CadenceProposed
+from penstock.journal.source_events import CadenceChanged, CadenceEvent, CadenceProposed
 from penstock.schedules.auto import Ended, Level, Standing
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
@@ -109,7 +109,7 @@ class Cadences:
                 where = {"source_id": row.source_id, "schedule": name}
                 self._db.do("replan", next_due_at=due_at, **where)
             self._say(row.source_id, move.words)
-            event = CadenceMoved(move.was, standing.level, move.reason)
+            event = CadenceChanged(move.was, standing.level, move.reason)
             self._tell_move(now, row.source_id, event, actor)
             return True
 

@@ -32,7 +32,7 @@ from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of
-from penstock.journal.job_events import JobRetried, JobSnoozed, JobThrottled
+from penstock.journal.job_events import JobRetryScheduled, JobSnoozed, JobThrottled
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.claim import ready_lanes
@@ -48,7 +48,7 @@ from penstock.store.turn import start_work, wake_due
 COUNT_LIMIT = 10_000
 # Among so many of its last events is the one that says what a job waits for.
 LAST_EVENTS = 20
-_WAITS = frozenset({JobSnoozed.kind, JobRetried.kind, JobThrottled.kind})
+_WAITS = frozenset({JobSnoozed.kind, JobRetryScheduled.kind, JobThrottled.kind})
 
 
 class Load(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
-from penstock.journal.job_events import JobWoken
+from penstock.journal.job_events import JobDue
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
@@ -45,7 +45,7 @@ class Hours:
             self._db.do("wake_if_waiting", now=now, ids=to_json(ids))
             for _, run_id, stage in found:
                 ledger.moved(run_id, stage, JobState.WAITING, JobState.QUEUED)
-            ledger.journal_jobs(JobWoken(host), ids, actor)
+            ledger.journal_jobs(JobDue(host), ids, actor)
             ledger.write()
             return len(ids)
 

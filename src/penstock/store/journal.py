@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.journal.condition import Condition
 from penstock.journal.old_lines import data_of
-from penstock.journal.registry import sentence_of, worker_of
+from penstock.journal.registry import current_kind, sentence_of, worker_of
 from penstock.store.database import Database, to_json
 from penstock.store.history import Marks
 from penstock.store.rows import Cursor, EventRow
@@ -44,18 +44,19 @@ class Followed(msgspec.Struct):
 
 
 def read_event(row: StoredEvent) -> EventRow:
-    """The event with its data and the sentence that is rendered from it."""
+    """The event under the name that its kind has today, with its data and the sentence of it."""
+    kind = current_kind(row.kind)
     return EventRow(
         row.id,
         row.at,
-        row.kind,
+        kind,
         row.source,
         row.run_id,
         row.job_id,
         row.attempt,
         row.actor,
-        sentence_of(row.kind, data := _data(row)),
-        worker_of(row.kind, row.actor, row.worker),
+        sentence_of(kind, data := _data(row)),
+        worker_of(kind, row.actor, row.worker),
         data,
     )
 

@@ -14,7 +14,7 @@ from penstock.errors import Remedy, UsageError
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.event import Event
-from penstock.journal.service_events import HookDelivered, HookFailed, HookRetried
+from penstock.journal.service_events import HookDelivered, HookFailed, HookRedeliveryRequested
 from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import CauseOfRun, RunRow
@@ -206,7 +206,7 @@ class Outbox:
             is_delivered, run_id, hook = found[0]
             if is_delivered or not self._db.do("retry_outbox", id=outbox_id, now=now):
                 return False
-            self._tell(HookRetried(hook, outbox_id, reason), run_id, now, actor)
+            self._tell(HookRedeliveryRequested(hook, outbox_id, reason), run_id, now, actor)
             return True
 
     def outbox(

@@ -12,6 +12,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.condition import Condition
+from penstock.journal.registry import stored_kinds
 from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.journal import Followed, StoredEvent, conditions, matching, read_events
 from penstock.store.rows import (
@@ -42,6 +43,14 @@ class _Span(msgspec.Struct):
     run_id: int
     state: JobState
     at: float
+
+
+def _of_kind(kind: str | None) -> dict[str, str | None]:
+    """What to look for: a kind or a noun as it is, or all the names that a kind has had."""
+    names = [] if kind is None else stored_kinds([kind])
+    if len(names) > 1:
+        return {"kind": None, "kinds": to_json(names)}
+    return {"kind": kind, "kinds": None}
 
 
 class Reading:
@@ -152,7 +161,7 @@ class Reading:
     ) -> list[EventRow]:
         """The newest events, oldest of them first; with `after_id`, those that came next.
 
-        `kind` is one kind (`job.retried`) or all of a noun (`job`).
+        `kind` is one kind (`job.throttled`), by today's name or its old one, or all of a noun (`job`).
         """
         wanted = self._wanted(source, run_id, job_id, limit, kind)
         if after_id is not None:
@@ -205,7 +214,7 @@ class Reading:
             cursor = self._db.decoded("journal_end", Cursor)
             place = {"seen": cursor.seen, "line": cursor.line, "until_id": None}
             return self._latest_events(limit, {**place, **wanted}, where), cursor
-        return self._behind(cursor, {**wanted, "kinds": None}, limit, where)
+        return self._behind(cursor, wanted, limit, where)
 
     def follow_kinds(
         self, cursor: Cursor | None, kinds: Sequence[str], limit: int = 500
@@ -214,7 +223,7 @@ class Reading:
         if cursor is None:
             return [], self._db.decoded("journal_end", Cursor)
         which = {"source_id": None, "run_id": None, "job_id": None, "kind": None, "limit": limit}
-        return self._behind(cursor, {**which, "kinds": to_json(kinds)}, limit)
+        return self._behind(cursor, {**which, "kinds": to_json(stored_kinds(kinds))}, limit)
 
     def _behind(
         self,
@@ -247,7 +256,7 @@ class Reading:
             return None
         until_id = self._lines_until(span.at + DISORDER_S)
         about = {"seen": None, "line": None, "until_id": until_id, "source_id": None, "kind": None}
-        where = {"run_id": span.run_id, "job_id": job_id, "limit": 1, "where": None}
+        where = {"run_id": span.run_id, "job_id": job_id, "limit": 1, "where": None, "kinds": None}
         last = self._db.decoded("latest_events", list[StoredEvent], **about, **where)
         return until_id if last and last[0].at == span.at else None
 
@@ -279,8 +288,8 @@ class Reading:
         source_id = self._source_id(source)
         if job_id is not None and run_id is None and (span := self._span_of(job_id)) is not None:
             run_id = span.run_id  # nothing of a job stands before its run began
-        which = {"source_id": source_id, "run_id": run_id, "job_id": job_id, "kind": kind}
-        return {**which, "limit": limit}
+        which = {"source_id": source_id, "run_id": run_id, "job_id": job_id}
+        return {**which, **_of_kind(kind), "limit": limit}
 
     def collections(self) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._db.rows("collections")]

@@ -12,7 +12,7 @@ from penstock.errors import Refused
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.run import RunState
 from penstock.journal.event import Event
-from penstock.journal.run_events import RunCommitted, RunCommitting, RunDropped
+from penstock.journal.run_events import RunCommitStarted, RunCommitted, RunDropped
 from penstock.store.closing import close_answered, close_of_replay
 from penstock.store.database import Database, Overtaken, to_json
 from penstock.store.ledger import Ledger
@@ -309,7 +309,7 @@ class Replays:
             if state in ("committed", "dropped") and not self.has_staged(run_id):
                 raise Refused(f"what replay {run_id} had staged was {state} already")
             if state != "committing":
-                self._enter(now, run_id, "committing", RunCommitting(reason), actor)
+                self._enter(now, run_id, "committing", RunCommitStarted(reason), actor)
 
     def commit_batch(
         self, run_id: int, after: Where = BEGINNING, *, is_forced: bool = False,

@@ -20,15 +20,15 @@ from penstock.jobs.run import (
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.event import Reasoned
-from penstock.journal.job_events import JobCancelled, JobRetry
+from penstock.journal.job_events import JobCancelled, JobRequeued
 from penstock.journal.run_events import (
     BEGINS,
     RunCancelled,
-    RunEnqueued,
+    RunJobsAdded,
     RunPaused,
     RunReopened,
     RunResumed,
-    RunVersion,
+    RunVersionChanged,
 )
 from penstock.journal.source_events import SourcePaused, SourceResumed
 from penstock.schedules.overlap import Active
@@ -110,7 +110,7 @@ class Runs:
             rows = self._db.rows("restamp_if_known", id=run_id, known=known, version=version)
             if rows:
                 ledger = Ledger(self._db, now)
-                ledger.journal(RunVersion(version, known), rows[0][0], run_id, actor=actor)
+                ledger.journal(RunVersionChanged(version, known), rows[0][0], run_id, actor=actor)
                 ledger.write()
             return bool(rows)
 
@@ -121,7 +121,7 @@ class Runs:
             ledger = Ledger(self._db, now)
             self._refuse_unknown_stages(ledger, run_id, jobs)
             new = add_jobs(self._db, ledger, run_id, source_id, [(None, job) for job in jobs])
-            ledger.journal(RunEnqueued(len(new)), source_id, run_id)
+            ledger.journal(RunJobsAdded(len(new)), source_id, run_id)
             ledger.write()
             if self._db.is_shared:
                 self._source_of_open_run(run_id)  # it may have ended before its row was locked
@@ -259,7 +259,7 @@ class Runs:
             run_id, source_id, stage, attempt = row
             ledger = Ledger(self._db, now)
             ledger.moved(run_id, stage, leaves, JobState.QUEUED)
-            ledger.journal(JobRetry(reason), source_id, run_id, job_id, attempt, actor)
+            ledger.journal(JobRequeued(reason), source_id, run_id, job_id, attempt, actor)
             self._reopen(ledger, run_id, actor, reason)
             ledger.write()
             return True
@@ -291,7 +291,7 @@ class Runs:
             )
             for job_id, stage, attempt in jobs:
                 ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
-                ledger.journal(JobRetry(reason), source_id, run_id, job_id, attempt, actor)
+                ledger.journal(JobRequeued(reason), source_id, run_id, job_id, attempt, actor)
             if jobs:
                 self._reopen(ledger, run_id, actor, reason)
             ledger.write()

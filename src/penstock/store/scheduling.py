@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from penstock.jobs.run import NO_OPTIONS, Plan, RunKind, RunOptions
 from penstock.journal.event import Event
 from penstock.journal.service_events import (
+    ScheduleDefined,
     ScheduleDenied,
     ScheduleMissed,
-    SchedulePlanned,
     ScheduleRemoved,
     ScheduleReplaced,
     ScheduleSkipped,
@@ -206,7 +206,7 @@ class Scheduling:
                 [(each.source_id, each.name, each.definition) for each in changed], now
             )
             put = self._db.rows("put_schedules", schedules=to_json(changed), now=now)
-            return self._note_versions(put, SchedulePlanned, actor, now)
+            return self._note_versions(put, ScheduleDefined, actor, now)
 
     def _remove(self, gone: Sequence[tuple[int, str]], actor: str) -> int:
         if not gone:

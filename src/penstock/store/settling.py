@@ -15,7 +15,7 @@ from penstock.journal.job_events import (
     JobCancelled,
     JobQuarantined,
     JobReleased,
-    JobRetried,
+    JobRetryScheduled,
     JobSkipped,
     JobSnoozed,
     JobThrottled,
@@ -185,7 +185,7 @@ def _event(end: Settlement) -> AttemptEnd:
     why = (end.reason, end.error, end.host or end.closes_host)
     if end.state is not JobState.WAITING:
         return _ENDS[end.state](*why)
-    kind = JobThrottled if end.is_throttle else JobRetried if end.spends_try else JobSnoozed
+    kind = JobThrottled if end.is_throttle else JobRetryScheduled if end.spends_try else JobSnoozed
     return kind(*why, round(end.delay_s, 3), end.gate)
 
 

@@ -5,19 +5,34 @@ from __future__ import annotations
 import msgspec
 
 from penstock.errors import Remedy, UsageError
+from penstock.journal.job_events import (
+    JobCancelled,
+    JobQuarantined,
+    JobReleased,
+    JobRetryScheduled,
+    JobSkipped,
+    JobSnoozed,
+    JobStarted,
+    JobSucceeded,
+    JobThrottled,
+)
 from penstock.store.database import Database
 from penstock.store.reading import Reading
 from penstock.store.rows import JobRow
 
 SHOWN = 20
 STORY_LINES = 1000
-_ENDS = frozenset(
-    f"job.{end}"
-    for end in (
-        "succeeded", "skipped", "retried", "throttled", "snoozed", "quarantined", "released",
-        "cancelled",
-    )
-)  # fmt: skip
+# The events that end an attempt, and what they say became of it.
+_ENDS = {
+    JobSucceeded.kind: "succeeded",
+    JobSkipped.kind: "skipped",
+    JobRetryScheduled.kind: "retried",
+    JobThrottled.kind: "throttled",
+    JobSnoozed.kind: "snoozed",
+    JobQuarantined.kind: "quarantined",
+    JobReleased.kind: "released",
+    JobCancelled.kind: "cancelled",
+}
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -87,13 +102,13 @@ class Stories(Reading):
         lines = self.events(run_id=job.run_id, job_id=job.id, kind="job", limit=STORY_LINES)
         for line in lines:
             number = line.attempt or 0
-            if line.kind == "job.started":
+            if line.kind == JobStarted.kind:
                 tries[number] = Tried(number, line.actor, line.at, None, "running", "")
             elif number in tries and tries[number].ended_at is None and line.kind in _ENDS:
                 tries[number] = msgspec.structs.replace(
                     tries[number],
                     ended_at=line.at,
-                    outcome=line.kind.removeprefix("job."),
+                    outcome=_ENDS[line.kind],
                     detail=line.detail,
                 )
         return [tries[number] for number in sorted(tries)]

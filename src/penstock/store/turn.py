@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.job import Claimed, JobState
-from penstock.journal.job_events import JobWoken
+from penstock.journal.job_events import JobDue
 from penstock.store.advancing import advance_runs
 from penstock.store.breakers import weigh, write_levels
 from penstock.store.claim import claim, opening, ready_lanes, soonest
@@ -111,7 +111,7 @@ def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float 
     for job_id, run_id, stage, rank in found:
         ledger.moved(run_id, stage, JobState.WAITING, JobState.QUEUED)
         floors.lower_to(run_id, stage, (rank, job_id))
-    ledger.journal_jobs(JobWoken(), ids, "clock")
+    ledger.journal_jobs(JobDue(), ids, "clock")
     next_due: float | None = db.value("next_due", after=after)
     return next_due
 

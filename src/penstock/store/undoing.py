@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.errors import Remedy, UsageError
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
-from penstock.journal.run_events import RunCompleted, RunUndoing, RunUndone
+from penstock.journal.run_events import RunCompleted, RunUndone, RunUndoStarted
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.records import Present, Where, read_present, write_records
@@ -169,7 +169,7 @@ class Undoing:
             self._db.do("set_replay_state", run_id=number, state="committing", sealed="{}", now=now)
             self._db.do("uncover", source_id=source_id, run_id=run_id)
             ledger = Ledger(self._db, now)
-            ledger.journal(RunUndoing(run_id, reason), source_id, number, actor=actor)
+            ledger.journal(RunUndoStarted(run_id, reason), source_id, number, actor=actor)
             ledger.write()
             return number
 

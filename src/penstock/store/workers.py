@@ -11,7 +11,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.retry import MAX_DEATHS
 from penstock.journal.job_events import JobQuarantined, JobReleased
-from penstock.journal.service_events import WorkerBuried, WorkerStarted, WorkerStopped
+from penstock.journal.service_events import WorkerReaped, WorkerStarted, WorkerStopped
 from penstock.store.advancing import advance_runs
 from penstock.store.budgets import forfeit
 from penstock.store.database import Database, to_json
@@ -99,7 +99,7 @@ class Workers:
         if jobs and died_at is not None:
             pairs = sorted((row[0], row[4]) for row in jobs)
             self._db.do("note_interruptions", jobs=to_json(pairs), since=min(died_at, now))
-        return self._take_back(jobs, WorkerBuried(reason), worker, now)
+        return self._take_back(jobs, WorkerReaped(reason), worker, now)
 
     def sign_off(self, worker: str, reason: str = "drained") -> list[int]:
         """End a worker that stopped by itself: what it did not finish is released, no attempt is spent."""
@@ -110,7 +110,7 @@ class Workers:
             return self._take_back(jobs, WorkerStopped(reason), worker, now)
 
     def _take_back(
-        self, jobs: Sequence[Any], event: WorkerBuried | WorkerStopped, worker: str, now: float
+        self, jobs: Sequence[Any], event: WorkerReaped | WorkerStopped, worker: str, now: float
     ) -> list[int]:
         ledger = Ledger(self._db, now)
         forfeit(self._db, ledger, worker)

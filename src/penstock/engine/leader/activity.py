@@ -16,13 +16,13 @@ from penstock.store.store import Store
 
 ENDS = ("completed", "partial", "failed", "cancelled")
 KINDS = (
-    *("run.started", *(f"run.{state}" for state in ENDS), "run.unaccounted"),
+    *("run.started", *(f"run.{state}" for state in ENDS), "run.counts_mismatch"),
     *("breaker.opened", "breaker.closed", "cause.escalated", "job.quarantined"),
     *("schedule.missed", "source.degraded", "source.recovered", "budget.exhausted"),
 )
 WARNINGS = frozenset(
     {
-        *("run.partial", "run.failed", "run.unaccounted", "breaker.opened", "cause.escalated"),
+        *("run.partial", "run.failed", "run.counts_mismatch", "breaker.opened", "cause.escalated"),
         *("job.quarantined", "schedule.missed", "source.degraded", "budget.exhausted"),
     }
 )
@@ -120,7 +120,7 @@ def _about_run(row: EventRow, run: RunRow) -> str:
     what = f"run {run.id} of {run.source}"
     if row.kind == "run.started":
         return f"{what} started ({run.kind})"
-    if row.kind == "run.unaccounted":
+    if row.kind == "run.counts_mismatch":
         return f"{what}: its counts do not add up{_because(row.detail)}"
     state, counts = row.kind.partition(".")[2], _counts(run)
     shown = ", ".join(

@@ -23,6 +23,7 @@ FROM (
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
     AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
+    AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
   ORDER BY id LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
@@ -54,6 +55,7 @@ FROM (
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
     AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
     AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
+    AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
     -- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
     -- it comes along, and whoever asks looks at it again.
     AND (%(where)s::jsonb IS NULL OR NOT EXISTS (
@@ -90,6 +92,7 @@ SELECT json_build_object(
         AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
         AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
         AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
+        AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
         AND (%(where)s::jsonb IS NULL OR NOT EXISTS (
           SELECT 1 FROM jsonb_array_elements(%(where)s::jsonb) AS w
           WHERE NOT coalesce(CASE w ->> 0
@@ -98,7 +101,6 @@ SELECT json_build_object(
             WHEN 'worker' THEN w ->> 2 IN (actor, coalesce(worker, ''))
             WHEN 'data' THEN detail <> '' OR data::jsonb #>> ARRAY(SELECT jsonb_array_elements_text(w -> 3)) = w ->> 2
             ELSE true END, false)))
-        AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
       ORDER BY id LIMIT %(limit)s
     ) AS e
     LEFT JOIN penstock.source AS s ON s.id = e.source_id

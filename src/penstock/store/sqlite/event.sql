@@ -23,6 +23,7 @@ FROM (
     AND (:job_id IS NULL OR job_id = :job_id)
     AND (:source_id IS NULL OR source_id = :source_id)
     AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
+    AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
   ORDER BY id LIMIT :limit
 ) AS e
 LEFT JOIN source AS s ON s.id = e.source_id;
@@ -52,6 +53,7 @@ FROM (
       AND (:job_id IS NULL OR job_id = :job_id)
       AND (:source_id IS NULL OR source_id = :source_id)
       AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
+      AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
       -- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
       -- it comes along, and whoever asks looks at it again.
       AND (:where IS NULL OR NOT EXISTS (
@@ -86,6 +88,7 @@ SELECT json_object(
         AND (:job_id IS NULL OR job_id = :job_id)
         AND (:source_id IS NULL OR source_id = :source_id)
         AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
+        AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
         AND (:where IS NULL OR NOT EXISTS (
           SELECT 1 FROM json_each(:where) AS w
           WHERE NOT coalesce(CASE w.value ->> 0
@@ -95,7 +98,6 @@ SELECT json_object(
             WHEN 'data' THEN detail <> '' OR CASE json_type(data, w.value ->> 1)
               WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(data ->> (w.value ->> 1) AS TEXT) END = w.value ->> 2
             ELSE true END, false)))
-        AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
       ORDER BY id LIMIT :limit
     ) AS e
     LEFT JOIN source AS s ON s.id = e.source_id
