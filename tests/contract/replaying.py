@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from penstock.app.replay_service import commit, seal
 from penstock.jobs.effects import Effects, Extracted, Save
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.replay import REPLAY_STAGE, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
-from penstock.store.rehearsal import commit, seal
 from penstock.store.replays import Committed, StagedChange
 from penstock.store.store import Capacity, Kept
 from tests.contract.scenes import SITE, World, a_job, done, quarantined

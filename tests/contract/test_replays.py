@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from penstock.app.diffs import read_diff
+from penstock.app.replay_service import seal
 from penstock.errors import Refused
 from penstock.jobs.effects import Effects, Extracted, Rejection
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
-from penstock.store.diffs import read_diff
 from penstock.store.entries import EntryFilter
 from penstock.store.records import read_present, write_records
-from penstock.store.rehearsal import seal
 from penstock.store.rejected import RejectFilter
 from penstock.store.store import Capacity, Keep
 from tests.contract.replaying import Shop, a_staged, url_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.store.rehearsal import UndoReport, preview_undo, undo
+from penstock.app.undo import UndoReport, preview_undo, undo
 from penstock.store.store import Keep
 from tests.contract.replaying import Shop
 from tests.contract.scenes import World

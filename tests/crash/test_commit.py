@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from penstock.store import rehearsal
+from penstock.app import replay_service
+from penstock.app import undo as undo_service
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import VirtualClock
 from tests.contract.replaying import Shop
@@ -37,11 +38,11 @@ def small_batches(store: SqliteStore) -> SqliteStore:
 
 def commit(store: SqliteStore) -> None:
     if store.replay_state(REPLAY).state != "committed":
-        rehearsal.commit(store, REPLAY, is_forced=False, actor="ops", reason="")
+        replay_service.commit(store, REPLAY, is_forced=False, actor="ops", reason="")
 
 
 def undo(store: SqliteStore) -> None:
-    rehearsal.undo(store, REPLAY, 5, actor="ops", reason="")
+    undo_service.undo(store, REPLAY, 5, actor="ops", reason="")
 
 
 def laid_out(folder: Path, act: Callable[[SqliteStore], None]) -> Path:

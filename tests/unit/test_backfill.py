@@ -20,7 +20,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.windows import windows_of
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
-from penstock.store.backfills import estimate, missing, start_linked_backfill
+from penstock.project.backfills import estimate, missing, start_linked_backfill
 from penstock.store.health import HealthRow
 from penstock.store.rows import RunRow
 from penstock.store.store import JobFilter

@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.app.diffs import Diff
 from penstock.cli.diff_html import LONGEST_VALUE, STYLE, page
 from penstock.cli.diffs import tell_changes, tell_rejects, tell_totals
 from penstock.cli.output import Output
 from penstock.jobs.diff import NOTHING, FieldChange
-from penstock.store.diffs import Diff, RecordChange, Totals
+from penstock.jobs.record_changes import RecordChange, Totals
 from penstock.store.replays import Rejects
 from penstock.store.rows import RunRow
 

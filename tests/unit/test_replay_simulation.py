@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from penstock import Project
+from penstock.app.diffs import Diff
 from penstock.errors import Refused, UsageError
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.diff import NOTHING, FieldChange
 from penstock.jobs.job import JobState
-from penstock.store.diffs import Diff
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal

@@ -10,12 +10,14 @@ from penstock.app.nouns import Nouns
 from penstock.errors import Refused
 
 if TYPE_CHECKING:
+    from penstock.app.diffs import Diff
+    from penstock.app.replay_service import Pages
+    from penstock.app.undo import UndoReport
     from penstock.engine.dry_run import Tried
     from penstock.engine.foreground import RunReport
-    from penstock.store.backfills import Moment
-    from penstock.store.diffs import Diff, RecordChange, Totals
+    from penstock.jobs.record_changes import RecordChange, Totals
+    from penstock.project.backfills import Moment
     from penstock.store.entries import EntryFilter
-    from penstock.store.rehearsal import Pages, UndoReport
     from penstock.store.rejected import Redriven, RejectFilter
     from penstock.store.replays import Committed
 

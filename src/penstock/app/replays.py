@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from penstock.app import replay_service
+from penstock.app.diffs import Diff, read_diff, record_changes, rejected
 from penstock.app.noun import Noun, who
 from penstock.app.unfinished import unfinished_run
 from penstock.app.views.replays import ReplayStarted
 from penstock.app.views.runs import run_view
 from penstock.errors import Refused, UsageError
+from penstock.jobs.record_changes import RecordChange, Totals
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.windows import moment
 from penstock.pipeline.version import version_of
-from penstock.store import rehearsal
-from penstock.store.diffs import (
-    Diff,
-    RecordChange,
-    Totals,
-    read_diff,
-    record_changes,
-    rejected,
-)
 
 if TYPE_CHECKING:
+    from penstock.project.backfills import Moment
     from penstock.settings import SourceSettings
-    from penstock.store.backfills import Moment
     from penstock.store.replays import Committed, Rejects
     from penstock.store.rows import RunRow
 
@@ -74,7 +68,7 @@ class Replays(Noun):
         source: str | None = None,
         since: Moment | None = None,
         quarantined: bool = False,
-    ) -> rehearsal.Pages:
+    ) -> replay_service.Pages:
         """What such a replay would bring; refuses where that is nothing."""
         found, since_at = self._replayed(run, source, since)
         what, runs = f"run {run}", [] if run is None else [run]
@@ -82,7 +76,7 @@ class Replays(Noun):
             runs = self._store.runs_since(self._project.source_ids[found.key], since_at)
             what = f"what {found.key} has fetched since then"
         plan = self._project.graph(found).plan(found.priority)
-        return rehearsal.pages_of(self._store, runs, plan, what, quarantined_only=quarantined)
+        return replay_service.pages_of(self._store, runs, plan, what, quarantined_only=quarantined)
 
     def diff(self, run: int, limit: int = 20) -> Diff:
         """What a replay would change: all of it in numbers, and the first records of it."""
@@ -105,19 +99,19 @@ class Replays(Noun):
     ) -> Committed:
         """Apply what a replay has staged. `force` overwrites what others have changed since, too."""
         row = self._staged(run)
-        return rehearsal.commit(
+        return replay_service.commit(
             self._store, row.id, is_forced=force, actor=who(actor), reason=reason
         )
 
     def drop(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
         """Forget what a replay has staged; answers how many records that was about."""
-        rehearsal.require_staged(self._store, self._project.require_run(run))
+        replay_service.require_staged(self._store, self._project.require_run(run))
         return self._store.drop_replay(run, who(actor), reason)
 
     def _staged(self, run: int) -> RunRow:
         row = self._project.require_run(run)
-        rehearsal.require_staged(self._store, row)
-        rehearsal.seal(self._store, run)
+        replay_service.require_staged(self._store, row)
+        replay_service.seal(self._store, run)
         return row
 
     def _is_outdated(self, row: RunRow) -> bool:
@@ -143,7 +137,7 @@ class Replays(Noun):
     ) -> RunRow:
         found, since_at = self._replayed(run, source, since)
         graph = self._project.graph(found)
-        run_id = rehearsal.start_replay(
+        run_id = replay_service.start_replay(
             self._store,
             self._project.source_ids[found.key],
             graph.plan(found.priority),

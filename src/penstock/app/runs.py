@@ -9,6 +9,8 @@ from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
 from penstock.app.refusals import refuse_opening
 from penstock.app.starting import RunStart, Wanted
+from penstock.app.undo import UndoReport, preview_undo
+from penstock.app.undo import undo as undo_run
 from penstock.app.views.runs import (
     CauseView,
     RunDetail,
@@ -21,7 +23,6 @@ from penstock.app.views.runs import (
 )
 from penstock.errors import Refused, Remedy
 from penstock.project.starting import Asked
-from penstock.store import rehearsal
 
 if TYPE_CHECKING:
     from penstock.app.performing import RunReport
@@ -242,7 +243,7 @@ class Runs(Noun):
         dry_run: bool = False,
         actor: str | None = None,
         reason: str = "",
-    ) -> rehearsal.UndoReport:
+    ) -> UndoReport:
         """Bring records back to what they were before a run; with `dry_run`, only say what that would do.
 
         What later runs have changed is left alone.
@@ -254,8 +255,8 @@ class Runs(Noun):
                 code="run_not_ended",
             )
         if dry_run:
-            return rehearsal.preview_undo(self._store, run, limit)
-        return rehearsal.undo(self._store, run, limit, actor=who(actor), reason=reason)
+            return preview_undo(self._store, run, limit)
+        return undo_run(self._store, run, limit, actor=who(actor), reason=reason)
 
 
 def _way_on(row: RunRow) -> Remedy:

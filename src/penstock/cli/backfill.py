@@ -17,8 +17,8 @@ from penstock.errors import nearest
 if TYPE_CHECKING:
     from penstock.jobs.run import RunOptions
     from penstock.project import Project
+    from penstock.project.backfills import Estimate, Missing
     from penstock.settings import SourceSettings
-    from penstock.store.backfills import Estimate, Missing
     from penstock.store.rows import RunRow
     from penstock.store.store import Store
 
@@ -138,7 +138,7 @@ class _Plan:
 def _planned(project: Project, source: SourceSettings, options: RunOptions) -> _Plan:
     """What it would take, by what is known; looking makes no database."""
     from penstock.jobs.windows import windows_of
-    from penstock.store.backfills import estimate, missing
+    from penstock.project.backfills import estimate, missing
 
     windows = windows_of(options)
     expected = units = windows.expected()

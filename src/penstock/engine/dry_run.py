@@ -29,11 +29,11 @@ from penstock.http.response import Response
 from penstock.jobs.effects import Effects, Rejection, Save
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Cancelled, Failed, Outcome, Skipped, Snoozed, Succeeded, Throttled
+from penstock.jobs.record_changes import RecordChange, Totals, change_by_save
 from penstock.pipeline.attempt import RunView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.project import Project
 from penstock.settings import SourceSettings
-from penstock.store.diffs import RecordChange, Totals, change_by_save
 from penstock.store.records import Where, combined, where_of
 from penstock.store.rows import SnapshotRow
 

@@ -15,9 +15,9 @@ from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.signals import is_name, is_reserved, wanted
 from penstock.pipeline.version import version_of, with_params
+from penstock.project.backfills import Moment, backfill_options, require_settings, start_backfill
 from penstock.project.opened import Opened, default_actor
 from penstock.settings import SourceSettings
-from penstock.store.backfills import Moment, backfill_options, require_settings, start_backfill
 from penstock.store.database import to_json
 from penstock.store.rows import RunRow
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.errors import Refused
+from penstock.jobs.record_changes import ChangeKind, Obstacle
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.run import RunState
 from penstock.journal.event import Event
@@ -25,10 +26,6 @@ COMMIT_PAGE = 500
 DROP_PAGE = 5000
 
 ReplayState = Literal["staged", "committing", "committed", "dropped"]
-ChangeKind = Literal["added", "removed", "changed", "same"]
-# Why a change is not applied: another run changed the record since it was staged, or what the record is
-# made of was fetched later than the page that was replayed.
-Obstacle = Literal["", "conflict", "newer"]
 BEGINNING: Where = ("", "")
 
 

@@ -11,8 +11,9 @@ from penstock.app.views.view import View
 from penstock.jobs.diff import NOTHING, FieldChange, shown_path
 
 if TYPE_CHECKING:
-    from penstock.store.diffs import Diff, RecordChange, Totals
-    from penstock.store.rehearsal import UndoReport
+    from penstock.app.diffs import Diff
+    from penstock.app.undo import UndoReport
+    from penstock.jobs.record_changes import RecordChange, Totals
     from penstock.store.replays import Committed, Rejects
 
 __all__ = [

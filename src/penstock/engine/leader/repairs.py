@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from penstock.errors import PenstockError
 from penstock.project import Project
-from penstock.store.backfills import PENSTOCK, start_linked_backfill
+from penstock.project.backfills import PENSTOCK, start_linked_backfill
 from penstock.store.signals import SignalRow
 from penstock.store.store import Store
 

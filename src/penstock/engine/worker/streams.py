@@ -16,7 +16,7 @@ from penstock.engine.worker.calls import Answer
 from penstock.engine.worker.stage_config import SourceConfig
 from penstock.errors import StoreError
 from penstock.jobs.job import Claimed
-from penstock.store.backfills import start_linked_backfill
+from penstock.project.backfills import start_linked_backfill
 from penstock.store.store import Store
 
 Ask = Callable[[Callable[[], Answer]], Awaitable[Answer]]

@@ -1,4 +1,4 @@
-"""The acts of a replay, over the store's verbs: start it, commit it, drop it; and undoing a run."""
+"""What replays are made of: the pages they take, starting one, and committing what it has staged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from penstock.errors import Refused, Remedy
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.run_policy import policy_of
-from penstock.journal.run_events import RunCommitted, RunUndone
-from penstock.store.diffs import RecordChange, Totals, gravest, undo_changes
+from penstock.journal.run_events import RunCommitted
 from penstock.store.replays import BEGINNING, Committed, Scope
-from penstock.store.undoing import Later, Undone
 
 if TYPE_CHECKING:
     from penstock.jobs.run import Plan
@@ -28,22 +26,6 @@ class Pages(msgspec.Struct, frozen=True):
     pages: int
     missing: int
     unknown: tuple[str, ...]
-
-
-class UndoReport(msgspec.Struct):
-    """What undoing a run would do, or did."""
-
-    run_id: int
-    totals: Totals
-    first: list[RecordChange]
-    later: Later
-    undo_run_id: int | None = None
-    # An undo of this run was interrupted: there is something to do, be it only to say that it is done.
-    is_cut_short: bool = False
-
-    @property
-    def is_wanted(self) -> bool:
-        return self.is_cut_short or self.totals.differences > 0
 
 
 def pages_of(
@@ -145,29 +127,3 @@ def commit(store: Store, run_id: int, *, is_forced: bool, actor: str, reason: st
     about = (left.added, left.changed, left.removed, left.conflicts, left.newer, reason)
     store.end_commit(run_id, actor, RunCommitted(*about))
     return left
-
-
-def preview_undo(store: Store, run_id: int, limit: int) -> UndoReport:
-    """What undoing a run would do; changes nothing."""
-    totals = Totals()
-    first = gravest(undo_changes(store, run_id, totals), limit)
-    later = store.changed_since(run_id, limit)
-    return UndoReport(run_id, totals, first, later, is_cut_short=store.is_undoing(run_id))
-
-
-def undo(store: Store, run_id: int, limit: int, *, actor: str, reason: str) -> UndoReport:
-    """Bring records back to what they were before a run, batch by batch; resumable."""
-    report = preview_undo(store, run_id, limit)
-    if not report.is_wanted:
-        return report
-    report.undo_run_id = undo_run_id = store.begin_undo(run_id, actor, reason)
-    after_id: int | None = 0
-    while after_id is not None:
-        batch: Undone = store.undo_batch(run_id, undo_run_id, after_id)
-        after_id = batch.last_id
-    row = store.replay_state(undo_run_id)
-    report.totals.added, report.totals.changed = row.added, row.changed
-    report.totals.removed = row.removed
-    done = (undo_run_id, row.changed, row.added, row.removed, report.later.count, reason)
-    store.end_undo(run_id, actor, RunUndone(*done))
-    return report
