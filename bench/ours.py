@@ -21,7 +21,7 @@ from bench import records as loads
 from bench.peers.bare_sqlite import rows_per_job
 from bench.projects import GUARDED, RATE, SQLITE, nothing, project_in, span, up, write
 from penstock import Project
-from penstock.engine.foreground import RunReport, run_foreground
+from penstock.app.views.progress import RunReport
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.process import SWITCH_INTERVAL_S, build_worker
 from penstock.store.store import Store
@@ -38,7 +38,7 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         began = time.perf_counter()
         projects.enqueue(project.connection, runs, size["jobs"], size["chunk"])
         enqueue_seconds = time.perf_counter() - began
-        run_foreground(project, runs, None, print)
+        project.runs.finish(runs, tell=print)
         drain_seconds, done = span(project, runs)
         rows = rows_per_job(project.connection._db.connection, size["jobs"])
     return {
@@ -196,7 +196,7 @@ def fill(size: dict[str, Any], folder: Path) -> None:
 
 
 def _run(project: Project, source: str) -> RunReport:
-    [report] = run_foreground(project, [project.run(source)], None, print)
+    [report] = project.runs.finish([project.run(source)], tell=print)
     if report.state != "completed":
         raise RuntimeError(f"the run ended as {report.state}: {report.counts}")
     return report

@@ -13,7 +13,6 @@ import psycopg
 from bench import projects
 from bench.projects import new_job, nothing, project_in, span, up
 from penstock import Project
-from penstock.engine.foreground import run_foreground
 
 WARM_UP_S = 3.0
 LOOK_S = 0.05
@@ -28,7 +27,7 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         began = time.perf_counter()
         projects.enqueue(project.connection, runs, size["jobs"], size["chunk"])
         enqueue_seconds = time.perf_counter() - began
-        run_foreground(project, runs, None, print)
+        project.runs.finish(runs, tell=print)
         drain_seconds, done = span(project, runs)
     if done != size["jobs"] + len(runs):
         raise ValueError(f"{done} of {size['jobs']} jobs and {len(runs)} first ones ended")

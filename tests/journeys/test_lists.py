@@ -225,8 +225,8 @@ def look(words: list[str]) -> None:
 def look_at_rare_tables(rig: Rig) -> None:
     """Those that another database, or a run in the foreground, would show."""
     from penstock import Project
+    from penstock.app.views.progress import run_report
     from penstock.cli import db_copy, db_migrate, run
-    from penstock.engine.foreground import report
     from penstock.store.copying import Copied, Digest
     from penstock.store.schema import Migration, Plan, State
 
@@ -236,7 +236,7 @@ def look_at_rare_tables(rig: Rig) -> None:
     db_copy._tell("sqlite:a.db", "postgresql://b", Copied([digest], False, 0), args)
     pending = Migration(12, "0012_a_name_that_is_long_enough.sql", "", 3, "job, run, record", False)
     db_migrate._show("sqlite:a.db", Plan(State(11), [pending]), 12, args)
-    reports = [report(row, rig.store.now()) for row in rig.store.runs()]
+    reports = [run_report(row, rig.store.now()) for row in rig.store.runs()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)
 

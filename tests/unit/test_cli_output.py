@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from penstock.app.views.progress import run_report
 from penstock.cli import exits, main
 from penstock.cli.csv_export import write_csv
 from penstock.cli.output import Output
@@ -28,7 +29,6 @@ from penstock.cli.shapes import (
 )
 from penstock.cli.wording import count, cut, duration, harmless, iso, local_time, until
 from penstock.cli.workers import by_host, scheduler_words
-from penstock.engine.foreground import report
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.rows import EventRow, JobRow, LeaderRow, RecordRow, RunRow, WorkerRow
@@ -314,7 +314,7 @@ def test_a_long_table_is_written_as_its_rows_come() -> None:
 
 def test_runs_and_run_tell_the_same_of_a_run() -> None:
     for row in (a_run(), a_run(finished_at=150.5), a_run(started_at=None)):
-        told, shape = report(row, 140.25), run_shape(row, 140.25)
+        told, shape = run_report(row, 140.25), run_shape(row, 140.25)
         assert shape["counts"] == told.counts
         assert list(shape["counts"]) == list(told.counts)
         names = ("run", "source", "kind", "state", "seconds")

@@ -13,10 +13,11 @@ import apsw
 import pytest
 
 from penstock import Project
+from penstock.app.progress import RunProgress
+from penstock.app.views.progress import run_report
 from penstock.cli import exits, main, run
 from penstock.cli.first_errors import tell_first_errors
 from penstock.cli.output import Output
-from penstock.engine.foreground import RunProgress, report
 from penstock.jobs.effects import Effects, Mark
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
@@ -282,7 +283,7 @@ def test_the_summary_of_a_run_has_the_first_error_of_each_cause_and_what_became_
     [row] = project.connection.runs()
 
     args = argparse.Namespace(out=Output(), json=False)
-    run._tell(project, [report(row, project.connection.now())], args)
+    run._tell(project, [run_report(row, project.connection.now())], args)
 
     told = capsys.readouterr().out
     assert {"inserted", "updated", "unchanged"} <= set(told.splitlines()[0].split())

@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
+from penstock.app.views.progress import RunReport
 from penstock.cli.progress import LineProgress, LiveProgress
-from penstock.engine.foreground import RunReport
 from penstock.testing import VirtualClock
 
 COUNTS = (

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.app.replays import Replays
     from penstock.app.runs import Runs
     from penstock.app.schedules import Schedules
+    from penstock.app.service import Service
     from penstock.app.signals import Signals
     from penstock.app.sources import Sources
     from penstock.app.store import ProjectStore
@@ -153,6 +154,13 @@ class Nouns(project.Project):
         from penstock.app.schedules import Schedules
 
         return Schedules(self)
+
+    @cached_property
+    def service(self) -> Service:
+        """Workers and the scheduler, run by this process."""
+        from penstock.app.service import Service
+
+        return Service(self)
 
     @cached_property
     def signals(self) -> Signals:

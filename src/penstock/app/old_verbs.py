@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from penstock.app.diffs import Diff
     from penstock.app.replay_service import Pages
     from penstock.app.undo import UndoReport
+    from penstock.app.views.progress import RunReport
     from penstock.engine.dry_run import Tried
-    from penstock.engine.foreground import RunReport
     from penstock.jobs.record_changes import RecordChange, Totals
     from penstock.project.backfills import Moment
     from penstock.store.entries import EntryFilter

@@ -11,6 +11,7 @@ from penstock.app.refusals import refuse_opening
 from penstock.app.starting import RunStart, Wanted
 from penstock.app.undo import UndoReport, preview_undo
 from penstock.app.undo import undo as undo_run
+from penstock.app.views.progress import RunReport, run_report
 from penstock.app.views.runs import (
     CauseView,
     RunDetail,
@@ -25,7 +26,6 @@ from penstock.errors import Refused, Remedy
 from penstock.project.starting import Asked
 
 if TYPE_CHECKING:
-    from penstock.app.performing import RunReport
     from penstock.app.views.view import Page
     from penstock.store.rows import RunRow
 
@@ -117,7 +117,33 @@ class Runs(Noun):
             reason=reason,
         )
         run_ids = [] if begun.run is None else [begun.run.id]
-        return performed(self._project, run_ids, on_progress, tell)[0]
+        show = None if on_progress is None else lambda reports: on_progress(reports[0])
+        return performed(self._project, run_ids, show, tell)[0]
+
+    def finish(
+        self,
+        runs: Sequence[int],
+        *,
+        on_progress: Callable[[list[RunReport]], None] | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> list[RunReport]:
+        """Work on runs that have been started until all of them have ended, as `perform` does for one.
+
+        `on_progress` is called with the reports of all of them, in this order. Ctrl-C raises
+        `Interrupted`, a KeyboardInterrupt that has the reports of what is left.
+        """
+        from penstock.app.performing import performed
+
+        return performed(self._project, runs, on_progress, tell)
+
+    def watch(self, runs: Sequence[int], *, every_s: float = 1.0) -> Iterator[list[RunReport]]:
+        """Reports of these runs until all of them have ended, one query each time.
+
+        It does none of the work: `penstock up`, `service.up` or a `perform` elsewhere does.
+        """
+        from penstock.app.performing import watched
+
+        return watched(self._project, runs, every_s)
 
     def begin(self, run: int, *, actor: str | None = None, reason: str = "") -> RunView:
         """Let a draft begin."""
@@ -153,6 +179,7 @@ class Runs(Noun):
         )
 
     def get(self, run: int) -> RunView:
+        """One run, as lists have it."""
         return run_view(self._project.require_run(run), self._store.now())
 
     def detail(self, run: int) -> RunDetail:
@@ -178,9 +205,7 @@ class Runs(Noun):
 
     def report(self, run: int) -> RunReport:
         """A run in numbers, as `perform` answers with it."""
-        from penstock.app.performing import report
-
-        return report(self._project.require_run(run), self._store.now())
+        return run_report(self._project.require_run(run), self._store.now())
 
     def pause(self, run: int, *, actor: str | None = None, reason: str = "") -> bool:
         """Start nothing more of a run until it is resumed; False if it is paused already."""

@@ -53,7 +53,6 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ingest the demo site. A bad neighbour is part of the demo, so its partial run is no failure."""
-    from penstock.app.performing import Interrupted
     from penstock.demo.folder import known_ports, lay_out
     from penstock.demo.site import Site
 
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
                 _tell_what_next(args.dir, console, args.out)
             if args.keep_serving:
                 _wait_for_ctrl_c(console)
-    except (KeyboardInterrupt, Interrupted):
+    except KeyboardInterrupt:
         console.print("stopped; nothing is lost: run the same command and it goes on from here")
         return exits.INTERRUPTED
     return exits.DONE
@@ -95,15 +94,19 @@ def _served(ports: dict[str, int]) -> str:
 
 def _ingest(folder: Path, console: Console) -> Summary:
     from penstock.app import Project
-    from penstock.app.performing import run_foreground
     from penstock.cli.progress import Summary
 
     with Project.load(folder) as project:
-        before = dict(project.connection.collections())
+        before = _held(project)
         runs = [_run_of(project, source) for source in INGESTED]
         with _progress(console) as progress:
-            reports = run_foreground(project, runs, progress.show, console.print)
-        return Summary(reports, before, dict(project.connection.collections()))
+            reports = project.runs.finish(runs, on_progress=progress.show, tell=console.print)
+        return Summary(reports, before, _held(project))
+
+
+def _held(project: Project) -> dict[str, int]:
+    """How many records each collection has."""
+    return {each.collection: each.records for each in project.records.collections()}
 
 
 def _tour(
@@ -131,12 +134,10 @@ def _tour(
 def _broken_job(folder: Path, run_id: int) -> int:
     """A page of this run that never came right."""
     from penstock.app import Project
-    from penstock.jobs.job import JobState
-    from penstock.store.store import JobFilter
 
     with Project.open(folder) as project:
-        wanted = JobFilter(run_id, states=(JobState.QUARANTINED,), limit=1)
-        return next((job.id for job in project.connection.jobs(wanted)), 1)
+        found = project.jobs.list(run=run_id, states=["quarantined"], limit=1).items
+        return found[0].id if found else 1
 
 
 def _run_of(project: Project, source: str) -> int:

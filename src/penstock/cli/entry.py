@@ -198,9 +198,9 @@ def _tell_error(error: PenstockError, out: Output) -> None:
 
 def _probable_secrets() -> frozenset[str]:
     """What the environment holds under secret names: a bug may come before the settings are known."""
-    from penstock.settings.secrets import SECRET_NAME
+    from penstock.app.secrets import environment_secrets
 
-    return frozenset(value for name, value in os.environ.items() if SECRET_NAME.search(name))
+    return environment_secrets()
 
 
 def _kept(error: BaseException, out: Output) -> str:

@@ -13,10 +13,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from penstock.app.views.progress import RunReport
 from penstock.cli.tables import fitted
 from penstock.cli.wording import count, cut_inside
 from penstock.clock import Clock, SystemClock
-from penstock.engine.foreground import RunReport
 
 # Beside the counts of a run, in the order in which a page passes them.
 ROWS = {

@@ -29,6 +29,11 @@ BY_CODE: dict[tuple[str, str], str] = {
     ): "wait for it, or penstock cancel {}; --force moves it anyway",
     ("run_not_continued", "runs.retry"): "penstock retry {} --failed, or do it again",
     ("record_removed", ""): "--versions shows what it was; saving it again brings it back",
+    (
+        "already_running",
+        "runs.start",
+    ): "stop it first, or let it do the work: penstock run --detach",
+    ("store_not_shared", "service.up"): "penstock up does all of it",
     ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",
     ("store_corrupt", "store.restore"): "{hint}: penstock db restore FILE",
     ("store_on_server", "store.copy"): "back it up with the server's own tools (pg_dump), or:"
@@ -48,6 +53,7 @@ BY_VERB: dict[str, str] = {
     "runs.list": "penstock runs lists them",
     "runs.resume": "penstock resume {}",
     "sources.list": "penstock sources lists them",
+    "service.up": "penstock up",
     "sources.resume": "penstock resume {}",
     "sources.unhold": "penstock unhold {}",
     "store.migrate": "penstock db migrate",

@@ -165,7 +165,7 @@ def _tell_queued(row: RunView, args: argparse.Namespace) -> None:
 
 
 def _worked(project: Project, row: RunView, args: argparse.Namespace) -> RunView:
-    from penstock.app.performing import Interrupted, run_foreground
+    from penstock.app.performing import Interrupted
     from penstock.cli.working import showing_progress
 
     if args.drop:
@@ -173,7 +173,7 @@ def _worked(project: Project, row: RunView, args: argparse.Namespace) -> RunView
     out: Output = args.out
     try:
         with showing_progress(out) as (show, tell):
-            run_foreground(project, [row.id], show, tell)
+            project.runs.finish([row.id], on_progress=show, tell=tell)
     except Interrupted:
         out.error("interrupted; nothing is lost", f"penstock replay {row.id} goes on with it")
     return project.runs.get(row.id)

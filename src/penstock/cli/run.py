@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.app.performing import RunReport
+    from penstock.app.views.progress import RunReport
     from penstock.app.views.runs import LeftOut, RunView, StartedMany
 
 DESCRIPTION = """\
@@ -152,13 +151,13 @@ def _param(text: str) -> tuple[str, Any]:
 
 def work_on(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
     """Work until these runs have ended, with progress, and answer with the command's exit code."""
-    from penstock.app.performing import Interrupted, run_foreground
+    from penstock.app.performing import Interrupted
     from penstock.cli.working import showing_progress
 
     out: Output = args.out
     try:
         with showing_progress(out) as (show, tell):
-            reports = run_foreground(project, run_ids, show, tell)
+            reports = project.runs.finish(run_ids, on_progress=show, tell=tell)
     except Interrupted as interrupted:
         _tell(project, interrupted.reports, args)
         _tell_interrupted(interrupted.reports, out)
@@ -172,7 +171,7 @@ def _tell(project: Project, reports: list[RunReport], args: argparse.Namespace) 
     out: Output = args.out
     if args.json:
         for report in reports:
-            out.json(dataclasses.asdict(report))
+            out.json(report.as_json())
         return
     from penstock.cli.first_errors import tell_first_errors
     from penstock.cli.runs import COUNTED, COUNTED_COLUMNS
@@ -216,7 +215,7 @@ def tell_queued(project: Project, runs: list[RunView], args: argparse.Namespace)
     out: Output = args.out
     for run in runs:
         if args.json:
-            out.json(dataclasses.asdict(project.runs.report(run.id)))
+            out.json(project.runs.report(run.id).as_json())
         else:
             begin = f"; penstock start {run.id}" if run.state == "draft" else ""
             out.line(f"run {run.id} of {run.source} is {run.state}{begin}")

@@ -8,7 +8,7 @@ from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
 from penstock.cli.service_log import ServiceLog, add_log_options
-from penstock.cli.working import refuse_on_sqlite, say_stopped, working_on
+from penstock.cli.working import say_stopped, working_on
 
 DESCRIPTION = """\
 Start runs when they are due and drop what has been kept long enough, until stopped; the work is done by
@@ -27,14 +27,15 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.cli.unblocked import unblocked
-    from penstock.engine.foreground import run_forever
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
-        refuse_on_sqlite(project.settings, "scheduler")
         log = ServiceLog(out, args)
-        log.tell(working_on(project, "scheduling"))
         with unblocked(out):
-            run_forever(project, tell=log.tell, workers=0, activity=log.activity())
+            project.service.schedule(
+                on_begin=lambda: log.tell(working_on(project, "scheduling")),
+                on_activity=log.line,
+                tell=log.tell,
+            )
         say_stopped(project, log.tell)
     return exits.DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from penstock.cli.output import Output
 from penstock.cli.wording import count
 
 if TYPE_CHECKING:
-    from penstock.engine.leader.activity import Activity, Line
+    from penstock.app.views.progress import ActivityView
 
 FORMATS = ("text", "json")
 
@@ -39,11 +40,6 @@ class ServiceLog:
         self._is_json = args.log_format == "json"
         self._is_quiet = args.quiet
 
-    def activity(self) -> Activity:
-        from penstock.engine.leader.activity import Activity
-
-        return Activity(self.line)
-
     def tell(self, text: str) -> None:
         """What the supervisor says, and what workers and their steps print."""
         if self._is_json:
@@ -51,7 +47,7 @@ class ServiceLog:
         else:
             self._out.note(text)
 
-    def line(self, line: Line) -> None:
+    def line(self, line: ActivityView) -> None:
         if self._is_quiet:
             return
         if self._is_json:
@@ -59,18 +55,19 @@ class ServiceLog:
         else:
             self._out.note(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {line.text}")
 
-    def last(self, activity: Activity) -> None:
+    def last(self, ended: Mapping[str, int]) -> None:
         """The last line of `up --until-idle`: what has ended meanwhile."""
-        ended = activity.ended
         states = ", ".join(f"{number} {state}" for state, number in ended.items())
-        words = f"idle: {count(ended.total(), 'run')} ended" + (f" ({states})" if states else "")
+        words = f"idle: {count(sum(ended.values()), 'run')} ended" + (
+            f" ({states})" if states else ""
+        )
         if self._is_json:
             self._object("idle", words, "info", {"ended": dict(ended)})
         else:
             self._out.note(words)
 
-    def _object(self, event: str, message: str, level: str, about: dict[str, Any]) -> None:
+    def _object(self, event: str, message: str, level: str, about: Mapping[str, Any]) -> None:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         said = {"at": at, "level": level, "event": event, "message": self._out.tidy(message)}
-        self._out.stderr.write(self._out.as_json(said | about) + "\n")
+        self._out.stderr.write(self._out.as_json(said | dict(about)) + "\n")
         self._out.stderr.flush()

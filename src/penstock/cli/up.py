@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
 from penstock.cli.service_log import ServiceLog, add_log_options
-from penstock.cli.working import add_workers, how_many, say_stopped, working_on
+from penstock.cli.working import add_workers, say_stopped, working_on
 
 DESCRIPTION = """\
 Run workers and the scheduler until stopped. SIGTERM or Ctrl-C drains: running work finishes or is put
@@ -45,34 +47,32 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.cli.unblocked import unblocked
-    from penstock.engine.foreground import run_forever
-    from penstock.engine.supervisor.lock import holder_of
-    from penstock.engine.supervisor.reloading import CodeChanged, start_again
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
-        workers = how_many(project.settings, args.workers)
         log = ServiceLog(out, args)
-        activity = log.activity()
-        if holder_of(project.settings) is None:
-            log.tell(working_on(project, "working on"))
-        try:
-            with unblocked(out):
-                is_whole = run_forever(
-                    project,
-                    tell=log.tell,
-                    activity=activity,
-                    until_idle=args.until_idle,
-                    workers=workers,
-                    reloads=args.reload,
-                )
-        except CodeChanged:
-            start_again()
-            raise
-        if not is_whole:
+        with unblocked(out):
+            end = project.service.up(
+                until_idle=args.until_idle,
+                workers=args.workers,
+                reload=args.reload,
+                on_begin=lambda: log.tell(working_on(project, "working on")),
+                on_activity=log.line,
+                tell=log.tell,
+            )
+        if end.reason == "stopped":
             say_stopped(project, log.tell)
-    if is_whole:
-        log.last(activity)
+    if end.reason == "code_changed":
+        _start_again()
+    if end.reason == "idle":
+        log.last(end.ended)
         return exits.DONE
     # Without --until-idle, being stopped is how it ends.
     return exits.INTERRUPTED if args.until_idle else exits.DONE
+
+
+def _start_again() -> None:
+    """Become the same command anew, in the same process: Python can't unload what it has imported."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  ourselves

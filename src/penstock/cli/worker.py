@@ -8,13 +8,7 @@ from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
 from penstock.cli.service_log import ServiceLog, add_log_options
-from penstock.cli.working import (
-    add_workers,
-    how_many,
-    refuse_on_sqlite,
-    say_stopped,
-    working_on,
-)
+from penstock.cli.working import add_workers, say_stopped, working_on
 
 DESCRIPTION = """\
 Work until stopped, and leave schedules and upkeep to a `penstock scheduler` or `penstock up` elsewhere.
@@ -35,15 +29,15 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.cli.unblocked import unblocked
-    from penstock.engine.foreground import run_forever
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
-        refuse_on_sqlite(project.settings, "worker")
-        workers = how_many(project.settings, args.workers)
         log = ServiceLog(out, args)
-        log.tell(working_on(project, "working on"))
         with unblocked(out):
-            run_forever(project, tell=log.tell, workers=workers, has_scheduler=False)
+            project.service.work(
+                workers=args.workers,
+                on_begin=lambda: log.tell(working_on(project, "working on")),
+                tell=log.tell,
+            )
         say_stopped(project, log.tell)
     return exits.DONE

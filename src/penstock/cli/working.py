@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.cli.output import Output
 from penstock.cli.parser import whole_number
 from penstock.cli.wording import count
-from penstock.errors import Refused, StoreError
+from penstock.errors import StoreError
 
 if TYPE_CHECKING:
-    from penstock.engine.foreground import RunReport
-    from penstock.project import Project
-    from penstock.settings import Settings
+    from penstock.app import Project
+    from penstock.app.views.progress import RunReport
 
 Show: TypeAlias = "Callable[[list[RunReport]], None]"
 
@@ -46,26 +45,6 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def how_many(settings: Settings, asked: int | None) -> int:
-    """How many worker processes are wanted; more than one is refused where they would only wait."""
-    wanted = asked if asked is not None else settings.worker.count
-    if wanted > 1 and not settings.is_on_postgres:
-        raise Refused(
-            f"{count(wanted, 'worker')} on one SQLite file would wait for each other: it has one writer",
-            'use more cores with isolation="process" steps, or many workers with Postgres',
-        )
-    return wanted
-
-
-def refuse_on_sqlite(settings: Settings, command: str) -> None:
-    if not settings.is_on_postgres:
-        raise Refused(
-            f"`penstock {command}` is for a store that hosts share; "
-            "one SQLite file is worked on by one Penstock",
-            "penstock up does all of it",
-        )
-
-
 def working_on(project: Project, doing: str) -> str:
     """The first line that is said: what is done, on what."""
     settings = project.settings
@@ -76,7 +55,7 @@ def working_on(project: Project, doing: str) -> str:
 
 def say_stopped(project: Project, tell: Callable[[str], None]) -> None:
     try:
-        left = project.connection.overview()
+        left = project.overview()
     except StoreError:
         tell("stopped")
     else:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 
-from penstock.errors import AlreadyRunning
+from penstock.errors import AlreadyRunning, Remedy
 from penstock.private_files import open_private
 from penstock.settings import Settings
 
@@ -27,7 +27,8 @@ class ProjectLock:
             pid = _holder(store_file)
             raise AlreadyRunning(
                 f"another Penstock{f' (pid {pid})' if pid else ''} is working on {store_file.name}",
-                "stop it first, or let it do the work: penstock run --detach",
+                "stop it first, or let it do the work",
+                remedy=Remedy("runs.start"),
             ) from None
         self._file.truncate(0)
         self._file.write(str(os.getpid()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from pathlib import Path
 
@@ -82,13 +81,6 @@ async def trouble_with(settings: Settings) -> str:
     if process.returncode == 0:
         return ""
     return errors.decode(errors="replace").strip() or f"loading it ended with {process.returncode}"
-
-
-def start_again() -> None:
-    """Become the same command anew, in the same process."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  ourselves
 
 
 def main() -> int:

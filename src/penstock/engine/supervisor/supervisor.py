@@ -100,6 +100,8 @@ class Supervisor:
     reloads: bool = False
     wants_reload: bool = False
     activity: Activity | None = None
+    # Set by a program that wants it to stop, from whatever thread.
+    stopping: threading.Event | None = None
     _store: Store = field(init=False)
     _stores: list[Store] = field(default_factory=list)
     _watch: Watch = field(init=False)
@@ -200,6 +202,8 @@ class Supervisor:
             beside.append(asyncio.create_task(self._keep_time()))
         try:
             while not self._is_over():
+                if self.stopping is not None and self.stopping.is_set() and not self._stops:
+                    self.stop()
                 for task in beside:
                     if task.done():
                         task.result()

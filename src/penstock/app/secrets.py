@@ -1,0 +1,12 @@
+"""What must not be shown, before any settings are known."""
+
+from __future__ import annotations
+
+import os
+
+from penstock.settings.secrets import SECRET_NAME
+
+
+def environment_secrets() -> frozenset[str]:
+    """What the environment holds under names like `API_KEY`."""
+    return frozenset(value for name, value in os.environ.items() if SECRET_NAME.search(name))
