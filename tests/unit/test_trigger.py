@@ -14,13 +14,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from penstock.engine.connections import Connections
-from penstock.engine.trigger import is_loopback, listening, refuse_open_door
+from penstock import Project
 from penstock.engine.worker.calls import Inline
 from penstock.errors import ConfigError, Refused
-from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.settings.values import TriggerSettings
+from penstock.web.connections import Connections
+from penstock.web.door import is_loopback
+from penstock.web.trigger import listening, refuse_open_door
 
 TOKEN = "a-token-that-is-long-enough"
 JSON = {"Content-Type": "application/json"}

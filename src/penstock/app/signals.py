@@ -18,6 +18,8 @@ from penstock.app.views.signals import (
 from penstock.app.views.view import Page
 from penstock.project import Project
 from penstock.schedules.definition import settings_of
+from penstock.settings.unset import NEEDED_BY_TRIGGER, refuse_unset
+from penstock.settings.values import TriggerSettings
 from penstock.store.delivering import DeliveryRow, StandingRow
 
 
@@ -68,6 +70,12 @@ class Signals(Noun):
             is_new=raised.is_new,
             waiting=tuple(WaitingView(source=of, schedule=by) for of, by in waiting),
         )
+
+    def trigger(self) -> TriggerSettings:
+        """The settings of `trigger:`; refused while a variable that they name is not set."""
+        settings = self._project.settings
+        refuse_unset([each for each in settings.unset if each.section in NEEDED_BY_TRIGGER])
+        return settings.trigger
 
     def queue(self, source: str, schedule: str | None = None) -> QueueView:
         """The first signals in the queues of a source, or of one of its schedules."""

@@ -39,7 +39,7 @@ def _port(text: str) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.engine.trigger import run_trigger
+    from penstock.web.trigger import run_trigger
 
     with opened(args) as project:
         run_trigger(project, args.host, args.port, args.out.note)
