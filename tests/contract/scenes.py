@@ -414,5 +414,5 @@ def fill(world: World) -> None:
     marks = [Mark("eur", b"7"), Mark("usd", b"8")]
     world.turn("w", done(job, effects=Effects(saves=saves, marks=marks)))
     world.start(source="news")
-    world.turn("w", quarantined(world.one()))
+    world.turn("w", msgspec.structs.replace(quarantined(world.one()), cause="no price"))
     world.store.open_breaker("host:cdn.example.com", 60, "me", "")

@@ -22,6 +22,10 @@ def test_names_are_read_without_a_write(world: World) -> None:
     assert found("complete_runs", source="news") == [("2", "news full failed")]
     assert found("complete_runs", prefix="1") == [("1", "acme.com full completed")]
     assert found("complete_jobs") == [("2", "news discover")]
+    assert found("complete_stages", prefix="p") == [("persist", "")]
+    assert [stage for stage, _ in found("complete_stages")] == ["discover", "extract", "persist"]
+    assert found("complete_stages", source="nowhere") == []
+    assert found("complete_causes", source="news") == [("no price", "1 failed")]
     assert found("complete_collections") == [("product", "3 records")]
     assert found("complete_keys", collection="product", prefix="blue t")[0] == ("blue two", "")
     assert found("complete_partitions", source="acme.com") == [("eur", "7"), ("usd", "8")]

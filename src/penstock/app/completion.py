@@ -54,6 +54,8 @@ class Suggestions:
             from penstock.jobs.failures import KINDS, POISON
 
             return map(Suggestion, (*KINDS, POISON))
+        if noun == "EVENT":
+            return _events(prefix)
         return self._in_the_database(noun, prefix, given)
 
     def _in_the_database(
@@ -78,6 +80,17 @@ class Suggestions:
     @property
     def _path(self) -> Path | None:
         return Path(self.place) if self.place else None
+
+
+def _events(prefix: str) -> Iterable[Suggestion]:
+    """Nouns, which stand for all of their kinds; kinds where a noun has begun."""
+    from penstock.journal.registry import EVENTS
+
+    nouns = dict.fromkeys(each.kind.partition(".")[0] for each in EVENTS)
+    yield from (Suggestion(noun, "all of them") for noun in sorted(nouns))
+    if prefix:
+        for each in sorted(EVENTS, key=lambda event: event.kind):
+            yield Suggestion(each.kind, _one_line(each.__doc__ or ""))
 
 
 def _one_line(text: str) -> str:

@@ -13,8 +13,8 @@ from penstock.cli.parser import Commands, add_command
 
 DESCRIPTION = """\
 Print a script that makes Tab complete commands, options and names: sources, runs, quarantined jobs, states,
-collections, record keys, partitions of checkpoints, hosts with a breaker. The database is only read, and your
-code is not imported."""
+stages, causes, kinds of events, collections, record keys, partitions of checkpoints, hosts with a breaker.
+The database is only read, and your code is not imported."""
 EXAMPLES = """\
   penstock completion bash > ~/.local/share/bash-completion/completions/penstock
   penstock completion zsh > ~/.zfunc/_penstock

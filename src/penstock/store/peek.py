@@ -21,6 +21,8 @@ STATEMENT_MS = 1000
 QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "RUN": ("complete_runs", ()),
     "JOB": ("complete_jobs", ()),
+    "STAGE": ("complete_stages", ()),
+    "CAUSE": ("complete_causes", ()),
     "COLLECTION": ("complete_collections", ()),
     "KEY": ("complete_keys", ("collection",)),
     "PARTITION": ("complete_partitions", ("source",)),

@@ -11,6 +11,17 @@ SELECT j.id, s.key || ' ' || j.stage FROM (
 ) AS j JOIN source AS s ON s.id = j.source_id
 WHERE (:source IS NULL OR s.key = :source) AND substr(j.id, 1, length(:prefix)) = :prefix ORDER BY j.id DESC LIMIT :limit;
 
+-- name: complete_stages
+-- Those of the newest runs.
+SELECT DISTINCT g.stage, '' FROM (
+  SELECT run.id, s.key AS source FROM run JOIN source AS s ON s.id = run.source_id ORDER BY run.id DESC LIMIT 1000
+) AS r CROSS JOIN run_stage AS g ON g.run_id = r.id
+WHERE (:source IS NULL OR r.source = :source) AND g.stage >= :prefix ORDER BY g.stage LIMIT :limit;
+
+-- name: complete_causes
+SELECT c.cause, sum(c.failures) || ' failed' FROM cause AS c JOIN source AS s ON s.id = c.source_id
+WHERE (:source IS NULL OR s.key = :source) AND c.cause >= :prefix GROUP BY c.cause ORDER BY c.cause LIMIT :limit;
+
 -- name: complete_collections
 SELECT name, records || ' records' FROM collection WHERE name >= :prefix AND records > 0 ORDER BY name LIMIT :limit;
 
