@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from penstock import Project
+from penstock.app.backfill_estimate import estimate
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import ConfigError, PipelineError, Refused, UsageError
 from penstock.http.network import RawResponse, Request
@@ -20,7 +21,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.windows import windows_of
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
-from penstock.project.backfills import estimate, missing, start_linked_backfill
+from penstock.project.backfills import missing, start_linked_backfill
 from penstock.store.health import HealthRow
 from penstock.store.rows import RunRow
 from penstock.store.store import JobFilter

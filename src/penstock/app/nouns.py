@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock import project
 
 if TYPE_CHECKING:
+    from penstock.app.backfills import Backfills
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
@@ -63,6 +64,13 @@ class Nouns(project.Project):
         from penstock.app.outlook import outlook
 
         return outlook(self, sources)
+
+    @cached_property
+    def backfills(self) -> Backfills:
+        """Runs that fetch a range of a source's history: plan and start them."""
+        from penstock.app.backfills import Backfills
+
+        return Backfills(self)
 
     @cached_property
     def breakers(self) -> Breakers:

@@ -1,23 +1,154 @@
-"""Schedules: the classes of sources whose cadence is `auto`, and a person's hand in them."""
+"""Schedules: what there is, what will start, what became of ticks, and the classes of `cadence: auto`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
 
 from penstock.app.noun import Noun, who
-from penstock.app.paging import USUAL, each_item, page_within
-from penstock.app.views.schedules import CadenceView, cadence_view
+from penstock.app.paging import USUAL, each_item, page_of, page_within, place_of, size_of
+from penstock.app.schedule_changes import schedule_changes
+from penstock.app.schedule_detail import explain_schedules
+from penstock.app.schedule_list import ScheduleList
+from penstock.app.upcoming import place, upcoming_ticks
+from penstock.app.views.schedules import (
+    OUTCOMES,
+    CadenceView,
+    ScheduleChange,
+    SchedulesExplained,
+    ScheduleVersionView,
+    ScheduleView,
+    TickView,
+    UpcomingTick,
+    cadence_view,
+    tick_view,
+    version_view,
+)
 from penstock.app.views.view import Page
 from penstock.errors import UsageError, nearest
-from penstock.project import Project
-from penstock.schedules.auto import LADDER, Level, is_auto
-from penstock.schedules.definition import policy_words
-from penstock.settings import ScheduleSettings
-from penstock.store.cadences import CadenceRow
+from penstock.schedules.auto import LADDER, Level
+
+DAY_S = 86_400.0
+# Later than any tick.
+LATEST = 1e18
+
+
+class _Place(msgspec.Struct, frozen=True, array_like=True):
+    """Where a page of upcoming ticks ends, and the moment that all pages of the list go by."""
+
+    now: float
+    at: float
+    source: str
+    schedule: str
+
+    @property
+    def place(self) -> tuple[float, str, str]:
+        return self.at, self.source, self.schedule
 
 
 class Schedules(Noun):
-    """The schedules of sources."""
+    """The schedules of sources: which there are, what they will start, and what became of their ticks."""
+
+    def list(
+        self, source: str | None = None, *, cursor: str | None = None, limit: int = USUAL
+    ) -> Page[ScheduleView]:
+        """Every schedule, or those of one source: its policy, its next tick and its last one.
+
+        Schedules of penstock.yaml that no scheduler has read yet are in the list, and not planned.
+        """
+        rows = self._all(source)
+        return page_within(
+            rows, cursor, limit, lambda row: row, lambda row: (row.source, row.name), tuple
+        )
+
+    def each(self, source: str | None = None) -> Iterator[ScheduleView]:
+        """All of them, read once."""
+        return iter(self._all(source))
+
+    def upcoming(
+        self,
+        source: str | None = None,
+        *,
+        schedule: str | None = None,
+        days: float = 7.0,
+        cursor: str | None = None,
+        limit: int = USUAL,
+    ) -> Page[UpcomingTick]:
+        """The ticks of the next days in the order of time, as the schedules are in penstock.yaml.
+
+        An overdue tick comes first, if it will be made up for. A tick outside its hours is marked as denied.
+        """
+        after, size = place_of(cursor, _Place), size_of(limit)
+        now = self._store.now() if after is None else after.now
+        ticks = upcoming_ticks(self._project, now, now + days * DAY_S, self._key(source), schedule)
+        left = (each for each in ticks if after is None or place(each) > after.place)
+        return page_of(
+            [*islice(left, size + 1)],
+            size,
+            lambda tick: tick,
+            lambda tick: _Place(now, *place(tick)),
+        )
+
+    def each_upcoming(
+        self, source: str | None = None, *, schedule: str | None = None, days: float = 7.0
+    ) -> Iterator[UpcomingTick]:
+        """All of them, computed as you go: a year of ticks needs no more memory than a day of them."""
+        now = self._store.now()
+        return upcoming_ticks(self._project, now, now + days * DAY_S, self._key(source), schedule)
+
+    def differences(self) -> Sequence[ScheduleChange]:
+        """What would change if penstock.yaml were put to work now: schedules added, changed or removed.
+
+        A changed schedule is planned anew, under its next version.
+        """
+        return schedule_changes(self._project)
+
+    def explain(self, source: str, *, ticks: int = 10, missed: bool = True) -> SchedulesExplained:
+        """Why a source did or did not run when it was due: its schedules in force, each with its last ticks.
+
+        `ticks` is how many of each, without those that were missed if `missed` is False. Also what the
+        configuration promises of the source, and when that was broken.
+        """
+        return explain_schedules(self._project, self._key(source) or "", ticks, missed)
+
+    def ticks(
+        self,
+        source: str,
+        schedule: str = "main",
+        *,
+        missed: bool = True,
+        cursor: str | None = None,
+        limit: int = USUAL,
+    ) -> Page[TickView]:
+        """What became of a schedule's ticks, the last first, as far back as `retention.events` keeps them."""
+        size, before = size_of(limit), place_of(cursor, float)
+        rows = self._store.ticks(
+            self._id(source),
+            schedule,
+            size + 1,
+            before=LATEST if before is None else before,
+            with_missed=missed,
+        )
+        return page_of(rows, size, tick_view, lambda row: row.due_at)
+
+    def versions(
+        self, source: str, *, cursor: str | None = None, limit: int = USUAL
+    ) -> Page[ScheduleVersionView]:
+        """Every version that a source's schedules had, and how many of its ticks came to what."""
+        return page_within(
+            self._versions(source),
+            cursor,
+            limit,
+            lambda row: row,
+            lambda row: (row.name, row.version),
+            tuple,
+        )
+
+    def each_version(self, source: str) -> Iterator[ScheduleVersionView]:
+        """All of them, in the order of schedule and version."""
+        return iter(self._versions(source))
 
     def cadences(
         self, source: str | None = None, *, cursor: str | None = None, limit: int = USUAL
@@ -53,6 +184,29 @@ class Schedules(Noun):
         key = self._auto(source)
         return cadence_view(undo_cadence(self._project, key, who(actor), reason))
 
+    def _key(self, source: str | None) -> str | None:
+        return self._project.source_key(source)
+
+    def _id(self, source: str) -> int:
+        key = self._key(source) or ""
+        return self._store.ensure_sources([key])[key]
+
+    def _all(self, source: str | None) -> Sequence[ScheduleView]:
+        return ScheduleList(self._project).all(self._key(source))
+
+    def _versions(self, source: str) -> Sequence[ScheduleVersionView]:
+        source_id, key = self._id(source), self._key(source) or ""
+        counts: dict[tuple[str, int, str], int] = {
+            (each.schedule, each.version, each.outcome): each.ticks
+            for each in self._store.tick_counts(source_id)
+        }
+        return [
+            version_view(
+                key, row, {name: counts.get((row.name, row.version, name), 0) for name in OUTCOMES}
+            )
+            for row in self._store.schedule_versions(source_id)
+        ]
+
     def _auto(self, source: str) -> str:
         """The key of a source, whose cadence must be `auto`."""
         from penstock.engine.leader.cadences import auto_sources
@@ -72,19 +226,3 @@ def _level(text: str) -> Level:
         if level == text:
             return level
     raise UsageError(f"there is no class {text!r}", nearest(text, LADDER), code="no_class")
-
-
-def words_now(project: Project, key: str, settings: ScheduleSettings) -> str:
-    """The policy of a schedule in words, with the class that its source has now where it is auto."""
-    store = project.connection
-    found = store.cadences(project.source_ids[key]) if is_auto(settings) else []
-    return words_of(key, settings, found[0] if found else None)
-
-
-def words_of(key: str, settings: ScheduleSettings, cadence: CadenceRow | None) -> str:
-    """The same, where the class of the source is known already."""
-    if cadence is None or not is_auto(settings):
-        return policy_words(settings, key)
-    from penstock.engine.leader.cadences import standing_of
-
-    return policy_words(settings, key, standing_of(cadence), cadence.proposed)

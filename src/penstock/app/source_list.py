@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from penstock.app.schedule_words import words_of
 from penstock.app.views.sources import BreachView, SourceDetail, breach_view, hold_view, known_of
-from penstock.schedules.auto import Standing, is_auto, level_before
-from penstock.schedules.definition import policy_words
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
     from penstock.settings import SourceSettings
-    from penstock.store.cadences import CadenceRow
     from penstock.store.rows import SourceRow
 
 # So many broken promises are shown of each source on the average.
@@ -52,14 +50,5 @@ class SourceList:
         if source is None:
             return ""
         cadence = self._cadences.get(key)
-        told = [
-            policy_words(each, key)
-            if cadence is None or not is_auto(each)
-            else policy_words(each, key, _standing(cadence), cadence.proposed)
-            for each in source.schedules
-        ]
+        told = [words_of(key, each, cadence) for each in source.schedules]
         return "; ".join(told) or "by hand only"
-
-
-def _standing(row: CadenceRow) -> Standing:
-    return Standing(row.level, level_before(row.before), row.steps, row.last_run_id)

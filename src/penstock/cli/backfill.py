@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
@@ -12,15 +10,11 @@ from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_reason
 from penstock.cli.wording import count, duration
-from penstock.errors import nearest
 
 if TYPE_CHECKING:
-    from penstock.jobs.run import RunOptions
-    from penstock.project import Project
-    from penstock.project.backfills import Estimate, Missing
-    from penstock.settings import SourceSettings
-    from penstock.store.rows import RunRow
-    from penstock.store.store import Store
+    from penstock.app import Project
+    from penstock.app.views.backfills import BackfillPlan
+    from penstock.app.views.runs import RunView
 
 DESCRIPTION = """\
 Fetch a range of a source's history, in units of one window per partition. A backfill is planned as it goes,
@@ -35,7 +29,6 @@ EXAMPLES = """\
   penstock backfill prices --from 2024-01-01 --to 2024-12-31 --missing --yes --detach
 
 exit codes: 0 completed, 3 partial, 4 failed or cancelled, 130 interrupted"""
-RECENT_RUNS = 50
 SHOWN_GAPS = 10
 
 
@@ -66,193 +59,115 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.app.refusals import Stopped
-    from penstock.app.unfinished import unfinished_backfill
     from penstock.cli.opening import opened
-    from penstock.cli.run import note_going_on, tell_queued, work_on
+    from penstock.cli.run import tell_queued, work_on
 
     with opened(args) as project:
-        source = project.source(args.source)
-        options = project.backfill_options(
-            source.key,
-            args.start,
-            args.end,
-            args.partitions,
-            missing=args.missing,
-            window_s=_window_s(args.window),
-        )
-        _note_new_partitions(args, source)
         if args.plan:
-            _tell_plan(args, source, _planned(project, source, options))
+            plan = project.backfills.plan(**_range(args))
+            _note_unknown_partitions(project, args)
+            _tell_plan(args, plan)
             return exits.DONE
-        row = None if args.new else unfinished_backfill(project, source.key, options)
-        if row is not None:
-            note_going_on(args.out, project.runs.get(row.id))
-        if not args.detach:
-            Stopped(project.connection).refuse(source.key, row)
-        if row is None:
-            confirm(args, _question(source, _planned(project, source, options)))
-            row = project.start_backfill(source.key, options, reason=args.reason)
-            if row.options.reconciles is not None:
-                before, windows = row.options.reconciles, row.options.reconciled_windows
-                what = "this" if windows is None else f"{count(windows, 'window')} of this"
-                args.out.note(f"run {before} has ingested {what} before: run {row.id} reconciles")
+        found = _started(project, args)
         if args.detach:
-            tell_queued(project, [project.runs.get(row.id)], args)
+            tell_queued(project, [found], args)
             return exits.DONE
-        return work_on(project, [row.id], args)
+        return work_on(project, [found.id], args)
 
 
-def _note_new_partitions(args: argparse.Namespace, source: SourceSettings) -> None:
-    """One may be fetched before it is configured; it may also be mistyped."""
-    known = source.backfill.partitions if source.backfill else ()
-    for name in dict.fromkeys(args.partitions):
-        if name not in known and known != ("default",):
-            hint = nearest(name, known)
-            args.out.note(f"{source.key} has no partition {name!r} in penstock.yaml; {hint}")
+def _started(project: Project, args: argparse.Namespace) -> RunView:
+    """The run of this backfill: one that has not ended, or a new one, if the operator agrees."""
+    from penstock.cli.run import note_going_on
+
+    wanted = {**_range(args), "new": args.new, "awaited": not args.detach}
+    known = project.backfills.start(**wanted, dry_run=True).run
+    _note_unknown_partitions(project, args)
+    if known is not None:
+        note_going_on(args.out, known)
+        return known
+    confirm(args, _question(project.backfills.plan(**_range(args))))
+    run = project.backfills.start(**wanted, reason=args.reason).run
+    assert run is not None  # noqa: S101
+    _note_reconciling(args.out, run)
+    return run
+
+
+def _range(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "source": args.source,
+        "start": args.start,
+        "end": args.end,
+        "partitions": args.partitions,
+        "missing": args.missing,
+        "window_s": _window_s(args.window),
+    }
 
 
 def _window_s(text: str | None) -> float | None:
-    from penstock.errors import ConfigError, UsageError
-    from penstock.settings import parse_duration
+    from penstock.app.moments import length
+    from penstock.errors import UsageError
 
     if text is None:
         return None
-    try:
-        seconds = parse_duration(text)
-    except ConfigError as error:
-        raise UsageError(f"--window: {error.message}") from None
+    seconds = length("--window", text)
     if seconds < 1:
         raise UsageError("--window must be at least 1s")
     return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    options: RunOptions
-    estimate: Estimate
-    expected: int
-    missing: Missing | None = None
+def _note_unknown_partitions(project: Project, args: argparse.Namespace) -> None:
+    found = project.backfills.unknown_partitions(args.source, args.partitions)
+    key = project.source(args.source).key
+    for name, hint in found.items():
+        args.out.note(f"{key} has no partition {name!r} in penstock.yaml; {hint}")
 
 
-def _planned(project: Project, source: SourceSettings, options: RunOptions) -> _Plan:
-    """What it would take, by what is known; looking makes no database."""
-    from penstock.jobs.windows import windows_of
-    from penstock.project.backfills import estimate, missing
-
-    windows = windows_of(options)
-    expected = units = windows.expected()
-    runs: list[RunRow] = []
-    gaps: Missing | None = None
-    store = _existing_store(project)
-    if store is not None:
-        known = {row.key: row.id for row in store.sources()}
-        if source.key in known:
-            runs = store.runs(source.key, limit=RECENT_RUNS)
-            if options.is_missing_only:
-                gaps = missing(store, known[source.key], windows)
-                units = gaps.units
-    return _Plan(options, estimate(source, units, runs, project.clock.now()), expected, gaps)
+def _note_reconciling(out: Output, run: RunView) -> None:
+    before, windows = run.options.reconciles, run.options.reconciled_windows
+    if before is not None:
+        what = "this" if windows is None else f"{count(windows, 'window')} of this"
+        out.note(f"run {before} has ingested {what} before: run {run.id} reconciles")
 
 
-def _existing_store(project: Project) -> Store | None:
-    """The project's store, unless it would have to be made, or brought up to date, to be read."""
-    settings = project.settings
-    if not settings.is_on_postgres and not settings.store_file.exists():
-        return None
-    with closing(project.open_schema()) as schema:
-        if schema.plan().state.number < schema.schema:
-            return None
-    return project.connection
+def _question(plan: BackfillPlan) -> str:
+    takes = f"{count(plan.calls, 'call')}, about {duration(plan.seconds)} ({plan.basis})"
+    return f"Fetch {count(plan.units, 'unit')} of {plan.source}: {takes}?"
 
 
-def _question(source: SourceSettings, plan: _Plan) -> str:
-    told = plan.estimate
-    calls = count(round(told.calls), "call")
-    takes = f"{calls}, about {duration(told.seconds)} ({told.basis})"
-    return f"Fetch {count(told.units, 'unit')} of {source.key}: {takes}?"
-
-
-def _tell_plan(args: argparse.Namespace, source: SourceSettings, plan: _Plan) -> None:
+def _tell_plan(args: argparse.Namespace, plan: BackfillPlan) -> None:
     from penstock.cli.run_words import range_of
 
-    shape = _plan_shape(source, plan)
     out: Output = args.out
     if args.json:
-        out.json(shape)
+        out.json(plan.as_json())
         return
-    names = shape["partitions"]
+    names = plan.partitions
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-    covered = shape["expected"] - shape["units"] if plan.options.is_missing_only else 0
-    window = duration(shape["window_s"])
+    covered = plan.expected - plan.units if plan.options.is_missing_only else 0
     out.fields(
         [
-            ("source", source.key),
+            ("source", plan.source),
             ("range", range_of(plan.options)),
-            ("window", f"{window}, {plan.options.calendar}"),
+            ("window", f"{duration(plan.window_s)}, {plan.options.calendar}"),
             ("partitions", f"{len(names):,}: {shown}"),
-            ("units", f"{shape['units']:,}"),
-            ("ingested", f"{covered:,} of {shape['expected']:,}" if covered > 0 else ""),
-            ("calls", f"{shape['calls']:,}"),
-            ("time", f"about {duration(shape['seconds'])} ({shape['basis']})"),
-            *(("budget", line) for line in shape["budget"]),
+            ("units", f"{plan.units:,}"),
+            ("ingested", f"{covered:,} of {plan.expected:,}" if covered > 0 else ""),
+            ("calls", f"{plan.calls:,}"),
+            ("time", f"about {duration(plan.seconds)} ({plan.basis})"),
+            *(("budget", line) for line in plan.budget),
             *(("missing", line) for line in _gap_lines(plan)),
         ]
     )
     out.line("nothing was changed; without --plan it is started")
 
 
-def _plan_shape(source: SourceSettings, plan: _Plan) -> dict[str, Any]:
-    from penstock.cli.wording import iso
-
-    options, told = plan.options, plan.estimate
-    return {
-        "source": source.key,
-        "from": iso(options.start_at),
-        "to": iso(options.end_at),
-        "window_s": options.window_s,
-        "partitions": list(options.partitions),
-        "expected": plan.expected,
-        "units": told.units,
-        "calls": round(told.calls),
-        "seconds": round(told.seconds, 1),
-        "basis": told.basis,
-        "budget": _budget(source, told),
-        "missing": [
-            {"partition": gap.partition, "from": iso(gap.start_at), "to": iso(gap.end_at)}
-            for gap in (plan.missing.stretches if plan.missing else ())
-        ],
-    }
-
-
-def _gap_lines(plan: _Plan) -> list[str]:
+def _gap_lines(plan: BackfillPlan) -> list[str]:
     """By the backfill's clock, as its range is: a day of another zone would be two halves here."""
     from penstock.cli.run_words import stretch
 
-    missing = plan.missing.stretches if plan.missing else []
     lines = [
         f"{gap.partition}: {stretch(gap.start_at, gap.end_at, plan.options.timezone)}"
-        for gap in missing[:SHOWN_GAPS]
+        for gap in plan.missing[:SHOWN_GAPS]
     ]
-    more = len(missing) - SHOWN_GAPS
+    more = len(plan.missing) - SHOWN_GAPS
     return [*lines, f"and {count(more, 'stretch', 'stretches')} more"] if more > 0 else lines
-
-
-def _budget(source: SourceSettings, told: Estimate) -> list[str]:
-    """What the source's own budget makes of it."""
-    needed = {"requests": told.calls, "seconds": told.seconds}
-    if source.cost.request is not None:
-        needed["money"] = told.calls * source.cost.request
-    lines = []
-    for bound in source.budget.bounds:
-        if bound.measure not in needed:
-            continue
-        share = needed[bound.measure] / bound.amount
-        what = f"{needed[bound.measure]:,.10g} of {bound.amount:,.10g} {bound.measure}"
-        if bound.period == "run":
-            enough = "enough" if share <= 1 else "not enough: the run would end partial"
-            lines.append(f"{what} a run: {enough}")
-        else:
-            periods = max(1, -(-needed[bound.measure] // bound.amount))
-            lines.append(f"{what} a {bound.period}: at least {count(int(periods), bound.period)}")
-    return lines

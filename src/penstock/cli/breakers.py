@@ -92,7 +92,7 @@ def close(args: argparse.Namespace) -> int:
 
 
 def open_one(args: argparse.Namespace) -> int:
-    from penstock.cli.moments import length
+    from penstock.app.moments import length
     from penstock.cli.opening import opened
 
     for_s = length("--for", args.open_for)

@@ -89,7 +89,7 @@ def _target(project: Project, args: argparse.Namespace) -> dict[str, Any]:
         return {"to": _cursor(args.to, project.checkpoints.get(args.source, args.partition).cursor)}
     if args.to_run is not None:
         return {"to_run": args.to_run}
-    from penstock.cli.moments import moment
+    from penstock.app.moments import moment
 
     return {"to_time": moment("--to-time", args.to_time, project.now())}
 

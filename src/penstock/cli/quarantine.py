@@ -150,8 +150,8 @@ def _add_closed(parser: argparse.ArgumentParser) -> None:
 
 
 def _wanted(project: Project, args: argparse.Namespace) -> EntryFilter:
+    from penstock.app.moments import moment
     from penstock.app.views.quarantine import EntryFilter
-    from penstock.cli.moments import moment
 
     since = args.since and moment("--since", args.since, project.now())
     return EntryFilter(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import Output
@@ -35,17 +36,21 @@ class Queue:
         self.rows, self.total = found.signals, found.total
 
     def tell(self, out: Output, now: float) -> None:
-        """A table of the first of them; nothing where there are none."""
-        if not self.rows:
-            return
-        out.line("Signals that wait")
-        out.table(COLUMNS, [_line(row, now) for row in self.rows[:SHOWN]])
-        more = self.total - min(len(self.rows), SHOWN)
-        if more > 0:
-            out.line(f"and {count(more, 'more signal')}")
+        tell_queue(out, self.rows, self.total, now)
 
     def shapes(self) -> list[dict[str, Any]]:
         return [row.as_json() for row in self.rows]
+
+
+def tell_queue(out: Output, rows: Sequence[QueuedSignalView], total: int, now: float) -> None:
+    """A table of the first of them; nothing where there are none."""
+    if not rows:
+        return
+    out.line("Signals that wait")
+    out.table(COLUMNS, [_line(row, now) for row in rows[:SHOWN]])
+    more = total - min(len(rows), SHOWN)
+    if more > 0:
+        out.line(f"and {count(more, 'more signal')}")
 
 
 def _line(row: QueuedSignalView, now: float) -> tuple[object, ...]:

@@ -138,7 +138,7 @@ def _chosen(project: Project, args: argparse.Namespace) -> Iterator[RecordView]:
 
 
 def _all(project: Project, args: argparse.Namespace) -> Iterator[RecordView]:
-    from penstock.cli.moments import moment
+    from penstock.app.moments import moment
 
     since = args.since and moment("--since", args.since, project.now())
     return project.records.each(

@@ -165,8 +165,8 @@ def redrive(args: argparse.Namespace) -> int:
 
 
 def _wanted(project: Project, args: argparse.Namespace, *, open_only: bool = False) -> RejectFilter:
+    from penstock.app.moments import moment
     from penstock.app.views.rejects import RejectFilter
-    from penstock.cli.moments import moment
 
     return RejectFilter(
         source=args.source,

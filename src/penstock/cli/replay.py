@@ -10,7 +10,7 @@ from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.cli.wording import count
-from penstock.errors import ConfigError, Refused, UsageError
+from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
@@ -117,8 +117,10 @@ def _refuse_for_replays(args: argparse.Namespace) -> None:
 
 def _begun(project: Project, args: argparse.Namespace) -> RunView:
     """A new replay, or the same one if it was interrupted."""
+    from penstock.app.moments import moment
+
     out: Output = args.out
-    since = None if args.source is None else since_of(args.since, project.now())
+    since = None if args.source is None else moment("--since", args.since, project.now())
     begun = project.replays.start(
         args.run_id,
         source=args.source,
@@ -137,23 +139,6 @@ def _begun(project: Project, args: argparse.Namespace) -> RunView:
     if begun.cancelled is not None:
         out.note(f"replay {begun.cancelled} was of another version of the pipeline; cancelled")
     return begun.run
-
-
-def since_of(text: str, now: float) -> float:
-    """A day, a time, or so long ago."""
-    from penstock.jobs.windows import moment
-    from penstock.settings.units import parse_duration
-
-    try:
-        return now - parse_duration(text)
-    except (ConfigError, ValueError):
-        pass
-    try:
-        return moment(text, "UTC")
-    except ValueError:
-        raise UsageError(
-            f"--since can't be {text!r}", "a day (2026-11-15), a time, or so long ago (7d)"
-        ) from None
 
 
 def _tell_queued(row: RunView, args: argparse.Namespace) -> None:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.cli.schedules import NONE, configured
+from penstock.cli.schedules import NONE
 from penstock.cli.tables import column, key_column, text, whole
-from penstock.cli.wording import count, iso
+from penstock.cli.wording import count
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.schedules import Schedule
-    from penstock.settings import ScheduleSettings
+    from penstock.app.views.schedules import UpcomingTick
 
-DAY_S = 86_400.0
 COLUMNS = (
     whole("day"),
     column("at", 0),
@@ -41,27 +37,16 @@ CELL, LEFT, TOP, SHADES = (
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Coming:
-    """One tick to come; it is denied where it is outside of its schedule's hours."""
-
-    at: float
-    source: str
-    schedule: str
-    kind: str
-    is_denied: bool
-
-
 @dataclass(slots=True)
 class _Day:
     """What one schedule does on one day."""
 
-    first: list[Coming] = field(default_factory=list)
-    last: Coming | None = None
+    first: list[UpcomingTick] = field(default_factory=list)
+    last: UpcomingTick | None = None
     starts: int = 0
     denied: int = 0
 
-    def add(self, coming: Coming) -> None:
+    def add(self, coming: UpcomingTick) -> None:
         if len(self.first) < LINES:
             self.first.append(coming)
         self.last = coming
@@ -70,86 +55,22 @@ class _Day:
 
 
 def tell_next(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, source_key
+    from penstock.cli.opening import opened
 
     with opened(args) as project:
-        source = source_key(project, args.source)
-        now = project.connection.now()
-        coming = starts(project, now, now + args.days * DAY_S, source)
+        now = project.now()
+        coming = project.schedules.each_upcoming(args.source, days=args.days)
         if args.svg is not None:
             return _draw(args, coming, now)
         if args.json:
-            args.out.json_list(_shape(each) for each in coming)
+            args.out.json_list(each.as_json() for each in coming)
         else:
-            _tell(args, coming, bool(configured(project)))
+            is_any = any(source.schedules for source in project.settings.sources.values())
+            _tell(args, coming, is_any)
     return 0
 
 
-def starts(
-    project: Project,
-    now: float,
-    end: float,
-    source: str | None = None,
-    schedule: str | None = None,
-) -> Iterator[Coming]:
-    """Every tick from now to then, in the order of time; none of them is kept in memory."""
-    from penstock.schedules.auto import effective_schedule
-    from penstock.schedules.due import Ticking
-    from penstock.schedules.near import near
-
-    standing = {(row.source, row.name): row for row in project.connection.schedules()}
-    classes = {row.source: row.level for row in project.connection.cadences()}
-    streams = []
-    for key, settings in configured(project):
-        if source not in (None, key) or schedule not in (None, settings.name):
-            continue
-        row = standing.get((key, settings.name))
-        rule = effective_schedule(settings, key, classes.get(key))
-        rule = Ticking(near(rule, announced(project, settings, row)))
-        streams.append(_ticks(key, settings, row, rule, now, end))
-    return heapq.merge(*streams)
-
-
-def announced(project: Project, settings: ScheduleSettings, row: Any) -> list[float]:
-    """The moments that this schedule goes by, if it goes by any."""
-    if settings.near is None or row is None:
-        return []
-    return project.connection.announcements(row.source_id)
-
-
-def _ticks(
-    key: str, settings: ScheduleSettings, row: Any, rule: Schedule, now: float, end: float
-) -> Iterator[Coming]:
-    from penstock.schedules.definition import definition_of
-    from penstock.schedules.due import what_is_due
-    from penstock.schedules.slots import slot_opens_at
-
-    is_standing = row is not None and row.definition == definition_of(settings)
-    due = row.next_due_at if is_standing else rule.next_due(now)
-    while due is not None and due < now:
-        # What is overdue starts at once, if it does at all.
-        overdue = what_is_due(rule, settings.missed, due, now)
-        if overdue.fires is not None:
-            denied = slot_opens_at(settings, now) is not None
-            yield Coming(now, key, settings.name, settings.run_kind, denied)
-        due = overdue.next_due_at
-    while due is not None and due < end:
-        denied = slot_opens_at(settings, due) is not None
-        yield Coming(due, key, settings.name, settings.run_kind, denied)
-        due = rule.next_due(due)
-
-
-def _shape(each: Coming) -> dict[str, Any]:
-    return {
-        "at": iso(each.at),
-        "source": each.source,
-        "schedule": each.schedule,
-        "kind": each.kind,
-        "is_denied": each.is_denied,
-    }
-
-
-def _tell(args: argparse.Namespace, coming: Iterator[Coming], is_any: bool) -> None:
+def _tell(args: argparse.Namespace, coming: Iterator[UpcomingTick], is_any: bool) -> None:
     days: dict[tuple[date, str, str], _Day] = {}
     for each in coming:
         where = (_local(each.at).date(), each.source, each.schedule)
@@ -158,7 +79,7 @@ def _tell(args: argparse.Namespace, coming: Iterator[Coming], is_any: bool) -> N
         args.out.line("nothing is due by time in these days" if is_any else NONE)
         return
     rows: list[tuple[object, ...]] = []
-    ordered = sorted(days.items(), key=lambda item: (item[0][0], item[1].first[0]))
+    ordered = sorted(days.items(), key=lambda item: (item[0][0], _place(item[1].first[0])))
     for (day, _, _), seen in ordered:
         rows += [(f"{day:%a %Y-%m-%d}", *line) for line in _lines(seen)]
     args.out.table(
@@ -168,6 +89,10 @@ def _tell(args: argparse.Namespace, coming: Iterator[Coming], is_any: bool) -> N
     denied = sum(seen.denied for seen in days.values())
     outside = f", {denied:,} outside of their hours" if denied else ""
     args.out.line(f"{count(total, 'start')} in {count(args.days, 'day')}{outside}")
+
+
+def _place(tick: UpcomingTick) -> tuple[float, str, str]:
+    return tick.at, tick.source, tick.schedule
 
 
 def _is_same(rows: Sequence[tuple[object, ...]], number: int) -> bool:
@@ -191,7 +116,7 @@ def _lines(seen: _Day) -> list[tuple[str, str, str, str, str]]:
     return [(span, first.source, first.schedule, first.kind, told)]
 
 
-def _draw(args: argparse.Namespace, coming: Iterator[Coming], now: float) -> int:
+def _draw(args: argparse.Namespace, coming: Iterator[UpcomingTick], now: float) -> int:
     from penstock.private_files import open_report
 
     first = _local(now).date()

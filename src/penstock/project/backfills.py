@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from penstock.counting import count
 from penstock.errors import ConfigError, UsageError
-from penstock.gates.decide import background_of
-from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.windows import SLACK_S, Window, Windows, gaps, moment, windows_of
 from penstock.pipeline.version import version_of
@@ -21,27 +19,14 @@ from penstock.settings import BackfillSettings, SourceSettings
 
 if TYPE_CHECKING:
     from penstock.pipeline.graph import Graph
-    from penstock.store.rows import RunRow
     from penstock.store.store import Store
 
 Moment = float | str | date
 EXAMPLE = "backfill: {window: 1d, partitions: [AAPL, MSFT]}"
 PENSTOCK = "penstock"
 CHUNK = 1000
-# What a unit is taken to need where nothing was measured.
-ASSUMED_S = 1.0
 MOST_UNITS = 20_000_000
 MOST_STRETCHES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a backfill would take; `basis` says how that is known."""
-
-    units: int
-    calls: float
-    seconds: float
-    basis: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +64,7 @@ def backfill_options(
     # What has not happened yet can't be fetched.
     end_at = min(end_at, now)
     if start_at >= end_at:
-        raise UsageError("a backfill begins before it ends, and before now")
+        raise UsageError("a backfill begins before it ends, and before now", code="bad_range")
     options = RunOptions(
         start_at=start_at,
         end_at=end_at,
@@ -95,6 +80,7 @@ def backfill_options(
         raise UsageError(
             f"that would be {count(total, 'unit')}, and {MOST_UNITS:,} is the most",
             "make the window longer, or backfill a part at a time",
+            code="too_many_units",
         )
     return options
 
@@ -104,6 +90,7 @@ def require_settings(source: SourceSettings) -> BackfillSettings:
         raise ConfigError(
             f"{source.key} can't be backfilled: it has no backfill settings",
             f"add to it in penstock.yaml: {EXAMPLE}",
+            code="no_backfill_settings",
         )
     return source.backfill
 
@@ -113,7 +100,9 @@ def _moment(value: Moment, settings: BackfillSettings, is_end: bool) -> float:
         return moment(value, settings.timezone, is_end=is_end)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{value!r} is not a day or a time", "write it as 2024-01-31 or 2024-01-31T12:00Z"
+            f"{value!r} is not a day or a time",
+            "write it as 2024-01-31 or 2024-01-31T12:00Z",
+            code="bad_moment",
         ) from None
 
 
@@ -252,37 +241,3 @@ def _reconciling(options: RunOptions, before: Ingested) -> RunOptions:
         return options
     part = before.windows if before.windows < before.of else None
     return replace(options, reconciles=before.run_id, reconciled_windows=part)
-
-
-def estimate(source: SourceSettings, units: int, runs: Sequence[RunRow], now: float) -> Estimate:
-    """What so many units would take, by what earlier runs of the source took, newest first."""
-    settings = require_settings(source)
-    limits = LaneLimits(source.limits.concurrency, background=settings.share)
-    places = background_of(Lane(0, (), limits))
-    per_unit_s, basis = _measured(runs, source.limits.concurrency / places, now)
-    if per_unit_s is None:
-        per_unit_s = ASSUMED_S / places
-        at_once = f"{places} at once" if places > 1 else "one at a time"
-        basis = f"assumed: {ASSUMED_S:g} s a unit, {at_once}"
-    calls, seconds = units * settings.calls_per_unit, units * per_unit_s
-    rate_per_s = source.limits.rate_per_s
-    if rate_per_s and calls / rate_per_s > seconds:
-        seconds, basis = calls / rate_per_s, "by the source's rate"
-    return Estimate(units, calls, seconds, basis)
-
-
-def _measured(runs: Sequence[RunRow], slower: float, now: float) -> tuple[float | None, str]:
-    """Seconds a unit, from backfills if there were any, else from live runs, which have more places."""
-    for kinds, factor in (
-        ((RunKind.BACKFILL,), 1.0),
-        ((RunKind.FULL, RunKind.INCREMENTAL), slower),
-    ):
-        known = [row for row in runs if row.kind in kinds and row.pages_done]
-        took = [
-            (row.finished_at or now) - row.started_at for row in known if row.started_at is not None
-        ]
-        if took:
-            names = ", ".join(str(row.id) for row in known[:3])
-            per_unit_s = sum(took) / sum(row.pages_done for row in known) * factor
-            return per_unit_s, f"measured: {'run' if len(known) == 1 else 'runs'} {names}"
-    return None, ""

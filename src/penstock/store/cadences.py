@@ -9,7 +9,7 @@ import msgspec
 from penstock.jobs.run import ENDED_RUN_STATES, RunState
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.source_events import CadenceChanged, CadenceEvent, CadenceProposed
-from penstock.schedules.auto import Ended, Level, Standing
+from penstock.schedules.auto import Ended, Level, Standing, level_before
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
@@ -28,6 +28,10 @@ class CadenceRow(msgspec.Struct, frozen=True):
     steps: int
     last_run_id: int
     since: float
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.level, level_before(self.before), self.steps, self.last_run_id)
 
 
 class CadenceMove(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_origin, get_type_hints
 
 import msgspec
 
@@ -51,6 +51,8 @@ def _json_fields(kind: type[View]) -> list[tuple[str, str, Callable[[Any], Any]]
 
 def _shape_of(hint: Any) -> Callable[[Any], Any]:
     # A record's data may be large: only what can hold views is gone through piece by piece.
+    if get_origin(hint) is list and _has(hint, _TIME):
+        return lambda times: [iso(at) for at in times]
     if _has(hint, _TIME):
         return iso
     return _plain if _holds_views(hint) else msgspec.to_builtins

@@ -16,7 +16,6 @@ from penstock.schedules.auto import (
     first_level,
     is_auto,
     judge,
-    level_before,
     moved,
     rule_of,
 )
@@ -55,7 +54,7 @@ class Cadences:
             if not runs and is_within:
                 continue
             is_degraded = self._store.health(row.source_id).degraded_at is not None
-            standing, move = judge(standing_of(row), runs, is_degraded, rule_of(settings))
+            standing, move = judge(row.standing, runs, is_degraded, rule_of(settings))
             count += self._follow(row, settings, standing, move)
         return count
 
@@ -70,7 +69,7 @@ class Cadences:
         self, row: CadenceRow, settings: ScheduleSettings, standing: Standing, move: Move | None
     ) -> bool:
         if move is None or move.level == row.level:
-            if standing != standing_of(row):
+            if standing != row.standing:
                 self._store.note_cadence(row, standing)
             return False
         if settings.mode == "suggest":
@@ -119,7 +118,7 @@ def undo_cadence(project: Project, key: str, actor: str, reason: str) -> Cadence
 def _by_hand(
     project: Project, row: CadenceRow, level: Level, actor: str, reason: str
 ) -> CadenceRow:
-    standing = moved(standing_of(row), level)
+    standing = moved(row.standing, level)
     change = _change(project, project.connection, row, standing, reason)
     if not project.connection.move_cadence(row, change, actor):
         raise Refused(f"{row.source} was moved by another just now", "look again")
@@ -135,10 +134,6 @@ def _auto_row(project: Project, key: str) -> tuple[ScheduleSettings, CadenceRow]
     project.connection.begin_cadences([(source_id, first_level(settings))])
     [row] = project.connection.cadences(source_id)
     return settings, row
-
-
-def standing_of(row: CadenceRow) -> Standing:
-    return Standing(row.level, level_before(row.before), row.steps, row.last_run_id)
 
 
 def _change(

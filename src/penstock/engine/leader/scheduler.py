@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from penstock.engine.leader.cadences import standing_of
 from penstock.errors import UsageError
 from penstock.jobs.run_policy import kind_to_run
 from penstock.pipeline.version import version_of
@@ -80,7 +79,7 @@ class Scheduler:
         cadence = self._cadence_of(source_id, settings)
         if cadence is None:
             return policy_words(settings, key)
-        return policy_words(settings, key, standing_of(cadence), cadence.proposed)
+        return policy_words(settings, key, cadence.standing, cadence.proposed)
 
     def _cadence_of(self, source_id: int, settings: ScheduleSettings) -> CadenceRow | None:
         """Asked each time, for another process may have moved it; only of those that can be moved."""

@@ -10,7 +10,7 @@ from penstock.engine.simulation.samples import Past, read_past
 from penstock.gates.breaker import Breaker
 from penstock.gates.budget import PROJECT, Account
 from penstock.project import Project
-from penstock.schedules.auto import Standing, level_before
+from penstock.schedules.auto import Standing
 from penstock.store.breakers import BreakerRow
 from penstock.store.budgets import account_of
 from penstock.store.health import HealthRow
@@ -134,13 +134,7 @@ def _present(
         is_paused=row.paused_at is not None,
         health=store.health(row.id),
         breaker=breaker or Breaker(),
-        standing=next(
-            (
-                Standing(each.level, level_before(each.before), each.steps, each.last_run_id)
-                for each in store.cadences(row.id)
-            ),
-            None,
-        ),
+        standing=next((each.standing for each in store.cadences(row.id)), None),
         backlog=row.queued + row.running + row.waiting,
         next_due=due,
         moments=tuple(store.announcements(row.id)),
