@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.app.forecast import standing_still
+from penstock.cli.simulate import note_words
 from penstock.engine.simulation import Beginning, Present, simulate
-from penstock.engine.simulation.beginning import read_beginning, standing_still
+from penstock.engine.simulation.beginning import read_beginning
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.breaker import Breaker
 from penstock.settings import load_settings
@@ -369,7 +371,7 @@ def test_what_stands_still_now_does_so_to_the_end(tmp_path: Path) -> None:
     assert starts == {key: seen[key] - before.get(key, 0) for key in (*keys, "told.test")}
     assert starts == {"held.test": 1, "paused.test": 1, "free.test": 6, "told.test": 1}
     assert told.skipped == real.count("schedule.skipped") > 8
-    assert standing_still(beginning) == [
+    assert [note_words(note) for note in standing_still(beginning)] == [
         "held.test is held now, and taken to be held to the end: penstock unhold held.test",
         "paused.test is paused now, and taken to be paused to the end: penstock resume paused.test",
     ]
@@ -379,7 +381,7 @@ def test_what_stands_still_now_does_so_to_the_end(tmp_path: Path) -> None:
 
     real.project.hold()
     beginning = read_beginning(real.project)
-    assert standing_still(beginning)[0].startswith("everything is held now")
+    assert standing_still(beginning)[0].text.startswith("everything is held now")
     told = simulate(real.project.settings, beginning, 1, 1)
     assert (told.requests, told.completed) == (0, 0)
     real.project.close()

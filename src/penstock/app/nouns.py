@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.app.signals import Signals
     from penstock.app.sources import Sources
     from penstock.app.store import ProjectStore
+    from penstock.app.views.forecast import ForecastView
     from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
 
@@ -64,6 +65,28 @@ class Nouns(project.Project):
         from penstock.app.outlook import outlook
 
         return outlook(self, sources)
+
+    def forecast(
+        self,
+        days: float = 30.0,
+        *,
+        changes: Sequence[str] = (),
+        assume: Sequence[str] = (),
+        seed: int = 1,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> ForecastView:
+        """What the next days would bring: starts, runs, requests, broken promises, and the use of budgets.
+
+        It simulates schedules, gates, budgets, retries and breakers in virtual time, with runs like those of
+        the history; nothing is fetched, and nothing is written. `changes` are keys of penstock.yaml with
+        other values (`"acme.com.schedule.every=6h"`): then the answer has both sides, as it is and as it
+        would be. `assume` says what runs are like where there is no history (`"pages=500,seconds=0.8"`) and
+        how often what comes from outside (`"acme.com.signals=3/d"`). The same `seed` gives the same figures.
+        `on_progress` is called with how many days of how many are simulated.
+        """
+        from penstock.app.forecast import forecast
+
+        return forecast(self, days, changes, assume, seed, on_progress)
 
     @cached_property
     def backfills(self) -> Backfills:

@@ -6,17 +6,17 @@ import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.remedies import command_of
 from penstock.cli.tables import text
 from penstock.cli.wording import count, local_time
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.app.views.forecast import BudgetFigures, Figures, ForecastNote, ForecastView
     from penstock.cli.output import Output
-    from penstock.engine.simulation.assumptions import Assumptions
-    from penstock.engine.simulation.figures import BudgetFigures, Figures
 
 DESCRIPTION = """\
 Simulate the project's schedules, gates, budgets, retries and breakers in virtual time, with runs like those
@@ -29,10 +29,9 @@ EXAMPLES = """\
   penstock simulate --assume pages=500,seconds=0.8,failures=0.02 --html plan.html
   penstock simulate --assume acme.com.signals=3/d --assume inbox.files=1/h
   penstock simulate --days 7 --seed 3 --json"""
-DAY_S = 86_400
 LONGEST_DAYS = 400
 SHOWN = 12
-NAMED = 5
+SIDES = {"now": "now", "changed": "with --set"}
 TELL_EVERY_S = 2.0
 
 
@@ -77,135 +76,74 @@ def _seed(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.engine.simulation import simulate
-    from penstock.engine.simulation.assumptions import Assumptions, read_assumptions
-    from penstock.engine.simulation.beginning import read_beginning, standing_still
-    from penstock.engine.simulation.samples import words
-    from penstock.settings import load_settings
 
     if args.html and not Path(args.html).absolute().parent.is_dir():
         # Before all the work, and not after it.
         raise UsageError(f"{args.html} can't be written: there is no such folder")
     with opened(args) as project:
-        now = project.settings
-        changed = None
-        if args.set:
-            changed = load_settings(now.file, now.environment, changes=args.set)
-            args.out.secrets = now.secrets | changed.secrets
-        assumed = read_assumptions(args.assume, changed or now) if args.assume else Assumptions()
-        beginning = read_beginning(project, assumed)
-    ways = {"now": now} if changed is None else {"now": now, "with --set": changed}
-    progress = Progress(args.out, args.days, len(ways))
-    sides = {
-        name: simulate(each, beginning, args.days, args.seed, progress.day)
-        for name, each in ways.items()
-    }
-    still = standing_still(beginning)
-    notes = [*_idle(sides), _when(sides["now"]), *still]
-    notes += [*_notes(sides, words(assumed.sample)), *_comings(assumed), *_hosts(sides)]
-    missing = _left_out(sides)
+        found = project.forecast(
+            args.days,
+            changes=args.set,
+            assume=args.assume,
+            seed=args.seed,
+            on_progress=Progress(args.out).day,
+        )
+    args.out.secrets = found.secrets
+    sides = {SIDES[side]: figures for side, figures in found.sides.items()}
+    notes = _notes(found)
     if args.html:
-        _write_html(args, sides, [*notes, *missing])
+        _write_html(args, sides, notes)
     if args.json:
-        args.out.json(_json(sides, args.set, [*notes, *missing]))
+        args.out.json({**found.as_json(), "notes": notes})
         return 0
     _table(args, sides)
-    for note in (*notes, *missing[:SHOWN]):
+    missing = sum(note.code == "not_simulated" for note in found.notes)
+    for note in notes[: len(notes) - max(0, missing - SHOWN)]:
         args.out.note(note)
-    if len(missing) > SHOWN:
-        args.out.note(f"{len(missing) - SHOWN} more that is not simulated: --json has all of it")
+    if missing > SHOWN:
+        args.out.note(f"{missing - SHOWN} more that is not simulated: --json has all of it")
     return 0
 
 
 class Progress:
     """A line every two seconds, so that a long simulation is not taken for one that hangs."""
 
-    def __init__(
-        self, out: Output, days: int, ways: int, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, out: Output, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._out = out
-        self._all = days * ways
-        self._done = 0
         self._monotonic = monotonic
         self._told_at = monotonic()
 
-    def day(self, _: int) -> None:
-        self._done += 1
+    def day(self, done: int, total: int) -> None:
         now = self._monotonic()
-        if now - self._told_at >= TELL_EVERY_S and self._done < self._all:
+        if now - self._told_at >= TELL_EVERY_S and done < total:
             self._told_at = now
-            self._out.note(f"simulated {self._done} of {count(self._all, 'day')}")
+            self._out.note(f"simulated {done} of {count(total, 'day')}")
+
+
+def _notes(found: ForecastView) -> list[str]:
+    """What the figures rest on, a line each: after why there is nothing to see, which days they are of."""
+    phrased = [note_words(note, found.now) for note in found.notes]
+    idle = sum(note.code in ("no_sources", "nothing_starts") for note in found.notes)
+    return [*phrased[:idle], _when(found.now), *phrased[idle:]]
+
+
+def note_words(note: ForecastNote, figures: Figures | None = None) -> str:
+    """A note with the command or option that would change it."""
+    said = note.text if note.side is None else f"{SIDES[note.side]}: {note.text}"
+    if note.code == "nothing_starts" and figures is not None:
+        example = f"--set {figures.sources[0].source}.schedule.every=6h"
+        return f"{said}: penstock simulate {example} shows what would"
+    if note.code == "stopped_early":
+        return f"{said}; try fewer --days"
+    if note.remedy is None:
+        return said
+    which = " SOURCE" if note.remedy.target is None and note.code != "project_held" else ""
+    return f"{said}: {command_of(note.remedy)}{which}"
 
 
 def _when(figures: Figures) -> str:
     begins = local_time(figures.began_at)[:-3]
     return f"{count(figures.days, 'day')} from {begins}, seed {figures.seed}"
-
-
-def _notes(sides: dict[str, Figures], assumed: str) -> list[str]:
-    """What the figures rest on."""
-    figures = sides["now"]
-    without = [source.source for source in figures.sources if source.is_assumed]
-    notes = []
-    if without:
-        which = _named(without)
-        notes.append(f"no history of {which}, whose runs are assumed to have {assumed}")
-    notes.append(
-        f"one host with {count(figures.slots, 'slot')}; work after a page is fetched takes no time; "
-        "no runs by hand, backfills, replays or streams"
-    )
-    for name, each in sides.items():
-        if each.is_cut_short:
-            notes.append(
-                f"{name}: stopped early, after {count(each.events, 'step')}; try fewer --days"
-            )
-    return notes
-
-
-def _comings(assumed: Assumptions) -> list[str]:
-    return [
-        f"{key}: {coming} assumed to come {count(per_s * DAY_S, 'time')} a day"
-        for (key, coming), per_s in assumed.coming_per_s.items()
-    ]
-
-
-def _hosts(sides: dict[str, Figures]) -> list[str]:
-    """Whose requests are taken to go to which host, of either side, each once."""
-    told = [
-        f"{host.host} is taken to get all requests of {_named(host.sources)}"
-        for side in sides.values()
-        for host in side.hosts
-    ]
-    return list(dict.fromkeys(told))
-
-
-def _named(sources: list[str]) -> str:
-    if len(sources) > NAMED:
-        return f"{', '.join(sources[:NAMED])} and {len(sources) - NAMED} more"
-    return ", ".join(sources)
-
-
-def _left_out(sides: dict[str, Figures]) -> list[str]:
-    """What is not simulated: each once, and with its side where the other has none of it."""
-    found: dict[str, list[str]] = {}
-    for name, side in sides.items():
-        for each in side.left_out:
-            found.setdefault(each.words, []).append(name)
-    return [
-        words if len(where) == len(sides) else f"{where[0]}: {words}"
-        for words, where in found.items()
-    ]
-
-
-def _idle(sides: dict[str, Figures]) -> list[str]:
-    """Why there is nothing to see."""
-    figures = sides["now"]
-    if any(side.starts or side.skipped or side.denied for side in sides.values()):
-        return []
-    if not figures.sources:
-        return ["there is nothing to simulate: this project has no sources"]
-    example = f"--set {figures.sources[0].source}.schedule.every=6h"
-    return [f"nothing starts by itself in this time: penstock simulate {example} shows what would"]
 
 
 def lines(figures: Figures) -> list[tuple[str, str]]:
@@ -259,15 +197,6 @@ def _table(args: argparse.Namespace, sides: dict[str, Figures]) -> None:
 
 def _budgets(sides: dict[str, Figures]) -> list[str]:
     return list(dict.fromkeys(b.name for f in sides.values() for b in f.budgets))
-
-
-def _json(sides: dict[str, Figures], changes: list[str], notes: list[str]) -> dict[str, Any]:
-    import msgspec
-
-    told: dict[str, Any] = {"set": changes, "notes": notes}
-    for name, figures in sides.items():
-        told["now" if name == "now" else "changed"] = msgspec.to_builtins(figures)
-    return told
 
 
 def _write_html(args: argparse.Namespace, sides: dict[str, Figures], notes: list[str]) -> None:

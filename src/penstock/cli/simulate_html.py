@@ -12,7 +12,7 @@ from penstock.cli.wording import local_time
 from penstock.counting import count
 
 if TYPE_CHECKING:
-    from penstock.engine.simulation.figures import BudgetFigures, Figures
+    from penstock.app.views.forecast import BudgetFigures, Figures
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8885; --one: #0969da; --two: #bf5700; }

@@ -19,8 +19,6 @@ from penstock.store.rows import SourceRow
 from penstock.store.store import Store
 
 MOST_BREACHES = 100_000
-# So many sources are named in one line.
-SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +85,6 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Begi
     past = read_past(store, settings.sources, assumed.sample)
     is_held = WHOLE_PROJECT in held
     return Beginning(store.now(), past, present, tuple(accounts), is_held, hosts, coming)
-
-
-def standing_still(beginning: Beginning) -> list[str]:
-    """What nobody but a person starts again, and is taken to stand still to the end; in words."""
-    found = []
-    if beginning.is_held:
-        found.append("everything is held now, and is taken to be held to the end: penstock unhold")
-    held = [key for key, each in beginning.present.items() if each.is_held]
-    paused = [key for key, each in beginning.present.items() if each.is_paused]
-    for word, verb, keys in (
-        ("held", "unhold", held),
-        ("paused", "resume", paused),
-    ):
-        if keys:
-            more = f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else ""
-            who = f"{', '.join(keys[:SHOWN])}{more} {'is' if len(keys) == 1 else 'are'}"
-            what = f"{word} now, and taken to be {word} to the end"
-            found.append(f"{who} {what}: penstock {verb} {keys[0] if len(keys) == 1 else 'SOURCE'}")
-    return found
 
 
 def _stale_since(store: Store) -> dict[str, float]:
