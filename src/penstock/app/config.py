@@ -16,7 +16,7 @@ from penstock.settings.load import read_layers
 from penstock.settings.schema import json_schema, modeline
 from penstock.settings.unset import HINT, warnings_about
 
-__all__ = ["check", "modeline", "schema", "schema_text", "show"]
+__all__ = ["check", "find", "modeline", "schema", "schema_text", "show"]
 
 if TYPE_CHECKING:
     from penstock.settings.unset import Unset
@@ -28,7 +28,7 @@ def check(place: Path | str | None = None, environment: str | None = None) -> Ch
     A variable that is not set is a warning: the file is right, and this machine lacks something. Pipelines
     are imported without it, too.
     """
-    found = _project(place)
+    found = find(place)
     try:
         settings = load_settings(found, environment)
     except ConfigError as error:
@@ -51,7 +51,7 @@ def show(
     """The merged configuration with where each value comes from; of one key or source, if it is given."""
     from penstock.settings.origins import values_of
 
-    settings, values = values_of(_project(place), environment)
+    settings, values = values_of(find(place), environment)
     return ConfigView(
         file=display_name(settings.file),
         environment=settings.environment,
@@ -71,7 +71,8 @@ def schema_text() -> str:
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _project(place: Path | str | None) -> Path:
+def find(place: Path | str | None = None) -> Path:
+    """The folder that is meant: this one, or the nearest with a penstock.yaml, here or above."""
     return find_project(Path.cwd()) if place is None else Path(place)
 
 

@@ -153,8 +153,8 @@ def _left_out(sides: Sides) -> Iterator[ForecastNote]:
         for each in figures.left_out:
             found.setdefault(each.words, []).append(side)
     for text, where in found.items():
-        side = None if len(where) == len(sides) else where[0]
-        yield ForecastNote(code="not_simulated", text=text, side=side)
+        only = None if len(where) == len(sides) else where[0]
+        yield ForecastNote(code="not_simulated", text=text, side=only)
 
 
 def _named(sources: Sequence[str]) -> str:

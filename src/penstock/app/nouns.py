@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
+    from penstock.app.exports import Exports
     from penstock.app.hooks import Hooks
     from penstock.app.jobs import Jobs
     from penstock.app.kpis import Kpis
@@ -115,6 +116,13 @@ class Nouns(project.Project):
         from penstock.app.checkpoints import Checkpoints
 
         return Checkpoints(self)
+
+    @cached_property
+    def exports(self) -> Exports:
+        """The schedules as files for GitHub Actions, cron or systemd."""
+        from penstock.app.exports import Exports
+
+        return Exports(self)
 
     @cached_property
     def hooks(self) -> Hooks:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import re
-import sys
-from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command
-from penstock.errors import ConfigError, UsageError, nearest
-from penstock.version import __version__
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.exporters.github_actions import Workplace
-    from penstock.exporters.starts import Export, Place, Start
-    from penstock.settings import Settings, SourceSettings
+    from collections.abc import Iterator
+
+    from penstock.app.exports import Exports
+    from penstock.app.views.exports import ExportView
 
 DESCRIPTION = """\
 Write the schedules of penstock.yaml for GitHub Actions, cron or systemd: each start is a `penstock run`. What
@@ -37,8 +35,6 @@ A line for each schedule, for a host without systemd. Its times are by one clock
 SYSTEMD = """\
 A service and a timer for each schedule. A timer missed while the host was off
 fires once. Without --dir they are all printed."""
-HASH = "--hash="
-USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 
 
 def register(commands: Commands) -> None:
@@ -88,83 +84,58 @@ def register(commands: Commands) -> None:
 
 
 def _github(args: argparse.Namespace) -> int:
-    from penstock.exporters.github_actions import github_actions
-
-    def made(settings: Settings, chosen: list[SourceSettings]) -> Export:
-        place = _place(settings, args, folder="", command=("penstock",))
-        keys = [source.key for source in chosen]
-        return github_actions(_starts(chosen), keys, place, _workplace(settings))
-
-    return _exported(args, made, args.output)
+    with _exports(args) as exports:
+        found = exports.github_actions(args.source or ())
+    return _tell(args.out, found, file=args.output)
 
 
 def _crontab(args: argparse.Namespace) -> int:
-    from penstock.exporters.crontab import crontab
-    from penstock.settings import parse_timezone
-
-    zone = parse_timezone(args.timezone).key
-
-    def made(settings: Settings, chosen: list[SourceSettings]) -> Export:
-        place = _place(settings, args, str(settings.root), _command(), _user(args.user))
-        return crontab(_starts(chosen), place, zone)
-
-    return _exported(args, made, args.output)
+    with _exports(args) as exports:
+        found = exports.crontab(
+            args.source or (), timezone=args.timezone, user=args.user, env_file=args.env_file
+        )
+    return _tell(args.out, found, file=args.output)
 
 
 def _systemd(args: argparse.Namespace) -> int:
-    import getpass
-    from datetime import UTC, datetime
-
-    from penstock.clock import SystemClock
-    from penstock.exporters.systemd import systemd
-
-    year = datetime.fromtimestamp(SystemClock().now(), UTC).year
-
-    def made(settings: Settings, chosen: list[SourceSettings]) -> Export:
-        user = _user(args.user or getpass.getuser())
-        place = _place(settings, args, str(settings.root), _command(), user)
-        return systemd(_starts(chosen), place, year)
-
-    return _exported(args, made, None, args.dir)
+    with _exports(args) as exports:
+        found = exports.systemd(args.source or (), user=args.user, env_file=args.env_file)
+    return _tell(args.out, found, folder=args.dir)
 
 
-def _exported(
-    args: argparse.Namespace,
-    made: Callable[[Settings, list[SourceSettings]], Export],
-    file: Path | None = None,
-    folder: Path | None = None,
+@contextmanager
+def _exports(args: argparse.Namespace) -> Iterator[Exports]:
+    """Of the project the command line means; no database is opened, and no warning goes beside the text."""
+    from penstock.app import Project
+    from penstock.app.config import find
+
+    with Project.open(find(args.project), args.env) as project:
+        args.out.secrets = project.settings.secrets
+        yield project.exports
+
+
+def _tell(
+    out: Output, found: ExportView, file: Path | None = None, folder: Path | None = None
 ) -> int:
-    from penstock.exporters.starts import Inexpressible
-    from penstock.settings import find_project, load_settings
-
-    out: Output = args.out
-    settings = load_settings(args.project or find_project(Path.cwd()), args.env)
-    out.secrets = settings.secrets
-    chosen = _chosen(settings, args.source)
-    _refuse_secret_schedules(settings)
-    try:
-        export = made(settings, chosen)
-    except Inexpressible as error:
-        raise UsageError(f"`penstock export {args.target}` {error}") from None
-    if not any(source.schedules for source in chosen):
+    if not found.has_schedules:
         out.note("no schedules: every source runs manually")
     if file is not None:
-        _write(file, "".join(export.files.values()), out)
+        _write(file, "".join(found.files.values()), out)
     elif folder is not None:
-        for name, text in export.files.items():
+        for name, text in found.files.items():
             _write(folder / name, text, out)
     else:
-        _print(export, out)
-    for each in export.left_out:
+        _print(found, out)
+    for each in found.left_out:
         out.note(f"left out: {each}")
-    for each in export.otherwise:
+    for each in found.otherwise:
         out.note(f"not the same: {each}")
-    return exits.DONE if export.is_whole else exits.PARTIAL
+    return exits.DONE if found.is_whole else exits.PARTIAL
 
 
-def _print(export: Export, out: Output) -> None:
-    for name, text in export.files.items():
-        if len(export.files) > 1:
+def _print(found: ExportView, out: Output) -> None:
+    for name, text in found.files.items():
+        if len(found.files) > 1:
             out.line(f"# ---- {name}")
         for line in text.splitlines():
             out.line(line)
@@ -177,136 +148,3 @@ def _write(file: Path, text: str, out: Output) -> None:
     except OSError as error:
         raise UsageError(f"{file} can't be written ({error.strerror})") from None
     out.note(f"wrote {file}")
-
-
-def _chosen(settings: Settings, names: Sequence[str] | None) -> list[SourceSettings]:
-    from penstock.settings import normalise_source
-
-    if not names:
-        return list(settings.sources.values())
-    keys = dict.fromkeys(normalise_source(name) for name in names)
-    for key in keys:
-        if key not in settings.sources:
-            raise UsageError(
-                f"{settings.file.name} has no source {key!r}", nearest(key, settings.sources)
-            )
-    return [settings.sources[key] for key in keys]
-
-
-def _refuse_secret_schedules(settings: Settings) -> None:
-    """What is exported is written down: no part of it may be what the environment has given."""
-    from penstock.settings.variables import variables_by_path
-
-    for path, names in variables_by_path(settings.file, settings.environment).items():
-        is_schedule = path[0] == "sources" and path[2:3] == ("schedule",)
-        is_file = path[0] == "store" and not settings.is_on_postgres
-        if is_schedule or is_file or path[0] == "project":
-            raise ConfigError(
-                f"{settings.file.name}: {'.'.join(path)} takes ${{{names[0]}}} from the environment, "
-                "and an export would write its value down",
-                "write the value itself there, if it is no secret",
-            )
-
-
-def _starts(chosen: list[SourceSettings]) -> list[Start]:
-    from penstock.exporters.starts import starts_of
-
-    return starts_of(chosen)
-
-
-def _place(
-    settings: Settings,
-    args: argparse.Namespace,
-    folder: str,
-    command: tuple[str, ...],
-    user: str = "",
-) -> Place:
-    from penstock.exporters.starts import Place
-    from penstock.settings.variables import variables_by_path
-
-    used = variables_by_path(settings.file, settings.environment)
-    env_file = getattr(args, "env_file", None) or settings.root / "penstock.env"
-    return Place(
-        project=settings.project,
-        folder=folder,
-        command=command,
-        variables=tuple(sorted({name for names in used.values() for name in names})),
-        environment=settings.environment,
-        env_file=str(env_file.absolute()),
-        user=user,
-        writes=_writes(settings),
-    )
-
-
-def _writes(settings: Settings) -> tuple[str, ...]:
-    file = () if settings.is_on_postgres else (str(settings.store_file.parent),)
-    raw = (str(settings.snapshots),) if isinstance(settings.snapshots, Path) else ()
-    return (*file, *raw)
-
-
-def _command() -> tuple[str, ...]:
-    """This very Penstock, wherever it is installed."""
-    return (sys.executable, "-P", "-m", "penstock")
-
-
-def _user(name: str) -> str:
-    if name and not USER.fullmatch(name):
-        raise UsageError(f"{name!r} can't be the name of a user")
-    return name
-
-
-def _workplace(settings: Settings) -> Workplace:
-    from penstock.exporters.github_actions import Workplace
-
-    root = next(
-        (each for each in (settings.root, *settings.root.parents) if (each / ".git").exists()),
-        settings.root,
-    )
-    folder = settings.root.relative_to(root).as_posix()
-    kept: tuple[str, ...] = ()
-    if not settings.is_on_postgres:
-        file = _within(settings.store_file, root)
-        places = [file, f"{file}-wal"]
-        if isinstance(settings.snapshots, Path):
-            places.append(_within(settings.snapshots, root))
-        kept = tuple(places)
-    requirements = settings.root / "requirements.txt"
-    named = ["--requirement", _within(requirements, root)] if requirements.is_file() else []
-    return Workplace(
-        folder="" if folder == "." else folder,
-        kept=kept,
-        install=_install(requirements, named, f"penstock{_extras(settings)}=={__version__}"),
-        python=f"{sys.version_info.major}.{sys.version_info.minor}",
-    )
-
-
-def _install(requirements: Path, named: list[str], penstock: str) -> tuple[str, ...]:
-    """Where requirements.txt has hashes, what is installed is what they say, and Penstock is one of them."""
-    if named and HASH in requirements.read_text(encoding="utf-8", errors="replace"):
-        return ("--require-hashes", *named)
-    return (*named, penstock)
-
-
-def _within(path: Path, root: Path) -> str:
-    try:
-        return path.relative_to(root).as_posix()
-    except ValueError:
-        raise UsageError(
-            f"{path} is outside of the repository {root}, and a workflow can't keep it",
-            "use a path inside of it, or store: postgresql://…",
-        ) from None
-
-
-def _has_calendars(settings: Settings) -> bool:
-    """Whether penstock.yaml is refused where no exchange is known."""
-    schedules = (each for source in settings.sources.values() for each in source.schedules)
-    return any(each.calendar is not None for each in schedules)
-
-
-def _extras(settings: Settings) -> str:
-    wanted = [
-        *(["blob"] if not isinstance(settings.snapshots, Path) else []),
-        *(["markets"] if _has_calendars(settings) else []),
-        *(["postgres"] if settings.is_on_postgres else []),
-    ]
-    return f"[{','.join(wanted)}]" if wanted else ""
