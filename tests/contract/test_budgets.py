@@ -16,13 +16,13 @@ import msgspec
 import pytest
 
 from penstock.gates.admission import Report
-from penstock.gates.budget import Bound
 from penstock.gates.rates import Verdict, Want
 from penstock.gates.terms import HostLimit, Terms
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind, RunOptions, RunState
+from penstock.settings.budget import Bound
 from penstock.store.rows import BudgetRow
 from penstock.store.store import Capacity, Store
 from tests.contract.scenes import SITE, World, a_job, done, pages, quarantined, retried, throttled

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from penstock.gates.lane import LaneLimits
+from penstock.gates.loaded import Loaded, LoadedSource
 from penstock.jobs.job import AGEING_S
-from penstock.jobs.loaded import Loaded, LoadedSource
 from penstock.jobs.run import Plan, PlannedStage
 from penstock.store.store import Capacity
 from tests.contract.scenes import WIDE, World, a_job, done, quarantined, retried, snoozed, throttled

@@ -10,14 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import UsageError
-from penstock.gates.explaining import GateSeen
 from penstock.gates.lane import LaneLimits
-from penstock.gates.outlook import Outlook
-from penstock.gates.windows import Windows
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
-from penstock.settings.windows import Window
+from penstock.outlook.outlook import Outlook
+from penstock.outlook.seen_gates import GateSeen
+from penstock.settings.opening_hours import OpeningHours, WeeklyWindow
 from penstock.store.scheduling import Planned
 from penstock.store.store import Capacity
 from tests.contract.scenes import (
@@ -423,7 +422,7 @@ class Scene:
     breakers: list[tuple[str, float, int] | None]
     run_states: list[str]
     kinds: list[RunKind]
-    windows: list[Windows | None]
+    windows: list[OpeningHours | None]
     levels: list[float | None]
     waits: list[float]
     deaths: int
@@ -434,7 +433,7 @@ class Scene:
 
 
 # The world begins on a Friday at 08:00.
-SHUT = Windows((Window(tuple(range(7)), 0, 60),))
+SHUT = OpeningHours((WeeklyWindow(tuple(range(7)), 0, 60),))
 
 
 def mostly(usual: Any, *others: Any) -> st.SearchStrategy[list[Any]]:

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from penstock.gates.admission import Report
-from penstock.gates.explaining import GateSeen
-from penstock.gates.outlook import Outlook
 from penstock.gates.rates import Verdict, Want
 from penstock.gates.terms import HostLimit, Terms, outside
-from penstock.gates.windows import Windows
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
+from penstock.outlook.outlook import Outlook
+from penstock.outlook.seen_gates import GateSeen
 from penstock.settings import BreakerSettings
-from penstock.settings.windows import parse_window
+from penstock.settings.opening_hours import OpeningHours, parse_window
 from penstock.store import hours as hours_of_hosts
 from penstock.store.breakers import HostTold
 from penstock.store.store import Capacity, Keep
@@ -25,7 +24,7 @@ from tests.contract.scenes import World
 
 API = "api.example"
 # Time begins at 08:00 UTC, which is 17:00 in Tokyo.
-EVENING = Windows((parse_window("17:30-18:00"),), "Asia/Tokyo")
+EVENING = OpeningHours((parse_window("17:30-18:00"),), "Asia/Tokyo")
 OPENS_S = 30 * 60.0
 
 
@@ -187,11 +186,11 @@ def test_job_that_waits_for_its_hosts_hours_names_them_and_the_setting(
 
 def test_when_its_hosts_hours_are_others_now_a_retry_is_what_helps(world: World) -> None:
     job_id = put_off(world)
-    for hours in ({}, {API: Windows((parse_window("00:00-24:00"),))}, {"b.example": EVENING}):
+    for hours in ({}, {API: OpeningHours((parse_window("00:00-24:00"),))}, {"b.example": EVENING}):
         outlook = explained(world, job_id=job_id, hours=hours)
         assert closed(outlook).keys() == {"job"}
         assert (outlook.gate, outlook.command) == ("job", f"penstock retry --job {job_id}")
-    sooner = {API: Windows((parse_window("08:10-09:00"),))}
+    sooner = {API: OpeningHours((parse_window("08:10-09:00"),))}
     outlook = explained(world, job_id=job_id, hours=sooner)
     assert closed(outlook)["host"].opens_at == EPOCH + 600
     assert (outlook.gate, outlook.command) == ("job", f"penstock retry --job {job_id}")

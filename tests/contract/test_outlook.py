@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from penstock.gates.outlook import Outlook
-from penstock.jobs.loaded import Loaded, LoadedSource
+from penstock.gates.loaded import Loaded, LoadedSource
+from penstock.outlook.outlook import Outlook
 from penstock.store.scheduling import Planned
 from penstock.store.store import Capacity
 from tests.contract.scenes import SITE, World, a_job, done, retried, throttled

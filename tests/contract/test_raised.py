@@ -14,13 +14,13 @@ from penstock.engine.worker.calls import Answer
 from penstock.engine.worker.streams import Streams
 from penstock.errors import StoreError
 from penstock.gates.admission import Report
-from penstock.gates.budget import Bound
 from penstock.gates.rates import Want
 from penstock.gates.terms import Terms
 from penstock.jobs.emptiness import ANOMALY, ZERO_YIELD
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.settings.budget import Bound
 from penstock.store.rows import RunRow
 from tests.contract.scenes import World, a_save, done
 from tests.contract.test_scheduling import Bench

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from penstock.gates.admission import Book, admit, reservations, spendings, takes
 from penstock.gates.budget import (
     Account,
-    Bound,
     exhausted_at,
     key_of,
     level_of,
@@ -23,6 +22,7 @@ from penstock.gates.budget import (
 )
 from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Want
 from penstock.gates.terms import HostLimit, Terms
+from penstock.settings.budget import Bound
 
 # Midnights that are skipped, that come twice, half hours, and a day that never was (Apia).
 ZONES = (

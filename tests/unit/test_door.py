@@ -15,13 +15,13 @@ from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.request_limiter import LONGEST_LINE_S, StoreRequestLimiter
 from penstock.errors import StoreError
 from penstock.gates.admission import NO_REPORT, Report
-from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want
 from penstock.gates.terms import HostLimit, Rules, SourceTerms
 from penstock.http.failures import FetchError
 from penstock.http.fetch import BudgetSpent, Fetcher, Paced
 from penstock.http.network import RawResponse, Request
 from penstock.settings import FetchPolicy
+from penstock.settings.budget import Bound
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import ScriptedNetwork, VirtualClock, VirtualLoop
 

@@ -14,8 +14,8 @@ from penstock.schedules.definition import changes, definition_of, policy_words, 
 from penstock.schedules.due import GRACE_S, Due, Missed, Ticking, is_late, what_is_due
 from penstock.schedules.slots import NEVER, slot_opens_at
 from penstock.settings import ScheduleSettings
+from penstock.settings.opening_hours import WeeklyWindow, parse_window
 from penstock.settings.values import NearSettings, SessionSettings
-from penstock.settings.windows import Window, parse_window
 
 HOURLY = Every(3600.0)
 
@@ -165,7 +165,7 @@ SETTINGS = [
     ScheduleSettings("cadence", cadence="auto", mode="suggest"),
     ScheduleSettings("session", session=SessionSettings("XNYS", "close", 900.0), calendar="XNYS"),
     ScheduleSettings("signal", signals=("a", "b"), overlap="queue"),
-    ScheduleSettings("every", every_s=1.0, windows=(Window((0, 6), 60, 120),), missed="all"),
+    ScheduleSettings("every", every_s=1.0, windows=(WeeklyWindow((0, 6), 60, 120),), missed="all"),
 ]
 
 

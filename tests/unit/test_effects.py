@@ -9,7 +9,6 @@ import pytest
 
 from penstock.engine.worker.child_protocol import effects_from, pack
 from penstock.engine.worker.redaction import redact_notes
-from penstock.gates.budget import Bound
 from penstock.jobs.effects import (
     Announced,
     Covered,
@@ -23,6 +22,7 @@ from penstock.jobs.effects import (
 )
 from penstock.jobs.effects.effects import dry, stage, uncommitted
 from penstock.jobs.job import NewJob
+from penstock.settings.budget import Bound
 
 SECRET = "hunter2-hunter2"
 STAGED_SAVE = Save("product", "a", b"{}", None, "replace", is_staged=True)

@@ -38,8 +38,8 @@ from penstock.exporters.starts import Export, Inexpressible, Place, Start
 from penstock.exporters.systemd import systemd, unit_name
 from penstock.schedules import Cron, Schedule, schedule_from
 from penstock.settings import ScheduleSettings
+from penstock.settings.opening_hours import parse_window
 from penstock.settings.values import NearSettings, SessionSettings, WatchSettings
-from penstock.settings.windows import parse_window
 
 PARIS, NEW_YORK, LORD_HOWE = "Europe/Paris", "America/New_York", "Australia/Lord_Howe"
 ZONES = ["UTC", PARIS, NEW_YORK, LORD_HOWE, "Asia/Kolkata", "Africa/Cairo", "America/Santiago"]

@@ -20,7 +20,6 @@ from penstock.errors import ConfigError
 from penstock.gates.admission import Book, admit
 from penstock.gates.rates import Sent, Verdict, Want
 from penstock.gates.terms import NO_TERMS, HostLimit, Terms, hours_definitions, hours_of, rules_of
-from penstock.gates.windows import Windows
 from penstock.http.failures import FetchError, HostOutside
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
@@ -28,7 +27,7 @@ from penstock.jobs.outcome import Snoozed
 from penstock.pipeline.verdict import outcome_of
 from penstock.project import Project
 from penstock.settings import BreakerSettings, HostLimits, Settings, load_settings
-from penstock.settings.windows import parse_window
+from penstock.settings.opening_hours import OpeningHours, parse_window
 from penstock.store.breakers import HOST_RULE, HostTold
 from penstock.store.store import JobFilter
 from penstock.testing import (
@@ -132,7 +131,7 @@ def test_changes_reach_the_numbers_of_a_hosts_breaker(tmp_path: Path) -> None:
 
 
 def a_want(*, opens: str, rate_per_s: float | None = None) -> Want:
-    hours = Windows((parse_window(opens),))
+    hours = OpeningHours((parse_window(opens),))
     return Want("shop", None, HOST, terms=Terms(host=HostLimit(HOST, 1, rate_per_s, hours)))
 
 
@@ -165,7 +164,7 @@ def test_who_would_go_out_after_the_hours_have_ended_is_given_no_place() -> None
 def test_equal_hours_have_one_definition_and_others_another() -> None:
     day, night = parse_window("08:00-18:00"), parse_window("sat 22:00-23:00")
     told = [
-        hours_definitions({HOST: Windows(*about)})[HOST]
+        hours_definitions({HOST: OpeningHours(*about)})[HOST]
         for about in (
             ((day, night), "UTC"),
             ((night, day), "UTC"),

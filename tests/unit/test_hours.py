@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 from penstock.errors import ConfigError
 from penstock.gates.decide import decide, gates_before
 from penstock.gates.lane import Allowance, Closed, Head, Lane, LaneLimits
-from penstock.gates.windows import Windows, window_opens_at
-from penstock.settings.windows import Window, parse_window
+from penstock.settings.opening_hours import (
+    OpeningHours,
+    WeeklyWindow,
+    parse_window,
+    window_opens_at,
+)
 
 PARIS = ZoneInfo("Europe/Paris")
 
 
-def windows(*texts: str, zone: str = "Europe/Paris") -> Windows:
-    return Windows(tuple(parse_window(text) for text in texts), zone)
+def windows(*texts: str, zone: str = "Europe/Paris") -> OpeningHours:
+    return OpeningHours(tuple(parse_window(text) for text in texts), zone)
 
 
 def at(text: str, zone: ZoneInfo = PARIS) -> float:
@@ -56,25 +60,27 @@ def test_hour_that_comes_twice_is_open_twice() -> None:
 
 
 @st.composite
-def some_windows(draw: st.DrawFn) -> Windows:
+def some_windows(draw: st.DrawFn) -> OpeningHours:
     minutes = st.integers(0, 24 * 4 - 1).map(lambda quarter: quarter * 15)
     found = []
     for _ in range(draw(st.integers(1, 3))):
         start, end = draw(minutes), draw(minutes) + 15
         days = draw(st.sets(st.integers(0, 6), min_size=1))
         if start != end:
-            found.append(Window(tuple(sorted(days)), start, end))
+            found.append(WeeklyWindow(tuple(sorted(days)), start, end))
     zone = draw(
         st.sampled_from(
             ["UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Asia/Beirut"]
         )
     )
-    return Windows(tuple(found) or (Window((0,), 0, 60),), zone)
+    return OpeningHours(tuple(found) or (WeeklyWindow((0,), 0, 60),), zone)
 
 
 @settings(max_examples=60, deadline=None)
 @given(some_windows(), st.integers(0, 366 * 24 * 4))
-def test_what_is_said_to_open_then_opens_then_and_not_before(hours: Windows, quarter: int) -> None:
+def test_what_is_said_to_open_then_opens_then_and_not_before(
+    hours: OpeningHours, quarter: int
+) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC).timestamp() + quarter * 900
     opens_at = window_opens_at(hours, now)
     if opens_at is None:
@@ -101,13 +107,13 @@ def test_window_holds_back_what_touches_the_source_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("text", "window"),
     [
-        ("22:00-06:00", Window(tuple(range(7)), 1320, 360)),
-        ("sat-sun 00:00-24:00", Window((5, 6), 0, 1440)),
-        ("fri-mon 9:00 - 17:30", Window((0, 4, 5, 6), 540, 1050)),
-        ("MON,wed 09:00-10:00", Window((0, 2), 540, 600)),
+        ("22:00-06:00", WeeklyWindow(tuple(range(7)), 1320, 360)),
+        ("sat-sun 00:00-24:00", WeeklyWindow((5, 6), 0, 1440)),
+        ("fri-mon 9:00 - 17:30", WeeklyWindow((0, 4, 5, 6), 540, 1050)),
+        ("MON,wed 09:00-10:00", WeeklyWindow((0, 2), 540, 600)),
     ],
 )
-def test_windows_are_read_as_they_are_written(text: str, window: Window) -> None:
+def test_windows_are_read_as_they_are_written(text: str, window: WeeklyWindow) -> None:
     assert parse_window(text) == window
 
 

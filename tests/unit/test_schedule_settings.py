@@ -10,8 +10,8 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.settings import ScheduleSettings, load_settings
+from penstock.settings.opening_hours import parse_window
 from penstock.settings.values import NearSettings, SessionSettings, WatchSettings
-from penstock.settings.windows import parse_window
 
 HEAD = "sources:\n  other: {pipeline: p:p}\n  acme.com:\n    pipeline: products:catalogue\n"
 PLACE = "penstock.yaml:5: sources.acme.com.schedule"

@@ -14,7 +14,6 @@ import pytest
 
 from penstock.engine.worker.spending import Spending
 from penstock.errors import ConfigError
-from penstock.gates.budget import Bound
 from penstock.gates.rates import Sent
 from penstock.gates.terms import NO_RULES, HostLimit, Rules, rules_of
 from penstock.http.failures import BudgetSpent, HostClosed
@@ -30,6 +29,7 @@ from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.spenders import measures_spent
 from penstock.pipeline.verdict import outcome_of
 from penstock.settings import BudgetLimit, HostLimits, load_settings
+from penstock.settings.budget import Bound
 from penstock.store.rows import BudgetRow
 from tests.unit.performing import Bench, ListedServices, virtually
 from tests.unit.test_context import acting, page_step

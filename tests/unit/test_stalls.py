@@ -13,12 +13,12 @@ import pytest
 
 from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
-from penstock.gates.budget import Bound
 from penstock.gates.rates import LATEST_S
 from penstock.gates.terms import Rules, SourceTerms
 from penstock.http.fetch import Fetcher, Paced
 from penstock.http.network import RawResponse, Request
 from penstock.settings import FetchPolicy
+from penstock.settings.budget import Bound
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import ScriptedNetwork, VirtualClock, VirtualLoop
 

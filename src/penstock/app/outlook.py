@@ -14,19 +14,27 @@ from penstock.app.hours import outside
 from penstock.app.views.outlook import Explanation, SourceOutlook, explanation_view, source_outlook
 from penstock.gates.budget import used_up
 from penstock.gates.capacity import Capacity
-from penstock.gates.explaining import (
+from penstock.gates.lane import Head, Lane, LaneLimits
+from penstock.gates.terms import hours_of, rules_of
+from penstock.outlook.outlook import (
+    PRETENDED,
+    Case,
+    Outlook,
+    SourceFacts,
+    Turn,
+    outlook_of,
+    stops_of,
+)
+from penstock.outlook.seen_gates import (
     GateSeen,
     LaneFacts,
     hours_gates,
     places_gates,
     wants_a_person,
 )
-from penstock.gates.lane import Head, Lane, LaneLimits
-from penstock.gates.outlook import PRETENDED, Case, Outlook, SourceFacts, Turn, outlook_of, stops_of
-from penstock.gates.terms import hours_of, rules_of
-from penstock.gates.windows import hosts_outside
 from penstock.project import Project, lane_limits
 from penstock.settings import normalise_source
+from penstock.settings.opening_hours import hosts_outside
 from penstock.store.budgets import account_of
 from penstock.store.rows import BudgetRow
 

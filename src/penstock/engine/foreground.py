@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from penstock.engine.leader.activity import Activity
 from penstock.engine.supervisor.reloading import CodeChanged
 from penstock.engine.supervisor.supervisor import Supervisor
-from penstock.gates.windows import window_opens_at
-from penstock.jobs.loaded import Loaded
+from penstock.gates.loaded import Loaded
 from penstock.project import Project
 from penstock.settings import Settings
+from penstock.settings.opening_hours import window_opens_at
 from penstock.store.store import Store
 
 # `up --until-idle` waits for retries that are due this soon; later ones are left for the next time.

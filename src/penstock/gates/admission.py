@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.counting import count
-from penstock.gates.budget import COUNTED, Account, Bound, used_up, words
+from penstock.gates.budget import COUNTED, Account, used_up, words
 from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want, give_place, place_of
 from penstock.gates.terms import outside
-from penstock.gates.windows import window_opens_at
+from penstock.settings.budget import Bound
+from penstock.settings.opening_hours import window_opens_at
 
 # Who waits for what another request has reserved asks again after this long, and at once when one ends.
 TURN_S = 0.25

@@ -14,9 +14,8 @@ from functools import lru_cache
 from math import inf
 from zoneinfo import ZoneInfo
 
-import msgspec
-
 from penstock.counting import count
+from penstock.settings.budget import Bound
 
 # Known before a request goes out; the others are known when it is over.
 COUNTED = ("requests", "money")
@@ -24,25 +23,6 @@ LEVELS = (100, 95, 80)
 PROJECT = "project"
 # Money is added up from small amounts, none of which a float holds exactly.
 SLACK = 1e-9
-
-
-class Bound(msgspec.Struct, frozen=True):
-    """No more than this of one measure in each period of one scope (project, source:KEY or run:ID)."""
-
-    scope: str
-    measure: str
-    period: str
-    amount: float
-    timezone: str = "UTC"
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return (self.scope, self.measure, self.period)
-
-    @property
-    def holding(self) -> str:
-        """The name under which workers hold what they have reserved of it."""
-        return f"budget:{self.measure}:{self.period}:{self.scope}"
 
 
 def key_of(holding: str) -> tuple[str, str, str] | None:

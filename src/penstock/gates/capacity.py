@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.jobs.loaded import Loaded
+from penstock.gates.loaded import Loaded
 
 # Which jobs a worker is given. A suspect is a job under which two workers have died already.
 Admits = Literal["all", "sound", "suspect"]

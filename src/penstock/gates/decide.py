@@ -9,51 +9,51 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.gates.breaker import ramp_at
-from penstock.gates.lane import UNLIMITED, Allowance, Closed, Lane, Place
+from penstock.gates.lane import UNLIMITED, Allowance, Closed, Lane, Slot
 from penstock.gates.rates import LONGEST_WAIT_S, places_soon
-from penstock.gates.windows import window_opens_at
+from penstock.settings.opening_hours import window_opens_at
 
-Gate = Callable[[Lane, Place, float], Closed | None]
+Gate = Callable[[Lane, Slot, float], Closed | None]
 
 
 def decide(lane: Lane, now: float) -> Allowance | Closed:
     """What this lane may start now, or the gate that holds all of it back."""
-    places = {head.place for head in lane.heads}
-    closed: dict[Place, Closed] = {}
-    for place in places:
-        gate = first_closed(lane, place, now)
+    slots = {head.slot for head in lane.heads}
+    closed: dict[Slot, Closed] = {}
+    for slot in slots:
+        gate = first_closed(lane, slot, now)
         if gate is not None:
-            closed[place] = gate
-    if closed and closed.keys() == places:
+            closed[slot] = gate
+    if closed and closed.keys() == slots:
         return min(closed.values(), key=_opening)
-    pages = 0 if "page" in closed else places_free(lane, "page", now)
-    candidates = 0 if "candidate" in closed else places_free(lane, "candidate", now)
+    pages = 0 if "page" in closed else slots_free(lane, "page", now)
+    candidates = 0 if "candidate" in closed else slots_free(lane, "candidate", now)
     background = 0
-    if "background" in places and "background" not in closed:
-        background = places_free(lane, "background", now)
+    if "background" in slots and "background" not in closed:
+        background = slots_free(lane, "background", now)
     return Allowance(max(pages, background), candidates, background)
 
 
-def first_closed(lane: Lane, place: Place, now: float) -> Closed | None:
-    """The gate that holds back the jobs of this lane that take such a place; None if they may start."""
+def first_closed(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    """The gate that holds back the jobs of this lane that take such a slot; None if they may start."""
     for gate in GATES.values():
-        closed = gate(lane, place, now)
+        closed = gate(lane, slot, now)
         if closed is not None:
             return closed
     return None
 
 
-def gates_before(lane: Lane, place: Place, now: float) -> list[tuple[str, Closed | None]]:
+def gates_before(lane: Lane, slot: Slot, now: float) -> list[tuple[str, Closed | None]]:
     """Every gate before such a job, in order, each with None where it is open."""
-    return [(name, gate(lane, place, now)) for name, gate in GATES.items()]
+    return [(name, gate(lane, slot, now)) for name, gate in GATES.items()]
 
 
-def places_free(lane: Lane, place: Place, now: float) -> int:
-    """How many more such jobs have a place, as far as limits and rates go."""
-    if place == "candidate":
+def slots_free(lane: Lane, slot: Slot, now: float) -> int:
+    """How many more such jobs have a slot, as far as limits and rates go."""
+    if slot == "candidate":
         return max(0, lane.limits.candidates - lane.running_candidates)
     pages = max(0, concurrency_of(lane, now) - lane.running)
-    if place == "background":
+    if slot == "background":
         pages = min(pages, max(0, background_of(lane) - lane.running_background))
     return min(pages, _places_soon(lane, now))
 
@@ -72,21 +72,21 @@ def background_of(lane: Lane) -> int:
     return max(1, int(lane.limits.concurrency * lane.limits.background))
 
 
-def _held(lane: Lane, place: Place, now: float) -> Closed | None:
+def _held(lane: Lane, slot: Slot, now: float) -> Closed | None:
     return Closed("held") if lane.is_held else None
 
 
-def _paused(lane: Lane, place: Place, now: float) -> Closed | None:
+def _paused(lane: Lane, slot: Slot, now: float) -> Closed | None:
     return Closed("paused") if lane.is_paused else None
 
 
-def _cooldown(lane: Lane, place: Place, now: float) -> Closed | None:
+def _cooldown(lane: Lane, slot: Slot, now: float) -> Closed | None:
     return Closed("cooldown", lane.cooldown_until) if lane.cooldown_until > now else None
 
 
-def _breaker(lane: Lane, place: Place, now: float) -> Closed | None:
+def _breaker(lane: Lane, slot: Slot, now: float) -> Closed | None:
     ramp = _ramp(lane, now)
-    if place == "candidate" or ramp is None or lane.running < ramp:
+    if slot == "candidate" or ramp is None or lane.running < ramp:
         return None
     # Open until its time; half-open until one of those that try it has come back.
     return Closed("breaker", None if ramp or lane.breaker is None else lane.breaker.opens_at)
@@ -99,26 +99,26 @@ def _ramp(lane: Lane, now: float) -> int | None:
     return ramp_at(breaker.state, breaker.opens_at, breaker.ramp, now)
 
 
-def _window(lane: Lane, place: Place, now: float) -> Closed | None:
+def _window(lane: Lane, slot: Slot, now: float) -> Closed | None:
     windows = lane.limits.windows
-    if place == "candidate" or windows is None:
+    if slot == "candidate" or windows is None:
         return None
     opens_at = window_opens_at(windows, now)
     return None if opens_at is None else Closed("window", opens_at)
 
 
-def _slots(lane: Lane, place: Place, now: float) -> Closed | None:
-    if place == "candidate":
+def _slots(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    if slot == "candidate":
         return None if lane.running_candidates < lane.limits.candidates else Closed("slots")
     if lane.running >= concurrency_of(lane, now):
         return Closed("slots")
-    if place == "background" and lane.running_background >= background_of(lane):
+    if slot == "background" and lane.running_background >= background_of(lane):
         return Closed("slots")
     return None
 
 
-def _rate(lane: Lane, place: Place, now: float) -> Closed | None:
-    if place == "candidate" or _places_soon(lane, now):
+def _rate(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    if slot == "candidate" or _places_soon(lane, now):
         return None
     return Closed("rate", lane.next_place_at - LONGEST_WAIT_S)
 

@@ -8,17 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from penstock.gates.windows import Windows
-from penstock.jobs.job import Unit
-from penstock.jobs.run import RunKind
-from penstock.jobs.run_policy import policy_of
+from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.values import BreakerSettings
 
 UNLIMITED = 1 << 30
 
-# What a job takes up while it runs: a place at the source, one of the few that backfills have there, or
+# What a job takes up while it runs: a slot at the source, one of the few that backfills have there, or
 # none of them, because it only works on what was fetched already.
-Place = Literal["page", "background", "candidate"]
+Slot = Literal["page", "background", "candidate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class LaneLimits:
     rate_per_s: float | None = None
     background: float = 0.25
     adaptive: bool = True
-    windows: Windows | None = None
+    windows: OpeningHours | None = None
     breaker: BreakerSettings | None = field(default_factory=BreakerSettings)
 
 
@@ -44,16 +41,17 @@ class Head(msgspec.Struct, frozen=True):
 
     run_id: int
     stage: str
-    unit: Unit
+    unit: Literal["run", "page", "candidate"]
     depth: int
     rank: float = 0.0
     cpu: float = 0.0
     memory_mb: float = 0.0
-    kind: RunKind = RunKind.FULL
+    # What jobs of its kind of run take up, unless they are candidates.
+    run_slot: Slot = "page"
 
     @property
-    def place(self) -> Place:
-        return place_of(self.unit, self.kind)
+    def slot(self) -> Slot:
+        return "candidate" if self.unit == "candidate" else self.run_slot
 
 
 class BreakerFacts(msgspec.Struct, frozen=True):
@@ -99,11 +97,6 @@ class Allowance(msgspec.Struct, frozen=True):
     pages: int
     candidates: int
     background: int = 0
-
-
-def place_of(unit: Unit, kind: RunKind) -> Place:
-    """What a job takes up: a replay is served from snapshots, and never touches the source."""
-    return "candidate" if unit == "candidate" else policy_of(kind).place
 
 
 _USUAL = LaneLimits()

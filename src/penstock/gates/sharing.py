@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.gates.decide import decide
-from penstock.gates.lane import Allowance, Closed, Head, Lane, Place
+from penstock.gates.lane import Allowance, Closed, Head, Lane, Slot
 
 
 @dataclass(slots=True)
@@ -48,17 +48,17 @@ class _Open:
     depth: dict[tuple[int, str], int]
     taken: dict[tuple[int, str], int] = field(default_factory=dict)
 
-    def allowed(self, place: Place) -> int:
-        if place == "candidate":
+    def allowed(self, slot: Slot) -> int:
+        if slot == "candidate":
             return self.candidates
-        return min(self.pages, self.background) if place == "background" else self.pages
+        return min(self.pages, self.background) if slot == "background" else self.pages
 
-    def take(self, place: Place, count: int) -> None:
-        if place == "candidate":
+    def take(self, slot: Slot, count: int) -> None:
+        if slot == "candidate":
             self.candidates -= count
             return
         self.pages -= count
-        if place == "background":
+        if slot == "background":
             self.background -= count
 
 
@@ -136,14 +136,14 @@ class Sharing:
             if served >= wanted:
                 break
             where = (head.run_id, head.stage)
-            allowed = entry.allowed(head.place)
+            allowed = entry.allowed(head.slot)
             count = min(wanted - served, allowed, entry.depth[where], room.fits(head))
             if count <= 0:
                 continue
             room.take(head, count)
             entry.depth[where] -= count
             entry.taken[where] = entry.taken.get(where, 0) + count
-            entry.take(head.place, count)
+            entry.take(head.slot, count)
             served += count
         return served
 
@@ -161,8 +161,8 @@ def confirm(grants: Sequence[Grant], lanes: Iterable[Lane], now: float) -> list[
         if (grant.run_id, grant.stage) not in opened:
             continue
         head, entry = opened[grant.run_id, grant.stage]
-        count = min(grant.count, head.depth, entry.allowed(head.place))
+        count = min(grant.count, head.depth, entry.allowed(head.slot))
         if count > 0:
-            entry.take(head.place, count)
+            entry.take(head.slot, count)
             confirmed.append(Grant(grant.run_id, grant.stage, count))
     return confirmed

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.gates.budget import PROJECT, Bound
-from penstock.gates.windows import Windows
+from penstock.gates.budget import PROJECT
+from penstock.settings.budget import Bound
+from penstock.settings.opening_hours import OpeningHours
 
 if TYPE_CHECKING:
     from penstock.settings import BreakerSettings, BudgetLimit, HostLimits, Settings
@@ -20,7 +21,7 @@ class HostLimit:
     host: str
     concurrency: int | None = None
     rate_per_s: float | None = None
-    windows: Windows | None = None
+    windows: OpeningHours | None = None
 
     @property
     def key(self) -> str:
@@ -132,18 +133,18 @@ def rules_of(settings: Settings) -> Rules:
     return Rules(sources, SourceTerms(lasting, (), cost), hosts, breakers)
 
 
-def hours_of(settings: Settings) -> dict[str, Windows]:
+def hours_of(settings: Settings) -> dict[str, OpeningHours]:
     """The hours of the hosts that have any."""
     limits = rules_of(settings).hosts.values()
     return {limit.host: limit.windows for limit in limits if limit.windows is not None}
 
 
-def hours_definitions(hours: Mapping[str, Windows]) -> dict[str, str]:
+def hours_definitions(hours: Mapping[str, OpeningHours]) -> dict[str, str]:
     """The hours of each host in words that are equal where the hours are."""
     return {host: _definition(windows) for host, windows in hours.items()}
 
 
-def _definition(windows: Windows) -> str:
+def _definition(windows: OpeningHours) -> str:
     parts = sorted((window.days, window.start, window.end) for window in windows.windows)
     told = [f"{','.join(map(str, days))} {start}-{end}" for days, start, end in parts]
     return "; ".join([*told, windows.timezone])
@@ -160,7 +161,7 @@ def hours_setting(host: str) -> str:
 
 
 def _limit(host: str, limits: HostLimits) -> HostLimit:
-    windows = Windows(limits.windows, limits.timezone) if limits.windows else None
+    windows = OpeningHours(limits.windows, limits.timezone) if limits.windows else None
     return HostLimit(host, limits.concurrency, limits.rate_per_s, windows)
 
 

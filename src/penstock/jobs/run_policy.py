@@ -7,8 +7,11 @@ from typing import Literal
 
 from penstock.jobs.effects import Effects
 from penstock.jobs.effects.effects import dry, stage
+from penstock.jobs.job import Unit
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions
 
+# What a job takes up of its source while it runs, as lanes count it.
+Slot = Literal["page", "background", "candidate"]
 # By so much the jobs of background runs come behind those of live runs that are enqueued at the same time.
 # One that has waited longer is not overtaken, so that a source which is always busy still comes to its past.
 BACKGROUND_LATER_S = 3600.0
@@ -54,7 +57,7 @@ class RunPolicy:
     # It comes behind the live work of its source, and what it brings does not get stale.
     is_background: bool = False
     # What its jobs take up of their source's lane, beside those of candidates.
-    place: Literal["page", "background", "candidate"] = "page"
+    slot: Slot = "page"
     runs_when_degraded: bool = False
 
     # A failed job is tried again; a failure says something of the source.
@@ -116,7 +119,7 @@ BACKFILL = RunPolicy(
     moves_checkpoints=False,
     announces_moments=False,
     is_background=True,
-    place="background",
+    slot="background",
     health="none",
     has_deadline=False,
     keeps_fresh=False,
@@ -157,7 +160,7 @@ REPLAY = RunPolicy(
     pins_version=True,
     skips_what_was_done=False,
     is_background=True,
-    place="candidate",
+    slot="candidate",
     runs_when_degraded=True,
     blames_source=False,
     health="none",
@@ -202,7 +205,7 @@ ASKED_OF_KIND = (
     "covers",
     "is_bounded",
     "is_background",
-    "place",
+    "slot",
     "runs_when_degraded",
     "blames_source",
     "health",
@@ -220,6 +223,11 @@ def kind_to_run(kind: RunKind | str, *, is_degraded: bool) -> RunKind:
     if is_degraded and not policy_of(kind).runs_when_degraded:
         return RunKind.PROBE
     return RunKind(kind)
+
+
+def slot_of(unit: Unit, kind: RunKind | str) -> Slot:
+    """What a job takes up: a replay is served from snapshots, and never touches the source."""
+    return "candidate" if unit == "candidate" else policy_of(kind).slot
 
 
 def policy_of(kind: RunKind | str, options: RunOptions = NO_OPTIONS) -> RunPolicy:

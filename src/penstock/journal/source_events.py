@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from penstock.counting import count
-from penstock.gates.budget import Bound, amount_words, used_up, words
+from penstock.gates.budget import amount_words, used_up, words
 from penstock.journal.event import Event, Reasoned, with_reason
+from penstock.settings.budget import Bound
 
 OPERATOR = "an operator"
 SLA_BY = "the scheduler; Penstock, where the end of a run decides it"

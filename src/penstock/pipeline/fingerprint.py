@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from penstock.jobs.loaded import Loaded, hash_of
+from penstock.gates.loaded import Loaded, hash_of
 
 # Ours has a version of its own, and what is installed is not the project's.
 _OURS = "penstock"

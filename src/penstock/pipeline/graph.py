@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PipelineError, nearest
+from penstock.gates.loaded import hash_of
 from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
-from penstock.jobs.loaded import hash_of
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.jobs.run_policy import policy_of
 from penstock.pipeline.fingerprint import code_files, code_texts

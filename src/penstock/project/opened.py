@@ -15,8 +15,7 @@ from weakref import WeakSet
 from penstock.clock import Clock, SystemClock
 from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.gates.lane import LaneLimits
-from penstock.gates.windows import Windows
-from penstock.jobs.loaded import Loaded, LoadedSource, hash_of
+from penstock.gates.loaded import Loaded, LoadedSource, hash_of
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run_policy import policy_of
@@ -25,6 +24,7 @@ from penstock.pipeline.loading import load_graph, refuse_unknown_retries, refuse
 from penstock.pipeline.version import version_of
 from penstock.project.connections import Connections
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
+from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.unset import refuse_unset
 from penstock.store.health import HealthRow
 from penstock.store.opening import open_schema, open_store
@@ -329,9 +329,9 @@ def lane_limits(source: SourceSettings) -> LaneLimits:
     )
 
 
-def _windows(source: SourceSettings) -> Windows | None:
+def _windows(source: SourceSettings) -> OpeningHours | None:
     limits = source.limits
-    return Windows(limits.windows, limits.timezone) if limits.windows else None
+    return OpeningHours(limits.windows, limits.timezone) if limits.windows else None
 
 
 def default_actor() -> str:

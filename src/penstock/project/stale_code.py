@@ -9,7 +9,7 @@ from penstock.pipeline.fingerprint import changed_files
 from penstock.project.host import host_name
 
 if TYPE_CHECKING:
-    from penstock.jobs.loaded import WorkerCode
+    from penstock.gates.loaded import WorkerCode
     from penstock.project.opened import Opened
     from penstock.store.store import Store
 

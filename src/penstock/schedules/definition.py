@@ -14,7 +14,7 @@ from penstock.schedules.auto import Standing, auto_words, first_level, is_auto
 from penstock.schedules.schedule import schedule_from
 from penstock.schedules.slots import is_bounded
 from penstock.settings import ScheduleSettings
-from penstock.settings.windows import DAYS, Window
+from penstock.settings.opening_hours import DAYS, WeeklyWindow
 
 USUAL = ScheduleSettings()
 # How the fields are called in penstock.yaml, where that differs.
@@ -76,7 +76,7 @@ def changes(before: str, after: str) -> list[tuple[str, Any, Any]]:
     ]
 
 
-def window_words(window: Window) -> str:
+def window_words(window: WeeklyWindow) -> str:
     days = "" if len(window.days) == 7 else f"{_days(window.days)} "
     return f"{days}{_minute(window.start)}-{_minute(window.end)}"
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 
-from penstock.gates.windows import Windows, window_opens_at
 from penstock.schedules.calendars import known_until, sessions
 from penstock.settings import ScheduleSettings
-from penstock.settings.hours import allowed_windows
+from penstock.settings.opening_hours import OpeningHours, allowed_windows, window_opens_at
 
 NEVER = float("inf")
 # So long before a calendar ends it is said: a newer library has to be installed by then.
@@ -71,7 +70,7 @@ def _window(settings: ScheduleSettings, moment: float) -> float | None:
     if not settings.windows and not settings.blackouts:
         return None
     allowed = allowed_windows(settings.windows, settings.blackouts)
-    return window_opens_at(Windows(allowed, settings.timezone), moment)
+    return window_opens_at(OpeningHours(allowed, settings.timezone), moment)
 
 
 def _session(settings: ScheduleSettings, moment: float) -> float | None:

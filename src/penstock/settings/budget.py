@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Self
 
-from msgspec import field
+from msgspec import Struct, field
 
 from penstock.errors import ConfigError
 from penstock.settings.declaration import (
@@ -19,10 +19,10 @@ from penstock.settings.declaration import (
 )
 from penstock.settings.document import Entry, join
 from penstock.settings.kinds import HostRate, Zone, hours, one_or_many
+from penstock.settings.opening_hours import WeeklyWindow
 from penstock.settings.restraints import Breaker, BreakerSettings, refuse_zone_alone
 from penstock.settings.section import Section, describe, parsed
 from penstock.settings.units import parse_duration, parse_size
-from penstock.settings.windows import Window
 
 MEASURES = ("requests", "bytes", "seconds", "money")
 EXAMPLES = {"requests": "5000/d", "bytes": "1GB/d", "seconds": "2h/run", "money": "5.00/month"}
@@ -38,6 +38,25 @@ class BudgetLimit:
     measure: str
     amount: float
     period: str
+
+
+class Bound(Struct, frozen=True):
+    """No more than this of one measure in each period of one scope (project, source:KEY or run:ID)."""
+
+    scope: str
+    measure: str
+    period: str
+    amount: float
+    timezone: str = "UTC"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.scope, self.measure, self.period)
+
+    @property
+    def holding(self) -> str:
+        """The name under which workers hold what they have reserved of it."""
+        return f"budget:{self.measure}:{self.period}:{self.scope}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +183,7 @@ class HostLimits(Keys, frozen=True):
         HostRate | None, about("requests per time, such as `30/m`"), Usual("no limit")
     ] = field(default=None, name="rate")
     windows: Annotated[
-        tuple[Window, ...],
+        tuple[WeeklyWindow, ...],
         hours("leave it out for all hours"),
         about('hours in which requests may be sent, as for a source: `["22:00-06:00"]`'),
         Usual("all hours"),

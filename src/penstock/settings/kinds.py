@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from penstock.settings.calendars import parse_calendar
 from penstock.settings.declaration import Keys, Reads, Schema, Unit
 from penstock.settings.document import Entry
+from penstock.settings.opening_hours import WeeklyWindow, parse_window
 from penstock.settings.section import describe, parsed, text_of
 from penstock.settings.units import (
     parse_cron,
@@ -19,7 +20,6 @@ from penstock.settings.units import (
     parse_size,
     parse_timezone,
 )
-from penstock.settings.windows import Window, parse_window
 
 Ref = Callable[[type[Keys]], Schema]
 
@@ -97,12 +97,12 @@ def one_or_many(pattern: str = "", least: int = 1) -> Schema:
     return {"anyOf": [text, {"type": "array", "items": text, "minItems": least}]}
 
 
-def window_of(entry: Entry, path: str) -> Window:
+def window_of(entry: Entry, path: str) -> WeeklyWindow:
     text_of(entry, path)
     return parsed(entry, path, parse_window, "22:00-06:00")
 
 
-def _read_windows(hint: str, entry: Entry, path: str) -> tuple[Window, ...]:
+def _read_windows(hint: str, entry: Entry, path: str) -> tuple[WeeklyWindow, ...]:
     written = entry.value if isinstance(entry.value, list) else [entry]
     if not written:
         raise entry.error(path, f"must not be empty; {hint}")

@@ -18,8 +18,8 @@ from penstock.settings.declaration import (
 )
 from penstock.settings.document import Entry
 from penstock.settings.kinds import Duration, Rate, Ref, Zone, hours, variable
+from penstock.settings.opening_hours import WeeklyWindow
 from penstock.settings.section import Section, describe
-from penstock.settings.windows import Window
 
 
 class BreakerSettings(Keys, frozen=True):
@@ -102,7 +102,7 @@ class Limits(Keys, frozen=True):
         ),
     ] = True
     windows: Annotated[
-        tuple[Window, ...],
+        tuple[WeeklyWindow, ...],
         hours("leave it out for all hours"),
         about(
             'hours in which jobs that touch the source may start, such as `["22:00-06:00", '

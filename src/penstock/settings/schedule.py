@@ -20,7 +20,6 @@ from penstock.settings.declaration import (
     no_more,
 )
 from penstock.settings.document import Entry, join
-from penstock.settings.hours import allowed_windows
 from penstock.settings.kinds import (
     Calendar,
     Cron,
@@ -33,6 +32,7 @@ from penstock.settings.kinds import (
     text_schema,
     variable,
 )
+from penstock.settings.opening_hours import WeeklyWindow, allowed_windows
 from penstock.settings.pattern import pattern_of
 from penstock.settings.schedule_values import (
     NearSettings,
@@ -42,7 +42,6 @@ from penstock.settings.schedule_values import (
 )
 from penstock.settings.section import Section, describe, parsed, read_text, text_of
 from penstock.settings.units import normalise_source
-from penstock.settings.windows import Window
 
 # Each policy by the key that names it, with the keys that belong to it alone.
 POLICIES: dict[str, tuple[str, ...]] = {
@@ -243,14 +242,14 @@ class ScheduleKeys(Keys, frozen=True):
         Usual("`skip`; for `watch`, `signal` and `after` `queue`"),
     ] = None
     windows: Annotated[
-        tuple[Window, ...],
+        tuple[WeeklyWindow, ...],
         hours("leave it out"),
         For("all"),
         about("start only in these hours of the week"),
         Usual("any"),
     ] = ()
     blackouts: Annotated[
-        tuple[Window, ...],
+        tuple[WeeklyWindow, ...],
         hours("leave it out"),
         For("all"),
         about("and not in these"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.settings.windows import Window
+from penstock.settings.opening_hours import WeeklyWindow
 
 SCHEDULED_KINDS = ("full", "incremental", "probe")
 ScheduleKind = Literal["manual", "every", "cron", "cadence", "session", "watch", "signal", "after"]
@@ -66,8 +66,8 @@ class ScheduleSettings:
     after: tuple[str, ...] = ()
     near: NearSettings | None = None
     # When it may start at all: inside these windows, outside of those, by the schedule's time zone.
-    windows: tuple[Window, ...] = ()
-    blackouts: tuple[Window, ...] = ()
+    windows: tuple[WeeklyWindow, ...] = ()
+    blackouts: tuple[WeeklyWindow, ...] = ()
     during: Literal["", "in-session", "out-of-session"] = ""
     calendar: str | None = None
     # Ticks that were missed: one run for all of them, none, or one for each (so many a minute).

@@ -162,7 +162,7 @@ class Watch:
             if lane.source_id not in self.pending:
                 self.levels[lane.source_id] = lane.level
             for head in lane.heads:
-                if head.unit != "candidate" and head.place == "candidate":
+                if head.unit != "candidate" and head.slot == "candidate":
                     self.offline.add(head.run_id)
 
 

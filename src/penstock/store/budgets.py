@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.gates.admission import run_of_usage
-from penstock.gates.budget import Account, Bound, key_of, open_account
+from penstock.gates.budget import Account, key_of, open_account
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.journal.job_events import JobRequeued
 from penstock.journal.run_events import RunReopened
 from penstock.journal.source_events import BudgetExhausted, BudgetReset, BudgetThresholdReached
+from penstock.settings.budget import Bound
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import BudgetRow

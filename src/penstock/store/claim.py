@@ -19,14 +19,13 @@ from penstock.gates.lane import (
     Head,
     Lane,
     LaneLimits,
-    Place,
+    Slot,
     limits_for,
-    place_of,
 )
+from penstock.gates.loaded import Loaded
 from penstock.gates.sharing import Grant, Room, confirm
 from penstock.jobs.job import Claimed, JobState
-from penstock.jobs.loaded import Loaded
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of, slot_of
 from penstock.journal.run_events import RunStarted
 from penstock.store.breakers import begin_tries
 from penstock.store.database import Database, to_json
@@ -91,7 +90,7 @@ def _granted(lanes: Sequence[Lane], grants: Sequence[Grant]) -> list[Lane]:
         lane
         for lane in lanes
         if lane.breaker is not None
-        and any((h.run_id, h.stage) in granted for h in lane.heads if h.place != "candidate")
+        and any((h.run_id, h.stage) in granted for h in lane.heads if h.slot != "candidate")
     ]
 
 
@@ -131,7 +130,7 @@ def ready_lanes(
 
     Only of stages that are `loaded`: what a worker does not know waits for one that does.
     """
-    running: dict[tuple[int, Place], int] = defaultdict(int)
+    running: dict[tuple[int, Slot], int] = defaultdict(int)
     heads: dict[int, list[Head]] = defaultdict(list)
     facts: dict[int, _Facts] = {}
     where = {"sources": None if sources is None else to_json(sources)}
@@ -142,18 +141,18 @@ def ready_lanes(
     for source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, kind, *about in rows:
         if loaded is not None and not loaded.knows(source_id, stage):
             continue
-        head = Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb, RunKind(kind))
+        head = Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb, policy_of(kind).slot)
         heads[source_id].append(head)
         if source_id not in facts:
             facts[source_id] = _facts(*about)
     if not heads:
         return []
     for source_id, unit, kind, count in counts:
-        running[source_id, place_of(unit, RunKind(kind))] += count
+        running[source_id, slot_of(unit, kind)] += count
     if admits == "sound":
-        # A place in the lane is left for the ward: a busy lane would otherwise never let a suspect start.
-        for source_id, place in _places_of_suspects(db):
-            running[source_id, place] += 1
+        # A slot of the lane is left for the ward: a busy lane would otherwise never let a suspect start.
+        for source_id, slot in _slots_of_suspects(db):
+            running[source_id, slot] += 1
     return [
         Lane(
             source_id,
@@ -197,9 +196,9 @@ def _facts(
     }
 
 
-def _places_of_suspects(db: Queues) -> set[tuple[int, Place]]:
+def _slots_of_suspects(db: Queues) -> set[tuple[int, Slot]]:
     rows = db.json("suspect_heads", sources=None)
-    return {(row[0], place_of(row[3], RunKind(row[8]))) for row in rows}
+    return {(row[0], slot_of(row[3], row[8])) for row in rows}
 
 
 def opening(lane: Lane, now: float) -> float | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from penstock.gates.budget import Bound
 from penstock.jobs.effects import Covered, Effects, Mark, Raised, Rejection, Save
 from penstock.jobs.effects.effect import Effect, Ended, Repeatable
 from penstock.jobs.effects.effects import ALL_EFFECTS, PLACES, values_of
 from penstock.jobs.job import JobState, NewJob, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.journal.job_events import JobNoted
+from penstock.settings.budget import Bound
 from penstock.store.accounts import count_candidates
 from penstock.store.adding import add_children
 from penstock.store.announcing import note_announced

@@ -14,9 +14,13 @@ import msgspec
 
 from penstock.errors import Remedy, UsageError
 from penstock.gates.capacity import Admits, Capacity
-from penstock.gates.explaining import Held, JobFacts, LaneFacts, RunFacts
 from penstock.gates.lane import Lane, LaneLimits
-from penstock.gates.outlook import (
+from penstock.gates.loaded import Loaded, WorkerCode
+from penstock.jobs.job import Claimed, JobState, Unit
+from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.run_policy import policy_of
+from penstock.journal.job_events import JobRetryScheduled, JobSnoozed, JobThrottled
+from penstock.outlook.outlook import (
     OTHERS_FIRST,
     Case,
     Outlook,
@@ -27,12 +31,8 @@ from penstock.gates.outlook import (
     at_its_host,
     outlook_of,
 )
-from penstock.gates.windows import NO_HOURS, Windows
-from penstock.jobs.job import Claimed, JobState, Unit
-from penstock.jobs.loaded import Loaded, WorkerCode
-from penstock.jobs.run import RunKind, RunState
-from penstock.jobs.run_policy import policy_of
-from penstock.journal.job_events import JobRetryScheduled, JobSnoozed, JobThrottled
+from penstock.outlook.seen_gates import Held, JobFacts, LaneFacts, RunFacts
+from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.claim import ready_lanes
@@ -105,7 +105,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         source: str | None = None,
         run_id: int | None = None,
         job_id: int | None = None,
-        hours: Mapping[str, Windows] = NO_HOURS,
+        hours: Mapping[str, OpeningHours] = NO_HOURS,
     ) -> Outlook:
         """Whether this source, run or job would start in the next turn of the workers that are alive.
 

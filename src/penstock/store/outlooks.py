@@ -15,9 +15,14 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
-from penstock.gates.explaining import Held, JobFacts, LaneFacts, RunFacts
-from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits, Place, limits_for, place_of
-from penstock.gates.outlook import (
+from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits, Slot, limits_for
+from penstock.gates.loaded import Loaded
+from penstock.gates.sharing import Room
+from penstock.gates.terms import outside
+from penstock.jobs.job import JobState, Unit
+from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.run_policy import policy_of, slot_of
+from penstock.outlook.outlook import (
     PRETENDED,
     Case,
     Outlook,
@@ -29,13 +34,8 @@ from penstock.gates.outlook import (
     outlook_of,
     stops_of,
 )
-from penstock.gates.sharing import Room
-from penstock.gates.terms import outside
-from penstock.gates.windows import NO_HOURS, Windows
-from penstock.jobs.job import JobState, Unit
-from penstock.jobs.loaded import Loaded
-from penstock.jobs.run import RunKind, RunState
-from penstock.jobs.run_policy import policy_of
+from penstock.outlook.seen_gates import Held, JobFacts, LaneFacts, RunFacts
+from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.claim import pick, ready_lanes
 from penstock.store.database import to_json
 from penstock.store.explaining import Explaining
@@ -117,13 +117,13 @@ class _Look:
     sources: list[_SourceSeen]
     holds: list[HoldRow]
     limits: Mapping[int, LaneLimits]
-    hours: Mapping[str, Windows]
+    hours: Mapping[str, OpeningHours]
     picture: Picture
     # The next job of each source: as it is queued, or as it waits.
     queued: dict[int, QueuedStage]
     waiting: dict[int, _JobSeen]
     lanes: dict[Admits, dict[int, Lane]]
-    running: dict[tuple[int, Place], int]
+    running: dict[tuple[int, Slot], int]
 
     def __post_init__(self) -> None:
         self.turn = Turn(self.now, self.alive, self.rooms)
@@ -145,7 +145,7 @@ class Outlooks(Explaining):
         limits: Mapping[str, LaneLimits],
         whole: Capacity,
         sources: Sequence[str] | None = None,
-        hours: Mapping[str, Windows] = NO_HOURS,
+        hours: Mapping[str, OpeningHours] = NO_HOURS,
     ) -> list[Outlook]:
         """What stands between each of these sources, or of all, and its next start; in the order of keys.
 
@@ -164,7 +164,7 @@ class Outlooks(Explaining):
         now: float,
         limits_by_key: Mapping[str, LaneLimits],
         whole: Capacity,
-        hours: Mapping[str, Windows],
+        hours: Mapping[str, OpeningHours],
     ) -> _Look:
         alive, rooms = self._rooms(now, whole)
         sources = self._db.decoded("outlook_sources", list[_SourceSeen])
@@ -187,9 +187,9 @@ class Outlooks(Explaining):
         waiting = self._next_waiting(now, sources, queued)
         kinds = {admitting(deaths, rooms) for deaths in ((0, WARD_DEATHS) if jobs else (0,))}
         lanes = {kind: _lanes(picture, limits, kind) for kind in kinds}
-        places: dict[tuple[int, Place], int] = Counter()
+        places: dict[tuple[int, Slot], int] = Counter()
         for source, unit, kind, number in counts:
-            places[source, place_of(unit, RunKind(kind))] += number
+            places[source, slot_of(unit, kind)] += number
         return _Look(
             now,
             alive,
@@ -368,7 +368,7 @@ def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage, seen: _Sour
 
 
 def _with_stops(look: _Look, case: Case, lane: Lane, found: Outlook) -> Outlook:
-    asks = place_of(case.unit, case.kind) != "candidate"
+    asks = slot_of(case.unit, case.kind) != "candidate"
     stops = stops_of(case.source, lane, look.now, found.gates if asks else None)
     return msgspec.structs.replace(found, stops=stops) if stops else found
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.gates.admission import NO_REPORT, Book, Report, admit, reservations, run_of_usage
-from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.settings.budget import Bound
 from penstock.store.budgets import Accounts, add_accounts, lock_accounts
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.gates.admission import NO_REPORT, Report
-from penstock.gates.budget import Bound
 from penstock.gates.capacity import Capacity as Capacity  # noqa: PLC0414 - imported from here, too
 from penstock.gates.lane import LaneLimits
-from penstock.gates.outlook import Outlook
+from penstock.gates.loaded import Loaded, WorkerCode
 from penstock.gates.rates import Verdict, Want
-from penstock.gates.windows import NO_HOURS, Windows
 from penstock.jobs.account import Account
 from penstock.jobs.job import Claimed, JobState, NewJob
-from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import NO_OPTIONS, Plan, RunFacts, RunKind, RunOptions
 from penstock.journal.condition import Condition
 from penstock.journal.run_events import RunCommitted, RunUndone
+from penstock.outlook.outlook import Outlook
+from penstock.settings.budget import Bound
+from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.entries import CauseRow, EntryFilter, EntryRow
 from penstock.store.kpis import KpiReport
 from penstock.store.logs import LogLine, LogRow
@@ -741,7 +741,7 @@ class Store(Protocol):
         source: str | None = None,
         run_id: int | None = None,
         job_id: int | None = None,
-        hours: Mapping[str, Windows] = NO_HOURS,
+        hours: Mapping[str, OpeningHours] = NO_HOURS,
     ) -> Outlook: ...
 
     def outlooks(
@@ -749,7 +749,7 @@ class Store(Protocol):
         limits: Mapping[str, LaneLimits],
         whole: Capacity,
         sources: Sequence[str] | None = None,
-        hours: Mapping[str, Windows] = NO_HOURS,
+        hours: Mapping[str, OpeningHours] = NO_HOURS,
     ) -> list[Outlook]: ...
 
     def story(self, job_id: int) -> Story: ...

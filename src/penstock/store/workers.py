@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.errors import Refused, Remedy
+from penstock.gates.loaded import Loaded, WorkerCode
 from penstock.jobs.failures import POISON
 from penstock.jobs.job import JobState
-from penstock.jobs.loaded import Loaded, WorkerCode
 from penstock.jobs.retry import MAX_DEATHS
 from penstock.journal.job_events import JobQuarantined, JobReleased
 from penstock.journal.service_events import WorkerReaped, WorkerStarted, WorkerStopped

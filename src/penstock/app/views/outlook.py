@@ -11,8 +11,8 @@ from penstock.app.views.view import Time, View
 from penstock.errors import Remedy
 
 if TYPE_CHECKING:
-    from penstock.gates.explaining import GateSeen
-    from penstock.gates.outlook import Outlook
+    from penstock.outlook.outlook import Outlook
+    from penstock.outlook.seen_gates import GateSeen
 
 
 class GateView(View, frozen=True, kw_only=True):

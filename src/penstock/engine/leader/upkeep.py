@@ -7,8 +7,9 @@ from math import inf
 
 from penstock.clock import Clock
 from penstock.engine.leader.sweep import Sweep
-from penstock.gates.budget import Bound, next_reset
+from penstock.gates.budget import next_reset
 from penstock.settings import Retention
+from penstock.settings.budget import Bound
 from penstock.store.pages import FIRST, PageKey
 from penstock.store.store import Keep, Store
 

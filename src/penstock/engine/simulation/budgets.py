@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from penstock.engine.simulation.figures import BudgetFigures
 from penstock.engine.simulation.samples import Sample
-from penstock.gates.budget import COUNTED, Account, Bound, level_of, open_account, words
+from penstock.gates.budget import COUNTED, Account, level_of, open_account, words
 from penstock.gates.terms import Rules
+from penstock.settings.budget import Bound
 
 Key = tuple[str, str, str]
 

@@ -16,10 +16,10 @@ from penstock.engine.simulation.guards import Ends, Guard
 from penstock.gates.breaker import HOST_RAMP, ramp_at
 from penstock.gates.lane import UNLIMITED
 from penstock.gates.terms import HostLimit
-from penstock.gates.windows import window_opens_at
 from penstock.http.addresses import host_key
 from penstock.http.failures import FetchError
 from penstock.settings import SourceSettings
+from penstock.settings.opening_hours import window_opens_at
 from penstock.settings.values import BreakerSettings
 
 if TYPE_CHECKING:

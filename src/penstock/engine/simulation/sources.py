@@ -310,7 +310,8 @@ class Source:
                 run.stages[name].is_in_line = False
                 continue
             seen.append(entry)
-            found.append(Head(number, name, UNITS[name], depth, since + later_s, kind=run.kind))
+            slot = policy_of(run.kind).slot
+            found.append(Head(number, name, UNITS[name], depth, since + later_s, run_slot=slot))
             left -= depth
         for entry in seen:
             heappush(self._line, entry)

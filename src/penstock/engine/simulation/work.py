@@ -30,11 +30,11 @@ from penstock.gates.breaker import is_excused
 from penstock.gates.decide import decide
 from penstock.gates.lane import Closed, Head
 from penstock.gates.rates import LONGEST_WAIT_S
-from penstock.gates.windows import window_opens_at
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Failed
 from penstock.jobs.retry import settle
 from penstock.jobs.run_policy import policy_of
+from penstock.settings.opening_hours import window_opens_at
 from penstock.settings.values import BreakerSettings
 from penstock.store.breakers import EXCUSES
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from penstock.errors import PenstockError
-from penstock.jobs.loaded import hash_of
+from penstock.gates.loaded import hash_of
 from penstock.project import Project
 from penstock.settings import Settings
 

@@ -30,10 +30,10 @@ from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.streams import Streams, fill_gap
+from penstock.gates.loaded import Loaded
 from penstock.gates.terms import Rules, rules_of
 from penstock.http.fetch import Fetcher
 from penstock.http.network import Network
-from penstock.jobs.loaded import Loaded
 from penstock.project import Project
 from penstock.settings import SourceSettings
 from penstock.snapshots import SnapshotStore

@@ -17,7 +17,7 @@ from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
 from penstock.gates.lane import LaneLimits
-from penstock.jobs.loaded import Loaded
+from penstock.gates.loaded import Loaded
 from penstock.store.store import Capacity, Kept, Store, Turn
 
 # How often hosts that are watched are looked up, and how often what steps print is written: each time is a

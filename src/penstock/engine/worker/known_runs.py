@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.engine.worker.stage_config import SourceConfig
-from penstock.jobs.loaded import Loaded
+from penstock.gates.loaded import Loaded
 from penstock.jobs.run import RunFacts, RunOptions
 from penstock.jobs.run_policy import FULL, RunPolicy, policy_of
 from penstock.pipeline.attempt import RunView

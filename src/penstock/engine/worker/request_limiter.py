@@ -23,9 +23,9 @@ from penstock.engine.worker.hosts import HostWatch
 from penstock.engine.worker.store_backoff import RETRY_S, StoreBackoff
 from penstock.errors import StoreError
 from penstock.gates.admission import IN_LINE, Report, reservations, spendings, usage_key
-from penstock.gates.budget import Bound
 from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want, latest_s
 from penstock.gates.terms import NO_RULES, Rules
+from penstock.settings.budget import Bound
 from penstock.store.breakers import HostTold
 from penstock.store.store import Store
 

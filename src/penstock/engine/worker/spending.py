@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from penstock.gates.budget import used_up
-from penstock.gates.lane import place_of
 from penstock.gates.rates import Sent
 from penstock.gates.terms import Rules
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import slot_of
 from penstock.pipeline.graph import Stage
 from penstock.store.rows import BudgetRow
 
@@ -77,7 +76,7 @@ class Spending:
         """
         if not self._exhausted or stage.is_gather:
             return ""
-        needs_all = place_of(stage.unit, RunKind(kind)) != "candidate"
+        needs_all = slot_of(stage.unit, kind) != "candidate"
         spends = stage.spends | self._spenders.get((source, job.stage), set())
         for bound in self._rules.bounds(source, job.run_id):
             if not needs_all and bound.measure not in spends:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from penstock.gates.budget import Bound
     from penstock.jobs.effects.checkpoints import Mark
     from penstock.jobs.effects.coverage import Covered
     from penstock.jobs.effects.effects import Effects
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.jobs.job import NewJob, Owned
     from penstock.jobs.outcome import Flush, Settlement
     from penstock.jobs.repeats import Sayings
+    from penstock.settings.budget import Bound
     from penstock.settings.secrets import Masker
 
 # The end of an attempt, or a part of it, with the job that the attempt still owns.

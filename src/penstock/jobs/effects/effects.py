@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from penstock.gates.budget import Bound
 from penstock.jobs.effects.checkpoints import Checkpoints, Mark
 from penstock.jobs.effects.children import Children
 from penstock.jobs.effects.coverage import Coverage, Covered
@@ -27,6 +26,7 @@ from penstock.jobs.effects.schema import SchemaVerified
 from penstock.jobs.effects.signals import Raised, Signals
 from penstock.jobs.effects.spending import Spending
 from penstock.jobs.job import NewJob
+from penstock.settings.budget import Bound
 
 if TYPE_CHECKING:
     from penstock.settings.secrets import Masker

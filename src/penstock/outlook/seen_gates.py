@@ -15,11 +15,11 @@ import msgspec
 from penstock.counting import count
 from penstock.errors import Remedy
 from penstock.gates.decide import GATES, background_of, concurrency_of, gates_before
-from penstock.gates.lane import Closed, Lane, Place
+from penstock.gates.lane import Closed, Lane, Slot
 from penstock.gates.terms import HostLimit, hours_setting, outside
-from penstock.gates.windows import Windows, hosts_outside
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
+from penstock.settings.opening_hours import OpeningHours, hosts_outside
 
 # How the whole stands: it starts in the next turn, it runs, it has ended, there is nothing to do, or it
 # waits: for a person, for a time, or for other jobs to end.
@@ -145,7 +145,7 @@ def job_gate(job: JobFacts) -> GateSeen:
             return GateSeen("job", False, by, job.since)
 
 
-def hours_gates(hours: Mapping[str, Windows], now: float) -> list[GateSeen]:
+def hours_gates(hours: Mapping[str, OpeningHours], now: float) -> list[GateSeen]:
     """The hosts that may not be asked at this hour, as requests find them."""
     return [
         GateSeen("host", False, outside(host), None, opens_at, hours_setting(host))
@@ -168,20 +168,20 @@ def places_gates(limits: Iterable[HostLimit], held: Mapping[str, float]) -> list
 _OPEN = {name: GateSeen(name, True) for name in GATES}
 
 
-def lane_gates(lane: Lane, place: Place, facts: LaneFacts, now: float) -> list[GateSeen]:
+def lane_gates(lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> list[GateSeen]:
     """The gates that the claim asks, each with what is known of it."""
-    found = dict(gates_before(lane, place, now))
+    found = dict(gates_before(lane, slot, now))
     if found.get("breaker") is not None:
         # It leaves no slots either; what else would hold it back is told without it.
         lane = msgspec.structs.replace(lane, breaker=None)
-        found |= {k: v for k, v in gates_before(lane, place, now) if k != "breaker"}
+        found |= {k: v for k, v in gates_before(lane, slot, now) if k != "breaker"}
     return [
-        _OPEN[name] if closed is None else _closed(closed, lane, place, facts, now)
+        _OPEN[name] if closed is None else _closed(closed, lane, slot, facts, now)
         for name, closed in found.items()
     ]
 
 
-def _closed(closed: Closed, lane: Lane, place: Place, facts: LaneFacts, now: float) -> GateSeen:
+def _closed(closed: Closed, lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> GateSeen:
     seen = GateSeen(closed.gate, False, opens_at=closed.opens_at)
     key = facts.source
     match closed.gate:
@@ -206,14 +206,14 @@ def _closed(closed: Closed, lane: Lane, place: Place, facts: LaneFacts, now: flo
         case "cooldown":
             return _filled(seen, facts.cooldown_reason or "it asked to be left alone")
         case "slots":
-            return _filled(seen, _slots_words(lane, place, now))
+            return _filled(seen, _slots_words(lane, slot, now))
         case "rate":
             return _filled(seen, f"{lane.limits.rate_per_s or 0:g} a second, all places are taken")
     return seen
 
 
-def _slots_words(lane: Lane, place: Place, now: float) -> str:
-    if place == "candidate":
+def _slots_words(lane: Lane, slot: Slot, now: float) -> str:
+    if slot == "candidate":
         return f"{lane.running_candidates} running of {count(lane.limits.candidates, 'candidate')} at once"
     allowed = concurrency_of(lane, now)
     if lane.running < allowed:

@@ -14,7 +14,12 @@ from penstock.counting import count
 from penstock.errors import Remedy
 from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
 from penstock.gates.decide import first_closed
-from penstock.gates.explaining import (
+from penstock.gates.lane import Head, Lane
+from penstock.gates.sharing import Room
+from penstock.jobs.job import JobState, Unit
+from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
+from penstock.jobs.run_policy import slot_of
+from penstock.outlook.seen_gates import (
     GateSeen,
     JobFacts,
     LaneFacts,
@@ -27,11 +32,7 @@ from penstock.gates.explaining import (
     run_gate,
     workers_gate,
 )
-from penstock.gates.lane import Head, Lane, place_of
-from penstock.gates.sharing import Room
-from penstock.gates.windows import Windows
-from penstock.jobs.job import JobState, Unit
-from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
+from penstock.settings.opening_hours import OpeningHours
 
 # The run of a job that is not there, to see what would hold it back.
 PRETENDED = -1
@@ -122,7 +123,7 @@ def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
     elif case.run is None or case.run.state not in ENDED_RUN_STATES:
         gates.append(_work_gate(case.source))
     if lane is not None:
-        gates += lane_gates(lane, place_of(case.unit, case.kind), case.source.lane, turn.now)
+        gates += lane_gates(lane, slot_of(case.unit, case.kind), case.source.lane, turn.now)
         gates.append(_resources_gate(case, lane, turn.rooms))
     if case.may_start:
         gates.append(_turn_gate(case, gates, turn))
@@ -164,7 +165,7 @@ def _place_of_stop(gate: GateSeen) -> int:
     return STOPS.index(gate.name)
 
 
-def at_its_host(outlook: Outlook, host: str, hours: Mapping[str, Windows]) -> Outlook:
+def at_its_host(outlook: Outlook, host: str, hours: Mapping[str, OpeningHours]) -> Outlook:
     """Where its job waits for the hours of its host: that gate as well, for no retry opens it."""
     names = [gate.name for gate in outlook.gates]
     found = hours_gates({host: hours[host]}, outlook.now) if host in hours else []
