@@ -14,7 +14,7 @@ from penstock import Project
 from penstock.app.views.schedules import UpcomingTick
 from penstock.cli.remedies import hint_of
 from penstock.engine.leader.scheduler import Scheduler
-from penstock.errors import ConfigError, Refused
+from penstock.errors import ConfigError, Refused, UsageError
 from penstock.store.scheduling import Passing
 from tests.contract.scenes import PLAIN_STEPS, Place
 
@@ -109,6 +109,12 @@ def test_ticks_of_a_schedule_are_paged_and_explained(opened: Open) -> None:
     [oldest] = schedules.ticks("acme.com", "hourly", limit=2, cursor=newest.next).items
     assert [tick.due_at for tick in (*newest.items, oldest)] == due
     assert schedules.ticks("acme.com", "hourly", missed=False).items == []
+    with pytest.raises(UsageError) as unknown:
+        schedules.ticks("acme.com", "hourli")
+    assert (unknown.value.code, unknown.value.hint) == ("no_schedule", "did you mean 'hourly'?")
+    with pytest.raises(UsageError) as foreign:
+        schedules.list(cursor=newest.next)
+    assert foreign.value.code == "bad_cursor"
     found = schedules.explain("acme.com")
     assert [each.name for each in found.schedules] == ["hourly"]
     assert len(found.as_json()["schedules"][0]["ticks"]) == 3

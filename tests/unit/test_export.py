@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from penstock import Project
 from penstock.cli import exits, main
+from penstock.errors import UsageError
 
 CANARY = "canary-17"
 PROJECT = """\
@@ -205,3 +207,22 @@ def test_a_project_without_schedules_has_nothing_to_export(
     code, out, err = export(capsys, "systemd --source by-hand")
     assert (code, out) == (exits.DONE, "")
     assert err == "no schedules: every source runs manually\n"
+
+
+def test_program_gets_the_files_and_what_they_lack_without_a_database(folder: Path) -> None:
+    with Project.open(folder) as project:
+        found = project.exports.crontab(["ACME.com"])
+        whole = project.exports.systemd(["feed"], user="shop")
+        for wrong, code in (
+            ({"user": "a;b"}, "bad_user"),
+            ({"sources": ["feeed"]}, "no_source"),
+        ):
+            with pytest.raises(UsageError) as refused:
+                project.exports.crontab(**wrong)
+            assert refused.value.code == code
+
+    assert (found.target, found.is_whole, len(found.left_out)) == ("crontab", False, 1)
+    assert found.as_json().keys() == {"target", "files", "left_out", "otherwise"}
+    assert whole.is_whole
+    assert sorted(name.rpartition(".")[2] for name in whole.files) == ["service", "timer"]
+    assert not (folder / "penstock.db").exists()

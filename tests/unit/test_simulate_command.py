@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock import Project
 from penstock.cli.entry import main
 from penstock.engine.simulation.assumptions import read_assumptions
 from penstock.engine.simulation.samples import Sample
@@ -235,3 +236,23 @@ def test_a_long_simulation_says_how_far_it_is(
     told = capsys.readouterr()
     assert told.err.splitlines() == [f"simulated {day} of 4 days" for day in (1, 2, 3)]
     assert json.loads(told.out)["now"]["days"] == 2
+
+
+def test_program_gets_both_sides_of_a_forecast_and_its_notes_as_data(tmp_path: Path) -> None:
+    source = a_source(5, schedule={"every": "6h"})
+    sources = {"shop.test": source, "hand.test": a_source(5)}
+    folder = write(tmp_path / "project", {"sources": sources})
+    seen: list[tuple[int, int]] = []
+    with Project.open(folder) as project:
+        found = project.forecast(
+            2, changes=["shop.test.schedule.every=3h"], on_progress=lambda *at: seen.append(at)
+        )
+        with pytest.raises(UsageError) as refused:
+            project.forecast(0)
+
+    assert refused.value.code == "bad_days"
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert found.sides["changed"].starts > found.now.starts > 0
+    assert [note.code for note in found.notes] == ["no_history", "one_host", "not_simulated"]
+    assert list(found.as_json()) == ["set", "notes", "now", "changed"]
+    assert not (folder / "penstock.db").exists()

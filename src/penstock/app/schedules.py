@@ -60,7 +60,12 @@ class Schedules(Noun):
         """
         rows = self._all(source)
         return page_within(
-            rows, cursor, limit, lambda row: row, lambda row: (row.source, row.name), tuple
+            rows,
+            cursor,
+            limit,
+            lambda row: row,
+            lambda row: (row.source, row.name),
+            tuple[str, str],
         )
 
     def each(self, source: str | None = None) -> Iterator[ScheduleView]:
@@ -124,6 +129,7 @@ class Schedules(Noun):
     ) -> Page[TickView]:
         """What became of a schedule's ticks, the last first, as far back as `retention.events` keeps them."""
         size, before = size_of(limit), place_of(cursor, float)
+        self._refuse_unknown(source, schedule)
         rows = self._store.ticks(
             self._id(source),
             schedule,
@@ -143,7 +149,7 @@ class Schedules(Noun):
             limit,
             lambda row: row,
             lambda row: (row.name, row.version),
-            tuple,
+            tuple[str, int],
         )
 
     def each_version(self, source: str) -> Iterator[ScheduleVersionView]:
@@ -190,6 +196,16 @@ class Schedules(Noun):
     def _id(self, source: str) -> int:
         key = self._key(source) or ""
         return self._store.ensure_sources([key])[key]
+
+    def _refuse_unknown(self, source: str, schedule: str) -> None:
+        key = self._key(source) or ""
+        configured = self._project.settings.sources.get(key)
+        known = {each.name for each in configured.schedules} if configured else set()
+        known |= {row.name for row in self._store.schedule_versions(self._id(source))}
+        if schedule not in known:
+            raise UsageError(
+                f"{key} has no schedule {schedule!r}", nearest(schedule, known), code="no_schedule"
+            )
 
     def _all(self, source: str | None) -> Sequence[ScheduleView]:
         return ScheduleList(self._project).all(self._key(source))

@@ -35,8 +35,10 @@ SHOWN_GAPS = 10
 def register(commands: Commands) -> None:
     parser = add_command(commands, "backfill", "fetch a source's history", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="SOURCE", help="the source")
-    parser.add_argument("--from", dest="start", required=True, metavar="T", help="a day or a time")
-    parser.add_argument("--to", dest="end", required=True, metavar="T", help="a day or a time")
+    parser.add_argument(
+        "--from", dest="start", required=True, metavar="T", help="start: a day or a time"
+    )
+    parser.add_argument("--to", dest="end", required=True, metavar="T", help="end: a day or a time")
     parser.add_argument(
         "--partition",
         dest="partitions",
@@ -45,9 +47,13 @@ def register(commands: Commands) -> None:
         metavar="P",
         help="only this partition; repeatable (all of the source's)",
     )
-    parser.add_argument("--window", metavar="1d", help="how long a unit is (the source's)")
-    parser.add_argument("--missing", action="store_true", help="only what is not ingested yet")
-    parser.add_argument("--plan", action="store_true", help="only print what it would take")
+    parser.add_argument("--window", metavar="1d", help="length of a unit (the source's)")
+    parser.add_argument(
+        "--missing", action="store_true", help="only what is not recorded as ingested"
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="print the plan and an estimate, start nothing"
+    )
     parser.add_argument(
         "--new", action="store_true", help="start another even if the same one has not ended"
     )
@@ -158,7 +164,7 @@ def _tell_plan(args: argparse.Namespace, plan: BackfillPlan) -> None:
             *(("missing", line) for line in _gap_lines(plan)),
         ]
     )
-    out.line("nothing was changed; without --plan it is started")
+    out.line("Nothing was started. Run the command without --plan to start it")
 
 
 def _gap_lines(plan: BackfillPlan) -> list[str]:
@@ -170,4 +176,4 @@ def _gap_lines(plan: BackfillPlan) -> list[str]:
         for gap in plan.missing[:SHOWN_GAPS]
     ]
     more = len(plan.missing) - SHOWN_GAPS
-    return [*lines, f"and {count(more, 'stretch', 'stretches')} more"] if more > 0 else lines
+    return [*lines, f"and {count(more, 'more gap')}"] if more > 0 else lines

@@ -1,4 +1,4 @@
-"""`penstock schedules`: when sources run on schedule, and what became of their ticks."""
+"""`penstock schedules`: when sources run on schedule, and the outcome of their ticks."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
 
 LIST = """\
 Every schedule: its policy in words, when it is due next, when it last started a run and how late, and
-what became of its last tick. What is in penstock.yaml but not planned yet is planned when `penstock up`
-or `penstock scheduler` starts."""
+the outcome of its last tick. A schedule that was added to penstock.yaml is planned when `penstock up` or
+`penstock scheduler` starts."""
 LIST_EXAMPLES = """\
   penstock schedules
   penstock schedules next --days 7
   penstock schedules explain acme.com
   penstock schedules diff"""
 NEXT = """\
-A calendar of what will start, by the clock of this machine: as the schedules are in penstock.yaml, from
-where they stand. What is outside of a schedule's hours is marked. --svg writes a map of the hours of each
-day, darker where more starts."""
+A calendar of the runs that the schedules of penstock.yaml will start, in this machine's time zone. Ticks
+outside a schedule's hours start nothing and are marked. --svg writes a map of the hours of each day, darker
+where more runs start."""
 NEXT_EXAMPLES = """\
   penstock schedules next
   penstock schedules next --days 30 --source acme.com
   penstock schedules next --svg starts.svg
   penstock schedules next --json"""
 EXPLAIN = """\
-Everything about the schedules of one source: policy, next ticks, what became of the last ones and why,
-what was missed, and the promises that its configuration makes."""
+Everything about the schedules of one source: policy, next ticks, the last ticks with outcome and reason,
+missed ticks, and the promises of its configuration (freshness, deadline, schema_freshness)."""
 EXPLAIN_EXAMPLES = """\
   penstock schedules explain acme.com
   penstock schedules explain acme.com --limit 50 --json"""
 DIFF = """\
-What would change if penstock.yaml were put to work now: schedules that are new, changed or taken out. A
-changed schedule is planned anew, under its next version."""
+Compare penstock.yaml with the schedules in force: what is added, changed or removed when `penstock up` or
+`penstock scheduler` starts next. A changed schedule gets the next version and is planned from then."""
 DIFF_EXAMPLES = """\
   penstock schedules diff
   penstock schedules diff --json"""
 HISTORY = """\
-Every version that a source's schedules had, since when, and how many ticks each of them fired, missed,
-skipped and was denied, as far as ticks are kept (`retention.events`)."""
+Every version of a source's schedules: since when, who changed it, and how many of its ticks fired, joined a
+run, or were missed, skipped or denied. Ticks are kept for `retention.events`."""
 HISTORY_EXAMPLES = """\
   penstock schedules history acme.com
   penstock schedules history acme.com --json"""
@@ -64,12 +64,12 @@ HISTORY_COLUMNS = (
     *(whole("fired", 1), whole("joined", 4), whole("missed", 2), whole("skipped", 3)),
     whole("denied", 3),
 )
-NONE = "no schedules; `schedule:` in penstock.yaml sets them"
+NONE = "No schedules. Add `schedule:` to a source in penstock.yaml"
 LONGEST_DAYS = 366
 # What is not due by time, or by a calendar that knows no more.
 WITHOUT_TIME = {
     **dict.fromkeys(("signal", "after", "watch"), "when it happens"),
-    "session": "when a newer exchange-calendars knows",
+    "session": "unknown; install a newer exchange-calendars",
 }
 SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 
@@ -81,21 +81,25 @@ def register(commands: Commands) -> None:
     add_json(listing)
     listing.set_defaults(run=run)
     verbs = listing.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    coming = add_command(verbs, "next", "a calendar of starts", NEXT, NEXT_EXAMPLES)
+    coming = add_command(verbs, "next", "a calendar of what will start", NEXT, NEXT_EXAMPLES)
     coming.add_argument(
         "--days", type=_days, default=7, metavar="N", help="number of days from now (7)"
     )
-    coming.add_argument("--source", metavar="SOURCE", help="only of this source")
+    coming.add_argument("--source", metavar="SOURCE", help="only this source")
     coming.add_argument("--svg", metavar="FILE", help="write a map of hours and days")
     coming.set_defaults(run=run_next)
     explaining = add_command(
-        verbs, "explain", "everything about one source's", EXPLAIN, EXPLAIN_EXAMPLES
+        verbs, "explain", "explain one source's schedules", EXPLAIN, EXPLAIN_EXAMPLES
     )
     add_limit(explaining, 10, "ticks of each schedule")
     explaining.set_defaults(run=run_explain)
-    differing = add_command(verbs, "diff", "the file against what runs now", DIFF, DIFF_EXAMPLES)
+    differing = add_command(
+        verbs, "diff", "compare penstock.yaml with the schedules in force", DIFF, DIFF_EXAMPLES
+    )
     differing.set_defaults(run=run_diff)
-    history = add_command(verbs, "history", "the versions there were", HISTORY, HISTORY_EXAMPLES)
+    history = add_command(
+        verbs, "history", "versions of a source's schedules", HISTORY, HISTORY_EXAMPLES
+    )
     history.set_defaults(run=run_history)
     for parser in (explaining, history):
         parser.add_argument("source", metavar="SOURCE")
@@ -149,7 +153,7 @@ def run_diff(args: argparse.Namespace) -> int:
         args.out.json_list(each.as_json() for each in found)
         return 0
     if not found:
-        args.out.line("nothing: what runs now is what penstock.yaml says")
+        args.out.line("nothing to change: the schedules in force are those of penstock.yaml")
     for each in found:
         for line in _change(each):
             args.out.line(line)
@@ -171,7 +175,7 @@ def _said(key: str, value: Any) -> str:
     import msgspec
 
     if value is None:
-        return "as usual"
+        return "default"
     if key in ("every", "jitter"):
         return duration(value)
     return msgspec.json.encode(value).decode()
@@ -188,7 +192,7 @@ def run_history(args: argparse.Namespace) -> int:
     elif versions:
         args.out.table(HISTORY_COLUMNS, (_version(each) for each in versions))
     else:
-        args.out.line(f"{key} never had a schedule that was put to work")
+        args.out.line(f"{key} has never had a schedule in force")
     return 0
 
 
@@ -216,7 +220,7 @@ def next_words(row: ScheduleView, now: float) -> str:
     if row.waits_for_run:
         return f"due, and waits for run {row.waits_for_run} to end"
     if row.is_waiting:
-        return "due, and waits for others that are made up for"
+        return "due, and waits for missed ticks before it"
     if row.next_due_at is None and row.warning:
         return "never: its calendar has ended"
     if row.next_due_at is None:

@@ -97,7 +97,7 @@ def _announced(row: ScheduleDetail, now: float) -> str:
         return ""
     ahead = [at for at in row.announced if at + near_s >= now]
     if not ahead:
-        return "nothing"
+        return "none"
     told = ", ".join(local_time(at) for at in ahead[:SHOWN_MOMENTS])
     more = f" and {len(ahead) - SHOWN_MOMENTS:,} more" if len(ahead) > SHOWN_MOMENTS else ""
     is_near = any(abs(at - now) <= near_s for at in ahead)
@@ -105,14 +105,14 @@ def _announced(row: ScheduleDetail, now: float) -> str:
 
 
 def _watched(row: ScheduleDetail) -> str:
-    """Where files are looked for from here, and what is amiss with that place."""
+    """Where files are looked for on this host, and what is wrong with that folder."""
     found = row.watched
     if found is None:
         return ""
     said = f"{count(found.landed, 'file')} landed so far in {found.folder}"
     if found.is_folder:
         return f"{said}; {found.pattern} is a folder: write {found.pattern}/* for what is in it"
-    return said if found.is_there else f"{said}, which is not there"
+    return said if found.is_there else f"{said}, which does not exist"
 
 
 def _hours(row: ScheduleDetail, now: float) -> str:
@@ -121,8 +121,8 @@ def _hours(row: ScheduleDetail, now: float) -> str:
     if not row.has_hours:
         return ""
     if row.opens_at is None:
-        return "it may start now"
-    return "never" if row.opens_at == NEVER else f"it may start {until(row.opens_at, now)}"
+        return "open now"
+    return "never open again" if row.opens_at == NEVER else f"open {until(row.opens_at, now)}"
 
 
 def _counted(row: ScheduleDetail) -> str:

@@ -76,7 +76,7 @@ def _tell(args: argparse.Namespace, coming: Iterator[UpcomingTick], is_any: bool
         where = (_local(each.at).date(), each.source, each.schedule)
         days.setdefault(where, _Day()).add(each)
     if not days:
-        args.out.line("nothing is due by time in these days" if is_any else NONE)
+        args.out.line("nothing will start by time in these days" if is_any else NONE)
         return
     rows: list[tuple[object, ...]] = []
     ordered = sorted(days.items(), key=lambda item: (item[0][0], _place(item[1].first[0])))
@@ -87,7 +87,7 @@ def _tell(args: argparse.Namespace, coming: Iterator[UpcomingTick], is_any: bool
     )
     total = sum(seen.starts for seen in days.values())
     denied = sum(seen.denied for seen in days.values())
-    outside = f", {denied:,} outside of their hours" if denied else ""
+    outside = f", {denied:,} outside their hours" if denied else ""
     args.out.line(f"{count(total, 'start')} in {count(args.days, 'day')}{outside}")
 
 

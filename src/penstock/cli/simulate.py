@@ -52,8 +52,8 @@ def register(commands: Commands) -> None:
         default=[],
         metavar="WHAT=HOW",
         help="what runs are like where there is no history (pages, requests, seconds, bytes, failures, "
-        "changed), and how often what comes from outside (SOURCE.signals=3/d, .files, .moments); "
-        "may be said again",
+        "changed), and how often external events arrive (SOURCE.signals=3/d, .files, .moments); "
+        "repeatable",
     )
     parser.add_argument("--html", metavar="FILE", help="write a page with plots")
     add_json(parser)
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     for note in notes[: len(notes) - max(0, missing - SHOWN)]:
         args.out.note(note)
     if missing > SHOWN:
-        args.out.note(f"{missing - SHOWN} more that is not simulated: --json has all of it")
+        args.out.note(f"{missing - SHOWN} more notes on what is not simulated: --json has them all")
     return 0
 
 
@@ -176,7 +176,9 @@ def _budget_use(budget: BudgetFigures) -> str:
     if budget.exhausted_at:
         times = count(len(budget.exhausted_at), "time")
         # To the minute: the seconds are chance.
-        return f"{budget.amount}: used up {times}, first {local_time(budget.exhausted_at[0])[:-3]}"
+        return (
+            f"{budget.amount}: exhausted {times}, first {local_time(budget.exhausted_at[0])[:-3]}"
+        )
     share = budget.most_used / budget.bound if budget.bound else 0.0
     return f"{budget.amount}: {share:.0%} at the most"
 
@@ -184,15 +186,14 @@ def _budget_use(budget: BudgetFigures) -> str:
 def _table(args: argparse.Namespace, sides: dict[str, Figures]) -> None:
     columns: list[dict[str, str]] = [dict(lines(each)) for each in sides.values()]
     names = list(dict.fromkeys(name for column in columns for name in column))
-    # Budgets are many where sources are; those that are used up come first, and the rest is in --json.
+    # Many sources have many budgets: those that are exhausted come first, and --json has the rest.
     plain = [name for name in names if name not in _budgets(sides)]
-    tight = sorted(
-        _budgets(sides), key=lambda name: not any("used up" in c.get(name, "") for c in columns)
-    )
+    exhausted = {b.name for f in sides.values() for b in f.budgets if b.exhausted_at}
+    tight = sorted(_budgets(sides), key=lambda name: name not in exhausted)
     rows = [(name, *(c.get(name, "") for c in columns)) for name in (*plain, *tight[:SHOWN])]
     args.out.table((text("figure", 0, 24), *(text(side, 0, 16) for side in sides)), rows)
     if len(tight) > SHOWN:
-        args.out.note(f"{len(tight) - SHOWN} more budgets: --json has all of them")
+        args.out.note(f"{len(tight) - SHOWN} more budgets: --json has them all")
 
 
 def _budgets(sides: dict[str, Figures]) -> list[str]:
