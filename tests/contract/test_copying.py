@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.app import store_copy
+from penstock.app.store_copy import Copied, Digest, Step, copy_project, digests
 from penstock.clock import Clock
 from penstock.errors import PenstockError, Refused, StoreError, StoreUnreachable
 from penstock.jobs.effects import Effects
-from penstock.store import copying
-from penstock.store.copying import Copied, Digest, End, Step, copy_project, digests
+from penstock.store.copying import End
 from penstock.store.postgres.copying import PostgresEnd
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.sqlite.copying import SqliteEnd
@@ -382,7 +383,7 @@ def cut_off_at(world: World, place: Place, number: int) -> bool:
 def test_copy_cut_off_anywhere_goes_on_and_comes_to_the_same(
     origin: World, way: tuple[StoreKind, StoreKind], places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "BATCH_ROWS", 6)
+    monkeypatch.setattr(store_copy, "BATCH_ROWS", 6)
     live_a_little(origin)
     stop(origin)
     whole = places.new(way[1])
@@ -404,7 +405,7 @@ def test_copy_cut_off_anywhere_goes_on_and_comes_to_the_same(
 def test_copy_whose_connection_is_cut_at_any_statement_goes_on(
     places: Places, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "BATCH_ROWS", 20)
+    monkeypatch.setattr(store_copy, "BATCH_ROWS", 20)
     world, target = World(SQLITE, places.new(SQLITE)), str(places.new(POSTGRES))
     live_a_little(world)
     stop(world)
@@ -591,7 +592,7 @@ def test_nobody_can_work_on_an_unfinished_copy_even_who_was_there_before(
 def test_two_who_copy_at_once_come_to_one_copy(
     origin: World, target: Place, way: tuple[StoreKind, StoreKind], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "BATCH_ROWS", 5)
+    monkeypatch.setattr(store_copy, "BATCH_ROWS", 5)
     live_a_little(origin)
     stop(origin)
     is_first = True
@@ -709,8 +710,8 @@ def test_list_of_tables_is_that_of_the_postgres_schema(places: Places) -> None:
 
 def test_batches_are_bounded_by_rows_and_by_text() -> None:
     rows = [(number, "x" * 1_000_000) for number in range(10)]
-    assert [len(batch) for batch in copying._batches(rows)] == [4, 4, 2]
-    assert [len(batch) for batch in copying._batches((n,) for n in range(12_000))] == [
+    assert [len(batch) for batch in store_copy._batches(rows)] == [4, 4, 2]
+    assert [len(batch) for batch in store_copy._batches((n,) for n in range(12_000))] == [
         5000,
         5000,
         2000,

@@ -225,17 +225,19 @@ def look(words: list[str]) -> None:
 def look_at_rare_tables(rig: Rig) -> None:
     """Those that another database, or a run in the foreground, would show."""
     from penstock import Project
+    from penstock.app.store_copy import Copied, Digest
     from penstock.app.views.progress import run_report
+    from penstock.app.views.store import copy_view, plan_view
     from penstock.cli import db_copy, db_migrate, run
-    from penstock.store.copying import Copied, Digest
     from penstock.store.schema import Migration, Plan, State
 
     out = Output(Terminal(), io.StringIO())
     args = argparse.Namespace(out=out, json=False)
     digest = Digest("schedule_version", 123456, "0123456789abcdef" * 4)
-    db_copy._tell("sqlite:a.db", "postgresql://b", Copied([digest], False, 0), args)
+    copied = copy_view("sqlite:a.db", "postgresql://b", Copied([digest], False, 0))
+    db_copy._tell(copied, args)
     pending = Migration(12, "0012_a_name_that_is_long_enough.sql", "", 3, "job, run, record", False)
-    db_migrate._show("sqlite:a.db", Plan(State(11), [pending]), 12, args)
+    db_migrate._show(plan_view("sqlite:a.db", Plan(State(11), [pending]), 12), args)
     reports = [run_report(row, rig.store.now()) for row in rig.store.runs()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)

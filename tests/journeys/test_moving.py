@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from penstock.app.store_copy import Digest, digests
 from penstock.cli import main
 from penstock.clock import SystemClock
 from penstock.demo.folder import lay_out
 from penstock.demo.site import Site
 from penstock.settings import load_settings
-from penstock.store.copying import Digest, digests
 from penstock.store.opening import open_end, open_store
 from penstock.store.store import Store
 from tests.contract.scenes import POSTGRES, SQLITE, Place, World, a_save, done

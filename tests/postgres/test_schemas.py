@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
+from penstock.app.store_copy import copy_project, digests
 from penstock.clock import SystemClock
 from penstock.jobs.run import RunKind
 from penstock.settings.address import SCHEMA
-from penstock.store.copying import copy_project, digests
 from penstock.store.postgres.copying import PostgresEnd
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.migrate import PACKAGE

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,10 @@ from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import count
-from penstock.errors import ConfigError, Refused, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from penstock.store.copying import Copied, Step
+    from penstock.app.store_copy import Step
+    from penstock.app.views.store import CopyView
 
 DESCRIPTION = """\
 Move a project from a SQLite file to Postgres, or back: every run, job, record, checkpoint and line of
@@ -43,64 +43,25 @@ def register(verbs: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.clock import SystemClock
-    from penstock.engine.supervisor.lock import ProjectLock
-    from penstock.project import default_actor
-    from penstock.settings.address import secrets_in
-    from penstock.store.copying import copy_project
-    from penstock.store.opening import open_end
+    from penstock.app.store_copy import copy_store, secrets_of
 
-    origin_at, target_at = _address("FROM", args.origin), _address("TO", args.target)
     out: Output = args.out
-    out.secrets = frozenset(secrets_in(origin_at) | secrets_in(target_at))
-    folder, clock = _folder(args), SystemClock()
-    _refuse(origin_at, target_at, folder)
-    with ExitStack() as until_done:
-        ends = []
-        for address in (origin_at, target_at):
-            file = _file(address, folder)
-            if file is not None:
-                until_done.enter_context(ProjectLock(file))
-            ends.append(until_done.enter_context(closing(open_end(address, folder, clock))))
-        origin, target = ends
-        tell = _progress(out, clock.monotonic)
-        copied = copy_project(origin, target, default_actor(), tell, args.restart)
-        _tell(origin.name, target.name, copied, args)
+    out.secrets = secrets_of(args.origin, args.target)
+    copied = copy_store(
+        args.origin,
+        args.target,
+        folder=_folder(args),
+        restart=args.restart,
+        on_progress=_progress(out, time.monotonic),
+    )
+    _tell(copied, args)
     return exits.DONE
-
-
-def _address(which: str, text: str) -> str:
-    from penstock.settings.address import parse_store
-
-    try:
-        return parse_store(text)
-    except ConfigError as error:
-        raise UsageError(f"{which} {error.message}") from None
 
 
 def _folder(args: argparse.Namespace) -> Path:
     """What a file's name is relative to: the project that was named, or else this folder."""
     place = Path(args.project or ".").absolute()
     return place.parent if place.is_file() else place
-
-
-def _file(address: str, folder: Path) -> Path | None:
-    from penstock.settings.address import SQLITE
-
-    is_file = address.startswith(SQLITE)
-    return folder / address.removeprefix(SQLITE) if is_file else None
-
-
-def _refuse(origin_at: str, target_at: str, folder: Path) -> None:
-    origin, target = _file(origin_at, folder), _file(target_at, folder)
-    if origin is not None and target is not None:
-        raise Refused(
-            "a file is copied to a file by a backup", "penstock db backup FILE, while it is in use"
-        )
-    if origin is not None and not origin.is_file():
-        raise StoreError(f"there is no database at {origin}")
-    if target is not None and not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent}")
 
 
 def _progress(out: Output, monotonic: Callable[[], float]) -> Callable[[Step], None]:
@@ -117,18 +78,16 @@ def _progress(out: Output, monotonic: Callable[[], float]) -> Callable[[Step], N
     return tell
 
 
-def _tell(origin: str, target: str, copied: Copied, args: argparse.Namespace) -> None:
+def _tell(copied: CopyView, args: argparse.Namespace) -> None:
     out: Output = args.out
     if args.json:
-        tables = [{"table": t.table, "rows": t.rows, "sha256": t.sha256} for t in copied.tables]
-        about = {"rows": copied.rows, "released": copied.released, "is_resumed": copied.is_resumed}
-        out.json({"from": origin, "to": target, **about, "tables": tables})
+        out.json(copied.as_json())
         return
     out.table(
         (whole("table"), whole("rows"), key_column("sha256, equal on both sides", 1)),
         [(each.table, each.rows, each.sha256) for each in copied.tables],
     )
-    out.line(f"{target} holds {count(copied.rows, 'row')}, the same as {origin}")
+    out.line(f"{copied.target} holds {count(copied.rows, 'row')}, the same as {copied.origin}")
     if copied.released:
         out.line(f"{count(copied.released, 'job')} had a worker that is gone, and run again there")
     out.line("snapshots are files, and stay where they are: `snapshots:` must name a place for all")

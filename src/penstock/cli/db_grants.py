@@ -7,7 +7,6 @@ import argparse
 from penstock.cli import exits
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
-from penstock.errors import Refused
 
 DESCRIPTION = """\
 Print the SQL that lets a role work on the project's schema in Postgres, and nothing more: it can neither
@@ -29,20 +28,9 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        settings = project.settings
-        if not settings.is_on_postgres:
-            raise Refused(
-                f"{settings.store_name} is a file and has no roles", "its owner and mode decide"
-            )
-    _tell(args.out, _statements(settings.store, args.role), args.json)
+        statements = project.store.grants(args.role)
+    _tell(args.out, statements, args.json)
     return exits.DONE
-
-
-def _statements(store: str, role: str) -> list[str]:
-    from penstock.settings.address import schema_of
-    from penstock.store.opening import grants_for
-
-    return grants_for(schema_of(store), role)
 
 
 def _tell(out: Output, statements: list[str], is_json: bool) -> None:

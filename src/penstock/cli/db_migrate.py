@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
@@ -13,9 +12,13 @@ from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.tables import key_column, text, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from penstock.store.schema import Applied, Migration, OldWorker, Plan, Schema
+    from penstock.app import Project
+    from penstock.app.views.store import (
+        AppliedView,
+        MigratedView,
+        MigrationPlanView,
+        MigrationView,
+    )
 
 DESCRIPTION = """\
 Bring the database's schema up to what this Penstock knows. What expands it is safe beside workers of
@@ -40,105 +43,55 @@ def register(verbs: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, require_database
+    from penstock.cli.opening import opened
 
     with opened(args) as project:
-        require_database(project)
-        name = project.settings.store_name
-        with closing(project.open_schema()) as schema:
-            plan = schema.plan()
-            if args.plan:
-                _show(name, plan, schema.schema, args)
-            elif plan.pending or plan.leftovers:
-                _migrate(name, schema, plan, args)
-            else:
-                _tell(name, plan.state.number, [], [], args)
+        plan = project.store.plan()
+        if args.plan:
+            _show(plan, args)
+        else:
+            _migrate(project, plan, args)
     return exits.DONE
 
 
-def _show(name: str, plan: Plan, known: int, args: argparse.Namespace) -> None:
+def _show(plan: MigrationPlanView, args: argparse.Namespace) -> None:
     out: Output = args.out
     if args.json:
-        out.json(_plan_shape(name, plan, known))
+        out.json(plan.as_json())
         return
-    has = f"schema {plan.state.number}" if plan.state.number else "no schema yet"
-    out.line(f"{name} has {has}; this Penstock knows {known}")
+    has = f"schema {plan.schema}" if plan.schema else "no schema yet"
+    out.line(f"{plan.store} has {has}; this Penstock knows {plan.known}")
     if plan.pending:
-        out.table(COLUMNS, (_line(each, plan.in_the_way(each)) for each in plan.pending))
+        out.table(COLUMNS, (_line(each) for each in plan.pending))
     for index in plan.leftovers:
         out.line(f"index {index} was left half made, and will be dropped")
-    if not plan.pending and not plan.leftovers:
+    if plan.is_empty:
         out.line("nothing to do")
 
 
-def _line(migration: Migration, old: Sequence[OldWorker]) -> tuple[str, ...]:
-    who = ", ".join(f"{each.id} on {each.host} ({each.version})" for each in old)
-    return (migration.name, migration.effect, _locks(migration), who)
+def _line(migration: MigrationView) -> tuple[str, ...]:
+    old = (f"{each.id} on {each.host} ({each.version})" for each in migration.in_the_way)
+    return (migration.name, migration.effect, migration.locks, ", ".join(old))
 
 
-def _locks(migration: Migration) -> str:
-    return migration.locks or "the whole file, for a moment"
+def _migrate(project: Project, plan: MigrationPlanView, args: argparse.Namespace) -> None:
+    if not plan.is_empty:
+        project.store.migrate(dry_run=True)
+        what = ", ".join([*(each.name for each in plan.pending), *plan.leftovers])
+        confirm(args, f"Migrate {plan.store} ({what})?")
+
+    def note(done: AppliedView) -> None:
+        args.out.note(f"{done.name}: {done.seconds:.3f} s")
+
+    _tell(project.store.migrate(on_progress=note, reason=args.reason), args)
 
 
-def _plan_shape(name: str, plan: Plan, known: int) -> dict[str, Any]:
-    return {
-        "store": name,
-        "schema": plan.state.number,
-        "known": known,
-        "pending": [
-            {
-                "number": each.number,
-                "migration": each.name,
-                "effect": each.effect,
-                "locks": _locks(each),
-                "in_the_way": [
-                    {"worker": w.id, "host": w.host, "version": w.version, "schema": w.schema}
-                    for w in plan.in_the_way(each)
-                ],
-            }
-            for each in plan.pending
-        ],
-        "leftovers": list(plan.leftovers),
-    }
-
-
-def _migrate(name: str, schema: Schema, plan: Plan, args: argparse.Namespace) -> None:
-    from penstock.project import default_actor
-    from penstock.store.schema import refuse_in_the_way
-
-    for each in plan.pending:
-        refuse_in_the_way(each, plan.in_the_way(each))
-    what = ", ".join([*(each.name for each in plan.pending), *plan.leftovers])
-    confirm(args, f"Migrate {name} ({what})?")
-    applied = []
-    for done in schema.migrate(default_actor(), args.reason):
-        applied.append(done)
-        args.out.note(f"{done.migration.name}: {done.took_s:.3f} s")
-    dropped = schema.clear_leftovers()
-    _tell(name, schema.plan().state.number, applied, dropped, args)
-
-
-def _tell(
-    name: str,
-    number: int,
-    applied: Sequence[Applied],
-    dropped: Sequence[str],
-    args: argparse.Namespace,
-) -> None:
+def _tell(done: MigratedView, args: argparse.Namespace) -> None:
     out: Output = args.out
-    if not args.json:
-        for index in dropped:
-            out.line(f"index {index} was left half made, and is dropped")
-        out.line(f"{name} has schema {number}{'' if applied or dropped else ': nothing to do'}")
+    if args.json:
+        out.json(done.as_json())
         return
-    done = [
-        {
-            "number": m.number,
-            "migration": m.name,
-            "effect": m.effect,
-            "seconds": round(each.took_s, 3),
-        }
-        for each in applied
-        for m in (each.migration,)
-    ]
-    out.json({"store": name, "schema": number, "applied": done, "dropped": list(dropped)})
+    for index in done.dropped:
+        out.line(f"index {index} was left half made, and is dropped")
+    is_changed = done.applied or done.dropped
+    out.line(f"{done.store} has schema {done.schema}{'' if is_changed else ': nothing to do'}")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
+
+if TYPE_CHECKING:
+    from penstock.app.views.store import RenameView
 
 DESCRIPTION = """\
 A database holds one project, and knows its name. When you have changed `project:` in penstock.yaml, this
@@ -27,32 +30,23 @@ def register(verbs: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, require_database
-    from penstock.project import default_actor
-    from penstock.store.copying import refuse_working
-    from penstock.store.opening import open_end
-    from penstock.store.project_name import name_in, rename
+    from penstock.cli.opening import opened
 
     with opened(args) as project:
-        require_database(project)
-        settings = project.settings
-        with closing(open_end(settings.store, settings.root, project.clock)) as end:
-            before = name_in(end.db)
-            if before != settings.project:
-                refuse_working(end)
-                confirm(
-                    args, f"Rename {before!r} at {settings.store_name} to {settings.project!r}?"
-                )
-                rename(end.db, settings.project, default_actor())
-    _tell(args, settings.store_name, before, settings.project)
+        found = project.store.rename(dry_run=True)
+        if found.before != found.project:
+            confirm(args, f"Rename {found.before!r} at {found.store} to {found.project!r}?")
+            found = project.store.rename()
+    _tell(found, args)
     return exits.DONE
 
 
-def _tell(args: argparse.Namespace, place: str, before: str | None, name: str) -> None:
+def _tell(renamed: RenameView, args: argparse.Namespace) -> None:
     out: Output = args.out
     if args.json:
-        out.json({"store": place, "before": before, "project": name})
-    elif before == name:
-        out.line(f"{place} holds the project {name!r} already")
+        out.json(renamed.as_json())
+    elif renamed.before == renamed.project:
+        out.line(f"{renamed.store} holds the project {renamed.project!r} already")
     else:
-        out.line(f"{place} holds the project {name!r} now; it was called {before!r}")
+        now = f"{renamed.store} holds the project {renamed.project!r} now"
+        out.line(f"{now}; it was called {renamed.before!r}")

@@ -7,7 +7,9 @@ from penstock.errors import PenstockError, Remedy
 # Where the command line has more to say than a program: by the error's code and its remedy's verb.
 # `{}` is what the remedy is called with, `{hint}` what the error itself says.
 BY_CODE: dict[tuple[str, str], str] = {
+    ("another_copy", ""): "--restart discards that copy and starts over",
     ("another_project", "store.rename"): "{hint}, and penstock db rename",
+    ("both_are_files", "store.backup"): "penstock db backup FILE, while it is in use",
     ("copy_differs", ""): "start over: penstock db copy … --restart",
     ("copy_origin_changed", ""): "stop whatever changes it, then start over:"
     " penstock db copy … --restart",
@@ -15,6 +17,8 @@ BY_CODE: dict[tuple[str, str], str] = {
     " it goes on where it was",
     ("cursor_further_on", ""): "a backfill fetches it; --force moves the checkpoint anyway",
     ("cursor_unfit", ""): "--force moves the checkpoint anyway",
+    ("file_exists", ""): "--yes replaces it",
+    ("no_database", "runs.start"): "penstock run makes it",
     ("no_filter", "rejects.list"): "name --source, --run or --id; penstock rejects list has them",
     ("no_quiet_moment", "store.migrate"): "{hint}: penstock db migrate",
     ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
@@ -36,6 +40,7 @@ BY_CODE: dict[tuple[str, str], str] = {
     ("store_not_shared", "service.up"): "penstock up does all of it",
     ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",
     ("store_corrupt", "store.restore"): "{hint}: penstock db restore FILE",
+    ("store_on_server", ""): "{hint}; `penstock db copy` makes a file of it",
     ("store_on_server", "store.copy"): "back it up with the server's own tools (pg_dump), or:"
     " penstock db copy",
     ("store_replaced", "store.restore"): "{hint} (penstock db restore FILE)",

@@ -216,31 +216,33 @@ class DbMigrated(Event, frozen=True, omit_defaults=True):
         return with_reason(self.migration, self.reason)
 
 
-class DbCopied(Event, frozen=True):
+class DbCopied(Event, frozen=True, omit_defaults=True):
     """The project was copied here from another database."""
 
     kind: ClassVar[str] = "db.copied"
     by: ClassVar[str] = OPERATOR
 
     origin: str
+    reason: str = ""
 
     def sentence(self) -> str:
-        return f"from {self.origin}"
+        return with_reason(f"from {self.origin}", self.reason)
 
 
-class DbRestored(Event, frozen=True):
+class DbRestored(Event, frozen=True, omit_defaults=True):
     """The database was put back from a backup."""
 
     kind: ClassVar[str] = "db.restored"
     by: ClassVar[str] = OPERATOR
 
     backup: str
+    reason: str = ""
 
     def sentence(self) -> str:
-        return self.backup
+        return with_reason(self.backup, self.reason)
 
 
-class DbRenamed(Event, frozen=True):
+class DbRenamed(Event, frozen=True, omit_defaults=True):
     """The project has another name."""
 
     kind: ClassVar[str] = "db.renamed"
@@ -248,9 +250,10 @@ class DbRenamed(Event, frozen=True):
 
     before: str | None
     name: str
+    reason: str = ""
 
     def sentence(self) -> str:
-        return f"from {self.before} to {self.name}"
+        return with_reason(f"from {self.before} to {self.name}", self.reason)
 
 
 def not_ended(run_id: int | None) -> str:

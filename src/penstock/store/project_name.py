@@ -41,12 +41,12 @@ def name_in(db: Database) -> str | None:
     return None if found is None else str(found)
 
 
-def rename(db: Database, name: str, actor: str) -> str | None:
+def rename(db: Database, name: str, actor: str, reason: str = "") -> str | None:
     """Let the database hold the project of this name from now on; answers with the name it had."""
     with db.writing() as now:
         before = name_in(db)
         db.do("rename_project", project=storable_text(name), now=now)
         ledger = Ledger(db, now)
-        ledger.journal(DbRenamed(before, name), actor=actor)
+        ledger.journal(DbRenamed(before, name, reason), actor=actor)
         ledger.write()
     return before

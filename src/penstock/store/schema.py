@@ -102,6 +102,10 @@ class Schema(Protocol):
 
     def clear_leftovers(self) -> list[str]: ...
 
+    def size_bytes(self) -> int:
+        """How large the database is, with its indexes."""
+        ...
+
     def close(self) -> None: ...
 
 

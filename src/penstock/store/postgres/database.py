@@ -147,6 +147,9 @@ class PostgresDatabase:
         with self._translated():
             return self._migrating().clear()
 
+    def size_bytes(self) -> int:
+        return int(self.value("size_bytes"))
+
     # The connection.
 
     def _open(self) -> Connection:

@@ -107,3 +107,9 @@ CROSS JOIN LATERAL (
   SELECT sum(queued) AS queued, sum(running) AS running, sum(waiting) AS waiting
   FROM penstock.stage_count WHERE run_id = r.id OFFSET 0
 ) AS g;
+
+-- name: size_bytes
+-- Tables with their indexes; 0 before there are any.
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c
+WHERE c.relkind = 'r'
+  AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('penstock.job'));

@@ -315,6 +315,9 @@ class SqliteDatabase:
         """Nothing is ever half made here: whatever is cut short is undone."""
         return []
 
+    def size_bytes(self) -> int:
+        return int(self.value("size_bytes"))
+
     def problems(self) -> list[str]:
         found = [str(row[0]) for row in self.run_sql("PRAGMA integrity_check(20)")]
         return [f"file: {text}" for text in found if text != "ok"]

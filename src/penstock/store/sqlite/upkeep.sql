@@ -91,3 +91,7 @@ SELECT json_object(
   'next_due_at', (SELECT min(due_at) FROM job WHERE state = 'waiting'))
 FROM run INDEXED BY run_active CROSS JOIN run_stage AS g ON g.run_id = run.id
 WHERE run.state IN ('queued', 'running', 'paused');
+
+-- name: size_bytes
+-- With what is in the log and not in the file yet.
+SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size();

@@ -6,15 +6,18 @@ which can be deleted, cut off or damaged without the database noticing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.errors import StoreCorrupt
-from penstock.project.opened import Opened
 from penstock.snapshots import Place, SnapshotStore, open_snapshots
 from penstock.store.rows import SegmentEnd
+
+if TYPE_CHECKING:
+    from penstock.app.nouns import Nouns
 
 BATCH = 1000
 AGAIN = "the next fetch that brings the same content stores it again"
@@ -28,7 +31,21 @@ class Checked:
     problems: list[str]
 
 
-def check_snapshots(project: Opened, *, reads: bool) -> Iterator[Checked]:
+def check_pages(
+    project: Nouns, is_read: bool | None, on_progress: Callable[[int], None]
+) -> tuple[list[str], int]:
+    """What is wrong with the stored pages, and how many there are; by default those of a folder are read."""
+    if is_read is None:
+        is_read = isinstance(project.settings.snapshots, Path)
+    problems, pages = list[str](), 0
+    for checked in check_snapshots(project, reads=is_read):
+        problems += checked.problems
+        pages += checked.payloads
+        on_progress(pages)
+    return problems, pages
+
+
+def check_snapshots(project: Nouns, *, reads: bool) -> Iterator[Checked]:
     """Look at every segment that pages lie in; with `reads`, read each page and compare its hash."""
     where = project.settings.snapshots
     if isinstance(where, Path) and not where.is_dir():
@@ -43,13 +60,13 @@ def check_snapshots(project: Opened, *, reads: bool) -> Iterator[Checked]:
             )
 
 
-def _without_folder(project: Opened, where: Path) -> Iterator[Checked]:
+def _without_folder(project: Nouns, where: Path) -> Iterator[Checked]:
     """Looking makes no folder."""
     for end in _ends(project):
         yield Checked(end.payloads, [f"{where} is gone, and with it segment {end.segment}"])
 
 
-def _ends(project: Opened) -> Iterator[SegmentEnd]:
+def _ends(project: Nouns) -> Iterator[SegmentEnd]:
     after = ""
     while ends := project.connection.segment_ends(after, BATCH):
         yield from ends
@@ -65,7 +82,7 @@ def _too_short(end: SegmentEnd, size: int | None) -> list[str]:
     return []
 
 
-def _unreadable(project: Opened, snapshots: SnapshotStore, end: SegmentEnd) -> list[str]:
+def _unreadable(project: Nouns, snapshots: SnapshotStore, end: SegmentEnd) -> list[str]:
     problems = []
     for key, offset, length in project.connection.payloads(end.segment):
         try:
