@@ -12,7 +12,7 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 .DEFAULT_GOAL := help
 # An environment that was interrupted half-way is made again.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check format docs bench torture events requirements
+.PHONY: help setup demo test check format docs bench torture reference requirements
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +45,8 @@ bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/b
 torture: $(VENV)/.tested $(VENV)/.pgbouncer ## Run the long tests: every crash point, kills, full disks
 	@$(VENV)/bin/python -m pytest -m torture --timeout 3600 $(ARGS)
 
-events: $(VENV)/.installed ## Write docs/events.md from the registry of events
-	@$(VENV)/bin/python -m penstock.journal.reference > docs/events.md
+reference: $(VENV)/.installed ## Write the pages of docs/ that are made from code: events and Python
+	@$(VENV)/bin/python -m docs.generators
 
 requirements: ## Compile requirements/*.in to pinned, hashed .txt files (needs uv)
 	@cd requirements && for name in runtime build test bench docs; do \

@@ -110,7 +110,7 @@ def test_an_event_of_a_newer_version_is_shown_as_its_data() -> None:
 
 
 def test_the_reference_of_events_is_what_the_registry_says() -> None:
-    assert (ROOT / "docs" / "events.md").read_text("utf-8") == page(), "make events"
+    assert (ROOT / "docs" / "events.md").read_text("utf-8") == page(), "make reference"
 
 
 def test_a_condition_compares_a_field_as_text() -> None:

@@ -60,6 +60,7 @@ class Jobs(Noun):
         return each_item(read, limit)
 
     def get(self, job: int) -> JobView:
+        """One job."""
         return job_view(self._project.require_job(job))
 
     def detail(self, job: int) -> JobDetail:

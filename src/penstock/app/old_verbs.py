@@ -167,7 +167,7 @@ class OldVerbs(Nouns):
         self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
     ) -> Iterator[int]:
         """`quarantine.release`, batch by batch: what is not gone through is not done."""
-        self.quarantine.refuse_release(wanted)
+        self.quarantine._refuse_release(wanted)
         return self.connection.release_entries(wanted, who(actor), reason)
 
     def discard(
@@ -184,7 +184,7 @@ class OldVerbs(Nouns):
         self, name: str, wanted: RejectFilter, actor: str | None = None, reason: str = ""
     ) -> Redriven:
         """`rejects.redrive` of a named source."""
-        return self.rejects.start(name, wanted, who(actor), reason)
+        return self.rejects._start(name, wanted, who(actor), reason)
 
     def breaker_key(self, name: str) -> str:
         """`breakers.key`."""

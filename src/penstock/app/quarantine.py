@@ -98,7 +98,7 @@ class Quarantine(Noun):
         source. With `dry_run`, only says how many there are.
         """
         found, jobs = self._meant("release", wanted, everything)
-        self.refuse_release(found)
+        self._refuse_release(found)
         if dry_run:
             return ReleasedView(released=0, jobs=jobs, is_done=False)
         batches = self._store.release_entries(found, who(actor), reason)
@@ -141,7 +141,7 @@ class Quarantine(Noun):
             return "no closed entries like that"
         return "nothing in quarantine" if wanted.is_all else "nothing like that in quarantine"
 
-    def refuse_release(self, wanted: entries.EntryFilter) -> None:
+    def _refuse_release(self, wanted: entries.EntryFilter) -> None:
         """Say why these entries can't be released now, if they can't: some are of a degraded source."""
         project, run_id = self._project, wanted.run_id
         if wanted.job_id is not None:

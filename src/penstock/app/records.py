@@ -78,6 +78,7 @@ class Records(Noun):
         return found
 
     def collections(self) -> Sequence[CollectionView]:
+        """Every collection, and how many records it has."""
         return [
             CollectionView(collection=name, records=number)
             for name, number in self._store.collections()

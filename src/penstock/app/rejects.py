@@ -70,12 +70,12 @@ class Rejects(Noun):
             )
         if dry_run:
             return RedriveView(run_id=None, rejects=rejects, items=None, source=source)
-        done = self.start(source, found, who(actor), reason)
+        done = self._start(source, found, who(actor), reason)
         return RedriveView(
             run_id=done.run_id, rejects=done.rejects, items=done.items, source=source
         )
 
-    def start(
+    def _start(
         self, name: str, wanted: rejected.RejectFilter, actor: str, reason: str
     ) -> rejected.Redriven:
         """Start the run that judges these rejects of a source again."""

@@ -179,7 +179,7 @@ class Runs(Noun):
         )
 
     def get(self, run: int) -> RunView:
-        """One run, as lists have it."""
+        """One run."""
         return run_view(self._project.require_run(run), self._store.now())
 
     def detail(self, run: int) -> RunDetail:

@@ -26,6 +26,7 @@ class Sources(Noun):
         return map(found.view, found.rows)
 
     def get(self, source: str) -> SourceDetail:
+        """One source."""
         key = self._project.source_key(source)
         found = SourceList(self._project)
         for row in found.rows:

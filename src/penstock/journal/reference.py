@@ -14,7 +14,7 @@ from penstock.journal.registry import EVENTS, RENAMED
 HEAD = """\
 # Events
 
-<!-- Written by `make events` from the registry (src/penstock/journal); a test holds it equal. -->
+<!-- Written by `make reference` from the registry (src/penstock/journal); a test holds it equal. -->
 
 Every change in Penstock writes an event to the journal, in the transaction that makes the change. An event is
 data: `penstock events --json` prints it. The sentence that `penstock events` shows (`detail` in JSON) is

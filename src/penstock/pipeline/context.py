@@ -47,14 +47,17 @@ class Context:
 
     @property
     def params(self) -> dict[str, Any]:
+        """The `params` of the source, with those of the run over them."""
         return self._attempt.source.params
 
     @property
     def source(self) -> SourceView:
+        """The source that this job belongs to."""
         return self._attempt.source
 
     @property
     def run(self) -> RunView:
+        """The run that this job belongs to."""
         return self._attempt.run
 
     @property

@@ -54,6 +54,8 @@ class CauseOfRun(msgspec.Struct, frozen=True):
 
 
 class RunRow(msgspec.Struct, frozen=True):
+    """A run with its options and counters."""
+
     id: int
     source_id: int
     source: str
@@ -211,6 +213,8 @@ class LeaderRow(msgspec.Struct, frozen=True):
 
 
 class SnapshotRow(msgspec.Struct, frozen=True):
+    """A fetched page, and where its body is stored."""
+
     id: int
     url: str
     status: int
