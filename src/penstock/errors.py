@@ -96,13 +96,13 @@ class StoreFull(StoreError):
 
 
 class StoreUnreachable(StoreError):
-    """The database server can't be reached now; work goes on by itself when it can."""
+    """The database server can't be reached now; work resumes automatically when it can."""
 
     code = "store_unreachable"
 
 
 class StoreLocked(StoreUnreachable):
-    """Somebody else has kept a row locked for too long; work goes on by itself when they let go."""
+    """Somebody else has kept a row locked for too long; work resumes automatically when they let go."""
 
     code = "store_locked"
 

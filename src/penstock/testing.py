@@ -175,7 +175,7 @@ class Simulation:
         self._snapshots.close()
 
     def run(self, for_s: float | None = None) -> None:
-        """Work until every run has ended, or for so many virtual seconds and then drain."""
+        """Work until every run has ended, or for `for_s` virtual seconds and then drain."""
         self._loop.run_until_complete(self.work(for_s))
 
     async def work(self, for_s: float | None = None) -> None:
@@ -192,7 +192,7 @@ class Simulation:
             beating.cancel()
 
     def upkeep(self) -> int:
-        """What a leader does beside the work: budgets begin anew. Answers how many jobs it released."""
+        """Do the leader's chores: reset budgets whose period has ended. Returns how many jobs it released."""
         bounds = rules_of(self._project.settings).lasting()
         released = 0
         while batch := self._store.renew_budgets(bounds):

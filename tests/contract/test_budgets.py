@@ -53,7 +53,7 @@ def row(world: World, bound: Bound) -> BudgetRow:
 
 def stopped(job: Claimed) -> Settlement:
     return Settlement(
-        job.id, job.attempt, JobState.QUARANTINED, reason="budget", error="it is used up"
+        job.id, job.attempt, JobState.QUARANTINED, reason="budget", error="it is exhausted"
     )
 
 
@@ -66,7 +66,7 @@ def test_requests_are_counted_when_they_are_let_through_and_stop_at_the_bound(wo
     assert ask(world, *[want] * 4) == ["", "", "budget", "budget"]
     assert row(world, REQUESTS).used == 10
     [verdict] = world.store.reserve_places([want], Report("w"))
-    assert verdict.reason == "the budget of 10 requests a day of acme.com is used up"
+    assert verdict.reason == "the budget of 10 requests a day of acme.com is exhausted"
     midnight = datetime.fromtimestamp(world.clock.now() + verdict.wait_s, ZoneInfo("Europe/Paris"))
     assert (midnight.hour, midnight.minute) == (0, 0)
 
@@ -157,7 +157,7 @@ def test_warnings_are_journalled_once_each(world: World) -> None:
     ]
     assert told == [
         ("budget.threshold_reached", SHOP, "80 % of 10 requests a day of acme.com"),
-        ("budget.exhausted", SHOP, "the budget of 10 requests a day of acme.com is used up"),
+        ("budget.exhausted", SHOP, "the budget of 10 requests a day of acme.com is exhausted"),
     ]
 
 
@@ -360,15 +360,15 @@ def test_whole_queue_is_set_aside_in_batches_and_comes_back_whole(world: World) 
     first, second = world.claim(slots=2)
     exhaust(world)
     world.turn("w", stopped(first))
-    assert world.store.set_aside(run_id, "extract", "it is used up", "w", limit=20) == 20
+    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w", limit=20) == 20
     assert world.run(run_id).state == RunState.RUNNING
-    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 8
-    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 8
+    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 0
     world.turn("w", done(second))
     run = world.run(run_id)
     assert (run.state, run.end_reason, run.quarantined) == (RunState.PARTIAL, "budget", 29)
     found = world.jobs(run_id, JobState.QUARANTINED)
-    assert {(job.kind, job.error, job.tries) for job in found} == {("budget", "it is used up", 0)}
+    assert {(job.kind, job.error, job.tries) for job in found} == {("budget", "it is exhausted", 0)}
     assert world.kinds(run_id=run_id).count("job.quarantined") == 29
 
     world.clock.advance(86_400)
@@ -379,9 +379,9 @@ def test_whole_queue_is_set_aside_in_batches_and_comes_back_whole(world: World) 
 def test_what_a_person_has_paused_or_cancelled_is_not_set_aside(world: World) -> None:
     run_id = world.start_with_pages(3)
     world.store.pause_run(run_id, "me", "")
-    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 0
     world.store.cancel_run(run_id, "me", "")
-    assert world.store.set_aside(run_id, "extract", "it is used up", "w") == 0
+    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 0
     while world.store.sweep_cancelled():
         pass
 

@@ -339,4 +339,4 @@ def test_a_run_says_which_version_performs_it(world: World) -> None:
 
     assert world.run(run_id).pipeline_version == "v0"
     [event] = world.store.events(run_id=run_id, kind="run.version_changed")
-    assert (event.actor, event.detail) == ("w", "performed with pipeline v0; until now v1")
+    assert (event.actor, event.detail) == ("w", "now uses pipeline v0; before: v1")

@@ -307,9 +307,7 @@ def test_what_runs_in_a_worker_is_not_free(world: World) -> None:
 
     assert not explained(world, Capacity(10, 3.0, 500.0), run_id=run_id).would_start
     assert explained(world, Capacity(10, 4.0, 500.0), run_id=run_id).would_start
-    assert only(explained(world, Capacity(1), run_id=run_id)).by == (
-        "every place of the workers is taken"
-    )
+    assert only(explained(world, Capacity(1), run_id=run_id)).by == ("all worker slots are taken")
 
 
 def test_job_that_is_behind_others_says_behind_how_many(world: World) -> None:

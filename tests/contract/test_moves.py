@@ -34,7 +34,7 @@ def job_moves(world: World) -> None:
     world.store.retry_job(jobs[3].id, "ops", "")
     world.clock.advance(10)
     world.claim(slots=2)
-    world.store.set_aside(run_id, "extract", "it is used up", "w", limit=1)
+    world.store.set_aside(run_id, "extract", "it is exhausted", "w", limit=1)
     world.store.cancel_run(run_id, "ops", "")
 
 

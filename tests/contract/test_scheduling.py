@@ -331,7 +331,7 @@ def test_missed_all_makes_up_for_each_one_after_the_other(bench: Callable[..., B
     assert [tick.outcome for tick in ticks] == ["fired"] * 12
     assert [run.options.end_at for run in b.runs()[:12]] == [tick.due_at for tick in ticks]
     assert [run.options.start_at for run in b.runs()[1:12]] == [t.due_at for t in ticks[:11]]
-    assert {tick.reason for tick in ticks} == {"it was missed, and is made up for"}
+    assert {tick.reason for tick in ticks} == {"catching up on a missed tick"}
     missed = [each for each in b.world.store.signals() if each.name == "schedule.missed"]
     assert [each.data["first_at"] for each in missed] == [tick.due_at for tick in ticks]
     assert [each.run_id for each in missed] == [tick.run_id for tick in ticks]
@@ -806,7 +806,7 @@ def test_one_tick_that_nobody_was_there_for_is_a_miss_and_starts_a_late_run(
     b.tick(DAY_S + 21 * HOUR_S)
 
     [tick] = b.ticks()
-    assert (tick.outcome, tick.reason) == ("fired", "it was missed, and is made up for")
+    assert (tick.outcome, tick.reason) == ("fired", "catching up on a missed tick")
     [count] = b.world.store.tick_counts(b.world.source())
     assert (count.outcome, count.ticks, count.missed) == ("fired", 1, 1)
     [event] = b.world.store.events(kind="schedule.missed", limit=10)

@@ -1,4 +1,4 @@
-"""A full disk: said once, nothing lost, nothing spent, and work goes on by itself when there is space."""
+"""A full disk: said once, nothing lost, nothing spent, and work resumes automatically when there is space."""
 
 from __future__ import annotations
 

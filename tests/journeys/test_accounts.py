@@ -126,7 +126,7 @@ def test_rejects_are_listed_shown_and_judged_again_after_a_fix(shop: Shop) -> No
     config = shop.rig.folder / "penstock.yaml"
     config.write_text(config.read_text().replace("0.35", "0.05"))
     told = shop.said(*words, "--yes", "--reason", "the parser is mended")
-    assert "run 2 judges 2 items of 2 rejects again" in told
+    assert "run 2 redrives 2 items of 2 rejects" in told
     shop.said("up", "--until-idle")
 
     run = shop.json("runs", "show", "2")

@@ -138,7 +138,7 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
         again = rig.penstock("backfill", "prices", *YEAR, "--yes")
 
         assert again.returncode == 0, again.stderr
-        assert f"run {run.id} of prices has not ended yet; going on with it" in again.stderr
+        assert f"run {run.id} of prices has not ended yet; continuing it" in again.stderr
         ended = rig.run(run.id)
         assert (ended.state, ended.pages, ended.inserted, ended.unchanged) == (
             "completed", units, units, 0,

@@ -62,7 +62,7 @@ def test_day_budget_stops_a_run_and_a_higher_one_lets_it_go_on(tmp_path: Path) -
             table = rig.penstock("budget", "--source", "shop").stdout
             assert re.search(r"shop +6 requests a day +6 requests +0 requests +100 ", table)
 
-            spent = "the budget of 6 requests a day of shop is used up"
+            spent = "the budget of 6 requests a day of shop is exhausted"
             anew = f"{spent}; it resets in "
             for command in ("status", "sources"):
                 assert re.search(rf"shop .*{anew}.*; penstock budget", rig.penstock(command).stdout)

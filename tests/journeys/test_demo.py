@@ -91,7 +91,7 @@ def test_tour_shows_each_promise_with_a_command_that_can_be_typed(tmp_path: Path
     only_what_changed, archive, breaker, metered, budget, replay, dropped, source, job = [
         command["output"] for command in typed
     ]
-    assert "left 214 of its pages alone: unchanged" in only_what_changed
+    assert "skipped 214 unchanged pages" in only_what_changed
     assert "completed, 24 of 24 pages" in archive
     for what in ("breaker.opened", "breaker.half-open", "breaker.closed"):
         assert what in breaker

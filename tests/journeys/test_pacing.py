@@ -221,7 +221,7 @@ def test_host_outside_of_its_hours_is_not_asked_and_explain_says_when_it_will_be
         assert f"waiting: {site.host} is outside of its hours ({setting})" in shown
 
         status = rig.penstock("status").stdout
-        assert f"{site.host}  outside its hours, which begin in " in status
+        assert f"{site.host}  outside its hours; they start in " in status
         outside = json.loads(rig.penstock("status", "--json").stdout)["hosts_outside"]
         assert outside == {site.host: host["opens_at"]}
 

@@ -167,7 +167,7 @@ def test_what_is_given_up_is_cancelled_and_nothing_else_is(command: Command) -> 
     assert len(command.rig.jobs(JobState.CANCELLED)) == 1
     [event] = command.rig.events("quarantine.discarded")
     assert event.detail == "old"
-    assert "nothing like that in quarantine" in command.refused(
+    assert "no matching entries in quarantine" in command.refused(
         "discard", "--kind", "auth", "--yes"
     )
 

@@ -94,7 +94,7 @@ def test_second_run_fetches_only_what_changed(
         assert (report["counts"]["pages_unchanged"], report["counts"]["updated"]) == (2, 1)
 
         told = rig.penstock("run", "local", "--kind", "incremental")
-        assert "left 3 of its pages alone: unchanged" in told.stdout
+        assert "skipped 3 unchanged pages" in told.stdout
 
         # New code: from what was stored, without what the site would have to send again.
         (rig.folder / "steps.py").write_text(STEPS.format(version="v2", isolation=isolation))

@@ -1,4 +1,4 @@
-"""Postgres, and the way to it, fail: nothing is lost, nothing is doubled, and work goes on by itself."""
+"""Postgres, and the way to it, fail: nothing is lost, nothing is doubled, and work resumes automatically."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_wrong_password_is_refused(
 
     done = commands(postgres.url_with_password(name, WRONG), command)
 
-    assert_refused(done, "does not let us in", "check user and password")
+    assert_refused(done, "refused the login", "check user and password")
 
 
 def test_database_that_does_not_exist_is_refused(

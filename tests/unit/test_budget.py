@@ -182,7 +182,7 @@ def test_words_for_people() -> None:
         Bound("source:a", "bytes", "day", 1e9): "1,000,000,000 bytes a day of a",
     }
     for bound, words in cases.items():
-        assert used_up(bound) == f"the budget of {words} is used up"
+        assert used_up(bound) == f"the budget of {words} is exhausted"
 
 
 def test_holdings_name_their_budget() -> None:

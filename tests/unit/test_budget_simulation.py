@@ -171,7 +171,9 @@ def test_day_budget_stops_the_run_and_midnight_in_its_zone_lets_it_go_on(tmp_pat
     assert {job.kind for job in quarantined(world, run_id)} == {"budget"}
     assert {job.tries for job in quarantined(world, run_id)} == {0}
     assert "all is in" not in world.events("job.noted")
-    assert world.events("budget.exhausted") == ["the budget of 8 requests a day of shop is used up"]
+    assert world.events("budget.exhausted") == [
+        "the budget of 8 requests a day of shop is exhausted"
+    ]
 
     # The last moment before midnight, and midnight.
     world.clock.advance(MIDNIGHT - world.clock.now() - 1)

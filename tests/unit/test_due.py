@@ -200,8 +200,8 @@ def test_words_tell_the_whole_policy() -> None:
         overlap="replace",
     )
     assert policy_words(settings, "k") == (
-        "every hour, incremental runs, within mon-fri 06:00-22:00, every missed tick is"
-        " made up for, 3 a minute, replaces a run that has not ended"
+        "every hour, incremental runs, within mon-fri 06:00-22:00, catches up on every"
+        " missed tick, 3 a minute, replaces a run that has not ended"
     )
     assert policy_words(ScheduleSettings("every", every_s=60.0), "k") == "every minute"
     assert schedule_from(settings, "k").words() == "every hour"

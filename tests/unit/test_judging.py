@@ -226,7 +226,7 @@ def test_redrive_gathers_nothing_and_moves_no_checkpoint(tmp_path: Path) -> None
 def test_redrive_of_nothing_is_refused(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "shop")
 
-    with pytest.raises(Refused, match="nothing to judge again"):
+    with pytest.raises(Refused, match="nothing to redrive"):
         shop.redrive(code="no_price")
 
 

@@ -145,7 +145,7 @@ def test_server_that_is_away_for_an_hour_costs_no_try_and_no_herd(tmp_path: Path
     assert told["breaker.closed"] >= 1
     last = [each for each in events if each.source == "acme.com"][-1]
     assert last.kind == "breaker.closed"
-    assert "it was away for" in last.detail
+    assert "it was unavailable for" in last.detail
 
 
 def test_nothing_but_tries_goes_to_a_host_that_is_away_whoever_shares_it(tmp_path: Path) -> None:

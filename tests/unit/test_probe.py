@@ -135,7 +135,7 @@ def test_breaker_that_a_probe_opens_does_not_make_it_wait(shop: Shop, site: Site
 def test_probe_that_its_budget_stops_is_not_the_sources_fault(shop: Shop) -> None:
     shop.write(budget={"requests": "1/d"})
     run = shop.run("probe")
-    assert (run.state, run.end_reason) == ("partial", "degraded: its budget is used up")
+    assert (run.state, run.end_reason) == ("partial", "degraded: its budget is exhausted")
 
 
 def test_nothing_found_and_nothing_made_of_it_is_degraded(shop: Shop, site: Site) -> None:

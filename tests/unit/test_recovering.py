@@ -176,7 +176,7 @@ def test_own_class_may_be_patient_with_the_unknown(tmp_path: Path) -> None:
         ({"options": ", retry=3"}, "it: retry is the name of a class or a mapping, not 3"),
         ({"options": ", errors={'dat': ()}"}, "it: errors=: there is no kind 'dat'"),
         ({"source": {"retry": "fats"}}, "sources.shop.example.retry: must not be 'fats'"),
-        ({"retries": {"fast": {}}}, "retries.fast: is a class that there is already"),
+        ({"retries": {"fast": {}}}, "retries.fast: is already a class"),
         ({"retries": {"x": {"class": "y"}}}, "retries.x.class: must not be 'y'"),
         ({"retries": {"x": {"trys": 3}}}, "retries.x.trys: unknown key, did you mean 'tries'?"),
         ({"retries": {"x": 3}}, "retries.x: must be a mapping such as {tries: 8"),

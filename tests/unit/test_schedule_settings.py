@@ -188,7 +188,7 @@ def test_a_source_may_have_several_with_kinds_of_their_own(tmp_path: Path) -> No
         ("{session: {calendar: XNYS}, timezone: UTC}", ".timezone: belongs to cron or to windows"),
         ("{watch: ''}", ".watch: must not be empty"),
         ("{watch: inbox/}", ".watch: 'inbox/' is a folder: write 'inbox/*' for what is in it"),
-        ("{watch: 'a/*/../b'}", ".watch: 'a/*/../b' goes up again behind a wildcard"),
+        ("{watch: 'a/*/../b'}", ".watch: 'a/*/../b' has '..' after a wildcard"),
         ("{watch: 'a/[z-a]'}", ".watch: 'a/[z-a]' is not a pattern of files: bad character range"),
         ("{watch: a, missed: all}", ".missed: belongs to schedules by time: watch misses nothing"),
         ("{signal: a, catch_up: 5}", ".catch_up: belongs to schedules by time"),

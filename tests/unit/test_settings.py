@@ -227,7 +227,7 @@ def test_a_key_without_a_value_is_as_if_it_were_not_written(tmp_path: Path) -> N
             "params.a: '99999999999999999999' is not a text, num",
         ),
         ('"lim\\nits\\e[2J": 1', "lim?its?[2J: unknown key, did you mean 'limits'?"),
-        ("pipeline: other:one", "pipeline: stands here twice (first: line 3)"),
+        ("pipeline: other:one", "pipeline: is defined twice (first: line 3)"),
     ],
 )
 def test_a_mistake_in_a_source_is_named(tmp_path: Path, line: str, expected: str) -> None:
@@ -246,7 +246,7 @@ def test_a_mistake_in_a_source_is_named(tmp_path: Path, line: str, expected: str
         ("just words\n", "penstock.yaml:1: must be a mapping of keys to values, not 'just words'"),
         ("\nsources: [a]\n", "penstock.yaml:2: sources: must be a mapping of source names"),
         ("store: oracle://x\n", "penstock.yaml:1: store: must be sqlite:FILE"),
-        ("project: b\nproject: c\n", "penstock.yaml:2: project: stands here twice (first: line 1)"),
+        ("project: b\nproject: c\n", "penstock.yaml:2: project: is defined twice (first: line 1)"),
         ("a: [\n", "penstock.yaml:2: is not YAML: "),
         ("a: b\n\tc: d\n", "penstock.yaml:2: is not YAML: "),
         ("a: 1\n---\nb: 2\n", "penstock.yaml:2: is not YAML: "),

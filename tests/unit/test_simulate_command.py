@@ -34,13 +34,13 @@ def test_assumptions_are_read_and_wrong_ones_named(tmp_path: Path) -> None:
     }
     for wrong, said in (
         ("pags=5", "did you mean 'pages'"),
-        ("pages", "does not say what is to be what"),
+        ("pages", "is not NAME=VALUE"),
         ("pages=", "from 0 to 10,000,000"),
         ("pages=x", "from 0 to"),
         ("failures=2", "from 0 to 1"),
         ("pages=-1", "from 0 to"),
         ("pages=nan", "from 0 to"),
-        ("", "what is to be what"),
+        ("", "is not NAME=VALUE"),
         ("askt.test.signals=3/d", "did you mean 'asked.test'"),
         ("asked.test.signal=3/d", "did you mean 'signals'"),
         ("asked.test.files=3/d", "asked.test.signals"),
@@ -198,7 +198,7 @@ def test_wrong_words_are_refused_without_a_traceback(
         ("shop.test.schedule.cadence=dayly", "did you mean 'daily'"),
         ("shop.test.shedule.every=6h", "unknown key, did you mean 'schedule'"),
         ("shap.test.schedule.every=6h", "did you mean 'shop.test'"),
-        ("shop.test.schedule.every", "does not say what is to be what"),
+        ("shop.test.schedule.every", "is not KEY=VALUE"),
         ("shop.test.schedule.every=0s", "every"),
     ],
 )

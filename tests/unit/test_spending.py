@@ -162,7 +162,7 @@ def a_stage(unit: Unit, **about: Any) -> Stage:
 def test_jobs_that_need_what_is_used_up_do_not_begin(tmp_path: Path) -> None:
     spending = Spending(rules(tmp_path, source={"budget": {"requests": "5/d"}}))
     row = BudgetRow("source:shop", "requests", "day", 0.0, 1.0, 5.0, 5.0, 100)
-    told = "the budget of 5 requests a day of shop is used up"
+    told = "the budget of 5 requests a day of shop is exhausted"
     assert spending.stops(JOB, "shop", a_stage("page"), "full") == ""
     spending.learn([row])
     assert spending.stops(JOB, "shop", a_stage("page"), "full") == told
@@ -177,7 +177,7 @@ def test_jobs_that_need_what_is_used_up_do_not_begin(tmp_path: Path) -> None:
 def test_candidates_that_spend_what_is_used_up_do_not_begin(tmp_path: Path) -> None:
     spending = Spending(rules(tmp_path, source={"budget": {"money": "5/d"}}))
     spending.learn([BudgetRow("source:shop", "money", "day", 0.0, 1.0, 5.0, 5.0, 100)])
-    told = "the budget of 5.00 of money a day of shop is used up"
+    told = "the budget of 5.00 of money a day of shop is exhausted"
     spender = a_stage("candidate", spends=frozenset({"money"}))
     other = a_stage("candidate", spends=frozenset({"seconds"}))
     assert spending.stops(JOB, "shop", spender, "full") == told
@@ -305,8 +305,8 @@ def test_what_nobody_can_spend_is_refused(amount: Any) -> None:
 
 
 def test_job_that_a_budget_stopped_is_set_aside_and_keeps_its_tries() -> None:
-    outcome = outcome_of(BudgetSpent("the budget is used up", "https://acme.com/?token=abc"))
-    assert outcome == Failed("the budget is used up", is_permanent=True, kind="budget")
+    outcome = outcome_of(BudgetSpent("the budget is exhausted", "https://acme.com/?token=abc"))
+    assert outcome == Failed("the budget is exhausted", is_permanent=True, kind="budget")
     end = settle(JOB, outcome, RETRY_CLASSES["fast"], None)  # type: ignore[arg-type]
     assert (end.state, end.spends_try, end.reason) == (JobState.QUARANTINED, False, "budget")
     assert end.cause == "", "nothing that others could share, and be escalated for"

@@ -59,7 +59,7 @@ def test_only_who_was_not_asked_to_leave_is_called_buried(
     kept = asyncio.run(beat())
     assert (kept is not None) == is_asked_to_leave
     assert told == (
-        [] if is_asked_to_leave else ["worker signed-off was buried: 0 jobs to run again"]
+        [] if is_asked_to_leave else ["worker signed-off was reaped: 0 jobs to run again"]
     )
 
 

@@ -1,4 +1,4 @@
-"""Breakers: sources and hosts that are left alone because they fail."""
+"""Circuit breakers of sources and hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Breakers(Noun):
         return page_within(views, cursor, limit, lambda view: view, _place, tuple[bool, str])
 
     def each(self) -> Iterator[BreakerView]:
-        """All of them, as you go."""
+        """Iterate over all of them, page by page."""
         return each_item(lambda cursor, limit: self.list(cursor=cursor, limit=limit))
 
     def key(self, name: str) -> str:

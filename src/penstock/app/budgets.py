@@ -53,13 +53,13 @@ class Budgets(Noun):
         return page_within(found, cursor, limit, view, _place, tuple[int, str, str, str])
 
     def each(self, *, source: str | None = None, run: int | None = None) -> Iterator[BudgetView]:
-        """All of them, as you go."""
+        """Iterate over all of them, page by page."""
         return each_item(
             lambda cursor, limit: self.list(source=source, run=run, cursor=cursor, limit=limit)
         )
 
     def exhausted(self) -> Sequence[ExhaustedBudgetView]:
-        """Those that are used up, by the bounds they had when somebody was last turned away."""
+        """The exhausted ones, by the limits that applied when a job was last refused."""
         rows = self._store.exhausted_budgets()
         return [exhausted_view(row, used_up(account_of(row).bound)) for row in rows]
 

@@ -59,23 +59,23 @@ class Checkpoints(Noun):
     def list(
         self, source: str, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[CheckpointView]:
-        """How far each partition of a source has come, by partition."""
+        """The checkpoints of a source, by partition."""
         rows = self._store.checkpoint_rows(self._id_of(source))
         rows.sort(key=lambda row: row.partition)
         return page_within(rows, cursor, limit, checkpoint_view, lambda row: row.partition, str)
 
     def each(self, source: str) -> Iterator[CheckpointView]:
-        """All of them, as you go."""
+        """Iterate over all of them, page by page."""
         return each_item(lambda cursor, limit: self.list(source, cursor=cursor, limit=limit))
 
     def get(self, source: str, partition: str) -> CheckpointView:
-        """How far this partition has come."""
+        """The checkpoint of one partition."""
         return checkpoint_view(self._row(source, self._id_of(source), partition))
 
     def history(
         self, source: str, partition: str, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[CheckpointMoveView]:
-        """How a checkpoint came to where it is, the newest move first."""
+        """The moves of a checkpoint, newest first."""
         source_id, size = self._id_of(source), size_of(limit)
         self._row(source, source_id, partition)
         before = place_of(cursor, int)
@@ -85,7 +85,7 @@ class Checkpoints(Noun):
     def each_move(
         self, source: str, partition: str, limit: int | None = None
     ) -> Iterator[CheckpointMoveView]:
-        """Its whole history, or the newest so many moves, as you go."""
+        """Iterate over all its moves, or the newest `limit`, page by page."""
         return each_item(
             lambda cursor, size: self.history(source, partition, cursor=cursor, limit=size), limit
         )
@@ -144,7 +144,7 @@ class Checkpoints(Noun):
             when = f"it was there at {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
         if move is None:
             raise UsageError(
-                f"the history does not say that {when}",
+                f"the history does not show that {when}",
                 code="not_in_history",
                 remedy=Remedy("checkpoints.history", found.source),
             )
@@ -183,15 +183,15 @@ def _refuse_unfit(found: _Checkpoint, new: Any, is_forced: bool) -> None:
         return
     if why and (is_empty(new) or way is None):
         raise Refused(
-            f"{cursor_words(new)} does not take the place of {cursor_words(old)}: {why}",
-            "`force` moves the checkpoint all the same",
+            f"{cursor_words(new)} can't replace {cursor_words(old)}: {why}",
+            "`force` moves the checkpoint anyway",
             code="cursor_unfit",
         )
     if way == 1:
         raise Refused(
-            f"{cursor_words(new)} is further on than {cursor_words(old)}: what lies between would never be"
+            f"{cursor_words(new)} is ahead of {cursor_words(old)}: what lies between would never be"
             " fetched",
-            "a backfill fetches it; `force` moves the checkpoint all the same",
+            "a backfill fetches it; `force` moves the checkpoint anyway",
             code="cursor_further_on",
         )
 

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 
 def check(place: Path | str | None = None, environment: str | None = None) -> CheckView:
-    """Read everything, import the pipelines of all sources, and say everything that is wrong.
+    """Read the configuration, import the pipelines of all sources, and list every mistake.
 
-    A variable that is not set is a warning: the file is right, and this machine lacks something. Pipelines
-    are imported without it, too.
+    A variable that is not set is a warning, because other machines may set it. Pipelines are imported anyway.
     """
     found = find(place)
     try:
@@ -48,7 +47,7 @@ def check(place: Path | str | None = None, environment: str | None = None) -> Ch
 def show(
     place: Path | str | None = None, environment: str | None = None, key: str = ""
 ) -> ConfigView:
-    """The merged configuration with where each value comes from; of one key or source, if it is given."""
+    """The merged configuration, and where each value comes from; or one key or source of it."""
     from penstock.settings.origins import values_of
 
     settings, values = values_of(find(place), environment)

@@ -16,7 +16,7 @@ class Hooks(Noun):
     def list(
         self, *, undelivered: bool = False, cursor: str | None = None, limit: int = USUAL
     ) -> Page[HookDeliveryView]:
-        """What was and is to be delivered, the newest first."""
+        """Deliveries, newest first."""
         size = size_of(limit)
         rows = self._store.outbox(
             undelivered_only=undelivered, limit=size + 1, before_id=place_of(cursor, int)
@@ -26,12 +26,12 @@ class Hooks(Noun):
     def each(
         self, *, undelivered: bool = False, limit: int | None = None
     ) -> Iterator[HookDeliveryView]:
-        """All of them, or the newest so many, as you go."""
+        """Iterate over all of them, or the newest `limit`, page by page."""
         return each_item(
             lambda cursor, size: self.list(undelivered=undelivered, cursor=cursor, limit=size),
             limit,
         )
 
     def redeliver(self, delivery: int, *, actor: str | None = None, reason: str = "") -> bool:
-        """Send one that failed or was given up again now, with fresh attempts; False if it was accepted."""
+        """Send a failed delivery again now, with all its attempts; False if it was delivered."""
         return self._store.retry_outbox(delivery, who(actor), reason)

@@ -27,7 +27,7 @@ class Jobs(Noun):
         cursor: str | None = None,
         limit: int = USUAL,
     ) -> Page[JobView]:
-        """Jobs in the order in which they were enqueued: of a run, a source, a stage, in some states."""
+        """Jobs, oldest first; only those of a run, a source, a stage, or in these states."""
         if run is not None:
             self._project.require_run(run)
         size = size_of(limit)
@@ -50,7 +50,7 @@ class Jobs(Noun):
         states: Sequence[str] = (),
         limit: int | None = None,
     ) -> Iterator[JobView]:
-        """All of them, or the first so many, read in pages as you go."""
+        """Iterate over all of them, or the first `limit`, page by page."""
 
         def read(cursor: str | None, size: int) -> Page[JobView]:
             return self.list(
@@ -64,14 +64,14 @@ class Jobs(Noun):
         return job_view(self._project.require_job(job))
 
     def detail(self, job: int) -> JobDetail:
-        """One job, whole: its item, its traceback, and what it is performed under."""
+        """One job in full: its item, its traceback, and its limits and retries."""
         from penstock.app.job_terms import terms_of
 
         row = self._project.require_job(job)
         return job_detail(row, self._store.job_detail(job), terms_of(self._project, row))
 
     def cancel(self, job: int, *, actor: str | None = None, reason: str = "") -> None:
-        """End one job for good; the rest of its run goes on."""
+        """Cancel one job for good; the rest of its run continues."""
         row = self._project.require_job(job)
         if row.unit == "run" and row.key == "root":
             raise Refused(
@@ -85,7 +85,7 @@ class Jobs(Noun):
             raise Refused(f"job {job} is {state} already", code="job_ended")
 
     def retry(self, job: int, *, actor: str | None = None, reason: str = "") -> None:
-        """Queue a quarantined or waiting job again, with fresh tries; a run that had ended opens again."""
+        """Queue a quarantined or waiting job again, with all its tries; an ended run opens again."""
         refuse_opening(self._project, self._project.require_job(job).run_id)
         if not self._store.retry_job(job, who(actor), reason):
             state = self._project.require_job(job).state
@@ -95,7 +95,7 @@ class Jobs(Noun):
             )
 
     def hold(self, job: int, *, actor: str | None = None, reason: str = "") -> bool:
-        """Set one queued or waiting job aside; False if it is held already."""
+        """Hold a queued or waiting job until `unhold`; False if it is already held."""
         row = self._project.require_job(job)
         if self._store.hold_job(job, who(actor), reason):
             return True
@@ -107,7 +107,7 @@ class Jobs(Noun):
         return False
 
     def unhold(self, job: int, *, actor: str | None = None, reason: str = "") -> bool:
-        """Put it back to where it was; False if it was not held."""
+        """Return a held job to its former state; False if it is not held."""
         self._project.require_job(job)
         return self._store.unhold_job(job, who(actor), reason)
 

@@ -12,7 +12,7 @@ class Kpis(Noun):
     """How well work recovers."""
 
     def report(self, *, days: float = 30.0, source: str | None = None) -> KpiReportView:
-        """The numbers of the last days, of all sources or of one."""
+        """The figures of the last `days`, of all sources or of one."""
         key = self._project.source_key(source)
         store = self._store
         source_id = None if key is None else store.ensure_sources([key])[key]

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class Nouns(project.Project):
-    """What a project has, by name."""
+    """The nouns of a project."""
 
     def now(self) -> float:
-        """The time by the store's clock, the only one that counts for what is due."""
+        """The time of the store's clock, which decides what is due."""
         return self.connection.now()
 
     def overview(self) -> OverviewView:
-        """The whole project in numbers."""
+        """The counts of the whole project."""
         from penstock.app.views.overview import overview_view
 
         return overview_view(self.connection.overview())
@@ -49,19 +49,19 @@ class Nouns(project.Project):
     def explain(
         self, source: str | None = None, *, run: int | None = None, job: int | None = None
     ) -> Explanation:
-        """What stands between a source, a run or a job and its next start, and whether it would start now.
+        """Which gates keep a source, a run or a job from starting now.
 
-        It runs the next real turn in a transaction and rolls it back: the answer is what workers will do, and
-        costs them a moment. For lists, and to ask again and again, there is `outlook`.
+        It runs the next real turn in a transaction and rolls it back, so the answer is what workers will do.
+        It takes the locks of a turn: for lists and for polling, use `outlook`.
         """
         from penstock.app.outlook import explain
 
         return explain(self, source, run, job)
 
     def outlook(self, sources: Sequence[str] | None = None) -> Sequence[SourceOutlook]:
-        """How every source stands, or these: which gate is in the way, since and until when, and what helps.
+        """The state of all sources, or of these: the closed gate, since and until when, and what opens it.
 
-        It only reads, from one moment, and keeps nobody from working. The gates are those of `explain`.
+        It reads one snapshot of the store and takes no locks. The gates are those of `explain`.
         """
         from penstock.app.outlook import outlook
 
@@ -98,21 +98,21 @@ class Nouns(project.Project):
 
     @cached_property
     def breakers(self) -> Breakers:
-        """What is left alone because it fails."""
+        """Circuit breakers of sources and hosts."""
         from penstock.app.breakers import Breakers
 
         return Breakers(self)
 
     @cached_property
     def budgets(self) -> Budgets:
-        """What is used and left of budgets."""
+        """Budgets: what is used and left."""
         from penstock.app.budgets import Budgets
 
         return Budgets(self)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
-        """How far each partition of a source has come."""
+        """The checkpoints of a source's partitions."""
         from penstock.app.checkpoints import Checkpoints
 
         return Checkpoints(self)
@@ -126,63 +126,63 @@ class Nouns(project.Project):
 
     @cached_property
     def hooks(self) -> Hooks:
-        """What the outside is told of runs that have ended."""
+        """Webhook deliveries about ended runs."""
         from penstock.app.hooks import Hooks
 
         return Hooks(self)
 
     @cached_property
     def jobs(self) -> Jobs:
-        """Single jobs of runs."""
+        """The jobs of runs."""
         from penstock.app.jobs import Jobs
 
         return Jobs(self)
 
     @cached_property
     def kpis(self) -> Kpis:
-        """How well work recovers."""
+        """Key figures about recovery."""
         from penstock.app.kpis import Kpis
 
         return Kpis(self)
 
     @cached_property
     def pages(self) -> Pages:
-        """Pages as they were fetched."""
+        """Pages as they were fetched, from the snapshots."""
         from penstock.app.pages import Pages
 
         return Pages(self)
 
     @cached_property
     def quarantine(self) -> Quarantine:
-        """Jobs that are not tried again by themselves."""
+        """Failed jobs that are no longer retried."""
         from penstock.app.quarantine import Quarantine
 
         return Quarantine(self)
 
     @cached_property
     def records(self) -> Records:
-        """What was ingested."""
+        """The ingested records."""
         from penstock.app.records import Records
 
         return Records(self)
 
     @cached_property
     def rejects(self) -> Rejects:
-        """What was judged and not wanted."""
+        """Items that pipelines rejected."""
         from penstock.app.rejects import Rejects
 
         return Rejects(self)
 
     @cached_property
     def replays(self) -> Replays:
-        """Runs of today's pipeline on pages that were fetched before."""
+        """Runs of the current pipeline on stored pages."""
         from penstock.app.replays import Replays
 
         return Replays(self)
 
     @cached_property
     def runs(self) -> Runs:
-        """Runs of sources."""
+        """The runs of sources."""
         from penstock.app.runs import Runs
 
         return Runs(self)
@@ -203,7 +203,7 @@ class Nouns(project.Project):
 
     @cached_property
     def signals(self) -> Signals:
-        """Named facts that start runs."""
+        """Signals: named events that start runs."""
         from penstock.app.signals import Signals
 
         return Signals(self)

@@ -151,7 +151,7 @@ def _at_the_request(project: Project, found: Outlook) -> list[GateSeen]:
     store = project.connection
     told = hours_gates(hours_of(project.settings), found.now)
     told += [
-        GateSeen("host", False, f"{host} asked to be left alone", None, closed_until)
+        GateSeen("host", False, f"{host} asked us to wait", None, closed_until)
         for host, closed_until in store.closed_hosts().items()
     ]
     told += [

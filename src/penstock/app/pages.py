@@ -17,7 +17,7 @@ class Pages(Noun):
     """The pages that the runs of a project have fetched."""
 
     def list(self, target: int | str, *, limit: int = 20) -> Sequence[SnapshotRow]:
-        """What a job fetched (its number), or what was fetched from an address; the newest first."""
+        """The pages that a job (its number) fetched, or that came from a URL; newest first."""
         if isinstance(target, str):
             return self._store.pages_at(target, limit)
         job = self._project.require_job(target)

@@ -42,7 +42,7 @@ def place_of(cursor: str | None, kind: type[Place]) -> Place | None:
 def size_of(limit: int) -> int:
     """How many items a page is to have; a longer list is read page by page."""
     if limit < 1:
-        raise UsageError(f"the limit can't be {limit}", "1 is the least", code="bad_limit")
+        raise UsageError(f"the limit can't be {limit}", "the minimum is 1", code="bad_limit")
     return min(limit, LARGEST)
 
 

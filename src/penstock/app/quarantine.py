@@ -42,7 +42,7 @@ class Quarantine(Noun):
         cursor: str | None = None,
         limit: int = USUAL,
     ) -> Page[EntryView]:
-        """Entries by run and job, closed ones from the newest; with `is_whole`, their tracebacks too."""
+        """Entries by run and job, closed ones newest first; `is_whole` adds their tracebacks."""
         size, after = size_of(limit), place_of(cursor, tuple[float, int])
         place = _place_of_closed if wanted.is_closed else _place
         rows = [*self._store.entries(self._checked(wanted), size + 1, after)]
@@ -51,7 +51,7 @@ class Quarantine(Noun):
     def each(
         self, wanted: EntryFilter = ALL, *, is_whole: bool = False, limit: int | None = None
     ) -> Iterator[EntryView]:
-        """All of them, or the first so many, as you go."""
+        """Iterate over all of them, or the first `limit`, page by page."""
         return each_item(
             lambda cursor, size: self.list(wanted, is_whole=is_whole, cursor=cursor, limit=size),
             limit,
@@ -62,7 +62,7 @@ class Quarantine(Noun):
         return self._store.count_entries(self._checked(wanted))
 
     def get(self, job: int) -> EntryView:
-        """An entry with everything that is known of it, open or closed."""
+        """One entry in full, open or closed."""
         found = self._project.require_job(job)
         row = self._store.entry(job)
         if row is None:
@@ -76,7 +76,7 @@ class Quarantine(Noun):
     def causes(
         self, source: str | None = None, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[CauseView]:
-        """What entries have in common: the escalated first, then the most frequent."""
+        """The causes of entries: escalated ones first, then the most frequent."""
         rows = self._store.causes(self._project.source_key(source), limit=MOST_CAUSES)
         return page_within(
             rows, cursor, limit, cause_view, _place_of_cause, tuple[bool, int, str, str]
@@ -92,10 +92,10 @@ class Quarantine(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> ReleasedView:
-        """Queue these jobs again, with fresh tries; without a filter, say `everything`.
+        """Queue these jobs again, with all their tries; without a filter, pass `everything=True`.
 
-        A run that had ended opens again; of a cancelled run nothing is released. Refused for a degraded
-        source. With `dry_run`, only says how many there are.
+        An ended run opens again; jobs of a cancelled run are not released. Refused for a degraded source.
+        With `dry_run`, only counts them.
         """
         found, jobs = self._meant("release", wanted, everything)
         self._refuse_release(found)
@@ -114,9 +114,9 @@ class Quarantine(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> DiscardedView:
-        """End these jobs for good, as cancelled; without a filter, say `everything`.
+        """Cancel these jobs for good; without a filter, pass `everything=True`.
 
-        What was saved before stays. With `dry_run`, only says how many there are.
+        Records saved before stay. With `dry_run`, only counts them.
         """
         found, jobs = self._meant("discard", wanted, everything)
         if dry_run:
@@ -125,21 +125,21 @@ class Quarantine(Noun):
         return DiscardedView(discarded=_summed(batches, jobs, on_progress), jobs=jobs, is_done=True)
 
     def note(self, job: int, text: str, *, actor: str | None = None) -> None:
-        """Write something about an entry, for whoever looks at it next."""
+        """Add a note to an entry, for whoever looks at it next."""
         if not text.strip():
             raise UsageError("a note needs a text", code="no_text")
         self._project.require_job(job)
         self._store.note_entry(job, text.strip(), who(actor))
 
     def nothing(self, wanted: EntryFilter) -> str:
-        """Why there are no such entries, for people."""
+        """Why nothing matches this filter, as a sentence."""
         if wanted.cause is not None:
             rows = self._store.causes(self._project.source_key(wanted.source), limit=LARGEST)
             near = nearest(wanted.cause, [row.cause for row in rows])
             return f"nothing in quarantine has the cause {wanted.cause!r}; {near}"
         if wanted.is_closed:
-            return "no closed entries like that"
-        return "nothing in quarantine" if wanted.is_all else "nothing like that in quarantine"
+            return "no matching closed entries"
+        return "nothing in quarantine" if wanted.is_all else "no matching entries in quarantine"
 
     def _refuse_release(self, wanted: entries.EntryFilter) -> None:
         """Say why these entries can't be released now, if they can't: some are of a degraded source."""

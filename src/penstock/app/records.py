@@ -35,7 +35,7 @@ class Records(Noun):
     ) -> Page[RecordView]:
         """Records of a collection in the order of their keys.
 
-        `source` and `run` choose those that it wrote last, `since` those that were written since a time: a
+        `source` and `run` select the records that they wrote last, `since` those written since a time: a
         datetime with its zone, or seconds since the epoch.
         """
         size = size_of(limit)
@@ -52,7 +52,7 @@ class Records(Noun):
         run: int | None = None,
         since: datetime | float | None = None,
     ) -> Iterator[RecordView]:
-        """All of them, read in pages as you go: a million need no more memory than a few hundred."""
+        """Iterate over all of them, page by page: a million need no more memory than a few hundred."""
         chosen = self._chosen(source, run, since)
         return map(record_view, self._store.each_record(collection, **chosen))
 
@@ -71,7 +71,7 @@ class Records(Noun):
         return newest
 
     def versions(self, collection: str, key: str) -> Sequence[RecordView]:
-        """Every version of one record, the first one first."""
+        """Every version of one record, oldest first."""
         found = [record_view(row) for row in self._store.versions(collection, key)]
         if not found:
             raise UsageError(f"{collection} has no record with the key {key!r}", code="no_record")
@@ -85,7 +85,7 @@ class Records(Noun):
         ]
 
     def require_collection(self, collection: str) -> CollectionView:
-        """A collection that something was saved in."""
+        """One collection; refused if nothing was saved in it."""
         held = {each.collection: each for each in self.collections()}
         if collection not in held:
             raise UsageError(

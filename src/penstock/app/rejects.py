@@ -1,4 +1,4 @@
-"""Rejects: what was judged and not wanted; to be looked at, and judged again after something was fixed."""
+"""Rejects: items that pipelines rejected; list them, and redrive them after a fix."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ ALL = RejectFilter()
 
 
 class Rejects(Noun):
-    """What pipelines judged and did not want."""
+    """Items that pipelines rejected."""
 
     def list(
         self, wanted: RejectFilter = ALL, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[RejectView]:
-        """The newest first."""
+        """Rejects, newest first."""
         size = size_of(limit)
         rows = self._store.rejects(self._checked(wanted), size + 1, place_of(cursor, int))
         return page_of(rows, size, reject_view, lambda row: row.id)
 
     def each(self, wanted: RejectFilter = ALL, *, limit: int | None = None) -> Iterator[RejectView]:
-        """All of them, or the newest so many, as you go."""
+        """Iterate over all of them, or the newest `limit`, page by page."""
         return each_item(lambda cursor, size: self.list(wanted, cursor=cursor, limit=size), limit)
 
     def count(self, wanted: RejectFilter = ALL) -> int:
@@ -41,7 +41,7 @@ class Rejects(Noun):
         return self._store.count_rejects(self._checked(wanted))
 
     def get(self, reject: int) -> RejectView:
-        """One of them, with its item."""
+        """One reject, with its item."""
         row = self._project.require_reject(reject)
         return reject_view(row, self._store.reject_item(row.id))
 
@@ -53,10 +53,10 @@ class Rejects(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> RedriveView:
-        """Judge rejected items of one source again, with today's pipeline, in a run of their own.
+        """Process rejected items of one source again, with the current pipeline, in a new run.
 
         The source is the filter's own, or that of its run or its rejects. An item that was rejected several
-        times is judged once, as it was last. With `dry_run`, only says how many rejects there are.
+        times is processed once, in its latest version. With `dry_run`, only counts the rejects.
         """
         source = self._source_of(wanted)
         found = self._checked(structs.replace(wanted, source=source, open_only=True))
@@ -78,7 +78,7 @@ class Rejects(Noun):
     def _start(
         self, name: str, wanted: rejected.RejectFilter, actor: str, reason: str
     ) -> rejected.Redriven:
-        """Start the run that judges these rejects of a source again."""
+        """Start the run that redrives these rejects of a source."""
         source = self._project.source(name)
         graph, source_id = self._project.graph(source), self._project.source_ids[source.key]
         wanted = replace(wanted, source_id=source_id, open_only=True)
@@ -97,7 +97,7 @@ class Rejects(Noun):
             known = ", ".join(stage.name for stage in graph.stages)
             by = f"; it was rejected by {', '.join(sorted(rejecting))}" if rejecting else ""
             raise Refused(
-                f"nothing to judge again: {source.key} has no reject of a stage that there is today",
+                f"nothing to redrive: {source.key} has no rejects from a stage of its current pipeline",
                 f"its pipeline has {known}{by}",
                 code="no_such_stage",
             )

@@ -38,9 +38,9 @@ class Replays(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> ReplayStarted:
-        """Queue a replay of a run, or of all that a source has fetched since then.
+        """Queue a replay of a run, or of everything that a source has fetched since a time.
 
-        The same replay of a run that has not ended goes on instead, unless `new`. One that was begun with
+        A replay of the same run that has not ended continues instead, unless `new`. One that was begun with
         another version of the pipeline is cancelled: half of it would be of another logic than the rest.
         """
         pages = self.pages(run, source=source, since=since, quarantined=quarantined)
@@ -69,7 +69,7 @@ class Replays(Noun):
         since: Moment | None = None,
         quarantined: bool = False,
     ) -> replay_service.Pages:
-        """What such a replay would bring; refuses where that is nothing."""
+        """The pages that such a replay would process; refused if there are none."""
         found, since_at = self._replayed(run, source, since)
         what, runs = f"run {run}", [] if run is None else [run]
         if since_at is not None:
@@ -79,32 +79,32 @@ class Replays(Noun):
         return replay_service.pages_of(self._store, runs, plan, what, quarantined_only=quarantined)
 
     def diff(self, run: int, limit: int = 20) -> Diff:
-        """What a replay would change: all of it in numbers, and the first records of it."""
+        """What a replay would change: the counts, and the first records."""
         return read_diff(self._store, self._staged(run), limit)
 
     def changes(self, run: int, totals: Totals | None = None) -> Iterator[RecordChange]:
-        """Every record that a replay would change, one by one; `totals` counts along."""
+        """Iterate over every record that a replay would change; `totals` counts them as you go."""
         return record_changes(self._store, self._staged(run).id, totals or Totals())
 
     def totals(self) -> Totals:
-        """Totals to count along in while `changes` is gone through."""
+        """Empty totals, for `changes` to count in."""
         return Totals()
 
     def rejected(self, run: int) -> tuple[Rejects, Rejects]:
-        """What a replay rejects and the replayed runs did not, and the other way round."""
+        """What only the replay rejects, and what only the replayed runs rejected."""
         return rejected(self._store, self._project.require_run(run))
 
     def commit(
         self, run: int, *, force: bool = False, actor: str | None = None, reason: str = ""
     ) -> Committed:
-        """Apply what a replay has staged. `force` overwrites what others have changed since, too."""
+        """Write the staged changes of a replay. `force` also overwrites what others have changed since."""
         row = self._staged(run)
         return replay_service.commit(
             self._store, row.id, is_forced=force, actor=who(actor), reason=reason
         )
 
     def drop(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
-        """Forget what a replay has staged; answers how many records that was about."""
+        """Drop the staged changes of a replay; returns how many records they were."""
         replay_service.require_staged(self._store, self._project.require_run(run))
         return self._store.drop_replay(run, who(actor), reason)
 

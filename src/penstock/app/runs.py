@@ -1,4 +1,4 @@
-"""Runs: start, list, look at, pause, resume, cancel, retry, continue and undo them."""
+"""Runs: start, list, pause, resume, cancel, retry, continue and undo them."""
 
 from __future__ import annotations
 
@@ -48,12 +48,11 @@ class Runs(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> Started:
-        """Queue a run of a source; one of this kind that has not ended goes on instead, unless `new`.
+        """Queue a run of a source; an unfinished run of this kind continues instead, unless `new`.
 
-        `params` go over the source's own, `pages` is how many pages are enough. A `draft` waits for
-        `begin`. `awaited`: you wait for its end, so a paused or held source is refused. `by_hand`: somebody
-        tries it, so it does not count against the source if it fails. `dry_run` only refuses what would
-        be refused.
+        `params` override those of the source, `pages` limits how many pages it takes. A `draft` waits for
+        `begin`. `awaited`: you wait for its end, so a paused or held source is refused. `by_hand`: a trial,
+        so a failure does not count against the source. `dry_run` only checks whether it would be refused.
         """
         asked = Asked(params or {}, pages, by_hand)
         wanted = Wanted(kind, new, draft, awaited, asked, actor, reason)
@@ -74,10 +73,10 @@ class Runs(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> StartedMany:
-        """The same for several sources, each once, however often and in whatever spelling it is named.
+        """The same for several sources; each is started once, even if it is named twice.
 
-        All is checked before anything is started: a wrong second source does not start the first. Without
-        `sources`, every source that may run; one that may not is left out, and keeps no other from it.
+        All sources are checked before any is started. Without `sources`, every source that can run is
+        started; the others are in `left_out`, each with its error.
         """
         asked = Asked(params or {}, pages, by_hand)
         starting = RunStart(self._project, Wanted(kind, new, draft, awaited, asked, actor, reason))
@@ -98,11 +97,11 @@ class Runs(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> RunReport:
-        """Start a run as `start` does, perform it with workers of its own, and answer when it has ended.
+        """Start a run as `start` does, perform it with workers of its own, and return when it has ended.
 
-        Where somebody works on the project already, they do the work and this waits for it. It also works
-        inside a running event loop, as notebooks have, and blocks it. Ctrl-C stops the workers; the next
-        `perform`, `penstock run` or `penstock up` goes on with the run.
+        If workers are already running on this host, they do the work and this waits. It also works inside a
+        running event loop, such as a notebook's, and blocks it. Ctrl-C stops the workers; the next `perform`,
+        `penstock run` or `penstock up` continues the run.
         """
         from penstock.app.performing import performed
 
@@ -146,7 +145,7 @@ class Runs(Noun):
         return watched(self._project, runs, every_s)
 
     def begin(self, run: int, *, actor: str | None = None, reason: str = "") -> RunView:
-        """Let a draft begin."""
+        """Start a draft."""
         row = self._project.require_run(run)
         self._project.refuse_degraded_run(row)
         if not self._store.start_draft(run, who(actor), reason):
@@ -163,7 +162,7 @@ class Runs(Noun):
         cursor: str | None = None,
         limit: int = USUAL,
     ) -> Page[RunView]:
-        """Runs, the newest first; of one source, or only those that have not ended."""
+        """Runs, newest first; only those of a source, or only `active` ones."""
         store, size = self._store, size_of(limit)
         key = self._project.source_key(source)
         rows = store.runs(key, active, size + 1, place_of(cursor, int))
@@ -173,7 +172,7 @@ class Runs(Noun):
     def each(
         self, source: str | None = None, *, active: bool = False, limit: int | None = None
     ) -> Iterator[RunView]:
-        """All of them, or the first so many, read in pages as you go."""
+        """Iterate over all of them, or the first `limit`, page by page."""
         return each_item(
             lambda cursor, size: self.list(source, active=active, cursor=cursor, limit=size), limit
         )
@@ -183,7 +182,7 @@ class Runs(Noun):
         return run_view(self._project.require_run(run), self._store.now())
 
     def detail(self, run: int) -> RunDetail:
-        """One run, whole: its sums, what it cost, what failed and was rejected, and its linked runs."""
+        """One run in full: its counts, cost, failures, rejects and linked runs."""
         store, row = self._store, self._project.require_run(run)
         options = row.options
         is_staging = options.is_staged or options.is_undo
@@ -204,11 +203,11 @@ class Runs(Noun):
         return [cause_view(each) for each in self._store.failures_by_cause(run, limit)]
 
     def report(self, run: int) -> RunReport:
-        """A run in numbers, as `perform` answers with it."""
+        """The report of a run, as `perform` returns it."""
         return run_report(self._project.require_run(run), self._store.now())
 
     def pause(self, run: int, *, actor: str | None = None, reason: str = "") -> bool:
-        """Start nothing more of a run until it is resumed; False if it is paused already."""
+        """Pause a run: no more of its jobs start until `resume`. False if it is already paused."""
         row = self._project.require_run(run)
         if row.is_ended or row.state == "draft":
             raise Refused(
@@ -217,7 +216,7 @@ class Runs(Noun):
         return self._store.pause_run(run, who(actor), reason)
 
     def resume(self, run: int, *, actor: str | None = None, reason: str = "") -> bool:
-        """Let a paused run go on; False if it is not paused."""
+        """Resume a paused run; False if it is not paused."""
         row = self._project.require_run(run)
         if row.state in ("partial", "failed", "cancelled"):
             raise Refused(
@@ -228,9 +227,9 @@ class Runs(Noun):
         return self._store.resume_run(run, who(actor), reason)
 
     def cancel(self, run: int, *, actor: str | None = None, reason: str = "") -> Iterator[int]:
-        """Cancel a run now; the answer sweeps its queued jobs, and tells how many in each batch.
+        """Cancel a run now. Iterate over the result to cancel its queued jobs: it yields each batch's size.
 
-        Upkeep does it for whoever does not go through the answer.
+        If you do not, `penstock up` cancels them.
         """
         row = self._project.require_run(run)
         store = self._store
@@ -239,7 +238,7 @@ class Runs(Noun):
         return iter(store.sweep_cancelled, 0)
 
     def retry(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
-        """Queue a run's quarantined jobs again with fresh tries, and only those; answers how many."""
+        """Queue a run's quarantined jobs again, with all their tries; returns how many."""
         refuse_opening(self._project, run)
         queued = self._store.retry_failed(run, who(actor), reason)
         if not queued:
@@ -250,7 +249,7 @@ class Runs(Noun):
         return queued
 
     def continue_from(self, run: int, *, actor: str | None = None, reason: str = "") -> RunView:
-        """Start a run that does what an ended one has left undone; nothing that was done is done again."""
+        """Start a run that does what is left of an ended one; finished work is not repeated."""
         row, is_new = self._project.continue_run(run, actor, reason)
         if not is_new:
             raise Refused(
@@ -271,7 +270,7 @@ class Runs(Noun):
     ) -> UndoReport:
         """Bring records back to what they were before a run; with `dry_run`, only say what that would do.
 
-        What later runs have changed is left alone.
+        Records that later runs have changed are not touched.
         """
         row = self._project.require_run(run)
         if not row.is_ended:

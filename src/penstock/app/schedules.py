@@ -166,7 +166,7 @@ class Schedules(Noun):
         return page_within(rows, cursor, limit, cadence_view, lambda row: row.source, str)
 
     def each_cadence(self, source: str | None = None) -> Iterator[CadenceView]:
-        """All of them, as you go."""
+        """Iterate over all of them, page by page."""
         return each_item(lambda cursor, limit: self.cadences(source, cursor=cursor, limit=limit))
 
     def set_cadence(

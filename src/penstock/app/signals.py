@@ -29,7 +29,7 @@ class Signals(Noun):
     def list(
         self, name: str | None = None, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[SignalView]:
-        """What was raised, the newest first, and what became of it."""
+        """Signals with their deliveries, newest first."""
         size = size_of(limit)
         rows = self._store.last_signals(name, size + 1, place_of(cursor, int))
         became: dict[int, list[DeliveryRow]] = {}
@@ -43,7 +43,7 @@ class Signals(Noun):
         )
 
     def each(self, name: str | None = None, *, limit: int | None = None) -> Iterator[SignalView]:
-        """All of them, or the newest so many, as you go."""
+        """Iterate over all of them, or the newest `limit`, page by page."""
         return each_item(lambda cursor, size: self.list(name, cursor=cursor, limit=size), limit)
 
     def raise_(
@@ -57,8 +57,8 @@ class Signals(Noun):
     ) -> RaisedView:
         """Raise a signal: each schedule that waits for it starts one run.
 
-        It is kept when this returns, and is delivered by whoever schedules, now or later. Under a key it is
-        raised once: raising it again finds the first.
+        It is durable when this returns; the scheduler delivers it, now or when it runs next. With a `key` it
+        is raised once: raising it again returns the first.
         """
         raised = self._project.signal(name, data, key=key, source=source, actor=who(actor))
         waiting = self._project.waiting_for(name, raised.source)

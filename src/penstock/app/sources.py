@@ -1,4 +1,4 @@
-"""Sources: what is configured, how it is doing, and stopping it for a while."""
+"""Sources: list them, pause and resume them, hold them for maintenance."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Sources(Noun):
     """The sources of a project."""
 
     def list(self, *, cursor: str | None = None, limit: int = USUAL) -> Page[SourceDetail]:
-        """Every source of penstock.yaml, and every former one that left its history, by name."""
+        """The sources of penstock.yaml, and former ones that still have history, by name."""
         found = SourceList(self._project)
         return page_within(found.rows, cursor, limit, found.view, lambda row: row.key, str)
 
     def each(self) -> Iterator[SourceDetail]:
-        """All of them, as you go."""
+        """Iterate over all of them, page by page."""
         found = SourceList(self._project)
         return map(found.view, found.rows)
 
@@ -35,18 +35,18 @@ class Sources(Noun):
         raise UsageError(f"there is no source {source!r}", code="no_source")
 
     def holds(self) -> Sequence[HoldView]:
-        """What is held: the whole project, and single sources."""
+        """The active holds: of the whole project, and of single sources."""
         return [hold_view(row) for row in self._store.holds()]
 
     def pause(self, source: str, *, actor: str | None = None, reason: str = "") -> bool:
-        """Start nothing more of a source until it is resumed; False if it is paused already.
+        """Pause a source: no more of its jobs start until `resume`. False if it is already paused.
 
-        What is running goes on to its end; its schedule goes on too, and its runs wait.
+        Running attempts finish. Its schedule keeps creating runs, which wait.
         """
         return self._store.pause_source(self._id_of(source), who(actor), reason)
 
     def resume(self, source: str, *, actor: str | None = None, reason: str = "") -> bool:
-        """Let a paused source go on; a degraded one is taken for healthy. False if it is neither."""
+        """Resume a paused source, or mark a degraded one healthy. False if it is neither."""
         source_id, store = self._id_of(source), self._store
         is_recovered = store.recover_source(source_id, who(actor), reason)
         if is_recovered:
@@ -56,13 +56,13 @@ class Sources(Noun):
     def hold(
         self, source: str | None = None, *, actor: str | None = None, reason: str = ""
     ) -> bool:
-        """Maintenance: start nothing of a source, or of the whole project; False if it is held already."""
+        """Maintenance: start no jobs of a source, or of the whole project. False if it is already held."""
         return self._store.hold(self._scope(source), who(actor), reason)
 
     def unhold(
         self, source: str | None = None, *, actor: str | None = None, reason: str = ""
     ) -> bool:
-        """End maintenance: all is as it was. False if it was not held."""
+        """End maintenance. False if it is not held."""
         return self._store.unhold(self._scope(source), who(actor), reason)
 
     def _id_of(self, source: str) -> int:

@@ -134,7 +134,7 @@ class RunStart:
         """Going on with a run must not quietly drop what is asked for now."""
         if run is not None and self._wanted.differs_from(run):
             raise Refused(
-                f"run {run.id} of {key} has not ended yet, and was not asked for with these",
+                f"run {run.id} of {key} has not ended yet and was started with other params or pages",
                 "new=True starts another run beside it",
                 code="run_differs",
             )

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from penstock.app.views.breakers import BreakerView
 
 LIST = """\
-Sources and hosts that have failed: closed ones are asked as usual, open ones are left alone until their
-time has come, half-open ones are tried by a few jobs or requests at a time."""
+Circuit breakers of sources and hosts that have failed. Closed: requests are sent as usual. Open: nothing is
+sent until the time shown. Half-open: a few jobs or requests at a time test it."""
 LIST_EXAMPLES = """\
   penstock breakers
   penstock breakers --json"""
-ACT = "Close a breaker that is open, or open one: the source or host is left alone for a while."
+ACT = "Close an open breaker, or open one: nothing is sent to the source or host for a while."
 ACT_EXAMPLES = """\
   penstock breaker close acme.com --reason "they are back"
   penstock breaker open host:cdn.example.com --for 2h --reason "they are moving" """
-CLOSE = "Ask a source or host as usual again, at once."
+CLOSE = "Send requests to a source or host as usual again, at once."
 CLOSE_EXAMPLES = """\
   penstock breaker close acme.com --reason "they are back" """
 OPEN = """\
-Ask nothing of a source or host for a while; then it is tried with care. What is running goes on to its
-end, jobs wait in their queue and lose no try. `penstock pause` is for as long as you like."""
+Send nothing to a source or host for a while; then a few requests test it. Running attempts finish; queued
+jobs wait and lose no try. To stop a source until you resume it, use `penstock pause`."""
 OPEN_EXAMPLES = """\
   penstock breaker open acme.com --for 2h --reason "they are moving" """
 COLUMNS = (
@@ -47,9 +47,9 @@ def register(commands: Commands) -> None:
     listing.set_defaults(run=run)
     acting = add_command(commands, "breaker", "open or close a breaker", ACT, ACT_EXAMPLES)
     verbs = acting.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    closing = add_command(verbs, "close", "ask as usual again", CLOSE, CLOSE_EXAMPLES)
+    closing = add_command(verbs, "close", "send requests again", CLOSE, CLOSE_EXAMPLES)
     closing.set_defaults(run=close)
-    opening = add_command(verbs, "open", "ask nothing for a while", OPEN, OPEN_EXAMPLES)
+    opening = add_command(verbs, "open", "send nothing for a while", OPEN, OPEN_EXAMPLES)
     opening.add_argument(
         "--for", dest="open_for", default="1h", metavar="TIME", help="how long, as 30m or 2h (1h)"
     )
@@ -101,7 +101,7 @@ def open_one(args: argparse.Namespace) -> int:
     with opened(args) as project:
         key = project.breakers.key(args.name)
         name = key.removeprefix("source:")
-        confirm(args, f"Ask nothing of {key} for {duration(for_s)}?")
+        confirm(args, f"Send nothing to {key} for {duration(for_s)}?")
         is_new = project.breakers.open(args.name, for_s, reason=args.reason)
     if args.json:
         args.out.json({"breaker": key, "state": "open", "is_new": is_new})

@@ -32,7 +32,7 @@ COLUMNS = (
     *(whole("resets", 3), whole("runs out", 3), whole("per record", 5)),
 )
 NONE = "no budgets; `budget:` in penstock.yaml sets them"
-OF_RUNS = "only budgets of single runs, and none is going on: penstock budget --run RUN"
+OF_RUNS = "no active run has a budget; for a run that has ended: penstock budget --run RUN"
 
 
 def register(commands: Commands) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from penstock.app import Project
 
 DESCRIPTION = """\
-How far each partition of a source has come: its cursor, the last durable offset, the run that moved it and
-when. --history shows how one of them came there: moved by a run, refused because it would have gone back or
-empty, or rewound by a person."""
+The checkpoint of each partition of a source: its cursor, the last durable offset, the run that moved it, and
+when. --history lists the moves of one checkpoint: moved by a run, refused because the cursor would have gone
+back or been empty, or rewound by an operator."""
 EXAMPLES = """\
   penstock checkpoints prices
   penstock checkpoints prices --history AAPL --limit 20
@@ -33,11 +33,11 @@ LONGEST_CURSOR = 60
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "checkpoints", "how far each partition has come", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "checkpoints", "checkpoints of a source", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="SOURCE", help="the source")
-    parser.add_argument("--history", metavar="PARTITION", help="how this one came there")
+    parser.add_argument(
+        "--history", metavar="PARTITION", help="moves of this partition's checkpoint"
+    )
     add_limit(parser, 50, "moves of the history")
     add_json(parser)
     parser.set_defaults(run=run)

@@ -16,7 +16,7 @@ from penstock.errors import UsageError
 if TYPE_CHECKING:
     from penstock.app.views.config import MistakeView, ValueView
 
-CONFIG = "Check penstock.yaml, show what it comes to, or write its schema for an editor."
+CONFIG = "Check penstock.yaml, show the merged values, or write its schema for an editor."
 CONFIG_EXAMPLES = """\
   penstock config check
   penstock config show acme.com --env prod
@@ -24,7 +24,7 @@ CONFIG_EXAMPLES = """\
 CHECK = """\
 Read penstock.yaml with its overlay and variables, import the pipelines of all sources, and print every
 mistake with its line. No database is opened and nothing is started. A variable that is not set is a
-warning, and so is a connection that nothing says to be encrypted.
+warning, and so is a database connection that may not be encrypted.
 
 Exit codes: 0 nothing is wrong, 2 there are mistakes (with --strict, or warnings)."""
 CHECK_EXAMPLES = """\
@@ -58,7 +58,7 @@ def register(commands: Commands) -> None:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     checking = add_command(verbs, "check", "print every mistake", CHECK, CHECK_EXAMPLES)
-    checking.add_argument("--strict", action="store_true", help="take warnings for mistakes")
+    checking.add_argument("--strict", action="store_true", help="treat warnings as mistakes")
     add_json(checking)
     checking.set_defaults(run=check)
     showing = add_command(verbs, "show", "every value and its origin", SHOW, SHOW_EXAMPLES)

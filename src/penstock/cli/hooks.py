@@ -26,8 +26,8 @@ what is still undelivered waits until one of them runs again."""
 EXAMPLES = """\
   penstock hooks
   penstock hooks --undelivered --json
-  penstock hooks retry 12 --reason "the receiver is mended\""""
-RETRY = "Send one that has failed or was given up again now, with fresh attempts."
+  penstock hooks retry 12 --reason "the receiver is fixed\""""
+RETRY = "Send a delivery that failed or was given up again now, with all its attempts."
 COLUMNS = (
     *(
         "delivery",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.app import Project
     from penstock.app.views.jobs import JobView
 
-DESCRIPTION = "Jobs, the oldest first; or one job with its error and what happened to it."
+DESCRIPTION = "List jobs, oldest first; or show one job with its error and events."
 EXAMPLES = """\
   penstock jobs --state quarantined
   penstock jobs --run 12 --state waiting --state queued
@@ -29,7 +29,7 @@ LATEST = 50
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "jobs", "the jobs, or one of them", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "jobs", "list jobs, or show one", DESCRIPTION, EXAMPLES)
     parser.add_argument("job_id", nargs="?", type=whole_number, metavar="JOB", help="one job")
     parser.add_argument(
         "--run", dest="run_id", type=whole_number, metavar="RUN", help="only this run's"
@@ -107,10 +107,10 @@ def _tell_one(project: Project, args: argparse.Namespace) -> None:
         out.table(EVENT_COLUMNS, (event_line(event) for event in events))
     if row.state == "held":
         out.line()
-        out.line(f"let it go:      penstock unhold --job {row.id}")
+        out.line(f"unhold it:      penstock unhold --job {row.id}")
     if row.state == "quarantined":
         out.line()
-        out.line(f"send it back:   penstock retry --job {row.id}")
+        out.line(f"retry it:       penstock retry --job {row.id}")
 
 
 def _fields(row: JobView, now: float) -> list[tuple[str, object]]:

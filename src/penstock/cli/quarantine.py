@@ -25,32 +25,33 @@ if TYPE_CHECKING:
     from penstock.app.views.quarantine import DiscardedView, EntryFilter, EntryView, ReleasedView
 
 DESCRIPTION = """\
-Jobs that are no longer retried: their tries are used up, or another try could not help. A page has one entry
-with its error, traceback, input and notes, however often and in however many runs it fails. The entry is
+Jobs that are no longer retried: they have no tries left, or another try cannot help. A page has one entry
+with its error, traceback, input and notes, no matter how often and in how many runs it fails. The entry is
 closed when a later run succeeds with the page."""
 EXAMPLES = """\
   penstock quarantine list --source acme.com --kind data
   penstock quarantine list --closed
   penstock quarantine show 345
-  penstock quarantine release --cause "selector .price" --reason "the parser is mended"
+  penstock quarantine release --cause "selector .price" --reason "the parser is fixed"
   penstock quarantine discard --run 12 --dry-run
   penstock quarantine export --format csv > broken.csv
   penstock quarantine note 345 "asked the shop"
 """
 LIST = """\
-What is in quarantine, by run and job. Marked ! is what failed three times for one cause: nothing is tried
-again for that cause until the pipeline changes, or somebody releases what lies there. Failures of replays
-and probes are listed apart, with --replays; --closed lists what has left quarantine, from the newest."""
-SHOW = "One entry with everything that is known: error, traceback, input, page, attempts, notes."
+List quarantined jobs, by run and job. ! marks a cause that failed three times: nothing is retried for that
+cause until the pipeline changes, or somebody releases its jobs. --replays lists failures of replays and
+probes instead; --closed lists entries that have left quarantine, newest first."""
+SHOW = "Show one entry in full: error, traceback, input, page, attempts, notes."
 RELEASE = """\
-Queue these jobs again, with fresh tries. A run that had ended opens again; of a cancelled run nothing is
-released. Says how many it would touch, and asks."""
+Queue these jobs again, with all their tries. An ended run opens again; jobs of a cancelled run are not
+released. Says how many jobs it affects, and asks before it changes anything."""
 DISCARD = """\
-End these jobs for good, as cancelled. What was saved before stays. Says how many it would touch, and asks."""
+Cancel these jobs for good. Records saved before stay. Says how many jobs it affects, and asks before it
+changes anything."""
 EXPORT = """\
-Everything that is known of these entries, as lines of JSON or as CSV, in which text that a spreadsheet
-would take for a formula begins with an apostrophe. Secrets are masked."""
-NOTE = "Write something about an entry, for whoever looks at it next."
+Print these entries in full, as lines of JSON or as CSV. In CSV, text that a spreadsheet would read as a
+formula starts with an apostrophe. Secrets are masked."""
+NOTE = "Add a note to an entry, for whoever looks at it next."
 COLUMNS = (
     *("job", column("run", 3), "source", column("stage", 0), "kind"),
     *(whole("times", 4), "since", "key", "cause", "error"),
@@ -71,20 +72,20 @@ def register(commands: Commands) -> None:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     listing = add_command(
-        verbs, "list", "what is there", LIST, "  penstock quarantine list --kind data"
+        verbs, "list", "list the entries", LIST, "  penstock quarantine list --kind data"
     )
     _add_filters(listing)
     _add_closed(listing)
     add_limit(listing, SHOWN, "entries")
     add_json(listing)
     listing.set_defaults(run=list_entries)
-    showing = add_command(verbs, "show", "one of them", SHOW, "  penstock quarantine show 345")
+    showing = add_command(verbs, "show", "show one entry", SHOW, "  penstock quarantine show 345")
     showing.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
     add_json(showing)
     showing.set_defaults(run=show)
     for verb, summary, description, run in (
         ("release", "queue them again", RELEASE, release),
-        ("discard", "give them up", DISCARD, discard),
+        ("discard", "cancel them for good", DISCARD, discard),
     ):
         acting = add_command(
             verbs, verb, summary, description, f"  penstock quarantine {verb} --run 12 --dry-run"
@@ -92,7 +93,7 @@ def register(commands: Commands) -> None:
         _add_filters(acting)
         acting.add_argument("--all", action="store_true", help="everything in quarantine")
         acting.add_argument(
-            "--dry-run", action="store_true", help="only print how many it would touch"
+            "--dry-run", action="store_true", help="only print how many jobs it affects"
         )
         add_json(acting)
         add_reason(acting)
@@ -101,7 +102,7 @@ def register(commands: Commands) -> None:
     exporting = add_command(
         verbs,
         "export",
-        "take them elsewhere",
+        "export them",
         EXPORT,
         "  penstock quarantine export > broken.jsonl",
     )
@@ -113,10 +114,10 @@ def register(commands: Commands) -> None:
     add_limit(exporting, None, "entries")
     exporting.set_defaults(run=export)
     noting = add_command(
-        verbs, "note", "write about one", NOTE, '  penstock quarantine note 345 "asked the shop"'
+        verbs, "note", "add a note", NOTE, '  penstock quarantine note 345 "asked the shop"'
     )
     noting.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
-    noting.add_argument("text", metavar="TEXT", help="what to write")
+    noting.add_argument("text", metavar="TEXT", help="the note")
     add_json(noting)
     noting.set_defaults(run=note)
 
@@ -132,7 +133,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="WHEN", help="only those of the last 2h, or since a date"
     )
-    parser.add_argument("--escalated", action="store_true", help="only what needs a person")
+    parser.add_argument("--escalated", action="store_true", help="only escalated causes")
     parser.add_argument(
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
     )
@@ -145,7 +146,7 @@ def _add_closed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--closed",
         action="store_true",
-        help="what a later run did, or somebody discarded, instead of what is there",
+        help="entries that a later run or an operator closed, instead of open ones",
     )
 
 
@@ -217,7 +218,7 @@ def _tell_causes(project: Project, wanted: EntryFilter, out: Output) -> None:
         if cause.escalated_at is not None:
             out.note(
                 f"! {cause.source}: {cause.cause}: {count(cause.failures, 'job')} since "
-                f"{local_time(cause.first_at)}; not tried again until the pipeline changes or you release"
+                f"{local_time(cause.first_at)}; not retried until the pipeline changes or you release"
             )
 
 
@@ -244,16 +245,16 @@ def show(args: argparse.Namespace) -> int:
         return 0
     out.line()
     if row.snapshot is not None:
-        out.line(f"look at it:     penstock page {row.id}")
+        out.line(f"view it:        penstock page {row.id}")
     if row.unit != "run":
         out.line(f"try it:         penstock try {row.source} {row.id}")
-    out.line(f"send it back:   penstock quarantine release --job {row.id}")
-    out.line(f"give it up:     penstock quarantine discard --job {row.id}")
+    out.line(f"release it:     penstock quarantine release --job {row.id}")
+    out.line(f"discard it:     penstock quarantine discard --job {row.id}")
     return 0
 
 
 def _fields(row: EntryView) -> list[tuple[str, object]]:
-    marked = f"since {local_time(row.escalated_at)}: nothing is tried again for this cause"
+    marked = f"since {local_time(row.escalated_at)}: nothing is retried for this cause"
     return [
         ("job", row.id),
         ("run", row.run_id),

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from penstock.app.views.rejects import RejectFilter, RejectView
 
 DESCRIPTION = """\
-What a pipeline judged and did not want: by raising Reject, by ctx.reject, or because its score was below
-the source's threshold. Each is kept with its item, so that it can be judged again after a fix."""
+Items that a pipeline rejected: by raising Reject, with ctx.reject, or because their score was below the
+source's threshold. Each is kept with its item, so that you can redrive it after a fix."""
 EXAMPLES = """\
   penstock rejects list --source acme.com --code no_price
   penstock rejects show 7
-  penstock rejects redrive --source acme.com --code no_price --reason "the parser is mended" """
-LIST = "The newest rejects first."
-SHOW = "One reject with its item, its page and what became of it."
+  penstock rejects redrive --source acme.com --code no_price --reason "the parser is fixed" """
+LIST = "List rejects, newest first."
+SHOW = "Show one reject with its item, its page and its redrive."
 REDRIVE = """\
-Start a run whose jobs are the rejected items, at the stages that rejected them, with today's pipeline and
-threshold and without the network. What is accepted now becomes a record; what is not is rejected again.
-An item that was rejected several times is judged once, as it was last."""
+Start a run whose jobs are the rejected items, at the stages that rejected them, with the current
+pipeline and threshold and without the network. Accepted items become records; the others are rejected again.
+An item that was rejected several times is redriven once, in its latest version."""
 COLUMNS = (
     *("reject", "source", column("run", 3), column("stage", 4), "code", whole("score", 4)),
     *("at", whole("redriven", 2), "key", text("reason", 1)),
@@ -47,20 +47,20 @@ def register(commands: Commands) -> None:
         commands, "rejects", "rejected items: list, show, redrive", DESCRIPTION, EXAMPLES
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    listing = add_command(verbs, "list", "the newest", LIST, "  penstock rejects list --run 12")
+    listing = add_command(verbs, "list", "list rejects", LIST, "  penstock rejects list --run 12")
     _add_filters(listing)
     listing.add_argument("--open", action="store_true", help="only those not redriven yet")
     add_limit(listing, 50, "rejects")
     add_json(listing)
     listing.set_defaults(run=tell)
-    showing = add_command(verbs, "show", "one of them", SHOW, "  penstock rejects show 7")
+    showing = add_command(verbs, "show", "show one reject", SHOW, "  penstock rejects show 7")
     showing.add_argument("reject_id", type=whole_number, metavar="REJECT", help="the reject")
     add_json(showing)
     showing.set_defaults(run=show)
     driving = add_command(
         verbs,
         "redrive",
-        "judge them again",
+        "process them again",
         REDRIVE,
         "  penstock rejects redrive --source acme.com --code no_price\n"
         "  penstock rejects redrive --id 7 --id 8 --yes",
@@ -136,7 +136,7 @@ def show(args: argparse.Namespace) -> int:
     )
     if row.redriven_run_id is None:
         out.line()
-        out.line(f"judge it again:  penstock rejects redrive --id {row.id}")
+        out.line(f"redrive it:  penstock rejects redrive --id {row.id}")
     return 0
 
 
@@ -147,17 +147,17 @@ def redrive(args: argparse.Namespace) -> int:
     with opened(args) as project:
         wanted = _wanted(project, args)
         seen = project.rejects.redrive(wanted, dry_run=True)
-        confirm(args, f"Judge {count(seen.rejects, 'reject')} of {seen.source} again?")
+        confirm(args, f"Redrive {count(seen.rejects, 'reject')} of {seen.source}?")
         redriven = project.rejects.redrive(wanted, reason=args.reason)
         is_worked = bool(project.connection.overview().workers)
     if args.json:
         out.json(redriven.as_json())
         return 0
     items = count(redriven.items or 0, "item")
-    out.line(f"run {redriven.run_id} judges {items} of {count(redriven.rejects, 'reject')} again")
+    out.line(f"run {redriven.run_id} redrives {items} of {count(redriven.rejects, 'reject')}")
     if redriven.rejects < seen.rejects:
         out.line(
-            f"{count(seen.rejects - redriven.rejects, 'reject')} are left: the same command again"
+            f"{count(seen.rejects - redriven.rejects, 'reject')} are left: run the same command again"
         )
     if not is_worked:
         out.line("No workers are running. Start one: penstock up")

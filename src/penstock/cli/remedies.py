@@ -19,14 +19,17 @@ BY_CODE: dict[tuple[str, str], str] = {
     ("cursor_unfit", ""): "--force moves the checkpoint anyway",
     ("file_exists", ""): "--yes replaces it",
     ("no_database", "runs.start"): "penstock run makes it",
-    ("no_filter", "rejects.list"): "name --source, --run or --id; penstock rejects list has them",
+    ("no_filter", "rejects.list"): "name --source, --run or --id; penstock rejects list shows them",
     ("no_quiet_moment", "store.migrate"): "{hint}: penstock db migrate",
     ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
     ("nothing_to_redrive", "replays.commit"): "what a replay rejects counts when it is committed:"
     " penstock status names those that wait",
     ("privileges_missing", "store.grants"): "{hint} (all of it: penstock db grants {})",
     ("run_differs", ""): "--new starts another run beside it",
-    ("run_ended", "runs.continue_from"): "what is left of it: penstock resume {} --from-checkpoint",
+    (
+        "run_ended",
+        "runs.continue_from",
+    ): "to do what is left of it: penstock resume {} --from-checkpoint",
     (
         "run_may_move_it",
         "runs.cancel",
@@ -46,11 +49,11 @@ BY_CODE: dict[tuple[str, str], str] = {
     ("store_replaced", "store.restore"): "{hint} (penstock db restore FILE)",
 }
 BY_VERB: dict[str, str] = {
-    "checkpoints.history": "penstock checkpoints {} --history PARTITION has its moves",
+    "checkpoints.history": "penstock checkpoints {} --history PARTITION lists its moves",
     "hooks.list": "penstock hooks lists them",
     "jobs.get": "penstock jobs {}",
     "jobs.list": "penstock jobs lists them",
-    "rejects.list": "penstock rejects list has them",
+    "rejects.list": "penstock rejects list shows them",
     "replays.start": "penstock replay {}",
     "runs.cancel": "penstock cancel {}",
     "runs.continue_from": "penstock resume {} --from-checkpoint",

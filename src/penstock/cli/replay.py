@@ -135,7 +135,7 @@ def _begun(project: Project, args: argparse.Namespace) -> RunView:
         steps = ", ".join(begun.unknown_steps)
         out.note(f"the pipeline has no step {steps} any more; its pages are left out")
     if not begun.is_new:
-        out.note(f"replay {begun.run.id} has not ended yet; going on with it")
+        out.note(f"replay {begun.run.id} has not ended yet; continuing it")
     if begun.cancelled is not None:
         out.note(f"replay {begun.cancelled} was of another version of the pipeline; cancelled")
     return begun.run

@@ -18,7 +18,7 @@ Queue a run's quarantined jobs again, or one quarantined or waiting job, with fr
 of the run is touched; a run that had ended opens again."""
 EXAMPLES = """\
   penstock retry 12 --failed
-  penstock retry --job 345 --reason "the parser is mended" """
+  penstock retry --job 345 --reason "the parser is fixed" """
 
 
 def register(commands: Commands) -> None:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from penstock.app.views.runs import LeftOut, RunView, StartedMany
 
 DESCRIPTION = """\
-Run sources in the foreground with progress, and end when they have ended. A run of the source that was
-interrupted goes on where it was; --new starts another one beside it. If `penstock up` works on the
-project already, it does the work and this shows it."""
+Run sources in the foreground, show progress, and exit when the runs have ended. A run of the source that has
+not ended is continued; --new starts another one beside it. If `penstock up` is already running, it does the
+work and this command shows the progress."""
 EXAMPLES = """\
   penstock run acme.com
   penstock run acme.com news --reason "prices changed"
@@ -36,7 +36,7 @@ KINDS = ("full", "incremental", "probe", "stream", "backfill", "replay")
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "run", "run sources in the foreground", DESCRIPTION, EXAMPLES)
-    parser.add_argument("names", nargs="*", metavar="SOURCE", help="what to run")
+    parser.add_argument("names", nargs="*", metavar="SOURCE", help="sources to run")
     parser.add_argument("--all", action="store_true", help="every source of penstock.yaml")
     parser.add_argument(
         "--kind",
@@ -58,7 +58,7 @@ def register(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="over the source's params, for this run; a VALUE is read as YAML (repeatable)",
+        help="override a param of the source for this run; VALUE is read as YAML (repeatable)",
     )
     parser.add_argument(
         "--pages",
@@ -123,12 +123,12 @@ def _left_out(each: LeftOut) -> str:
 
 def note_going_on(out: Output, run: RunView, more: str = "") -> None:
     """Somebody who asks for a run must know that it is an old one."""
-    out.note(f"run {run.id} of {run.source} has not ended yet; going on with it{more}")
+    out.note(f"run {run.id} of {run.source} has not ended yet; continuing it{more}")
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
     if args.pages == 0:
-        raise UsageError("--pages 0 leaves nothing to run", "--pages 1 is the least")
+        raise UsageError("--pages 0 leaves nothing to run", "the minimum is --pages 1")
     is_by_hand = sys.stdin is not None and sys.stdin.isatty()
     return {"params": dict(map(_param, args.param)), "pages": args.pages, "by_hand": is_by_hand}
 
@@ -193,9 +193,9 @@ def _tell(project: Project, reports: list[RunReport], args: argparse.Namespace) 
             out.line(f"run {report.run} of {report.source} ({report.kind}): {report.end_reason}")
         elif report.counts["pages_unchanged"]:
             unchanged = report.counts["pages_unchanged"]
-            out.line(f"run {report.run} left {unchanged:,} of its pages alone: unchanged")
+            out.line(f"run {report.run} skipped {unchanged:,} unchanged pages")
         if report.counts["quarantined"]:
-            out.line(f"run {report.run} of {report.source} could not do everything:")
+            out.line(f"run {report.run} of {report.source} has jobs in quarantine:")
             tell_first_errors(project, report.run, out)
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from penstock.app.views.runs import RunView
 
 DESCRIPTION = """\
-The newest runs first; or one run, whole: its two sums, what it cost, what failed and was rejected, the
-runs it is linked to, and its latest events."""
+List runs, newest first; or show one run in full: its page and candidate counts, cost, failures and rejects,
+linked runs, and latest events."""
 EXAMPLES = """\
   penstock runs
   penstock runs --source acme.com --limit 5
@@ -41,9 +41,9 @@ COUNTED_COLUMNS = tuple(whole(name, rank) for name, rank in COUNTED.items())
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "runs", "the newest runs, or one of them", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "runs", "list runs, or show one", DESCRIPTION, EXAMPLES)
     parser.add_argument(
-        "words", nargs="*", type=_show_or_run, metavar="RUN", help="one run, whole; also: show RUN"
+        "words", nargs="*", type=_show_or_run, metavar="RUN", help="one run in full; also: show RUN"
     )
     parser.add_argument("--source", metavar="SOURCE", help="only this source's")
     parser.add_argument("--active", action="store_true", help="only those that have not ended")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.app.views.sources import SourceDetail
 
 DESCRIPTION = """\
-Every source of penstock.yaml, and every former one that left its history. --check imports the pipelines of
+List the sources of penstock.yaml, and former ones that still have history. --check imports the pipelines of
 all sources and says what is wrong with them; without it, none of your code runs."""
 EXAMPLES = """\
   penstock sources
@@ -87,7 +87,7 @@ def _why_not_now(source: SourceDetail, seen: SourceOutlook | None, file: str) ->
         case "degraded":
             return degraded_words(source)
         case "window":
-            return f"outside its hours, which begin {until(stop.opens_at or now, now)}"
+            return f"outside its hours; they start {until(stop.opens_at or now, now)}"
         case "breaker" if source.breaker is not None:
             return words(source.breaker, now)
         case "cooldown":

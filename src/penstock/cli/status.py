@@ -216,12 +216,12 @@ class Seen:
             for each in self._stopped("cooldown")
         ]
         told += [
-            (host, f"opens {until(closed_until, self.now)}: it asked to be left alone")
+            (host, f"opens {until(closed_until, self.now)}: it asked us to wait")
             for host, closed_until in self.closed_hosts.items()
         ]
         if self.overview.waiting:
             told += [
-                (host, f"outside its hours, which begin {until(opens_at, self.now)}")
+                (host, f"outside its hours; they start {until(opens_at, self.now)}")
                 for host, opens_at in self.hosts_outside.items()
             ]
         told += [(each.name, breaker_words(each, self.now)) for each in self.broken]

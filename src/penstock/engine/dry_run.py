@@ -367,7 +367,7 @@ def _told(job: NewJob, outcome: Outcome) -> TriedJob:
         case Failed():
             return TriedJob(*about, "failed", outcome.error, outcome.kind, outcome.traceback)
         case Throttled():
-            reason = f"{outcome.host or 'the provider'} asks for {outcome.delay_s:.0f} s of rest"
+            reason = f"{outcome.host or 'the provider'} asked to wait {outcome.delay_s:.0f} s"
             return TriedJob(*about, "failed", reason, "throttled")
         case Snoozed():
             return TriedJob(*about, "snoozed", outcome.reason or f"for {outcome.delay_s:g} s")

@@ -164,7 +164,7 @@ def words(bound: Bound) -> str:
 
 def used_up(bound: Bound) -> str:
     """Why nothing more goes out."""
-    return f"the budget of {words(bound)} is used up"
+    return f"the budget of {words(bound)} is exhausted"
 
 
 def period_words(bound: Bound) -> str:

@@ -167,7 +167,7 @@ class Reject(Exception):
 
 
 class Snooze(Exception):
-    """Raise in a step: run this job again after so many seconds; no attempt is spent."""
+    """Raise in a step: run this job again after `delay_s` seconds; no attempt is spent."""
 
     def __init__(self, delay_s: float, reason: str = "") -> None:
         super().__init__(reason or f"snoozed for {delay_s} s")

@@ -17,7 +17,7 @@ JOB_MOVES: dict[tuple[J, J], str] = {
     (J.RUNNING, J.SUCCEEDED): "succeeded",
     (J.RUNNING, J.SKIPPED): "skipped",
     (J.RUNNING, J.WAITING): "failed, throttled or snoozed, due later",
-    (J.RUNNING, J.QUEUED): "released by a drain, or its worker was buried",
+    (J.RUNNING, J.QUEUED): "released by a drain, or its worker was reaped",
     (J.RUNNING, J.QUARANTINED): "out of tries, beyond help, too late, or poison",
     (J.RUNNING, J.CANCELLED): "cancelled",
     (J.WAITING, J.QUEUED): "due, or retried by an operator",
@@ -26,7 +26,7 @@ JOB_MOVES: dict[tuple[J, J], str] = {
     (J.HELD, J.QUEUED): "unheld",
     (J.HELD, J.WAITING): "unheld",
     (J.HELD, J.CANCELLED): "cancelled",
-    (J.QUARANTINED, J.QUEUED): "released or retried by an operator, or its budget begins anew",
+    (J.QUARANTINED, J.QUEUED): "released or retried by an operator, or its budget reset",
     (J.QUARANTINED, J.CANCELLED): "discarded, expired, cancelled, or done by a later run",
 }
 

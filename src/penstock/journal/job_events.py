@@ -69,7 +69,7 @@ class JobThrottled(AttemptPutOff, frozen=True, omit_defaults=True):
 
 
 class JobSnoozed(AttemptPutOff, frozen=True, omit_defaults=True):
-    """A step or a gate has put the job off; no try is spent."""
+    """A step or a gate has postponed the job; no try is spent."""
 
     kind: ClassVar[str] = "job.snoozed"
 
@@ -87,7 +87,7 @@ class JobSkipped(AttemptEnd, frozen=True, omit_defaults=True):
 
 
 class JobQuarantined(AttemptEnd, frozen=True, omit_defaults=True):
-    """The job is not tried again by itself."""
+    """The job is no longer retried."""
 
     kind: ClassVar[str] = "job.quarantined"
 
@@ -124,14 +124,14 @@ class JobDue(Event, frozen=True, omit_defaults=True):
 
 
 class JobRequeued(Reasoned, frozen=True, omit_defaults=True):
-    """A job that had stopped is queued again, with fresh tries."""
+    """A job that had stopped is queued again, with all its tries."""
 
     kind: ClassVar[str] = "job.requeued"
     by: ClassVar[str] = "an operator; upkeep, where a budget had stopped it"
 
 
 class JobHeld(Reasoned, frozen=True, omit_defaults=True):
-    """The job is set aside until it is unheld."""
+    """The job does not start until it is unheld."""
 
     kind: ClassVar[str] = "job.held"
     by: ClassVar[str] = OPERATOR
@@ -158,7 +158,7 @@ class JobNoted(Event, frozen=True):
 
 
 class QuarantineReleased(Reasoned, frozen=True, omit_defaults=True):
-    """An entry of quarantine is queued again, with fresh tries."""
+    """An entry of quarantine is queued again, with all its tries."""
 
     kind: ClassVar[str] = "quarantine.released"
     by: ClassVar[str] = OPERATOR

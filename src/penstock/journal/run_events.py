@@ -59,7 +59,7 @@ class RunVersionChanged(Event, frozen=True):
     before: str
 
     def sentence(self) -> str:
-        return f"performed with pipeline {self.version}; until now {self.before}"
+        return f"now uses pipeline {self.version}; before: {self.before}"
 
 
 class RunLimitReached(Event, frozen=True):
@@ -71,9 +71,7 @@ class RunLimitReached(Event, frozen=True):
     most_jobs: int
 
     def sentence(self) -> str:
-        return (
-            f"{self.stage} has its {count(self.most_jobs, 'job')}; what else is found is left out"
-        )
+        return f"{self.stage} reached its limit of {count(self.most_jobs, 'job')}; further items are left out"
 
 
 class RunPaused(Reasoned, frozen=True, omit_defaults=True):
@@ -84,7 +82,7 @@ class RunPaused(Reasoned, frozen=True, omit_defaults=True):
 
 
 class RunResumed(Reasoned, frozen=True, omit_defaults=True):
-    """A paused run goes on."""
+    """A paused run continues."""
 
     kind: ClassVar[str] = "run.resumed"
     by: ClassVar[str] = OPERATOR
@@ -137,7 +135,7 @@ class RunCountsMismatch(Event, frozen=True, omit_defaults=True):
 
 
 class RunReopened(Reasoned, frozen=True, omit_defaults=True):
-    """An ended run goes on, because something of it is tried again."""
+    """An ended run is open again, because some of its jobs are retried."""
 
     kind: ClassVar[str] = "run.reopened"
     by: ClassVar[str] = "an operator; upkeep, where a budget had stopped it"
@@ -163,7 +161,7 @@ class RunCommitStarted(Reasoned, frozen=True, omit_defaults=True):
 
 
 class RunCommitted(Event, frozen=True, omit_defaults=True):
-    """What a replay has staged is written. `conflicts` and `newer` records were left alone."""
+    """What a replay has staged is written. `conflicts` and `newer` records were not touched."""
 
     kind: ClassVar[str] = "run.committed"
     by: ClassVar[str] = OPERATOR
@@ -186,7 +184,7 @@ class RunCommitted(Event, frozen=True, omit_defaults=True):
 
 
 class RunDropped(Reasoned, frozen=True, omit_defaults=True):
-    """What a replay has staged is thrown away."""
+    """What a replay has staged is discarded."""
 
     kind: ClassVar[str] = "run.dropped"
     by: ClassVar[str] = "an operator; upkeep, where nobody committed it in time"
@@ -206,7 +204,7 @@ class RunUndoStarted(Event, frozen=True, omit_defaults=True):
 
 
 class RunUndone(Event, frozen=True, omit_defaults=True):
-    """Records are as they were before a run; those that `changed_later` were left alone."""
+    """Records are as they were before a run; `changed_later` ones were not touched."""
 
     kind: ClassVar[str] = "run.undone"
     by: ClassVar[str] = OPERATOR
@@ -227,7 +225,7 @@ class RunUndone(Event, frozen=True, omit_defaults=True):
 
 
 class RejectsRedriven(Event, frozen=True):
-    """Rejected items are judged again, in this run."""
+    """This run processes rejected items again."""
 
     kind: ClassVar[str] = "rejects.redriven"
     by: ClassVar[str] = OPERATOR
@@ -262,7 +260,7 @@ class QualityZeroYield(Event, frozen=True):
 
     def sentence(self) -> str:
         runs = count(self.runs_before, "run")
-        return f"nothing came of it; {self.yielded_before} of {runs} before it yielded"
+        return f"it yielded nothing; {self.yielded_before} of {runs} before it yielded"
 
 
 class QualityAnomaly(Event, frozen=True, omit_defaults=True):

@@ -131,7 +131,7 @@ class HookDelivered(HookEvent, frozen=True, omit_defaults=True):
 
 
 class HookFailed(HookEvent, frozen=True, omit_defaults=True):
-    """A hook has not accepted what it was told, and is not told again by itself."""
+    """A hook has not accepted what it was told, and is not retried automatically."""
 
     kind: ClassVar[str] = "hook.failed"
 

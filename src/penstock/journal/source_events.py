@@ -21,7 +21,7 @@ class SourcePaused(Reasoned, frozen=True, omit_defaults=True):
 
 
 class SourceResumed(Reasoned, frozen=True, omit_defaults=True):
-    """A paused source goes on."""
+    """A paused source continues."""
 
     kind: ClassVar[str] = "source.resumed"
     by: ClassVar[str] = OPERATOR
@@ -56,7 +56,7 @@ class ProjectUnheld(Reasoned, frozen=True, omit_defaults=True):
 
 
 class SourceDegraded(Event, frozen=True, omit_defaults=True):
-    """So many runs of a source in a row have failed; it runs probes only."""
+    """Several runs of a source in a row have failed; it runs probes only."""
 
     kind: ClassVar[str] = "source.degraded"
 
@@ -108,7 +108,7 @@ class SourceConcurrencyRestored(Event, frozen=True):
 
 
 class CauseEscalated(Event, frozen=True):
-    """One cause has quarantined many jobs of a source; it is not tried again until somebody looks."""
+    """One cause has quarantined many jobs of a source; it is not retried until somebody releases them."""
 
     kind: ClassVar[str] = "cause.escalated"
 
@@ -117,7 +117,9 @@ class CauseEscalated(Event, frozen=True):
 
     def sentence(self) -> str:
         jobs = count(self.failures, "job")
-        return f"{self.cause}: {jobs} quarantined; not tried again until somebody has looked"
+        return (
+            f"{self.cause}: {jobs} quarantined; not retried until released, or the pipeline changes"
+        )
 
 
 class BreakerEvent(Event, frozen=True, omit_defaults=True):
@@ -164,7 +166,7 @@ class BreakerClosed(BreakerEvent, frozen=True, omit_defaults=True):
     away_s: float = 0.0
 
     def sentence(self) -> str:
-        return f"{self._who}{self.reason}; it was away for {self.away_s:.0f} s"
+        return f"{self._who}{self.reason}; it was unavailable for {self.away_s:.0f} s"
 
 
 class BudgetEvent(Event, frozen=True, omit_defaults=True):
@@ -197,7 +199,7 @@ class BudgetThresholdReached(BudgetEvent, frozen=True, omit_defaults=True):
 
 
 class BudgetExhausted(BudgetEvent, frozen=True, omit_defaults=True):
-    """A budget is used up."""
+    """A budget is exhausted."""
 
     kind: ClassVar[str] = "budget.exhausted"
 
@@ -212,7 +214,7 @@ class BudgetReset(BudgetEvent, frozen=True, omit_defaults=True):
     by: ClassVar[str] = "upkeep; Penstock"
 
     def sentence(self) -> str:
-        return f"{words(self._bound)} begin anew; {self._used} were used"
+        return f"{words(self._bound)} reset; {self._used} were used"
 
 
 class Breach(Event, frozen=True, omit_defaults=True):
@@ -289,7 +291,7 @@ class CheckpointRefused(Event, frozen=True):
     stays: str
 
     def sentence(self) -> str:
-        return f"{self.partition}: {self.cursor} is not moved to, {self.reason}: {self.stays} stays"
+        return f"{self.partition}: not moved to {self.cursor}, {self.reason}; stays at {self.stays}"
 
 
 class CadenceEvent(Event, frozen=True, omit_defaults=True):

@@ -110,7 +110,7 @@ class Turn(msgspec.Struct, frozen=True):
     behind: Callable[[], str] = lambda: OTHERS_FIRST
 
 
-OTHERS_FIRST = "others of its source, or other sources, come first"
+OTHERS_FIRST = "other jobs of this source, or other sources, come first"
 
 
 def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
@@ -242,12 +242,14 @@ def _resources_gate(case: Case, lane: Lane, rooms: Rooms) -> GateSeen:
     refusing = "sound" if is_suspect else "suspect"
     willing = [capacity for _, capacity in rooms if capacity.admits != refusing]
     if not willing:
-        words = "two workers died under it already" if is_suspect else "nobody died under it yet"
-        return GateSeen("resources", False, f"no worker takes such jobs now: {words}")
+        words = (
+            "two workers died while running it" if is_suspect else "no worker has died running it"
+        )
+        return GateSeen("resources", False, f"no worker accepts such jobs now: {words}")
     if any(Room(c.slots, c.cpu, c.memory_mb).fits(head) for c in willing):
         return GateSeen("resources", True)
     if all(capacity.slots <= 0 for capacity in willing):
-        return GateSeen("resources", False, "every place of the workers is taken")
+        return GateSeen("resources", False, "all worker slots are taken")
     cpu = max(capacity.cpu for capacity in willing)
     memory_mb = max(capacity.memory_mb for capacity in willing)
     needs = f"it needs cpu {head.cpu:g} and {head.memory_mb:g} MB"
@@ -269,7 +271,7 @@ def _turn_gate(case: Case, gates: Sequence[GateSeen], turn: Turn) -> GateSeen:
     if turn.is_picked or is_held_back:
         return GateSeen("turn", True)
     if case.deaths >= WARD_DEATHS:
-        died = f"{count(case.deaths, 'worker')} died under it"
-        by = f"{died}: of such jobs, a worker runs one at a time"
+        died = f"{count(case.deaths, 'worker')} died while running it"
+        by = f"{died}; a worker runs one such job at a time"
         return GateSeen("turn", False, by)
     return GateSeen("turn", False, turn.behind())

@@ -204,11 +204,11 @@ def _closed(closed: Closed, lane: Lane, slot: Slot, facts: LaneFacts, now: float
             command, remedy = f"penstock breaker close {key}", Remedy("breakers.close", key)
             return _filled(seen, by, facts.breaker_since, command, remedy)
         case "cooldown":
-            return _filled(seen, facts.cooldown_reason or "it asked to be left alone")
+            return _filled(seen, facts.cooldown_reason or "it asked us to wait")
         case "slots":
             return _filled(seen, _slots_words(lane, slot, now))
         case "rate":
-            return _filled(seen, f"{lane.limits.rate_per_s or 0:g} a second, all places are taken")
+            return _filled(seen, f"{lane.limits.rate_per_s or 0:g} a second, no capacity left")
     return seen
 
 

@@ -37,7 +37,7 @@ END_OF_TIME = 253_402_300_800
 
 
 class Context:
-    """What a step gets as `ctx`. Nothing said through it happens before the attempt commits."""
+    """What a step gets as `ctx`. Its effects happen when the attempt commits, all or none."""
 
     __slots__ = ("_attempt", "_step")
 
@@ -67,12 +67,12 @@ class Context:
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt; it grows with every start, whatever the one before came to."""
+        """The number of this attempt; it grows with every start of the job."""
         return self._attempt.job.attempt
 
     @property
     def window(self) -> Window:
-        """The stretch of time and the partition that this job is for; only where a step takes windows."""
+        """The time window and partition of this job; only in a step with `windows=True`."""
         found = self._attempt.window()
         if found is None:
             raise PipelineError(f"step {self._step!r} is not in a job that takes windows")
@@ -81,8 +81,8 @@ class Context:
     def files(self) -> list[str]:
         """The files that this run is about, by their whole paths.
 
-        Those that landed, where that started the run; in a run that was started otherwise, all that match
-        what the schedules of the source watch for.
+        In a run that landed files started, those files; in any other run, all files that match what the
+        schedules of the source watch.
         """
         signal, watched = self.run.signal, self.source.watched
         if signal is not None and signal.name == FILE_LANDED:
@@ -121,7 +121,7 @@ class Context:
         last_modified: str | None = None,
         missing: Missing | None = None,
     ) -> Awaitable[Response]:
-        """Fetch politely: within the source's limits, snapshotted before you see it.
+        """Fetch a URL within the source's limits; the response is stored before you get it.
 
         `params` go into the query; `json`, `data` (a form) or `body` make it a POST unless `method` says
         otherwise. `missing="skip"` ends the job as skipped when the page is not there (404, 410).
@@ -188,9 +188,9 @@ class Context:
         self._attempt.announce(Announced(page, changed))
 
     def follow(self, item: Any) -> None:
-        """Have this very step take another item, such as a link that it found, in a job of its own.
+        """Queue another item, such as a link, for this same step, in a job of its own.
 
-        Once for each key in a run, and within what the step's `follow=` allows: the rest is left out.
+        Each key is taken once in a run, within the bounds of the step's `follow=`; the rest is left out.
         """
         self._attempt.guard()
         feed = self._attempt.stage.follow_feed
@@ -240,7 +240,7 @@ class Context:
             self._attempt.probe.saved()
 
     def reject(self, reason: str, *, code: str = REJECTED, score: float | None = None) -> None:
-        """Keep this item as rejected, under a code that programs can go by, and go on."""
+        """Store this item as rejected, with a code for programs, and continue."""
         self._attempt.guard()
         if not is_code(code):
             raise self._bad(f"ctx.reject needs a code of letters, digits and _.:-, not {code!r}")
@@ -256,10 +256,10 @@ class Context:
         offset: Any = None,
         ordered: bool = True,
     ) -> None:
-        """Remember how far this partition of the source has come, together with what led there.
+        """Move the checkpoint of this partition, in the same transaction as the rest of the attempt.
 
-        A cursor that goes back, is empty or is of another kind is refused: the old one stays and the
-        journal says so. `ordered=False` is for cursors that have no order, such as opaque tokens.
+        A cursor that goes back, is empty or is of another kind is refused: the old one stays, and the
+        journal records it. `ordered=False` is for cursors that have no order, such as opaque tokens.
         """
         self._attempt.guard()
         if not is_text(partition):
@@ -272,20 +272,20 @@ class Context:
         self._attempt.effects.marks.append(Mark(partition, encoded, at, bool(ordered)))
 
     def signal(self, name: str, **data: Any) -> None:
-        """Raise a named fact that may start a run."""
+        """Raise a signal, which may start runs."""
         self._attempt.guard()
         if not is_text(name):
             raise self._bad(f"ctx.signal needs a name, not {name!r}")
         if is_reserved(name):
-            raise self._bad(f"ctx.signal: {name} is raised by Penstock alone")
+            raise self._bad(f"ctx.signal: only Penstock raises {name}")
         raised = Raised(name, self._json("ctx.signal", data))
         self._attempt.hold(len(raised.data))
         self._attempt.effects.signals.append(raised)
 
     def announce(self, at: datetime | float) -> None:
-        """Something will happen at this moment: a schedule with `near` looks more often around it.
+        """Expect a change at this time: a schedule with `near` runs more often around it.
 
-        For full and incremental runs; what others announce is let be.
+        Only full and incremental runs do this; in other runs it has no effect.
         """
         self._attempt.guard()
         moment = self._moment(at)
@@ -299,9 +299,9 @@ class Context:
         moments.append(moment)
 
     def schema_verified(self) -> None:
-        """What is known of this source's shape (selectors, a mapping) was found to be true just now.
+        """Report that the source still has the expected shape (selectors, a mapping).
 
-        Keeps its `schema_freshness`. Probes look at too little to say so, and replays at the past.
+        It resets the time of `schema_freshness`. In probes and replays it has no effect.
         """
         self._attempt.guard()
         if self._attempt.run.policy.verifies_schemas:
@@ -318,8 +318,8 @@ class Context:
     ) -> None:
         """Count this against the budgets of the run, the source and the project when the attempt ends.
 
-        An attempt that fails is charged too. For what is used beside `ctx.fetch`, which is counted by itself:
-        a paid API, a model, a proxy.
+        A failed attempt is charged too. `ctx.fetch` counts itself; use this for anything else: a paid API, a
+        model, a proxy.
         """
         self._attempt.guard()
         amounts = {"money": money, "requests": requests, "bytes": bytes, "seconds": seconds}
@@ -337,7 +337,7 @@ class Context:
             self.note(f"spent {words}: {reason}")
 
     def note(self, text: str) -> None:
-        """Write a line into the journal."""
+        """Write a note to the journal."""
         self._attempt.guard()
         # Cut to its length when secrets have been masked in it.
         line = words_of(text, LOOKED_AT)

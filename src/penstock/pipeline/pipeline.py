@@ -50,9 +50,9 @@ class Pipeline:
         windows: bool = False,
         follow: bool | Mapping[str, int] = False,
     ) -> Callable[[Function], Function]:
-        """Make the decorated function a step, and hand it back as it was.
+        """Make the decorated function a step; returns it unchanged.
 
-        `unit` is `run` for a step that begins or gathers and `page` for any other, unless given.
+        By default, `unit` is `run` for a first or gather step and `page` for any other.
         """
         names = after if isinstance(after, str) else tuple(after or ())
 

@@ -281,7 +281,7 @@ def refuse_signal(name: str) -> None:
             "letters, digits and _.:- only, such as prices.stale",
         )
     if is_reserved(name):
-        raise UsageError(f"{name} is raised by Penstock alone", "choose another name")
+        raise UsageError(f"only Penstock raises {name}", "choose another name")
 
 
 def run_options(source: SourceSettings) -> RunOptions:

@@ -55,9 +55,9 @@ def policy_words(
     if is_bounded(settings):
         said.append(_hours(settings))
     if settings.missed == "all":
-        said.append(f"every missed tick is made up for, {settings.catch_up_per_min:g} a minute")
+        said.append(f"catches up on every missed tick, {settings.catch_up_per_min:g} a minute")
     if settings.missed == "skip":
-        said.append("missed ticks are not made up for")
+        said.append("skips missed ticks")
     if settings.overlap == "queue":
         said.append("waits for the run before it")
     if settings.overlap == "replace":

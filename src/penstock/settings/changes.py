@@ -20,7 +20,7 @@ def with_changes(document: Entry, changes: Sequence[str]) -> Entry:
         path, equals, text = change.partition("=")
         if not equals or not path.strip():
             hint = "write it as acme.com.schedule.every=6h"
-            raise UsageError(one_line(f"{SAID} {change!r} does not say what is to be what"), hint)
+            raise UsageError(one_line(f"{SAID} {change!r} is not KEY=VALUE"), hint)
         keys = _keys(document, path.strip())
         document = _changed(document, keys, _unplaced(read_value(text.strip(), SAID)), "")
     return document

@@ -231,7 +231,7 @@ class _Reader:
             inner = self.entry(value, join(path, name), depth + 1)
             if name in own:
                 first = own[name].line
-                twice = f"stands here twice (first: line {first})"
+                twice = f"is defined twice (first: line {first})"
                 self._tell(self._at(key).error(join(path, name), twice))
                 continue
             own[name] = inner

@@ -69,7 +69,7 @@ def read_dotenv(folder: Path) -> Dotenv:
 
 def _refuse_foreign(found: os.stat_result, name: str) -> None:
     if found.st_uid not in (os.geteuid(), 0):
-        raise ConfigError(f"{name}: belongs to another user", "make it yours, or remove it")
+        raise ConfigError(f"{name}: belongs to another user", "change its owner, or remove it")
     if found.st_mode & stat.S_IWOTH:
         raise ConfigError(f"{name}: everybody can write it", f"run `chmod 600 {name}`")
 

@@ -44,9 +44,7 @@ __all__ = [
 FILE_NAME = "penstock.yaml"
 # A source without a pipeline is still read, so that the rest of what is wrong with it is told too.
 STAND_INS = {"pipeline": "missing:missing"}
-UNPROTECTED = (
-    "store: nothing says that the connection to the database is encrypted; add ?sslmode=verify-full"
-)
+UNPROTECTED = "store: the connection to the database may not be encrypted; add ?sslmode=verify-full"
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

@@ -33,7 +33,7 @@ def pattern_of(text: str) -> Pattern:
     cut = len(parts) - 1 if first_wild is None else first_wild
     root, rest = parts[:cut], list(parts[cut:])
     if ".." in rest:
-        raise ConfigError(f"{text!r} goes up again behind a wildcard: '..' must come before it")
+        raise ConfigError(f"{text!r} has '..' after a wildcard: it must come before")
     if rest and rest[-1] == "**":
         rest.append("*")
     depth = None if "**" in rest else len(rest)

@@ -70,7 +70,7 @@ def read_retries(entry: Entry, path: str) -> dict[str, RetryChoice]:
     for name, inner in entry.value.items():
         at = join(path, name)
         if name in RETRY_NAMES:
-            raise inner.error(at, "is a class that there is already; choose another name")
+            raise inner.error(at, "is already a class; choose another name")
         if not isinstance(inner.value, dict):
             raise inner.error(at, "must be a mapping such as {tries: 8, base: 1m, cap: 2h}")
         found[name] = read_retry(inner, at)

@@ -56,7 +56,7 @@ def parse_duration(text: str) -> float:
         raise ConfigError(f"{text!r} is not a duration: write it as 30s, 5m, 2h or 1d")
     seconds = float(match["number"]) * SECONDS[match["unit"]]
     if seconds > LONGEST_S:
-        raise ConfigError(f"{text!r} is too long: a hundred years (36500d) is the most")
+        raise ConfigError(f"{text!r} is too long: the maximum is a hundred years (36500d)")
     return seconds
 
 

@@ -28,7 +28,7 @@ def refuse_circles(entries: Mapping[str, Entry], sources: Mapping[str, SourceSet
 def _unknown(entry: Entry, name: str, sources: Iterable[str]) -> str:
     # The name was brought into its normal form, so it would not be known again as a secret.
     if any(each.is_secret for each in entry.below()):
-        return "a variable in it stands for a source that is not there"
+        return "a variable in it names a source that does not exist"
     return f"there is no source {name!r}, {nearest(name, sources)}"
 
 

@@ -34,7 +34,7 @@ _MEND = {
     "region": "set AWS_REGION to the region of the bucket",
     "create": "it must know If-None-Match, so that no object is ever overwritten",
     "configuration": "check the environment variables of the object store",
-    "wait": "work goes on by itself when it is back",
+    "wait": "work resumes automatically when it is back",
 }
 
 

@@ -79,7 +79,7 @@ def end_of_probe(
     if state is RunState.CANCELLED:
         return state, "", False
     if reason == "budget":
-        return RunState.PARTIAL, "degraded: its budget is used up", False
+        return RunState.PARTIAL, "degraded: its budget is exhausted", False
     seen = msgspec.convert(db.json("probe", run_id=run_id) or {}, Seen)
     failed = sum(count.quarantined for count in counts.values())
     if failed:

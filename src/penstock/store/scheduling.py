@@ -462,7 +462,7 @@ class _Act:
         if self._passing.passed_as == "joined":
             return f"joins {_ticks(passed)}" if passed else ""
         if self._passing.is_missed and not passed:
-            return "it was missed, and is made up for"
+            return "catching up on a missed tick"
         return f"makes up for {_ticks(missed)}" if missed else ""
 
     def _replace(self) -> str:

@@ -123,7 +123,7 @@ class Workers:
             end = JobQuarantined if is_poison else JobReleased
             ledger.journal(end(event.reason), *about, worker=worker)
             if is_poison:
-                error = f"its worker died under it {MAX_DEATHS} times ({event.reason})"
+                error = f"its worker died {MAX_DEATHS} times while running it ({event.reason})"
                 poison.append((job_id, attempt, POISON, error, "", "", 1, 0))
         if poison:
             self._db.do("note_failures", now=now, failures=to_json(poison))

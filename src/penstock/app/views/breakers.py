@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BreakerView(View, frozen=True, kw_only=True):
-    """A source or host that has failed: `closed` is asked as usual, `open` not at all, `half-open` with care.
+    """The breaker of a source or host: `closed` sends requests, `open` sends none, `half-open` a few.
 
     `opens_at` is when an open one is tried again, `ramp` how many at a time try a half-open one. `well` and
     `failed` count what became of it lately.

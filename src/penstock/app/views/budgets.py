@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class BudgetView(View, frozen=True, kw_only=True):
     """A budget in its present period; of the whole project if it has neither a source nor a run.
 
-    `exhausted_at` is when it will be used up if it goes on like this, None if not before it resets;
+    `exhausted_at` is when it runs out at the current rate, None if not before it resets;
     `per_accepted_record` what one accepted record took of its measure.
     """
 
@@ -36,7 +36,7 @@ class BudgetView(View, frozen=True, kw_only=True):
 
 
 class ExhaustedBudgetView(View, frozen=True, kw_only=True):
-    """A budget that is used up; `text` says which, as people call it."""
+    """An exhausted budget; `text` names it for people."""
 
     source: str | None
     run: int | None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointView(View, frozen=True, kw_only=True):
-    """How far one partition of a source has come, and the run that moved it there."""
+    """The checkpoint of one partition of a source, and the run that moved it there."""
 
     partition: str
     cursor: Any
@@ -24,7 +24,7 @@ class CheckpointView(View, frozen=True, kw_only=True):
 
 
 class CheckpointMoveView(View, frozen=True, kw_only=True):
-    """What became of a checkpoint: `act` is `moved`, `refused` or `rewound`."""
+    """One move of a checkpoint: `act` is `moved`, `refused` or `rewound`."""
 
     number: int
     act: str
@@ -37,7 +37,7 @@ class CheckpointMoveView(View, frozen=True, kw_only=True):
 
 
 class RewindView(View, frozen=True, kw_only=True):
-    """A rewind, done or only asked about: how much the next run fetches again.
+    """A rewind, or its dry run: how much the next run fetches again.
 
     `units` counts windows exactly where the partition has them, else pages of all partitions, which is an
     upper bound. `moves` is how many moves it goes back.

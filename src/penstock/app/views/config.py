@@ -27,7 +27,7 @@ class MistakeView(View, frozen=True, kw_only=True):
 
 
 class CheckView(View, frozen=True, kw_only=True):
-    """What a look at the whole configuration found. `warnings` keep nothing else from running."""
+    """The result of a configuration check. `warnings` do not stop other sources."""
 
     sound: bool
     mistakes: list[MistakeView]

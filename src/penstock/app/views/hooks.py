@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HookDeliveryView(View, frozen=True, kw_only=True):
-    """What a hook is told of a run that has ended: `delivered`, `due`, `failing` or `given up`."""
+    """A delivery about an ended run: `delivered`, `due`, `failing` or `given up`."""
 
     id: int = msgspec.field(name="delivery")
     hook: str

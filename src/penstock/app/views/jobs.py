@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class JobView(View, frozen=True, kw_only=True):
-    """A job: where it stands, and why it failed last."""
+    """A job, with its state and its last error."""
 
     id: int = msgspec.field(name="job")
     run_id: int = msgspec.field(name="run")
@@ -60,7 +60,7 @@ class BudgetOfJob(View, frozen=True, kw_only=True):
 
 
 class TermsView(View, frozen=True, kw_only=True):
-    """What a job is performed under: by its run's plan, and by what penstock.yaml says now."""
+    """The limits and retries of a job, from its run's plan and the current penstock.yaml."""
 
     timeout_s: float | None
     retry: RetryView
@@ -68,7 +68,7 @@ class TermsView(View, frozen=True, kw_only=True):
 
 
 class JobDetail(JobView, frozen=True, kw_only=True):
-    """One job, whole. It has no terms if its source or its step is not there any more."""
+    """One job in full. `terms` is None if its source or step no longer exists."""
 
     parent_id: int | None = msgspec.field(name="parent")
     item: str | None

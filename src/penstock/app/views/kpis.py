@@ -20,7 +20,7 @@ class KpiView(View, frozen=True, kw_only=True):
 
 
 class KpiReportView(View, frozen=True, kw_only=True):
-    """How well work recovers. `journal_since` says from when the journal was read, if not for all of it."""
+    """Figures about recovery. `journal_since` is where the journal starts, if not before."""
 
     since: Time
     until: Time

@@ -32,7 +32,7 @@ class GateView(View, frozen=True, kw_only=True):
 
 
 class Explanation(View, frozen=True, kw_only=True):
-    """What stands between a source, run or job and its next start, as the next turn of the workers finds it.
+    """Which gates keep a source, run or job from starting, as the next turn of the workers finds them.
 
     `job_id` is the job that the gates are about: the one asked for, or the next one of the source or run.
     `stands` is `starts`, `running`, `ended`, `idle` (there is nothing to do), or says what it waits for: a

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class OverviewView(View, frozen=True, kw_only=True):
-    """Read from maintained counters only, so it is quick however much has happened."""
+    """Counts of the project, read from maintained counters: fast at any size."""
 
     queued: int
     running: int

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which entries are meant; what is not said does not matter.
+    """Selects entries; fields that are not set match everything.
 
-    `is_apart`: failures of replays and probes instead of those of the work itself. `is_closed`: what has
-    left quarantine for good instead of what is there.
+    `is_apart`: failures of replays and probes instead of those of the work itself. `is_closed`: closed
+    entries instead of open ones.
     """
 
     source: str | None = None
@@ -37,7 +37,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoteView(View, frozen=True, kw_only=True):
-    """What somebody wrote about an entry."""
+    """A note on an entry."""
 
     at: Time
     actor: str
@@ -80,7 +80,7 @@ class EntryView(View, frozen=True, kw_only=True):
 
 
 class CauseView(View, frozen=True, kw_only=True):
-    """What several failures have in common. An escalated one is not tried again by itself."""
+    """A cause that several failures share. An escalated one is not retried automatically."""
 
     source: str
     cause: str
@@ -92,7 +92,7 @@ class CauseView(View, frozen=True, kw_only=True):
 
 
 class ReleasedView(View, frozen=True, kw_only=True):
-    """How many jobs were queued again, of how many that were meant."""
+    """How many jobs were queued again, of how many that matched."""
 
     released: int
     jobs: int
@@ -100,7 +100,7 @@ class ReleasedView(View, frozen=True, kw_only=True):
 
 
 class DiscardedView(View, frozen=True, kw_only=True):
-    """How many jobs were given up, of how many that were meant."""
+    """How many jobs were discarded, of how many that matched."""
 
     discarded: int
     jobs: int

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class RejectFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rejects are meant; what is not said does not matter.
+    """Selects rejects; fields that are not set match everything.
 
-    `open_only`: those that no run has taken up again.
+    `open_only`: those that are not redriven yet.
     """
 
     source: str | None = None
@@ -28,7 +28,7 @@ class RejectFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectView(View, frozen=True, kw_only=True):
-    """Something that was judged and not wanted. Lists leave out `item`, which is JSON as text."""
+    """A rejected item. Lists leave out `item`, which is JSON as text."""
 
     id: int = msgspec.field(name="reject")
     source: str
@@ -46,7 +46,7 @@ class RejectView(View, frozen=True, kw_only=True):
 
 
 class RedriveView(View, frozen=True, kw_only=True):
-    """A run that judges rejects again. One that is only asked about has no run, and no count of items."""
+    """A run that redrives rejects. A dry run has no run and no count of items."""
 
     run_id: int | None = msgspec.field(name="run")
     rejects: int

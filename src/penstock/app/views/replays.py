@@ -41,7 +41,7 @@ __all__ = [
 
 
 class ReplayStarted(View, frozen=True, kw_only=True):
-    """A replay that was asked for. It is not new if the same one had not ended: that one goes on."""
+    """A replay that was started. It is not new if the same one had not ended: that one continues."""
 
     run: RunView
     is_new: bool
@@ -111,7 +111,7 @@ class RejectsShiftView(View, frozen=True, kw_only=True):
 
 
 class CommittedView(View, frozen=True, kw_only=True):
-    """What a commit did, and what it left alone."""
+    """What a commit wrote, and what it did not touch."""
 
     added: int
     changed: int

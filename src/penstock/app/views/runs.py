@@ -63,7 +63,7 @@ COUNTS = (
 
 
 class RunView(View, frozen=True, kw_only=True):
-    """A run, with what it has come to so far."""
+    """A run, with its counts so far."""
 
     id: int = msgspec.field(name="run")
     source: str
@@ -105,7 +105,7 @@ class UsageView(View, frozen=True, kw_only=True):
 
 
 class StagedView(View, frozen=True, kw_only=True):
-    """What became of what a replay has staged, or what an undo did."""
+    """The staged changes of a replay, or the changes of an undo."""
 
     state: str
     is_staged: bool
@@ -142,7 +142,7 @@ class CandidatesView(View, frozen=True, kw_only=True):
 
 
 class AccountView(View, frozen=True, kw_only=True):
-    """A run's two sums. `is_kept`: all that worked on the run knew how to count."""
+    """The page and candidate counts of a run. `is_kept`: every worker of the run counted."""
 
     pages: PagesView
     candidates: CandidatesView
@@ -171,7 +171,7 @@ class LinkView(View, frozen=True, kw_only=True):
 
 
 class RunDetail(RunView, frozen=True, kw_only=True):
-    """A run, whole: its sums, what it cost, what failed and was rejected, and the runs it is linked to."""
+    """A run in full: its counts, cost, failures, rejects and linked runs."""
 
     options: RunOptions
     replay: StagedView | None
@@ -185,9 +185,9 @@ class RunDetail(RunView, frozen=True, kw_only=True):
 
 
 class Started(View, frozen=True, kw_only=True):
-    """A run that was asked for. It is not new if one like it had not ended: that one goes on.
+    """A run that was started. It is not new if one like it had not ended: that one continues.
 
-    Without a run, nothing was started because it was only asked whether it could be.
+    A dry run has no `run`.
     """
 
     source: str
@@ -218,7 +218,7 @@ class NoneCanRun(Refused):
 
 @dataclass(frozen=True, slots=True)
 class StartedMany:
-    """What became of starting runs of several sources."""
+    """The runs that were started, and the sources that were left out."""
 
     runs: list[Started]
     left_out: list[LeftOut]

@@ -22,7 +22,7 @@ class WaitingView(View, frozen=True, kw_only=True):
 
 
 class RaisedView(View, frozen=True, kw_only=True):
-    """A signal as it was raised; not new if it had been, under the same key. `waiting` is what it starts."""
+    """A signal that was raised; not new if its key was raised before. `waiting` are the schedules."""
 
     id: int = msgspec.field(name="signal")
     name: str
@@ -33,7 +33,7 @@ class RaisedView(View, frozen=True, kw_only=True):
 
 
 class SignalDeliveryView(View, frozen=True, kw_only=True):
-    """What became of a signal at one schedule."""
+    """The delivery of a signal to one schedule."""
 
     source: str
     schedule: str

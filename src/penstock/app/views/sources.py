@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class HoldView(View, frozen=True, kw_only=True):
-    """Maintenance: nothing of this source starts; without a source, nothing of the whole project."""
+    """A hold: no jobs of this source start; without a source, none of the project."""
 
     source: str | None
     at: Time
@@ -25,7 +25,7 @@ class HoldView(View, frozen=True, kw_only=True):
 
 
 class BreachView(View, frozen=True, kw_only=True):
-    """A promise of a source that was broken, and by which run."""
+    """A broken freshness, deadline or schema rule of a source, and the run that broke it."""
 
     source: str
     rule: str
@@ -61,8 +61,8 @@ class SourceView(View, frozen=True, kw_only=True):
 class SourceDetail(SourceView, frozen=True, kw_only=True):
     """A source with what penstock.yaml says of it, and what keeps it from starting.
 
-    A former one, which left its history, has no pipeline. Not in the JSON: the budget that is used up. Why it
-    does not start is for `project.outlook` to tell.
+    A former source, which is no longer configured, has no pipeline. `spent` is the exhausted budget. For
+    why it does not start, see `project.outlook`.
     """
 
     pipeline: str | None

@@ -42,7 +42,7 @@ def read_assumptions(texts: Sequence[str], settings: Settings) -> Assumptions:
     coming: dict[tuple[str, Coming], float] = {}
     for part in ",".join(texts).split(","):
         if "=" not in part:
-            said = f"--assume {part.strip()!r} does not say what is to be what"
+            said = f"--assume {part.strip()!r} is not NAME=VALUE"
             raise UsageError(said, "write it as pages=500")
         name, _, value = (each.strip() for each in part.partition("="))
         key, dot, last = name.rpartition(".")

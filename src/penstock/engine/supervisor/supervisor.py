@@ -365,7 +365,7 @@ class Supervisor:
             if is_registered:
                 child.beat(asked_at)
             elif not child.is_leaving:  # who was asked to leave has signed off, and ends by itself
-                await self._replace(slot, child, "was buried")
+                await self._replace(slot, child, "was reaped")
 
     def _renew(self, workers: list[str]) -> list[bool]:
         with self._store.hurried(PATIENCE_S):
@@ -522,7 +522,7 @@ class Supervisor:
         # One that heard of no beat for so long has stopped its attempts and itself, as it must: whether the
         # store was silent or this process was stopped, its jobs are not to blame.
         if code in (EXIT_BURIED, EXIT_LOST) and child.has_heard_nothing(self._now()):
-            why = "was out of touch with the store and stopped"
+            why = "lost contact with the store and stopped"
             jobs = await self._calls(lambda: store.sign_off(child.name, why))
         else:
             why = child.ended_why or how_it_ended(code)

@@ -61,12 +61,12 @@ class StoreBackoff:
         if self.is_full:
             self.is_full = not self._store.reserve.hold()
             if not self.is_full:
-                self._say("there is space again: going on")
+                self._say("there is space again: resuming")
 
     def is_over(self) -> None:
         """The store has been written again."""
         if self._misses:
-            self._say("the database answers again: going on", "back")
+            self._say("the database answers again: resuming", "back")
         self._io_errors = self._misses = 0
 
     def _full(self) -> float:

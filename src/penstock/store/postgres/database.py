@@ -574,10 +574,12 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
         hint = "create it, or mend its name" if refused["missing"] else "check user and password"
         if "cleartext password" in said:
             hint = "its password would go out as it is: add ?sslmode=verify-full&sslrootcert=system"
-        return StoreError(f"{place} does not let us in ({said})", f"{hint} in `store:`")
+        return StoreError(f"{place} refused the login ({said})", f"{hint} in `store:`")
     match error:
         case e.DiskFull():
-            return StoreFull(f"no space left at {place}", "free some space; work goes on by itself")
+            return StoreFull(
+                f"no space left at {place}", "free some space; work resumes automatically"
+            )
         case e.DataCorrupted() | e.IndexCorrupted():
             return StoreCorrupt(
                 f"{place} is damaged ({said})", "stop Penstock and restore a backup"

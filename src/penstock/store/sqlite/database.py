@@ -405,7 +405,7 @@ def explain(error: Exception, path: Path) -> NoReturn:
     """Raise what this error means for an operator; an error of our own making is raised as it is."""
     match error:
         case apsw.FullError():
-            hint = "free some space; work goes on by itself"
+            hint = "free some space; work resumes automatically"
             raise StoreFull(f"no space left for {path}", hint) from error
         case apsw.BusyError():
             raise StoreError(
