@@ -71,7 +71,9 @@ def reached_from(annotations: Iterable[tuple[Any, str]]) -> list[type]:
 
 
 def has_fields(kind: type) -> bool:
-    is_ours = kind.__module__.startswith("penstock.")
+    """The settings have a page of their own, by key."""
+    home = kind.__module__
+    is_ours = home.startswith("penstock.") and not home.startswith("penstock.settings")
     return is_ours and (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind))
 
 

@@ -48,7 +48,7 @@ def test_look() -> None:
 @pytest.fixture(scope="module")
 def site_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     [wheel] = folder.glob("*.whl")
@@ -69,8 +69,6 @@ def test_typed_program_passes_mypy_against_the_wheel(site_packages: Path, tmp_pa
     (tmp_path / "program.py").write_text(PROGRAM)
     # As installed, not as part of the program: without py.typed, its types would not be read.
     environment = {**os.environ, "PYTHONPATH": str(site_packages)}
-    checked = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache"]
-    done = subprocess.run(
-        [*checked, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    check = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", "program.py"]
+    done = subprocess.run(check, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
