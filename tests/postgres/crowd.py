@@ -419,7 +419,7 @@ def finish(url: str) -> None:
         for run in store.runs(limit=10_000):
             if run.state == "draft":
                 store.start_draft(run.id, "test", "")
-        for run in store.runs(active_only=True, limit=1000):
+        for run in store.runs(active_only=True, limit=100_000):
             store.resume_run(run.id, "test", "")
         store.register("last", "here", 1, "test")
         limits = {source.id: LIMITS for source in store.sources()}
