@@ -241,7 +241,7 @@ def test_programs_of_the_python_page_run_one_after_the_other(
     folder = tmp_path / "shop-watch"
     folder.mkdir()
     (folder / "penstock.yaml").write_text(
-        "sources: {acme.com: {pipeline: 'shop_of_a_program:shop'}}"
+        "sources: {acme.com: {pipeline: 'shop_of_a_program:shop', backfill: {window: 1d}}}"
     )
     (folder / "shop_of_a_program.py").write_text(SHOP)
     monkeypatch.chdir(tmp_path)
@@ -262,6 +262,11 @@ shop = Pipeline("shop")
 @shop.step(unit="run")
 def look(ctx):
     ctx.save("product", key="A-1", data={"price": 12.5})
+
+
+@shop.step(after="look", unit="page", windows=True)
+def day(ctx):
+    pass
 """
 
 

@@ -40,7 +40,7 @@ class Backfills(Noun):
         missing: bool = False,
         window_s: float | None = None,
     ) -> BackfillPlan:
-        """What a backfill would fetch and take, by what is known; it makes no database and starts nothing.
+        """What a backfill would fetch, and an estimate of what that takes. It starts nothing.
 
         `start` and `end` are days or times (`"2024-01-31"`, a date, seconds since the epoch); a day that it
         ends with belongs to it. Without `partitions` it is all of the source's, without `window_s` its
@@ -84,7 +84,7 @@ class Backfills(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> Started:
-        """Queue a backfill; the same one that has not ended goes on instead, unless `new`.
+        """Queue a backfill. If the same backfill has not ended, it goes on instead, unless `new`.
 
         Over what is ingested already, all or in part, the run is a reconciliation, and its options say of
         which run. `for_run` is the run that this one is for. `awaited`: you wait for its end, so a paused or

@@ -49,14 +49,14 @@ class _Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Schedules(Noun):
-    """The schedules of sources: which there are, what they will start, and what became of their ticks."""
+    """The schedules of sources: their policies, what they will start, and the outcomes of their ticks."""
 
     def list(
         self, source: str | None = None, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[ScheduleView]:
         """Every schedule, or those of one source: its policy, its next tick and its last one.
 
-        Schedules of penstock.yaml that no scheduler has read yet are in the list, and not planned.
+        Schedules of penstock.yaml that no scheduler has read yet are in the list; they are not planned.
         """
         rows = self._all(source)
         return page_within(
@@ -83,7 +83,7 @@ class Schedules(Noun):
     ) -> Page[UpcomingTick]:
         """The ticks of the next days in the order of time, as the schedules are in penstock.yaml.
 
-        An overdue tick comes first, if it will be made up for. A tick outside its hours is marked as denied.
+        An overdue tick comes first if it still starts a run. A tick outside its hours is marked as denied.
         """
         after, size = place_of(cursor, _Place), size_of(limit)
         now = self._store.now() if after is None else after.now
@@ -104,9 +104,10 @@ class Schedules(Noun):
         return upcoming_ticks(self._project, now, now + days * DAY_S, self._key(source), schedule)
 
     def differences(self) -> Sequence[ScheduleChange]:
-        """What would change if penstock.yaml were put to work now: schedules added, changed or removed.
+        """Compare penstock.yaml with the schedules in force: what the next scheduler to start adds, changes
+        or removes.
 
-        A changed schedule is planned anew, under its next version.
+        A changed schedule gets the next version and is planned from then.
         """
         return schedule_changes(self._project)
 
@@ -127,7 +128,7 @@ class Schedules(Noun):
         cursor: str | None = None,
         limit: int = USUAL,
     ) -> Page[TickView]:
-        """What became of a schedule's ticks, the last first, as far back as `retention.events` keeps them."""
+        """The ticks of a schedule and their outcomes, the last first; kept for `retention.events`."""
         size, before = size_of(limit), place_of(cursor, float)
         self._refuse_unknown(source, schedule)
         rows = self._store.ticks(
@@ -142,7 +143,7 @@ class Schedules(Noun):
     def versions(
         self, source: str, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[ScheduleVersionView]:
-        """Every version that a source's schedules had, and how many of its ticks came to what."""
+        """Every version of a source's schedules, and how many of its ticks had which outcome."""
         return page_within(
             self._versions(source),
             cursor,

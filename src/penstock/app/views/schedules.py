@@ -34,7 +34,7 @@ class CadenceView(View, frozen=True, kw_only=True):
 
 
 class ScheduleView(View, frozen=True, kw_only=True):
-    """A schedule: its policy in words, its next tick, and what became of its last one.
+    """A schedule: its policy in words, its next tick, and the outcome of its last one.
 
     `is_planned` is False for a schedule of penstock.yaml that no scheduler has read yet: it has no version
     and no ticks. `next_due_at` is null where no time decides (a signal, files, another source).
@@ -99,7 +99,7 @@ class ScheduleChange(View, frozen=True, kw_only=True):
 
 
 class ScheduleVersionView(View, frozen=True, kw_only=True):
-    """One version of a schedule: since when it holds, who put it in force, and how many ticks came to what.
+    """One version of a schedule: since when, who changed it, and how many ticks had which outcome.
 
     `definition` has the keys that differ from their defaults; it is null where the schedule was removed.
     """
@@ -115,7 +115,7 @@ class ScheduleVersionView(View, frozen=True, kw_only=True):
 
 
 class TickView(View, frozen=True, kw_only=True):
-    """What became of one tick: `fired`, `joined`, `missed`, `skipped` or `denied`, and why.
+    """The outcome of one tick (`fired`, `joined`, `missed`, `skipped` or `denied`), and why.
 
     `state` is that of the run that it started or joined; `at` is when that was decided, `lateness_s` how long
     after it was due.
@@ -132,7 +132,7 @@ class TickView(View, frozen=True, kw_only=True):
 
 
 class TickCountView(View, frozen=True, kw_only=True):
-    """How many ticks of a version came to this, from the first to the last of them.
+    """How many ticks of a version had this outcome, from the first to the last of them.
 
     Not in the JSON: how many of them were missed, as a late one may have fired all the same.
     """
@@ -161,7 +161,7 @@ class WatchedFolder(View, frozen=True, kw_only=True):
 
 
 class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
-    """A schedule, whole: the signals in its queue, its next and its last ticks, and what its ticks came to.
+    """A schedule, whole: the signals in its queue, its next and last ticks, and how many had which outcome.
 
     `announced` are the times that steps have announced for it, `coming` its next starts. Not in the JSON:
     since when this version holds, the class of `cadence: auto`, how near an announced time counts, whether
