@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from penstock.engine.leader.leadership import TERM_S
-from penstock.engine.supervisor.supervisor import GIVE_UP_S
+from penstock.engine.supervisor.supervisor_loop import GIVE_UP_S
 from penstock.store.postgres.connection import CONNECT_S
 from penstock.store.workers import LEASE_S
 from tests.clocked import in_time

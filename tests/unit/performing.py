@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from penstock.clock import SystemClock
-from penstock.engine.worker.perform import ChildPool, Performer, ThreadPool, Work
+from penstock.engine.worker.in_child import ChildPool
+from penstock.engine.worker.perform import Performer, ThreadPool
+from penstock.engine.worker.performance import Work
 from penstock.engine.worker.threads import InlineThreads
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from penstock.engine.worker.child_protocol import End, outcome_from
-from penstock.engine.worker.perform import CANCEL_GRACE_S
+from penstock.engine.worker.on_loop import CANCEL_GRACE_S
 from penstock.engine.worker.threads import InlineThreads, Threads
 from penstock.http.failures import Disallowed, FetchError, HostBroken, HostClosed, Paced
 from penstock.jobs.effects import Effects, Note, Rejection

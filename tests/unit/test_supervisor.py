@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.supervisor.supervisor import BEAT_S, Supervisor, _Slot
+from penstock.engine.supervisor.shutdown import Shutdown
+from penstock.engine.supervisor.store_trouble import StoreTrouble
+from penstock.engine.supervisor.watch import Contact
 from penstock.engine.supervisor.worker_child import WorkerChild
+from penstock.engine.supervisor.worker_slots import BEAT_S, Slot, WorkerSlots
+from penstock.engine.worker.calls import InOneThread
 from penstock.engine.worker.deadlines import SharedDeadlines
 from penstock.engine.worker.exits import EXIT_BURIED, TRUST_S
 from penstock.project import Project
@@ -35,6 +39,17 @@ async def waiting_child(name: str) -> WorkerChild:
     )
 
 
+def slots_with(
+    project: Project, calls: InOneThread, told: list[str], child: WorkerChild
+) -> WorkerSlots:
+    shutdown, trouble = Shutdown(project.clock, 0.0), StoreTrouble(project.clock, told.append)
+    slots = WorkerSlots(
+        project, project.connection, calls, Contact(), shutdown, trouble, told.append
+    )
+    slots.slots = [Slot("sound", child)]
+    return slots
+
+
 @pytest.mark.parametrize("is_asked_to_leave", [False, True])
 def test_only_who_was_not_asked_to_leave_is_called_buried(
     project: Project, is_asked_to_leave: bool
@@ -42,19 +57,16 @@ def test_only_who_was_not_asked_to_leave_is_called_buried(
     told: list[str] = []
 
     async def beat() -> WorkerChild | None:
-        supervisor = Supervisor(project, told.append)
-        supervisor._store = project.connection
-        child = await waiting_child("signed-off")
-        slot = _Slot("sound", child)
-        supervisor._slots = [slot]
+        child, calls = await waiting_child("signed-off"), InOneThread()
+        workers = slots_with(project, calls, told, child)
         if is_asked_to_leave:
             child.drain()
         try:
-            await supervisor._beat_all()
-            return slot.child
+            await workers.beat_all()
+            return workers.slots[0].child
         finally:
             await child.end()
-            supervisor._calls.close()
+            calls.close()
 
     kept = asyncio.run(beat())
     assert (kept is not None) == is_asked_to_leave
@@ -70,22 +82,20 @@ def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
     told: list[str] = []
 
     async def wake() -> None:
-        supervisor = Supervisor(project, told.append)
-        supervisor._store = project.connection
-        child = await waiting_child("left-alone")
+        child, calls = await waiting_child("left-alone"), InOneThread()
         project.connection.register(child.name, "host", child.process.pid, "1")
         child.beaten_at -= TRUST_S
-        supervisor._slots = [_Slot("sound", child)]
+        workers = slots_with(project, calls, told, child)
         try:
-            await supervisor._beat_all()
+            await workers.beat_all()
             child.process.kill()
             await child.process.wait()
             # As a worker ends that heard of no beat in time.
             child.process._transport._returncode = EXIT_BURIED  # type: ignore[attr-defined]
-            await supervisor._take_back(child)
+            await workers.take_back(child)
         finally:
             await child.end()
-            supervisor._calls.close()
+            calls.close()
 
     asyncio.run(wake())
     kinds = [event.kind for event in project.connection.events(limit=100)]

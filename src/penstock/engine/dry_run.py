@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SyncedClock
-from penstock.engine.worker.perform import Performer, Work
+from penstock.engine.worker.perform import Performer
+from penstock.engine.worker.performance import Work
 from penstock.engine.worker.stage_config import SourceConfig, StageConfig, stage_config_of
 from penstock.engine.worker.threads import Threads
 from penstock.errors import Refused, UsageError, nearest

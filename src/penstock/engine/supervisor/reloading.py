@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.errors import PenstockError
 from penstock.gates.loaded import hash_of
 from penstock.project import Project
+from penstock.project.stale_code import named
 from penstock.settings import Settings
 
 CHECK_S = 60.0
@@ -54,6 +57,63 @@ class CodeWatch:
             self._stats.pop(name, None)
             return ""
         return self._now[name]
+
+
+class CodeReload:
+    """Says that files have changed since they were loaded, or makes way for the new code once it is sound."""
+
+    def __init__(
+        self,
+        project: Project,
+        shutdown: Shutdown,
+        make_way: Callable[[], None],
+        tell: Callable[[str], None],
+        *,
+        reloads: bool,
+    ) -> None:
+        self._project = project
+        self._shutdown = shutdown
+        self._make_way = make_way
+        self._tell = tell
+        self._reloads = reloads
+        self._watch: CodeWatch | None = None
+        self._checking: asyncio.Task[None] | None = None
+        # Whether the workers were drained for it: the command is to start again.
+        self.is_due = False
+
+    async def look(self) -> None:
+        if self._checking is not None and not self._checking.done():
+            return
+        if self._watch is None:
+            self._watch = CodeWatch(self._project)
+        files = self._watch.news()
+        if not files:
+            return
+        what = named(files)
+        if self._reloads:
+            # Beside the loop: leases are renewed meanwhile.
+            self._checking = asyncio.create_task(self._reload(what))
+        else:
+            self._tell(
+                f"{what} changed: workers keep using the old code; restart penstock up, or use --reload"
+            )
+
+    def cancel(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
+
+    async def _reload(self, what: str) -> None:
+        trouble = await trouble_with(self._project.settings)
+        if self._shutdown.is_leaving:
+            return
+        if trouble:
+            self._tell(
+                f"{what} changed, but can't be loaded; workers keep using the old code: {trouble}"
+            )
+            return
+        self._tell(f"{what} changed: finishing running work, then loading the new code")
+        self.is_due = True
+        self._make_way()
 
 
 async def trouble_with(settings: Settings) -> str:

@@ -10,7 +10,8 @@ from functools import partial
 from msgspec import structs
 
 from penstock.engine.worker.known_runs import KnownRuns
-from penstock.engine.worker.perform import Performer, Work
+from penstock.engine.worker.perform import Performer
+from penstock.engine.worker.performance import Work
 from penstock.engine.worker.replaying import another_version
 from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler

@@ -14,10 +14,11 @@ from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.deadlines import Deadlines
 from penstock.engine.worker.ends import Ends
 from penstock.engine.worker.exchange import Exchange
+from penstock.engine.worker.in_child import ChildPool
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.lease import Lease, PatientCalls
 from penstock.engine.worker.loop import Worker
-from penstock.engine.worker.perform import ChildPool, Performer, ThreadPool
+from penstock.engine.worker.perform import Performer, ThreadPool
 from penstock.engine.worker.replaying import Replaying
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.engine.worker.review import Review

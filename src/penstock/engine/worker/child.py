@@ -34,7 +34,8 @@ from penstock.engine.worker.child_protocol import (
     error_from,
     pack,
 )
-from penstock.engine.worker.perform import Performer, Work
+from penstock.engine.worker.perform import Performer
+from penstock.engine.worker.performance import Work
 from penstock.engine.worker.threads import Threads
 from penstock.errors import PipelineError
 from penstock.http.response import Response

@@ -35,7 +35,7 @@ from penstock.engine.worker.child_protocol import (
     pack,
     refusal_of,
 )
-from penstock.engine.worker.perform import Work
+from penstock.engine.worker.performance import Work
 from penstock.engine.worker.step_output import StepOutput
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome

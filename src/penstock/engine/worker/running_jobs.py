@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.clock import Clock
 from penstock.engine.worker.deadlines import Deadlines
-from penstock.engine.worker.perform import Work
+from penstock.engine.worker.performance import Work
 from penstock.engine.worker.stage_config import StageConfig
 from penstock.engine.worker.standstill import Standstill
 from penstock.jobs.job import Claimed
