@@ -15,20 +15,18 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from penstock.app.views.jobs import job_view
+from penstock.app.views.journal import event_view
 from penstock.app.views.progress import run_report
+from penstock.app.views.records import record_view
+from penstock.app.views.runs import run_view
+from penstock.app.views.workers import leader_view, worker_view
+from penstock.app.workers import by_host
 from penstock.cli import exits, main
 from penstock.cli.csv_export import write_csv
 from penstock.cli.output import Output
-from penstock.cli.shapes import (
-    event_shape,
-    job_shape,
-    leader_shape,
-    record_shape,
-    run_shape,
-    worker_shape,
-)
 from penstock.cli.wording import count, cut, duration, harmless, iso, local_time, until
-from penstock.cli.workers import by_host, scheduler_words
+from penstock.cli.workers import scheduler_words
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.rows import EventRow, JobRow, LeaderRow, RecordRow, RunRow, WorkerRow
@@ -314,7 +312,7 @@ def test_a_long_table_is_written_as_its_rows_come() -> None:
 
 def test_runs_and_run_tell_the_same_of_a_run() -> None:
     for row in (a_run(), a_run(finished_at=150.5), a_run(started_at=None)):
-        told, shape = run_report(row, 140.25), run_shape(row, 140.25)
+        told, shape = run_report(row, 140.25), run_view(row, 140.25).as_json()
         assert shape["counts"] == told.counts
         assert list(shape["counts"]) == list(told.counts)
         names = ("run", "source", "kind", "state", "seconds")
@@ -327,24 +325,30 @@ def test_every_row_names_a_run_and_a_job_alike_and_tells_times_in_utc() -> None:
     )
     event = EventRow(9, 1.0, "job.started", "s", 7, 5, 1, "w", "")
     worker = WorkerRow("w", "h", 1, "0", 1.0, 20.0)
-    assert job_shape(job) | {"job": 5, "run": 7, "error_kind": "data"} == job_shape(job)
-    assert event_shape(event) | {"event": 9, "run": 7, "job": 5} == event_shape(event)
-    assert worker_shape(worker, 10.0)["is_alive"] is True
-    assert worker_shape(worker, 20.0)["is_alive"] is False
-    assert worker_shape(worker, 12.5)["lease_left_s"] == 7.5
-    for shape in (job_shape(job), event_shape(event)):
+    assert (
+        job_view(job).as_json() | {"job": 5, "run": 7, "error_kind": "data"}
+        == job_view(job).as_json()
+    )
+    assert (
+        event_view(event).as_json() | {"event": 9, "run": 7, "job": 5}
+        == event_view(event).as_json()
+    )
+    assert worker_view(worker, 10.0).as_json()["is_alive"] is True
+    assert worker_view(worker, 20.0).as_json()["is_alive"] is False
+    assert worker_view(worker, 12.5).as_json()["lease_left_s"] == 7.5
+    for shape in (job_view(job).as_json(), event_view(event).as_json()):
         assert shape["at"] == "1970-01-01T00:00:01.000Z"
 
 
 def test_who_schedules_is_told_while_its_term_lasts() -> None:
     leaders = [
-        LeaderRow("scheduler", "mill-1/17/abc", 3, 20.0),
-        LeaderRow("upkeep", "mill-2/18/def", 9, 99.0),
+        leader_view(LeaderRow("scheduler", "mill-1/17/abc", 3, 20.0)),
+        leader_view(LeaderRow("upkeep", "mill-2/18/def", 9, 99.0)),
     ]
     assert scheduler_words(leaders, 12.0) == "pid 17 on mill-1, term 3, 8.0 s of it left"
     assert scheduler_words(leaders, 20.0).startswith("nobody")
     assert scheduler_words([], 1.0).startswith("nobody")
-    assert leader_shape(leaders[0]) == {
+    assert leaders[0].as_json() == {
         **{"name": "scheduler", "holder": "mill-1/17/abc", "term": 3},
         "expires_at": "1970-01-01T00:00:20.000Z",
     }
@@ -357,7 +361,7 @@ def test_workers_are_listed_host_by_host() -> None:
 
 def test_a_record_has_exactly_seven_fields() -> None:
     row = RecordRow("k", {"a": 1}, 0.5, "s", 7, 2, 1.0, snapshot_id=3, pipeline_version="v")
-    assert record_shape(row) == {
+    assert record_view(row).as_json() == {
         **{"key": "k", "data": {"a": 1}, "score": 0.5, "source": "s", "run": 7, "version": 2},
         "updated_at": "1970-01-01T00:00:01.000Z",
     }

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
 from penstock.app.refusals import refuse_opening
-from penstock.app.views.jobs import JobDetail, JobView, job_detail, job_view
+from penstock.app.views.jobs import (
+    JobDetail,
+    JobTimeline,
+    JobView,
+    job_detail,
+    job_view,
+    timeline_view,
+)
 from penstock.app.views.view import Page
 from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.jobs.job import JobState
@@ -69,6 +76,10 @@ class Jobs(Noun):
 
         row = self._project.require_job(job)
         return job_detail(row, self._store.job_detail(job), terms_of(self._project, row))
+
+    def timeline(self, job: int) -> JobTimeline:
+        """What became of one job: its attempts as far back as the journal goes, and what came of it."""
+        return timeline_view(self._store.story(job))
 
     def cancel(self, job: int, *, actor: str | None = None, reason: str = "") -> None:
         """Cancel one job for good; the rest of its run continues."""

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from penstock.app.exports import Exports
     from penstock.app.hooks import Hooks
     from penstock.app.jobs import Jobs
+    from penstock.app.journal import Journal
     from penstock.app.kpis import Kpis
+    from penstock.app.logs import Logs
     from penstock.app.pages import Pages
     from penstock.app.quarantine import Quarantine
     from penstock.app.records import Records
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.app.views.forecast import ForecastView
     from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
+    from penstock.app.views.status import StatusView
+    from penstock.app.workers import Workers
 
 
 class Nouns(project.Project):
@@ -45,6 +49,15 @@ class Nouns(project.Project):
         from penstock.app.views.overview import overview_view
 
         return overview_view(self.connection.overview())
+
+    def status(self, *, outlook: bool = True) -> StatusView:
+        """What is going on: workers, active runs, what waits and why, what needs a decision, what is next.
+
+        Without `outlook` it is not said which sources are stopped and why, and it costs less.
+        """
+        from penstock.app.status import status
+
+        return status(self, outlook)
 
     def explain(
         self, source: str | None = None, *, run: int | None = None, job: int | None = None
@@ -139,11 +152,25 @@ class Nouns(project.Project):
         return Jobs(self)
 
     @cached_property
+    def journal(self) -> Journal:
+        """What happened, to what and by whom."""
+        from penstock.app.journal import Journal
+
+        return Journal(self)
+
+    @cached_property
     def kpis(self) -> Kpis:
         """Key figures about recovery."""
         from penstock.app.kpis import Kpis
 
         return Kpis(self)
+
+    @cached_property
+    def logs(self) -> Logs:
+        """What steps printed and logged."""
+        from penstock.app.logs import Logs
+
+        return Logs(self)
 
     @cached_property
     def pages(self) -> Pages:
@@ -221,3 +248,10 @@ class Nouns(project.Project):
         from penstock.app.store import ProjectStore
 
         return ProjectStore(self)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Who works, on which host, and who schedules."""
+        from penstock.app.workers import Workers
+
+        return Workers(self)

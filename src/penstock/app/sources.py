@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from penstock.app.next_runs import next_run
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, page_within
 from penstock.app.source_list import SourceList
-from penstock.app.views.sources import HoldView, SourceDetail, hold_view
+from penstock.app.views.sources import (
+    HoldView,
+    NextRunView,
+    SourceDetail,
+    SourceView,
+    hold_view,
+    source_view,
+)
 from penstock.app.views.view import Page
 from penstock.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.store.rows import SourceRow
 
 
 class Sources(Noun):
@@ -33,6 +45,18 @@ class Sources(Noun):
             if row.key == key:
                 return found.view(row)
         raise UsageError(f"there is no source {source!r}", code="no_source")
+
+    def state(self, source: str) -> SourceView:
+        """What has become of a source, without what penstock.yaml says of it."""
+        return source_view(self._row(source))
+
+    def next_run(self, source: str) -> NextRunView | None:
+        """When a source is due by its schedules; None if it is not."""
+        row = self._row(source)
+        if row.next_run_at is None:
+            return None
+        settings = self._project.settings.sources.get(row.key)
+        return next_run(settings, row.key, row.next_run_at, self._store.now())
 
     def holds(self) -> Sequence[HoldView]:
         """The active holds: of the whole project, and of single sources."""
@@ -64,6 +88,13 @@ class Sources(Noun):
     ) -> bool:
         """End maintenance. False if it is not held."""
         return self._store.unhold(self._scope(source), who(actor), reason)
+
+    def _row(self, source: str) -> SourceRow:
+        key = self._project.source_key(source)
+        for row in self._store.sources():
+            if row.key == key:
+                return row
+        raise UsageError(f"there is no source {source!r}", code="no_source")
 
     def _id_of(self, source: str) -> int:
         return self._project.source_ids[self._project.source(source).key]

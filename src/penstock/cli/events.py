@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
@@ -13,8 +11,8 @@ from penstock.cli.tables import column, text, whole
 from penstock.cli.wording import local_time, shortened
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.rows import EventRow
+    from penstock.app import Project
+    from penstock.app.views.journal import EventView
 
 DESCRIPTION = """\
 The newest lines of the journal, oldest of them first. With --follow, what comes next is shown as it
@@ -31,8 +29,6 @@ COLUMNS = (
     *("event", column("at", 1), "what", column("source", 3), column("run", 1), "job"),
     *(whole("attempt", 6), text("who", 5), text("detail", 1, 20)),
 )
-FOLLOW_S = 0.2
-PAGE = 500
 LONGEST_DETAIL = 300
 
 
@@ -64,29 +60,37 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, source_key
-    from penstock.cli.shapes import event_shape
-    from penstock.journal.condition import condition
+    from penstock.cli.opening import opened
 
-    args.where = [condition(text) for text in args.where]
     with opened(args) as project:
-        args.source = source_key(project, args.source)
-        _refuse_unknown(project, args)
         if args.follow:
             _follow(project, args)
-        rows = project.connection.events(
-            args.source, args.run_id, args.job_id, None, args.limit, args.kind, args.where
-        )
+        events = latest(project, limit=args.limit, **_wanted(args))
     if args.json:
-        args.out.json_list(event_shape(row) for row in rows)
-    elif rows:
-        args.out.table(COLUMNS, (event_line(row) for row in rows))
+        args.out.json_list(event.as_json() for event in events)
+    elif events:
+        args.out.table(COLUMNS, (event_line(event) for event in events))
     else:
         args.out.line("no events")
     return 0
 
 
-def event_line(row: EventRow) -> tuple[object, ...]:
+def latest(project: Project, *, limit: int, **wanted: Any) -> list[EventView]:
+    """The newest events, oldest of them first."""
+    return list(project.journal.each(limit=limit, **wanted))[::-1]
+
+
+def _wanted(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "source": args.source,
+        "run": args.run_id,
+        "job": args.job_id,
+        "kind": args.kind,
+        "where": args.where,
+    }
+
+
+def event_line(row: EventView) -> tuple[object, ...]:
     """An event as a row of a table under COLUMNS."""
     return (
         *(str(row.id), local_time(row.at), row.kind, row.source),
@@ -96,46 +100,22 @@ def event_line(row: EventRow) -> tuple[object, ...]:
 
 
 def _follow(project: Project, args: argparse.Namespace) -> None:
-    """Print, then wait for more; ends only when it is interrupted or its reader goes away."""
-    tell, store = _teller(args), project.connection
-    wanted = (args.source, args.run_id, args.job_id)
-    rows, cursor = store.follow(None, *wanted, args.limit, args.kind, args.where)
-    while True:
-        for row in rows:
-            tell(row)
-        args.out.stdout.flush()
-        if len(rows) < PAGE:
-            _wait_for_more(project)
-        rows, cursor = store.follow(cursor, *wanted, PAGE, args.kind, args.where)
+    """Ends only when it is interrupted or its reader goes away."""
+    events = project.journal.follow(
+        limit=args.limit, on_wait=args.out.stdout.flush, **_wanted(args)
+    )
+    for event in events:
+        if args.json:
+            args.out.json(event.as_json())
+        else:
+            args.out.line(_one_line(event, args.out))
 
 
-def _wait_for_more(project: Project) -> None:
-    time.sleep(FOLLOW_S)
-    # A file tells whether anybody has written; a server is asked for what was.
-    while not project.connection.is_shared and not project.connection.has_changed():
-        time.sleep(FOLLOW_S)
-
-
-def _teller(args: argparse.Namespace) -> Callable[[EventRow], None]:
-    from penstock.cli.shapes import event_shape
-
-    if args.json:
-        return lambda row: args.out.json(event_shape(row))
-    return lambda row: args.out.line(_one_line(row, args.out))
-
-
-def _one_line(row: EventRow, out: Output) -> str:
+def _one_line(row: EventView, out: Output) -> str:
     named = (("run", row.run_id), ("job", row.job_id), ("attempt", row.attempt))
     numbers = [f"{noun} {number}" for noun, number in named if number is not None]
     words = [local_time(row.at), row.kind, row.source or "", *numbers, row.actor, row.detail]
     return "  ".join(out.short(word, LONGEST_DETAIL) for word in words if word)
-
-
-def _refuse_unknown(project: Project, args: argparse.Namespace) -> None:
-    if args.run_id is not None:
-        project.require_run(args.run_id)
-    if args.job_id is not None:
-        project.require_job(args.job_id)
 
 
 def _text(number: int | None) -> str:

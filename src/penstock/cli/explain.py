@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.job_terms import terms_fields
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.queues import Queue
 from penstock.cli.run_words import kind_of
 from penstock.cli.schedules import outside_words
 from penstock.cli.tables import column, key_column, text, whole
-from penstock.cli.wording import count, duration, iso, local_time, shortened, until
+from penstock.cli.wording import count, duration, local_time, shortened, until
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.app.views.jobs import TermsView
+    from penstock.app.views.jobs import JobTimeline, JobView, TermsView
     from penstock.app.views.outlook import Explanation, GateView
-    from penstock.cli.queues import Queue
-    from penstock.store.rows import JobRow, RunRow
-    from penstock.store.stories import Story
+    from penstock.app.views.runs import RunView
 
 DESCRIPTION = """\
 Why a source, a run or a job does not start: every gate before it, in the order in which they are asked,
@@ -81,7 +80,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _told(project: Project, args: argparse.Namespace) -> Told:
-    from penstock.app.job_terms import terms_of
     from penstock.cli.opening import run_or_source
 
     target = None if args.target is None else run_or_source(project, args.target)
@@ -89,18 +87,17 @@ def _told(project: Project, args: argparse.Namespace) -> Told:
     outlook = project.explain(
         target if isinstance(target, str) else None, run=run_id, job=args.job_id
     )
-    row = project.connection.job(outlook.job_id) if outlook.job_id else None
     told = Told(
         outlook,
-        row,
-        project.connection.run(outlook.run_id) if outlook.run_id else None,
+        project.jobs.get(outlook.job_id) if outlook.job_id else None,
+        project.runs.get(outlook.run_id) if outlook.run_id else None,
     )
     if args.job_id is not None:
-        told.story = project.connection.story(args.job_id)
-        told.terms = None if row is None else terms_of(project, row)
+        told.timeline = project.jobs.timeline(args.job_id)
+        told.terms = project.jobs.detail(args.job_id).terms
     elif run_id is None:
         told.about = _about_source(project, outlook)
-        told.queue = _queue(project, outlook)
+        told.queue = Queue(project, outlook.source)
     return told
 
 
@@ -109,47 +106,27 @@ class Told:
     """All that is told of one thing."""
 
     outlook: Explanation
-    job: JobRow | None
-    run: RunRow | None
+    job: JobView | None
+    run: RunView | None
     about: list[tuple[str, str]] = field(default_factory=list)
-    story: Story | None = None
+    timeline: JobTimeline | None = None
     queue: Queue | None = None
     terms: TermsView | None = None
 
     def as_json(self) -> dict[str, Any]:
-        from penstock.cli.shapes import job_shape, run_shape, shaped
-
         outlook = self.outlook
-        told: dict[str, Any] = {
-            **outlook.as_json(),
-            "verdict": verdict(outlook),
-        }
+        told: dict[str, Any] = {**outlook.as_json(), "verdict": verdict(outlook)}
         if self.about:
             told["about"] = dict(self.about)
         if self.queue is not None:
             told["queue"] = self.queue.shapes()
         if self.run is not None:
-            told["run_row"] = run_shape(self.run, outlook.now)
+            told["run_row"] = self.run.as_json()
         if self.job is not None:
-            told["job_row"] = job_shape(self.job)
+            told["job_row"] = self.job.as_json()
         if self.terms is not None:
             told["terms"] = self.terms.as_json()
-        if self.story is not None:
-            story = self.story
-            told["attempts"] = [
-                {**shaped(each), "ended_at": iso(each.ended_at)} for each in story.attempts
-            ]
-            told["snapshots"] = [
-                {**shaped(each, id="snapshot"), "fetched_at": iso(each.fetched_at)}
-                for each in story.snapshots
-            ]
-            told["children"] = [
-                {"stage": stage, "state": state, "jobs": number}
-                for stage, state, number in story.children
-            ]
-            told["records"] = [{"collection": name, "key": key} for name, key in story.records]
-            told["parent"] = story.parent_id
-        return told
+        return told if self.timeline is None else told | self.timeline.as_json()
 
     def tell(self, out: Output) -> None:
         outlook = self.outlook
@@ -171,8 +148,8 @@ class Told:
         if self.terms is not None and self.job is not None:
             out.line()
             out.fields(terms_fields(self.terms, self.job.tries))
-        if self.story is not None:
-            _tell_story(self.story, self.job, out)
+        if self.timeline is not None:
+            _tell_timeline(self.timeline, self.job, out)
 
     def _title(self, out: Output) -> str:
         words = [self.outlook.source]
@@ -232,18 +209,16 @@ def _gate_line(gate: GateView, now: float) -> tuple[object, ...]:
 
 
 def _about_source(project: Project, outlook: Explanation) -> list[tuple[str, str]]:
-    from penstock.app.hours import outside
-
-    row = next(each for each in project.connection.sources() if each.key == outlook.source)
+    row = project.sources.state(outlook.source)
     told = []
     if row.last_run_id is not None:
         ended = f" {local_time(row.last_finished_at)}" if row.last_finished_at else ""
         told.append(("last run", f"{row.last_run_id}, {row.last_state}{ended}"))
-    if row.next_run_at is not None:
-        source = project.settings.sources.get(row.key)
-        begin_at = None if source is None else outside(source.schedules, row.next_run_at)
-        due = until(row.next_run_at, outlook.now)
-        when = due if begin_at is None else outside_words(begin_at, outlook.now)
+    coming = project.sources.next_run(outlook.source)
+    if coming is not None:
+        due = until(coming.at, outlook.now)
+        is_outside = coming.begins_at is not None
+        when = outside_words(coming.begins_at or 0.0, outlook.now) if is_outside else due
         told.append(("next run", f"{when} ({row.schedule})"))
     elif row.schedule:
         told.append(("schedule", row.schedule))
@@ -254,21 +229,14 @@ def _about_source(project: Project, outlook: Explanation) -> list[tuple[str, str
     ]
     if open_jobs:
         told.append(("jobs", ", ".join(open_jobs)))
-    health = project.connection.health(row.id)
-    if health.degraded_at is not None:
-        why = f": {health.degraded_reason}" if health.degraded_reason else ""
-        told.append(("degraded", f"since {local_time(health.degraded_at)}{why}; only probes run"))
+    if row.degraded_at is not None:
+        why = f": {row.degraded_reason}" if row.degraded_reason else ""
+        told.append(("degraded", f"since {local_time(row.degraded_at)}{why}; only probes run"))
     return told
 
 
-def _queue(project: Project, outlook: Explanation) -> Queue:
-    from penstock.cli.queues import Queue
-
-    return Queue(project, project.connection.ensure_sources([outlook.source])[outlook.source])
-
-
-def _tell_story(story: Story, job: JobRow | None, out: Output) -> None:
-    if story.attempts:
+def _tell_timeline(timeline: JobTimeline, job: JobView | None, out: Output) -> None:
+    if timeline.attempts:
         out.line()
         out.table(
             (
@@ -285,7 +253,7 @@ def _tell_story(story: Story, job: JobRow | None, out: Output) -> None:
                     duration(each.ended_at - each.started_at) if each.ended_at else "",
                     *(each.outcome, shortened(each.detail, LONGEST_ERROR)),
                 )
-                for each in story.attempts
+                for each in timeline.attempts
             ],
         )
     pairs: list[tuple[str, object]] = []
@@ -293,15 +261,15 @@ def _tell_story(story: Story, job: JobRow | None, out: Output) -> None:
         pairs.append(("error", f"{job.kind}: {job.error}"))
     pairs += [
         ("snapshot", f"{each.id}, {each.status} {each.url}, {local_time(each.fetched_at)}")
-        for each in story.snapshots
+        for each in timeline.snapshots
     ]
     pairs += [
-        ("enqueued", f"{count(number, 'job')} of {stage}, {state}")
-        for stage, state, number in story.children
+        ("enqueued", f"{count(each.jobs, 'job')} of {each.stage}, {each.state}")
+        for each in timeline.children
     ]
-    pairs += [("record", f"{name} {key}") for name, key in story.records]
-    if story.parent_id is not None:
-        pairs.append(("came from", f"job {story.parent_id}"))
+    pairs += [("record", f"{each.collection} {each.key}") for each in timeline.records]
+    if timeline.parent_id is not None:
+        pairs.append(("came from", f"job {timeline.parent_id}"))
     if pairs:
         out.line()
         out.fields(pairs)

@@ -88,15 +88,14 @@ def _line(row: JobView, now: float) -> tuple[object, ...]:
 
 def _tell_one(project: Project, args: argparse.Namespace) -> None:
     from penstock.cli.events import COLUMNS as EVENT_COLUMNS
-    from penstock.cli.events import event_line
+    from penstock.cli.events import event_line, latest
     from penstock.cli.job_terms import terms_fields
-    from penstock.cli.shapes import event_shape
 
     out: Output = args.out
     row = project.jobs.detail(args.job_id)
-    events = project.connection.events(run_id=row.run_id, job_id=row.id, limit=LATEST)
+    events = latest(project, run=row.run_id, job=row.id, limit=LATEST)
     if args.json:
-        out.json({**row.as_json(), "events": [event_shape(event) for event in events]})
+        out.json({**row.as_json(), "events": [event.as_json() for event in events]})
         return
     terms_told = terms_fields(row.terms, row.tries) if row.terms is not None else []
     out.fields([*_fields(row, project.now()), *terms_told, ("item", row.item)])

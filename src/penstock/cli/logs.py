@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
@@ -13,8 +10,8 @@ from penstock.cli.wording import local_time
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.project import Project
-    from penstock.store.logs import LogRow
+    from penstock.app import Project
+    from penstock.app.views.logs import LogLineView
 
 DESCRIPTION = """\
 What the steps of a run or a job printed and logged (`logging`, INFO and above), the newest lines last. Up to
@@ -25,10 +22,6 @@ EXAMPLES = """\
   penstock logs --job 345     of one job, all its attempts
   penstock logs 12 --follow
   penstock logs 12 --json"""
-FOLLOW_S = 0.3
-PAGE = 1000
-# Hosts that write at the same time may be seen in another order than they were numbered in.
-OVERLAP = 1000
 
 
 def register(commands: Commands) -> None:
@@ -52,78 +45,30 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "logs of what? A RUN, or --job JOB", "penstock runs and penstock jobs list them"
         )
+    wanted = {"run": args.run_id, "job": args.job_id, "limit": args.limit}
     with opened(args) as project:
-        if args.run_id is not None:
-            project.require_run(args.run_id)
-        else:
-            project.require_job(args.job_id)
-        read = _reader(project, args)
         if args.follow:
-            _follow(project, args, read)
+            _follow(project, args, wanted)
             return 0
-        rows = read(0, args.limit)
-    _tell(args, rows)
+        lines = list(project.logs.each(**wanted))[::-1]
+    if args.json:
+        args.out.json_list(line.as_json() for line in lines)
+    elif lines:
+        for line in lines:
+            args.out.line(_line(line))
+    else:
+        args.out.note("no output, or it is older than retention.logs")
     return 0
 
 
-def _reader(project: Project, args: argparse.Namespace) -> Callable[[int, int], list[LogRow]]:
-    store = project.connection
-    if args.run_id is not None:
-        return lambda after, limit: store.log_of_run(args.run_id, after, limit)
-    return lambda after, limit: store.log_of_job(args.job_id, after, limit)
+def _follow(project: Project, args: argparse.Namespace, wanted: dict[str, Any]) -> None:
+    for line in project.logs.follow(on_wait=args.out.stdout.flush, **wanted):
+        if args.json:
+            args.out.json(line.as_json())
+        else:
+            args.out.line(_line(line))
 
 
-def _tell(args: argparse.Namespace, rows: list[LogRow]) -> None:
-    if args.json:
-        args.out.json_list(_shape(row) for row in rows)
-    elif rows:
-        for row in rows:
-            args.out.line(_line(row))
-    else:
-        args.out.note("no output, or it is older than retention.logs")
-
-
-def _follow(
-    project: Project, args: argparse.Namespace, read: Callable[[int, int], list[LogRow]]
-) -> None:
-    seen: deque[int] = deque(maxlen=2 * OVERLAP)
-    rows = read(0, args.limit)
-    while True:
-        for row in rows:
-            seen.append(row.id)
-            if args.json:
-                args.out.json(_shape(row))
-            else:
-                args.out.line(_line(row))
-        args.out.stdout.flush()
-        is_over = _has_ended(project, args)
-        time.sleep(FOLLOW_S)
-        newest = max(seen, default=0)
-        known = set(seen)
-        rows = [row for row in read(max(0, newest - OVERLAP), PAGE) if row.id not in known]
-        if is_over and not rows:
-            return
-
-
-def _has_ended(project: Project, args: argparse.Namespace) -> bool:
-    if args.run_id is not None:
-        return project.require_run(args.run_id).is_ended
-    return project.require_run(project.require_job(args.job_id).run_id).is_ended
-
-
-def _shape(row: LogRow) -> dict[str, Any]:
-    return {
-        "line": row.id,
-        "at": row.at,
-        "source": row.source,
-        "run": row.run_id,
-        "job": row.job_id,
-        "attempt": row.attempt,
-        "level": row.level,
-        "text": row.text,
-    }
-
-
-def _line(row: LogRow) -> str:
+def _line(row: LogLineView) -> str:
     who = f"{row.source or ''} run {row.run_id} job {row.job_id} attempt {row.attempt}"
     return f"{local_time(row.at)}  {who}  {row.level}  {row.text}"

@@ -224,16 +224,15 @@ def _tell_causes(project: Project, wanted: EntryFilter, out: Output) -> None:
 
 def show(args: argparse.Namespace) -> int:
     from penstock.cli.events import COLUMNS as EVENT_COLUMNS
-    from penstock.cli.events import event_line
+    from penstock.cli.events import event_line, latest
     from penstock.cli.opening import opened
-    from penstock.cli.shapes import event_shape
 
     out: Output = args.out
     with opened(args) as project:
         row = project.quarantine.get(args.job_id)
-        events = project.connection.events(run_id=row.run_id, job_id=row.id, limit=SHOWN)
+        events = latest(project, run=row.run_id, job=row.id, limit=SHOWN)
     if args.json:
-        out.json({**row.as_json(), "events": [event_shape(event) for event in events]})
+        out.json({**row.as_json(), "events": [event.as_json() for event in events]})
         return 0
     out.fields(_fields(row))
     for line in (row.traceback or "").splitlines():
@@ -292,7 +291,7 @@ def release(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         seen = _act(project, args, "release", project.quarantine.release)
-        is_worked = bool(project.connection.overview().workers)
+        is_worked = bool(project.overview().workers)
     done = _tell_act(args, "release", seen, seen.released)
     if done and not args.json and not is_worked:
         args.out.line("No workers are running. Start one: penstock up")

@@ -29,10 +29,14 @@ SHOWN = 20
 class Queue:
     """What stands in the queues of one source, or of one of its schedules."""
 
-    def __init__(self, project: Project, source_id: int, schedule: str | None = None) -> None:
+    def __init__(self, project: Project, source: int | str, schedule: str | None = None) -> None:
         from penstock.app.signals import queue_of
 
-        found = queue_of(project, source_id, schedule)
+        found = (
+            project.signals.queue(source, schedule)
+            if isinstance(source, str)
+            else queue_of(project, source, schedule)
+        )
         self.rows, self.total = found.signals, found.total
 
     def tell(self, out: Output, now: float) -> None:

@@ -149,7 +149,7 @@ def redrive(args: argparse.Namespace) -> int:
         seen = project.rejects.redrive(wanted, dry_run=True)
         confirm(args, f"Redrive {count(seen.rejects, 'reject')} of {seen.source}?")
         redriven = project.rejects.redrive(wanted, reason=args.reason)
-        is_worked = bool(project.connection.overview().workers)
+        is_worked = bool(project.overview().workers)
     if args.json:
         out.json(redriven.as_json())
         return 0

@@ -125,9 +125,9 @@ def _is_staged(run: RunDetail) -> bool:
 
 
 def _tell_events(project: Project, run: RunDetail, out: Output) -> None:
-    from penstock.cli.events import COLUMNS, event_line
+    from penstock.cli.events import COLUMNS, event_line, latest
 
-    events = project.connection.events(run_id=run.id, limit=LATEST)
+    events = latest(project, run=run.id, limit=LATEST)
     if events:
         out.line()
         out.table(COLUMNS, (event_line(event) for event in events))

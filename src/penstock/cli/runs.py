@@ -54,7 +54,7 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.project.stale_code import stale_workers
+    from penstock.cli.workers import stale_words
 
     run_id = _run_id(args.words)
     with opened(args) as project:
@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
             _tell_one(project, args, run_id)
             return 0
         runs = list(project.runs.each(args.source, active=args.active, limit=args.limit))
-        for stale in stale_workers(project):
-            args.out.note(stale.words)
+        for stale in project.workers.stale():
+            args.out.note(stale_words(stale))
     if args.json:
         args.out.json_list(run.as_json() for run in runs)
     elif runs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.breakers import words as breaker_words
@@ -11,35 +10,21 @@ from penstock.cli.budget import exhausted_words
 from penstock.cli.cadence import class_words
 from penstock.cli.output import Output
 from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.remedies import command_of
 from penstock.cli.run_words import kind_of
 from penstock.cli.schedules import outside_words
 from penstock.cli.tables import key_column, whole
-from penstock.cli.wording import count, duration, iso, local_time, until
-from penstock.cli.workers import by_host, scheduler_of, scheduler_words
+from penstock.cli.wording import count, duration, local_time, until
+from penstock.cli.workers import not_loaded_words, scheduler_words, stale_words
+from penstock.errors import Remedy
 
 if TYPE_CHECKING:
-    from penstock.app import Project
-    from penstock.app.views.breakers import BreakerView
     from penstock.app.views.budgets import ExhaustedBudgetView
-    from penstock.app.views.outlook import SourceOutlook
-    from penstock.app.views.schedules import CadenceView
-    from penstock.app.views.sources import HoldView, SourceView
-    from penstock.project.stale_code import StaleWorker, UnknownWork
-    from penstock.settings import ScheduleSettings
-    from penstock.store.promises import BreachRow
-    from penstock.store.replays import Undecided
-    from penstock.store.rows import (
-        HoldRow,
-        LeaderRow,
-        Overview,
-        RunRow,
-        SourceRow,
-        WorkerRow,
-    )
+    from penstock.app.views.sources import HoldView, NextRunView, SourceView
+    from penstock.app.views.status import StatusView, UndecidedView
+    from penstock.app.views.workers import WorkerView
 
 SHOWN = 20
-# A run that is due and that nobody has started for so long.
-OVERDUE_S = 60.0
 DESCRIPTION = """\
 What is going on: workers, who schedules, active runs and how far they are, what waits and until when,
 which replays wait for your decision, what is in quarantine and how to look at it, which promises are
@@ -60,107 +45,29 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
 
     with opened(args) as project:
-        seen = Seen.of(project, with_outlook=not args.json)
+        seen = project.status(outlook=not args.json)
     if args.json:
-        args.out.json(seen.as_json())
+        args.out.json(_json(seen))
     else:
-        seen.tell(args.out)
+        _Status(seen).tell(args.out)
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A project at one moment."""
+def _json(seen: StatusView) -> dict[str, Any]:
+    undecided = [{**each.as_json(), "commands": _commands(each)} for each in seen.undecided]
+    return {**seen.as_json(), "undecided": undecided}
 
-    now: float
-    project: str
-    environment: str | None
-    overview: Overview
-    workers: list[WorkerRow]
-    leaders: list[LeaderRow]
-    runs: list[RunRow]
-    sources: list[SourceRow]
-    outlooks: dict[str, SourceOutlook]
-    closed_hosts: dict[str, float]
-    hosts_outside: dict[str, float]
-    broken: list[BreakerView]
-    exhausted: list[ExhaustedBudgetView]
-    holds: list[HoldRow]
-    breaches: list[BreachRow]
-    undecided: list[Undecided]
-    staged_s: float
-    given_up: list[CadenceView]
-    schedules: dict[str, tuple[ScheduleSettings, ...]]
-    stale: list[StaleWorker]
-    unknown: list[UnknownWork]
 
-    @classmethod
-    def of(cls, project: Project, with_outlook: bool) -> Seen:
-        from penstock.app.outlook import host_hours
-        from penstock.project.stale_code import stale_workers, unknown_work
+class _Status:
+    """A project at one moment, in words."""
 
-        store = project.connection
-        now = store.now()
-        return cls(
-            now=now,
-            project=project.settings.project,
-            environment=project.settings.environment,
-            overview=store.overview(),
-            workers=by_host(store.workers()),
-            leaders=store.leaders(),
-            runs=store.runs(active_only=True, limit=SHOWN),
-            sources=store.sources(),
-            outlooks={each.source: each for each in project.outlook()} if with_outlook else {},
-            closed_hosts=store.closed_hosts(),
-            hosts_outside=host_hours(project, now),
-            broken=[each for each in project.breakers.each() if each.state != "closed"],
-            exhausted=list(project.budgets.exhausted()),
-            holds=store.holds(),
-            breaches=store.breaches(open_only=True, limit=1000),
-            undecided=store.undecided(),
-            staged_s=project.settings.retention.staged_s,
-            given_up=[each for each in project.schedules.each_cadence() if each.level == "paused"],
-            schedules={key: each.schedules for key, each in project.settings.sources.items()},
-            stale=stale_workers(project),
-            unknown=unknown_work(store),
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        from penstock.cli.shapes import (
-            breach_shape,
-            hold_shape,
-            leader_shape,
-            run_shape,
-            shaped,
-            source_shape,
-            worker_shape,
-        )
-
-        scheduler = scheduler_of(self.leaders, self.now)
-        return {
-            "project": self.project,
-            "environment": self.environment,
-            "at": iso(self.now),
-            "overview": shaped(self.overview),
-            "workers": [worker_shape(each, self.now) for each in self.workers],
-            "scheduler": leader_shape(scheduler) if scheduler else None,
-            "runs": [run_shape(each, self.now) for each in self.runs],
-            "sources": [source_shape(each) for each in self.sources],
-            "closed_hosts": {host: iso(at) for host, at in self.closed_hosts.items()},
-            "hosts_outside": {host: iso(at) for host, at in self.hosts_outside.items()},
-            "breakers": [each.as_json() for each in self.broken],
-            "exhausted_budgets": [each.as_json() for each in self.exhausted],
-            "holds": [hold_shape(each) for each in self.holds],
-            "breaches": [breach_shape(each) for each in self.breaches],
-            "undecided": [self._undecided_shape(each) for each in self.undecided],
-            "stale_workers": [{"pid": each.pid, "files": each.files} for each in self.stale],
-            "not_loaded": [{"source": each.source, "stage": each.stage} for each in self.unknown],
-        }
+    def __init__(self, seen: StatusView) -> None:
+        self.seen = seen
 
     def tell(self, out: Output) -> None:
         out.fields(self._headline())
-        if self.runs:
-            _tell_runs(self, out)
+        if self.seen.runs:
+            _tell_runs(self.seen, out)
         for title, pairs, where in (
             ("Waiting", self._waits(), "penstock sources"),
             ("For you to decide", self._decisions(), "penstock runs"),
@@ -176,98 +83,82 @@ class Seen:
                 out.line(f"  and {len(pairs) - SHOWN} more: {where}")
 
     def _headline(self) -> list[tuple[str, str]]:
-        seen = self.overview
+        seen, sums = self.seen, self.seen.overview
         states = ("queued", "running", "waiting", "quarantined")
-        jobs = [f"{getattr(seen, state):,} {state}" for state in states if getattr(seen, state)]
-        environment = f" ({self.environment})" if self.environment else ""
-        workers = [("worker", _worker(each, self.now)) for each in self.workers]
+        jobs = [f"{getattr(sums, state):,} {state}" for state in states if getattr(sums, state)]
+        environment = f" ({seen.environment})" if seen.environment else ""
+        workers = [("worker", _worker(each, seen.now)) for each in seen.workers]
         return [
-            ("project", self.project + environment),
+            ("project", seen.project + environment),
             *(workers or [("workers", "none; `penstock up` starts one")]),
-            *([("scheduler", scheduler_words(self.leaders, self.now))] if self._schedules else []),
+            *([("scheduler", self._scheduler())] if self._is_scheduling else []),
             ("jobs", ", ".join(jobs) or "none open"),
-            ("records", f"{seen.records:,}"),
-            *(("older code", each.words) for each in self.stale),
+            ("records", f"{sums.records:,}"),
+            *(("older code", stale_words(each)) for each in seen.stale_workers),
         ]
+
+    def _scheduler(self) -> str:
+        leader = self.seen.scheduler
+        return scheduler_words([] if leader is None else [leader], self.seen.now)
 
     @property
-    def _schedules(self) -> bool:
+    def _is_scheduling(self) -> bool:
         """Whether it matters who schedules: somebody does, or something is to be scheduled."""
-        is_wanted = any(each.next_run_at or each.schedule for each in self.sources)
-        return is_wanted or scheduler_of(self.leaders, self.now) is not None
+        is_wanted = any(each.next_run_at or each.schedule for each in self.seen.sources)
+        return is_wanted or self.seen.scheduler is not None
 
     def _waits(self) -> list[tuple[str, str]]:
-        told = [(each.source, each.words) for each in self.unknown]
-        told += [
-            (
-                each.scope or "everything",
-                f"{held_words(each)}; penstock unhold {each.scope}".rstrip(),
-            )
-            for each in self.holds
-        ]
+        seen = self.seen
+        told = [(each.source, not_loaded_words(each)) for each in seen.not_loaded]
+        told += [(each.source or "everything", _held(each)) for each in seen.holds]
         told += [
             (each.key, f"{paused_words(each)}; penstock resume {each.key}")
-            for each in self._stopped("paused")
+            for each in seen.stopped("paused")
         ]
-        told += [(each.key, degraded_words(each)) for each in self._stopped("degraded")]
-        told += [(each.source, class_words(each)) for each in self.given_up]
+        told += [(each.key, degraded_words(each)) for each in seen.stopped("degraded")]
+        told += [(each.source, class_words(each)) for each in seen.given_up]
         told += [
-            (each.key, f"{until(each.cooldown_until, self.now)}{_why(each.cooldown_reason)}")
-            for each in self._stopped("cooldown")
+            (each.key, f"{until(each.cooldown_until, seen.now)}{_why(each.cooldown_reason)}")
+            for each in seen.stopped("cooldown")
         ]
-        told += [
-            (host, f"opens {until(closed_until, self.now)}: it asked us to wait")
-            for host, closed_until in self.closed_hosts.items()
-        ]
-        if self.overview.waiting:
-            told += [
-                (host, f"outside its hours; they start {until(opens_at, self.now)}")
-                for host, opens_at in self.hosts_outside.items()
-            ]
-        told += [(each.name, breaker_words(each, self.now)) for each in self.broken]
-        told += [(_whose(each), exhausted_words(each, self.now)) for each in self.exhausted]
-        if self.overview.next_due_at is not None:
-            jobs = count(self.overview.waiting, "job")
-            told.append((jobs, f"the first is due {until(self.overview.next_due_at, self.now)}"))
+        told += self._hosts()
+        told += [(each.name, breaker_words(each, seen.now)) for each in seen.breakers]
+        told += [(_whose(each), exhausted_words(each, seen.now)) for each in seen.exhausted_budgets]
+        if seen.overview.next_due_at is not None:
+            jobs = count(seen.overview.waiting, "job")
+            told.append((jobs, f"the first is due {until(seen.overview.next_due_at, seen.now)}"))
         return told
 
-    def _stopped(self, by: str) -> list[SourceRow]:
-        """The sources that this stops."""
-        return [each for each in self.sources if self._stop(each.key, by)]
-
-    def _stop(self, key: str, by: str) -> bool:
-        return key in self.outlooks and self.outlooks[key].stop(by) is not None
+    def _hosts(self) -> list[tuple[str, str]]:
+        seen = self.seen
+        told = [
+            (host, f"opens {until(closed_until, seen.now)}: it asked us to wait")
+            for host, closed_until in seen.closed_hosts.items()
+        ]
+        if seen.overview.waiting:
+            told += [
+                (host, f"outside its hours; they start {until(opens_at, seen.now)}")
+                for host, opens_at in seen.hosts_outside.items()
+            ]
+        return told
 
     def _decisions(self) -> list[tuple[str, str]]:
         """What is staged and was neither committed nor dropped; an act that was cut short goes first."""
-        return [(_named(each), self._decision(each)) for each in self.undecided]
+        return [(_named(each), self._decision(each)) for each in self.seen.undecided]
 
-    def _decision(self, found: Undecided) -> str:
+    def _decision(self, found: UndecidedView) -> str:
         commands = _commands(found)
-        if found.is_cut_short:
+        if found.drops_at is None:
             return f"interrupted half-way; go on with it: {commands[0]}"
         look, commit, drop = commands
-        left = until(found.finished_at + self.staged_s, self.now)
+        left = until(found.drops_at, self.seen.now)
         return f"look at it: {look}; apply it: {commit}; or {drop} (by itself {left})"
-
-    def _undecided_shape(self, found: Undecided) -> dict[str, Any]:
-        drops_at = None if found.is_cut_short else found.finished_at + self.staged_s
-        return {
-            "run": found.run_id,
-            "source": found.source,
-            "kind": "undo" if found.is_undo else "replay",
-            "of_run": found.of_run_id,
-            "is_cut_short": found.is_cut_short,
-            "finished_at": iso(found.finished_at),
-            "drops_at": iso(drops_at),
-            "commands": _commands(found),
-        }
 
     def _quarantined(self) -> list[tuple[str, str]]:
         look = "penstock quarantine list --source"
         return [
             (each.key, f"{count(each.quarantined, 'job')}: {look} {each.key}")
-            for each in self.sources
+            for each in self.seen.sources
             if each.quarantined
         ]
 
@@ -275,21 +166,13 @@ class Seen:
         look = "penstock schedules explain"
         return [
             (each.source, f"since {local_time(each.since)} {each.detail}: {look} {each.source}")
-            for each in self.breaches
+            for each in self.seen.breaches
         ]
 
     def _next_runs(self) -> list[tuple[str, str]]:
-        due = sorted((each.next_run_at, each.key) for each in self.sources if each.next_run_at)
-        told = [(key, self._next_run(key, at)) for at, key in due[:SHOWN]]
-        return told + [(key, "") for _, key in due[SHOWN:]]
-
-    def _next_run(self, key: str, at: float) -> str:
-        from penstock.app.hours import outside
-
-        begin_at = outside(self.schedules.get(key, ()), at)
-        if begin_at is None or self.now - at > OVERDUE_S:
-            return _due(at, self.now)
-        return outside_words(begin_at, self.now)
+        told = [(each.source, _due(each, self.seen.now)) for each in self.seen.next_runs]
+        scheduled = sum(1 for each in self.seen.sources if each.next_run_at)
+        return told + [("", "")] * (scheduled - len(told))
 
 
 def _whose(budget: ExhaustedBudgetView) -> str:
@@ -297,38 +180,33 @@ def _whose(budget: ExhaustedBudgetView) -> str:
     return {"project": "everything", "source": name}.get(kind, f"run {name}")
 
 
-def _named(found: Undecided) -> str:
+def _named(found: UndecidedView) -> str:
     if found.is_undo:
         return f"undo of run {found.of_run_id}"
     return f"replay {found.run_id} of {found.source}"
 
 
-def _commands(found: Undecided) -> list[str]:
-    if found.is_undo:
-        return [f"penstock undo {found.of_run_id}"]
-    command = f"penstock replay {found.run_id}"
-    if found.is_cut_short:
-        return [f"{command} --commit"]
-    return [f"{command} --{act}" for act in ("diff", "commit", "drop")]
+def _commands(found: UndecidedView) -> list[str]:
+    return [command_of(each) for each in found.remedies]
 
 
-def _due(at: float, now: float) -> str:
+def _due(run: NextRunView, now: float) -> str:
     """Nobody may be there to start it, and nobody else would notice."""
-    if now - at > OVERDUE_S:
-        return f"overdue for {duration(now - at)}; penstock schedules"
-    return until(at, now)
+    if run.is_overdue:
+        return f"overdue for {duration(now - run.at)}; penstock schedules"
+    if run.begins_at is not None:
+        return outside_words(run.begins_at, now)
+    return until(run.at, now)
 
 
-def _worker(worker: WorkerRow, now: float) -> str:
+def _worker(worker: WorkerView, now: float) -> str:
     if worker.lease_expires_at <= now:
         return f"{worker.id} on {worker.host} is gone; its jobs run again when work goes on"
     age = duration(now - worker.started_at)
     return f"{worker.id}, pid {worker.pid} on {worker.host}, for {age}, {worker.running} running"
 
 
-def _tell_runs(seen: Seen, out: Output) -> None:
-    from penstock.app.views.runs import seconds_of
-
+def _tell_runs(seen: StatusView, out: Output) -> None:
     columns = (
         *(
             "run",
@@ -347,9 +225,9 @@ def _tell_runs(seen: Seen, out: Output) -> None:
         [
             (
                 *(each.id, each.source, kind_of(each), each.state),
-                f"{each.pages_done:,} of {each.pages:,}",
-                *(each.queued, each.running, each.waiting, each.quarantined),
-                duration(seconds_of(each, seen.now)),
+                f"{each.counts['pages_done']:,} of {each.counts['pages']:,}",
+                *(each.counts[state] for state in ("queued", "running", "waiting", "quarantined")),
+                duration(each.seconds),
             )
             for each in seen.runs
         ],
@@ -358,12 +236,16 @@ def _tell_runs(seen: Seen, out: Output) -> None:
         out.line(f"and {seen.overview.active_runs - len(seen.runs)} more: penstock runs --active")
 
 
-def held_words(hold: HoldRow | HoldView) -> str:
+def _held(hold: HoldView) -> str:
+    return f"{held_words(hold)}; {command_of(Remedy('sources.unhold', hold.source))}"
+
+
+def held_words(hold: HoldView) -> str:
     """Since when, by whom and why."""
     return f"held since {local_time(hold.at)} by {hold.actor}{_why(hold.reason)}"
 
 
-def paused_words(row: SourceRow | SourceView) -> str:
+def paused_words(row: SourceView) -> str:
     return f"paused since {local_time(row.paused_at)}{_why(row.pause_reason)}"
 
 
@@ -371,7 +253,7 @@ def _why(reason: str) -> str:
     return f": {reason}" if reason else ""
 
 
-def degraded_words(row: SourceRow | SourceView) -> str:
+def degraded_words(row: SourceView) -> str:
     """Since when and why a source runs probes only, and how it comes back."""
     since = local_time(row.degraded_at)
     good = f"; {count(row.good_probes, 'probe')} went well" if row.good_probes else ""

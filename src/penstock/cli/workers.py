@@ -13,7 +13,7 @@ from penstock.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.store.rows import LeaderRow, WorkerRow
+    from penstock.app.views.workers import LeaderView, NotLoadedView, StaleWorkerView, WorkerView
 
 DESCRIPTION = """\
 The workers that hold a lease, by host, and what they are running; then, which host schedules. When a
@@ -32,6 +32,8 @@ COLUMNS = (
     *(whole("load", 1), whole("lease", 2), whole("started", 5), text("admits", 3)),
 )
 SCHEDULER = "scheduler"
+# So many files are named of those that have changed.
+FILES = 3
 NOBODY = "nobody; `penstock up` or `penstock scheduler` does"
 
 
@@ -43,37 +45,26 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.cli.shapes import worker_shape
 
     with opened(args) as project:
-        now = project.connection.now()
-        rows = by_host(project.connection.workers())
-        leaders = project.connection.leaders()
+        now = project.now()
+        workers = list(project.workers.each())
+        leaders = project.workers.leaders()
     if args.json:
-        args.out.json_list(worker_shape(row, now) for row in rows)
+        args.out.json_list(worker.as_json() for worker in workers)
         return 0
-    if rows:
-        args.out.table(COLUMNS, (_line(row, now) for row in rows))
+    if workers:
+        args.out.table(COLUMNS, (_line(worker) for worker in workers))
     else:
         args.out.line("no worker; `penstock up` starts one")
-    if any(row.version != __version__ for row in rows):
+    if any(worker.version != __version__ for worker in workers):
         args.out.line(f"* another version than this one, {__version__}")
     args.out.line(f"scheduler: {scheduler_words(leaders, now)}")
     return 0
 
 
-def by_host(rows: Sequence[WorkerRow]) -> list[WorkerRow]:
-    return sorted(rows, key=lambda row: (row.host, row.started_at, row.id))
-
-
-def scheduler_of(leaders: Sequence[LeaderRow], now: float) -> LeaderRow | None:
-    """Who schedules now; None if nobody's term lasts."""
-    found = (row for row in leaders if row.name == SCHEDULER and row.expires_at > now)
-    return next(found, None)
-
-
-def scheduler_words(leaders: Sequence[LeaderRow], now: float) -> str:
-    leader = scheduler_of(leaders, now)
+def scheduler_words(leaders: Sequence[LeaderView], now: float) -> str:
+    leader = next((each for each in leaders if _leads(each, now)), None)
     if leader is None:
         return NOBODY
     host, pid, _ = leader.holder.rsplit("/", 2)
@@ -81,14 +72,29 @@ def scheduler_words(leaders: Sequence[LeaderRow], now: float) -> str:
     return f"pid {pid} on {host}, term {leader.term}, {left} of it left"
 
 
-def _line(row: WorkerRow, now: float) -> tuple[object, ...]:
+def _leads(leader: LeaderView, now: float) -> bool:
+    return leader.name == SCHEDULER and leader.expires_at > now
+
+
+def stale_words(stale: StaleWorkerView) -> str:
+    more = f" and {len(stale.files) - FILES} more" if len(stale.files) > FILES else ""
+    files = ", ".join(stale.files[:FILES]) + more
+    return f"penstock up, pid {stale.pid}, has an older {files}; restart it or use --reload"
+
+
+def not_loaded_words(found: NotLoadedView) -> str:
+    what = f"step {found.stage!r} of {found.source}" if found.stage else found.source
+    return f"no worker that is alive has loaded {what}; its jobs wait: restart penstock up"
+
+
+def _line(worker: WorkerView) -> tuple[object, ...]:
     return (
-        *(row.host, row.id, str(row.pid)),
-        row.version if row.version == __version__ else f"{row.version} *",
-        f"{row.running}/{row.slots}",
-        _lease(row.lease_expires_at - now),
-        local_time(row.started_at),
-        row.admits,
+        *(worker.host, worker.id, str(worker.pid)),
+        worker.version if worker.version == __version__ else f"{worker.version} *",
+        f"{worker.running}/{worker.slots}",
+        _lease(worker.lease_left_s),
+        local_time(worker.started_at),
+        worker.admits,
     )
 
 

@@ -45,11 +45,15 @@ class Logs:
             with self._db.writing():
                 self._db.do("add_log_lines", lines=to_json(lines))
 
-    def log_of_run(self, run_id: int, after_id: int = 0, limit: int = 500) -> list[LogRow]:
-        """The newest lines of a run behind this one, the oldest of them first."""
-        where = {"run_id": run_id, "after_id": after_id, "limit": limit}
+    def log_of_run(
+        self, run_id: int, after_id: int = 0, limit: int = 500, before_id: int | None = None
+    ) -> list[LogRow]:
+        """The newest lines of a run between these two, the oldest of them first."""
+        where = {"run_id": run_id, "after_id": after_id, "limit": limit, "before_id": before_id}
         return self._db.decoded("log_lines_of_run", list[LogRow], **where)
 
-    def log_of_job(self, job_id: int, after_id: int = 0, limit: int = 500) -> list[LogRow]:
-        where = {"job_id": job_id, "after_id": after_id, "limit": limit}
+    def log_of_job(
+        self, job_id: int, after_id: int = 0, limit: int = 500, before_id: int | None = None
+    ) -> list[LogRow]:
+        where = {"job_id": job_id, "after_id": after_id, "limit": limit, "before_id": before_id}
         return self._db.decoded("log_lines_of_job", list[LogRow], **where)

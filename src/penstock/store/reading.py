@@ -158,15 +158,19 @@ class Reading:
         limit: int = 50,
         kind: str | None = None,
         where: Sequence[Condition] = (),
+        before_id: int | None = None,
     ) -> list[EventRow]:
         """The newest events, oldest of them first; with `after_id`, those that came next.
+
+        With `before_id`, the newest of those before it.
 
         `kind` is one kind (`job.throttled`), by today's name or its old one, or all of a noun (`job`).
         """
         wanted = self._wanted(source, run_id, job_id, limit, kind)
         if after_id is not None:
             return self._events_after(after_id, limit, wanted, where)
-        place = {"seen": None, "line": None, "until_id": self._last_line_of(job_id)}
+        until_id = self._last_line_of(job_id) if before_id is None else before_id - 1
+        place = {"seen": None, "line": None, "until_id": until_id}
         return self._latest_events(limit, {**place, **wanted}, where)
 
     def _latest_events(

@@ -225,9 +225,13 @@ class Store(Protocol):
 
     def add_log_lines(self, lines: Sequence[LogLine]) -> None: ...
 
-    def log_of_run(self, run_id: int, after_id: int = 0, limit: int = 500) -> list[LogRow]: ...
+    def log_of_run(
+        self, run_id: int, after_id: int = 0, limit: int = 500, before_id: int | None = None
+    ) -> list[LogRow]: ...
 
-    def log_of_job(self, job_id: int, after_id: int = 0, limit: int = 500) -> list[LogRow]: ...
+    def log_of_job(
+        self, job_id: int, after_id: int = 0, limit: int = 500, before_id: int | None = None
+    ) -> list[LogRow]: ...
 
     def plan_hours(self, definitions: Mapping[str, str], actor: str) -> int: ...
 
@@ -441,6 +445,7 @@ class Store(Protocol):
         limit: int = 50,
         kind: str | None = None,
         where: Sequence[Condition] = (),
+        before_id: int | None = None,
     ) -> list[EventRow]: ...
 
     def follow_kinds(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.jobs.retry import RetryClass
     from penstock.store.rows import JobDetail as DetailRow
     from penstock.store.rows import JobRow
+    from penstock.store.stories import Story
 
 
 class JobView(View, frozen=True, kw_only=True):
@@ -74,6 +75,66 @@ class JobDetail(JobView, frozen=True, kw_only=True):
     item: str | None
     traceback: str
     terms: TermsView | None
+
+
+class AttemptView(View, frozen=True, kw_only=True):
+    """One attempt of a job, as the journal has it; `detail` says why it ended so."""
+
+    attempt: int
+    worker: str
+    started_at: Time
+    ended_at: Time | None
+    outcome: str
+    detail: str
+
+
+class FetchedView(View, frozen=True, kw_only=True):
+    """A page that a job fetched."""
+
+    id: int = msgspec.field(name="snapshot")
+    url: str
+    status: int
+    fetched_at: Time
+    hash: str
+
+
+class ChildrenView(View, frozen=True, kw_only=True):
+    """How many jobs of one stage and state a job has enqueued."""
+
+    stage: str
+    state: str
+    jobs: int
+
+
+class RecordKey(View, frozen=True, kw_only=True):
+    """A record that a job has written."""
+
+    collection: str
+    key: str
+
+
+class JobTimeline(View, frozen=True, kw_only=True):
+    """What became of a job: its attempts, what it fetched, enqueued and wrote, and what enqueued it."""
+
+    attempts: list[AttemptView]
+    snapshots: list[FetchedView]
+    children: list[ChildrenView]
+    records: list[RecordKey]
+    parent_id: int | None = msgspec.field(name="parent")
+
+
+def timeline_view(story: Story) -> JobTimeline:
+    asdict = msgspec.structs.asdict
+    return JobTimeline(
+        attempts=[AttemptView(**asdict(each)) for each in story.attempts],
+        snapshots=[FetchedView(**asdict(each)) for each in story.snapshots],
+        children=[
+            ChildrenView(stage=stage, state=state, jobs=jobs)
+            for stage, state, jobs in story.children
+        ],
+        records=[RecordKey(collection=name, key=key) for name, key in story.records],
+        parent_id=story.parent_id,
+    )
 
 
 def job_view(row: JobRow) -> JobView:

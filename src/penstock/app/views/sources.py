@@ -58,6 +58,18 @@ class SourceView(View, frozen=True, kw_only=True):
     good_probes: int
 
 
+class NextRunView(View, frozen=True, kw_only=True):
+    """When a source is due. `begins_at` is when its hours begin, if that moment is outside of them.
+
+    It is overdue if nobody has started it a minute later.
+    """
+
+    source: str
+    at: Time
+    begins_at: Time | None
+    is_overdue: bool
+
+
 class SourceDetail(SourceView, frozen=True, kw_only=True):
     """A source with what penstock.yaml says of it, and what keeps it from starting.
 

@@ -54,8 +54,12 @@ def _shape_of(hint: Any) -> Callable[[Any], Any]:
     if get_origin(hint) is list and _has(hint, _TIME):
         return lambda times: [iso(at) for at in times]
     if _has(hint, _TIME):
-        return iso
+        return _times if get_origin(hint) is dict else iso
     return _plain if _holds_views(hint) else msgspec.to_builtins
+
+
+def _times(found: dict[str, float]) -> dict[str, str | None]:
+    return {name: iso(at) for name, at in found.items()}
 
 
 def _holds_views(hint: Any) -> bool:

@@ -11,7 +11,8 @@ SELECT coalesce(json_agg(json_build_array(
 ) ORDER BY l.id), '[]')::text
 FROM (
   SELECT id, at, source_id, run_id, job_id, attempt, level, text FROM penstock.log_line
-  WHERE run_id = %(run_id)s AND id > %(after_id)s ORDER BY id DESC LIMIT %(limit)s
+  WHERE run_id = %(run_id)s AND id > %(after_id)s AND id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+  ORDER BY id DESC LIMIT %(limit)s
 ) AS l;
 
 -- name: log_lines_of_job
@@ -20,7 +21,8 @@ SELECT coalesce(json_agg(json_build_array(
 ) ORDER BY l.id), '[]')::text
 FROM (
   SELECT id, at, source_id, run_id, job_id, attempt, level, text FROM penstock.log_line
-  WHERE job_id = %(job_id)s AND id > %(after_id)s ORDER BY id DESC LIMIT %(limit)s
+  WHERE job_id = %(job_id)s AND id > %(after_id)s AND id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+  ORDER BY id DESC LIMIT %(limit)s
 ) AS l;
 
 -- name: drop_log_lines

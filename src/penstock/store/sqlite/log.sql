@@ -9,7 +9,9 @@ SELECT json_group_array(json_array(
   l.id, l.at, (SELECT key FROM source AS s WHERE s.id = l.source_id), l.run_id, l.job_id, l.attempt, l.level, l.text
 ) ORDER BY l.id)
 FROM (
-  SELECT * FROM log_line WHERE run_id = :run_id AND id > :after_id ORDER BY id DESC LIMIT :limit
+  SELECT * FROM log_line
+  WHERE run_id = :run_id AND id > :after_id AND id < coalesce(:before_id, 9223372036854775807)
+  ORDER BY id DESC LIMIT :limit
 ) AS l;
 
 -- name: log_lines_of_job
@@ -17,7 +19,9 @@ SELECT json_group_array(json_array(
   l.id, l.at, (SELECT key FROM source AS s WHERE s.id = l.source_id), l.run_id, l.job_id, l.attempt, l.level, l.text
 ) ORDER BY l.id)
 FROM (
-  SELECT * FROM log_line WHERE job_id = :job_id AND id > :after_id ORDER BY id DESC LIMIT :limit
+  SELECT * FROM log_line
+  WHERE job_id = :job_id AND id > :after_id AND id < coalesce(:before_id, 9223372036854775807)
+  ORDER BY id DESC LIMIT :limit
 ) AS l;
 
 -- name: drop_log_lines

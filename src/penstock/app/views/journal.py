@@ -1,0 +1,32 @@
+"""Events of the journal as front ends see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.app.views.view import Time, View
+
+if TYPE_CHECKING:
+    from penstock.store.rows import EventRow
+
+
+class EventView(View, frozen=True, kw_only=True):
+    """An event: what happened to what, by whom. `data` is by its kind, `detail` the same as a sentence."""
+
+    id: int = msgspec.field(name="event")
+    at: Time
+    kind: str
+    source: str | None
+    run_id: int | None = msgspec.field(name="run")
+    job_id: int | None = msgspec.field(name="job")
+    attempt: int | None
+    actor: str
+    detail: str
+    worker: str | None
+    data: dict[str, Any]
+
+
+def event_view(row: EventRow) -> EventView:
+    return EventView(**msgspec.structs.asdict(row))
