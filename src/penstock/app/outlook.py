@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.app.hours import outside
 from penstock.app.views.outlook import Explanation, SourceOutlook, explanation_view, source_outlook
+from penstock.errors import Remedy
 from penstock.gates.budget import used_up
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import Head, Lane, LaneLimits
@@ -128,8 +129,8 @@ def _unset(project: Project, found: Outlook) -> GateSeen | None:
     if not unset:
         return None
     name = unset[0].name
-    command = f"set {name}, in the environment or in .env"
-    return GateSeen("variables", False, f"{name} is not set", command=command)
+    advice = f"set {name}, in the environment or in .env"
+    return GateSeen("variables", False, f"{name} is not set", advice=advice)
 
 
 def _with_variables(gate: GateSeen | None, found: Outlook) -> Outlook:
@@ -141,7 +142,6 @@ def _with_variables(gate: GateSeen | None, found: Outlook) -> Outlook:
         stands="person",
         gate=gate.name,
         opens_at=None,
-        command=gate.command,
         gates=[gate, *found.gates],
     )
 
@@ -161,7 +161,7 @@ def _at_the_request(project: Project, found: Outlook) -> list[GateSeen]:
             f"the breaker of {row.name} is {row.state}: {row.reason}",
             row.since,
             row.opens_at if row.state == "open" else None,
-            f"penstock breaker close {row.key}",
+            Remedy("breakers.close", row.key),
         )
         for row in store.breakers()
         if row.kind == "host" and row.state != "closed"
@@ -175,4 +175,4 @@ def _budget_gates(exhausted: Iterable[BudgetRow], scopes: Sequence[str]) -> Iter
     for budget in exhausted:
         if budget.scope in scopes:
             by = used_up(account_of(budget).bound)
-            yield GateSeen("budget", False, by, None, budget.resets_at, "penstock budget")
+            yield GateSeen("budget", False, by, None, budget.resets_at, Remedy("budgets.list"))

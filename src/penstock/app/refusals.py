@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import Refused, Remedy
+from penstock.gates.decide import GATES
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
@@ -20,20 +21,22 @@ class Stopped:
         self._holds = store.holds()
 
     def refuse(self, source: str, run: RunRow | None) -> None:
-        """Refuse to wait for the end of a run that would never come."""
+        """Refuse to wait for the end of a run that would never come.
+
+        The run is asked first, then the gates of its source in the order of the claim.
+        """
         if run is not None and run.state == "paused":
             raise Refused(
                 f"run {run.id} of {source} is paused",
                 code="run_paused",
                 remedy=Remedy("runs.resume", run.id),
             )
-        if source in self._paused:
-            why = self._paused[source].pause_reason
-            raise Refused(
-                f"{source} is paused{f': {why}' if why else ''}",
-                code="source_paused",
-                remedy=Remedy("sources.resume", source),
-            )
+        asked = {"held": self._refuse_held, "paused": self._refuse_paused}
+        for gate in GATES:
+            if gate in asked:
+                asked[gate](source)
+
+    def _refuse_held(self, source: str) -> None:
         for hold in self._holds:
             if hold.scope in ("", source):
                 raise Refused(
@@ -42,6 +45,15 @@ class Stopped:
                     code="source_held",
                     remedy=Remedy("sources.unhold", hold.scope or None),
                 )
+
+    def _refuse_paused(self, source: str) -> None:
+        if source in self._paused:
+            why = self._paused[source].pause_reason
+            raise Refused(
+                f"{source} is paused{f': {why}' if why else ''}",
+                code="source_paused",
+                remedy=Remedy("sources.resume", source),
+            )
 
 
 def refuse_opening(project: Nouns, run_id: int) -> None:

@@ -58,6 +58,10 @@ class Runs(Noun):
         wanted = Wanted(kind, new, draft, awaited, asked, actor, reason)
         return RunStart(self._project, wanted).of([source], dry_run)[0]
 
+    def probe(self, source: str, *, actor: str | None = None, reason: str = "") -> Started:
+        """Queue a run of kind `probe`: one item through the whole pipeline, of a degraded source too."""
+        return self.start(source, "probe", actor=actor, reason=reason)
+
     def start_many(
         self,
         sources: Sequence[str] | None = None,

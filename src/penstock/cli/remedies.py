@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from penstock import shell
 from penstock.errors import PenstockError, Remedy
+from penstock.shell import filled
 
 # Where the command line has more to say than a program: by the error's code and its remedy's verb.
 # `{}` is what the remedy is called with, `{hint}` what the error itself says.
 BY_CODE: dict[tuple[str, str], str] = {
     ("another_copy", ""): "--restart discards that copy and starts over",
     ("another_project", "store.rename"): "{hint}, and penstock db rename",
+    ("backfill_needs_more", ""): "penstock backfill SOURCE --from DAY --to DAY",
     ("both_are_files", "store.backup"): "penstock db backup FILE, while it is in use",
     ("copy_differs", ""): "start over: penstock db copy … --restart",
     ("copy_origin_changed", ""): "stop whatever changes it, then start over:"
@@ -20,11 +23,15 @@ BY_CODE: dict[tuple[str, str], str] = {
     ("file_exists", ""): "--yes replaces it",
     ("no_database", "runs.start"): "penstock run makes it",
     ("no_filter", "rejects.list"): "name --source, --run or --id; penstock rejects list shows them",
+    ("no_page_step", ""): "penstock run SOURCE --kind probe takes one item through the whole"
+    " pipeline",
+    ("no_project", ""): "`penstock init` makes a project; `--project DIR` names one",
     ("no_quiet_moment", "store.migrate"): "{hint}: penstock db migrate",
     ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
     ("nothing_to_redrive", "replays.commit"): "what a replay rejects counts when it is committed:"
     " penstock status names those that wait",
     ("privileges_missing", "store.grants"): "{hint} (all of it: penstock db grants {})",
+    ("replay_needs_more", ""): "penstock replay RUN",
     ("run_differs", ""): "--new starts another run beside it",
     (
         "run_ended",
@@ -48,27 +55,15 @@ BY_CODE: dict[tuple[str, str], str] = {
     " penstock db copy",
     ("store_replaced", "store.restore"): "{hint} (penstock db restore FILE)",
 }
+# Verbs that only look: a sentence says more than the command alone.
 BY_VERB: dict[str, str] = {
     "checkpoints.history": "penstock checkpoints {} --history PARTITION lists its moves",
     "hooks.list": "penstock hooks lists them",
-    "jobs.get": "penstock jobs {}",
     "jobs.list": "penstock jobs lists them",
+    "pages.try_": "penstock try {} URL",
     "rejects.list": "penstock rejects list shows them",
-    "replays.commit": "penstock replay {} --commit",
-    "replays.diff": "penstock replay {} --diff",
-    "replays.drop": "penstock replay {} --drop",
-    "replays.start": "penstock replay {}",
-    "runs.cancel": "penstock cancel {}",
-    "runs.continue_from": "penstock resume {} --from-checkpoint",
-    "runs.get": "penstock runs {}",
     "runs.list": "penstock runs lists them",
-    "runs.resume": "penstock resume {}",
-    "runs.undo": "penstock undo {}",
     "sources.list": "penstock sources lists them",
-    "service.up": "penstock up",
-    "sources.resume": "penstock resume {}",
-    "sources.unhold": "penstock unhold {}",
-    "store.migrate": "penstock db migrate",
 }
 
 
@@ -77,7 +72,7 @@ def hint_of(error: PenstockError) -> str:
     verb = "" if error.remedy is None else error.remedy.verb
     phrase = BY_CODE.get((error.code, verb))
     if phrase is not None:
-        return _filled(phrase, error.remedy).replace("{hint}", error.hint)
+        return filled(phrase, error.remedy).replace("{hint}", error.hint)
     if error.remedy is None or error.hint != str(error.remedy):
         return error.hint
     return command_of(error.remedy)
@@ -86,9 +81,6 @@ def hint_of(error: PenstockError) -> str:
 def command_of(remedy: Remedy) -> str:
     """The command that does it; for what has none, the call."""
     phrase = BY_VERB.get(remedy.verb)
-    return str(remedy) if phrase is None else _filled(phrase, remedy)
-
-
-def _filled(phrase: str, remedy: Remedy | None) -> str:
-    target = None if remedy is None else remedy.target
-    return phrase.replace(" {}", "" if target is None else f" {target}")
+    if phrase is not None:
+        return filled(phrase, remedy)
+    return shell.command_of(remedy) or str(remedy)

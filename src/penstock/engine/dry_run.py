@@ -21,7 +21,7 @@ from penstock.engine.worker.perform import Performer
 from penstock.engine.worker.performance import Work
 from penstock.engine.worker.stage_config import SourceConfig, StageConfig, stage_config_of
 from penstock.engine.worker.threads import Threads
-from penstock.errors import Refused, UsageError, nearest
+from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.gates.rates import Sent, Verdict, Want
 from penstock.http.failures import FetchError
 from penstock.http.fetch import Fetcher
@@ -144,7 +144,8 @@ def _start_at_job(project: Project, source: SourceSettings, graph: Graph, job_id
     if stage is None or stage.unit == "run":
         raise Refused(
             f"job {job_id} is of stage {job.stage}, which is no page or candidate step now",
-            f"penstock try {source.key} URL",
+            code="job_not_of_a_page",
+            remedy=Remedy("pages.try_", source.key),
         )
     pages = project.connection.pages_of(job_id, 1)
     found = project.connection.job_detail(job_id).item
@@ -164,7 +165,8 @@ def _stage(graph: Graph, name: str | None) -> Stage:
     if not pages:
         raise Refused(
             f"pipeline {graph.name!r} has no page step to try",
-            "penstock run SOURCE --kind probe takes one item through the whole pipeline",
+            "a run of kind probe takes one item through the whole pipeline",
+            code="no_page_step",
         )
     return pages[0]
 

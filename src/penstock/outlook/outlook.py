@@ -60,10 +60,15 @@ class Outlook(msgspec.Struct, frozen=True):
     stands: Stands
     gate: str
     opens_at: float | None
-    command: str
     gates: list[GateSeen]
     # What keeps its source from being asked for anything, whatever its next job is; only in lists.
     stops: list[GateSeen] = []
+
+    @property
+    def command(self) -> str:
+        """What opens the gate that decides, as a shell has it."""
+        deciding = next((each for each in self.gates if each.name == self.gate), None)
+        return "" if deciding is None else deciding.command
 
 
 class SourceFacts(msgspec.Struct, frozen=True):
@@ -138,7 +143,6 @@ def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
         stands,
         deciding.name if deciding else "",
         deciding.opens_at if deciding else None,
-        deciding.command if deciding else "",
         gates,
     )
 
@@ -177,7 +181,7 @@ def at_its_host(outlook: Outlook, host: str, hours: Mapping[str, OpeningHours]) 
     late_s = (outlook.opens_at or 0.0) - (gate.opens_at or 0.0)
     if (outlook.stands, outlook.gate) != ("time", "job") or late_s > A_LITTLE_S:
         return outlook
-    return msgspec.structs.replace(outlook, gate="host", command=gate.command)
+    return msgspec.structs.replace(outlook, gate="host")
 
 
 def admitting(deaths: int, rooms: Rooms) -> Admits:
@@ -217,22 +221,18 @@ def _code_gate(case: Case, rooms: Rooms) -> list[GateSeen]:
     has_source = any(code and case.source.id in code.sources for code in known)
     what = f"step {case.stage!r} of {case.source.key}" if has_source else case.source.key
     by = f"no worker that is alive has loaded {what}"
-    return [GateSeen("code", False, by, command="restart penstock up")]
+    return [GateSeen("code", False, by)]
 
 
 def _work_gate(source: SourceFacts) -> GateSeen:
-    command = f"penstock run {source.key}"
-    if source.degraded_at is not None:
-        command += " --kind probe"
-    remedy = Remedy("runs.start", source.key)
-    return GateSeen("work", False, "nothing is queued", None, source.next_run_at, command, remedy)
+    verb = "runs.start" if source.degraded_at is None else "runs.probe"
+    remedy = Remedy(verb, source.key)
+    return GateSeen("work", False, "nothing is queued", None, source.next_run_at, remedy)
 
 
 def _degraded_gate(source: SourceFacts) -> GateSeen:
-    command, remedy = f"penstock resume {source.key}", Remedy("sources.resume", source.key)
-    return GateSeen(
-        "degraded", False, source.degraded_reason, source.degraded_at, None, command, remedy
-    )
+    remedy = Remedy("sources.resume", source.key)
+    return GateSeen("degraded", False, source.degraded_reason, source.degraded_at, None, remedy)
 
 
 def _resources_gate(case: Case, lane: Lane, rooms: Rooms) -> GateSeen:

@@ -1,4 +1,4 @@
-"""Explaining: every gate between a job and its start, in order, in words, with the command that opens it.
+"""Explaining: every gate between a job and its start, in order, in words, with what opens it.
 
 The gates of the lane are those of the claim, asked in the same way. The others are facts of the claim that
 are no gates of a lane: whether anybody works, what state the run and the job are in, whether a worker has
@@ -20,6 +20,7 @@ from penstock.gates.terms import HostLimit, hours_setting, outside
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.settings.opening_hours import OpeningHours, hosts_outside
+from penstock.shell import command_of
 
 # How the whole stands: it starts in the next turn, it runs, it has ended, there is nothing to do, or it
 # waits: for a person, for a time, or for other jobs to end.
@@ -29,7 +30,7 @@ Stands = Literal["starts", "running", "ended", "idle", "person", "time", "others
 class GateSeen(msgspec.Struct, frozen=True):
     """A gate at this moment: by what it is closed, since when, when it opens by itself, and what opens it.
 
-    `remedy` is the verb that opens it, `command` the same as the command line has it.
+    `remedy` is the verb that opens it; `advice` says what to change where no verb does.
     """
 
     name: str
@@ -37,8 +38,15 @@ class GateSeen(msgspec.Struct, frozen=True):
     by: str = ""
     since: float | None = None
     opens_at: float | None = None
-    command: str = ""
     remedy: Remedy | None = None
+    advice: str = ""
+
+    @property
+    def command(self) -> str:
+        """What opens it, as a shell has it; '' if nothing but time does."""
+        if self.is_open:
+            return ""
+        return self.advice or command_of(self.remedy, self.name)
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -88,7 +96,7 @@ class JobFacts(msgspec.Struct, frozen=True):
 def workers_gate(alive: int) -> GateSeen:
     if alive:
         return GateSeen("workers", True, f"{alive} alive")
-    return GateSeen("workers", False, "no workers are running", command="penstock up")
+    return GateSeen("workers", False, "no workers are running")
 
 
 def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
@@ -97,50 +105,43 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     is_active = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
     if run.is_refused and not is_active:
         by = f"{by}; {run.source} is degraded, and runs probes only"
-        resume = f"penstock resume {run.source}"
-        remedy = Remedy("sources.resume", run.source)
-        return GateSeen("run", False, by, run.since, None, resume, remedy)
+        resume = Remedy("sources.resume", run.source)
+        return GateSeen("run", False, by, run.since, None, resume)
     in_quarantine = job is not None and job.state is JobState.QUARANTINED
     if job is not None and in_quarantine and run.state in (RunState.PARTIAL, RunState.FAILED):
-        again, remedy = f"penstock retry --job {job.id}", Remedy("jobs.retry", job.id)
-        return GateSeen("run", False, by, run.since, job.due_at, again, remedy)
+        retry = Remedy("jobs.retry", job.id)
+        return GateSeen("run", False, by, run.since, job.due_at, retry)
     if run.goes_on_at is not None:
         by = f"{by}; continues when the budget resets"
-        return GateSeen("run", False, by, run.since, run.goes_on_at, "penstock budget")
+        return GateSeen("run", False, by, run.since, run.goes_on_at, Remedy("budgets.list"))
     if run.state in (RunState.QUEUED, RunState.RUNNING):
         return GateSeen("run", True, f"run {run.id} is {run.state}")
-    command, remedy = _takes_it_up(run)
-    return GateSeen("run", False, by, run.since, None, command, remedy)
+    return GateSeen("run", False, by, run.since, None, _takes_it_up(run))
 
 
-def _takes_it_up(run: RunFacts) -> tuple[str, Remedy]:
+def _takes_it_up(run: RunFacts) -> Remedy:
     match run.state:
         case RunState.DRAFT:
-            return f"penstock start {run.id}", Remedy("runs.begin", run.id)
+            return Remedy("runs.begin", run.id)
         case RunState.PAUSED:
-            return f"penstock resume {run.id}", Remedy("runs.resume", run.id)
+            return Remedy("runs.resume", run.id)
         case RunState.COMPLETED:
-            return f"penstock run {run.source}", Remedy("runs.start", run.source)
+            return Remedy("runs.start", run.source)
         case _:
-            again = f"penstock resume {run.id} --from-checkpoint"
-            return again, Remedy("runs.continue_from", run.id)
+            return Remedy("runs.continue_from", run.id)
 
 
 def job_gate(job: JobFacts) -> GateSeen:
     by = _said(job.state, job.actor, job.reason)
-    retry, remedy = f"penstock retry --job {job.id}", Remedy("jobs.retry", job.id)
     match job.state:
         case JobState.QUEUED:
             return GateSeen("job", True, f"job {job.id} is queued")
         case JobState.RUNNING:
             return GateSeen("job", False, f"running in {job.worker}", job.since)
         case JobState.WAITING | JobState.QUARANTINED:
-            return GateSeen("job", False, by, job.since, job.due_at, retry, remedy)
+            return GateSeen("job", False, by, job.since, job.due_at, Remedy("jobs.retry", job.id))
         case JobState.HELD:
-            unhold = f"penstock unhold --job {job.id}"
-            return GateSeen(
-                "job", False, by, job.since, None, unhold, Remedy("jobs.unhold", job.id)
-            )
+            return GateSeen("job", False, by, job.since, None, Remedy("jobs.unhold", job.id))
         case _:
             return GateSeen("job", False, by, job.since)
 
@@ -148,7 +149,7 @@ def job_gate(job: JobFacts) -> GateSeen:
 def hours_gates(hours: Mapping[str, OpeningHours], now: float) -> list[GateSeen]:
     """The hosts that may not be asked at this hour, as requests find them."""
     return [
-        GateSeen("host", False, outside(host), None, opens_at, hours_setting(host))
+        GateSeen("host", False, outside(host), None, opens_at, advice=hours_setting(host))
         for host, opens_at in hosts_outside(hours, now).items()
     ]
 
@@ -161,7 +162,7 @@ def places_gates(limits: Iterable[HostLimit], held: Mapping[str, float]) -> list
         if limit.concurrency is not None and taken >= limit.concurrency:
             by = f"{limit.host} has {taken:.0f} of {limit.concurrency} requests, of all sources"
             setting = f"hosts.{limit.host}.concurrency"
-            found.append(GateSeen("host", False, by, command=setting))
+            found.append(GateSeen("host", False, by, advice=setting))
     return found
 
 
@@ -189,20 +190,17 @@ def _closed(closed: Closed, lane: Lane, slot: Slot, facts: LaneFacts, now: float
             held = facts.holds[0] if facts.holds else Held("", now, "", "")
             what = held.scope or "everything"
             by = f"{what} is {_said('held', held.actor, held.reason)}"
-            command = f"penstock unhold {held.scope}".rstrip()
-            return _filled(seen, by, held.at, command, Remedy("sources.unhold", held.scope or None))
+            return _filled(seen, by, held.at, Remedy("sources.unhold", held.scope or None))
         case "paused":
             by = _said("paused", "", facts.pause_reason)
-            remedy = Remedy("sources.resume", key)
-            return _filled(seen, by, facts.paused_at, f"penstock resume {key}", remedy)
+            return _filled(seen, by, facts.paused_at, Remedy("sources.resume", key))
         case "window":
             return _filled(seen, "outside of its hours (limits.windows)")
         case "breaker":
             by = facts.breaker_reason or "it failed too often"
             if closed.opens_at is None:
                 by = f"half-open, and being tried: {by}"
-            command, remedy = f"penstock breaker close {key}", Remedy("breakers.close", key)
-            return _filled(seen, by, facts.breaker_since, command, remedy)
+            return _filled(seen, by, facts.breaker_since, Remedy("breakers.close", key))
         case "cooldown":
             return _filled(seen, facts.cooldown_reason or "it asked us to wait")
         case "slots":
@@ -223,13 +221,9 @@ def _slots_words(lane: Lane, slot: Slot, now: float) -> str:
 
 
 def _filled(
-    seen: GateSeen,
-    by: str,
-    since: float | None = None,
-    command: str = "",
-    remedy: Remedy | None = None,
+    seen: GateSeen, by: str, since: float | None = None, remedy: Remedy | None = None
 ) -> GateSeen:
-    return msgspec.structs.replace(seen, by=by, since=since, command=command, remedy=remedy)
+    return msgspec.structs.replace(seen, by=by, since=since, remedy=remedy)
 
 
 def _said(what: str, actor: str, reason: str) -> str:

@@ -25,7 +25,7 @@ class StaleWorker:
 
     @property
     def words(self) -> str:
-        return f"penstock up, pid {self.pid}, has an older {named(self.files)}; restart it or use --reload"
+        return f"pid {self.pid} works with an older {named(self.files)}; restart it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class UnknownWork:
     @property
     def words(self) -> str:
         what = f"step {self.stage!r} of {self.source}" if self.stage else self.source
-        return f"no worker that is alive has loaded {what}; its jobs wait: restart penstock up"
+        return f"no worker that is alive has loaded {what}; its jobs wait: restart the workers"
 
 
 def stale_workers(project: Opened) -> list[StaleWorker]:

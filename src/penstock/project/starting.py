@@ -24,10 +24,10 @@ from penstock.store.rows import RunRow
 KINDS = tuple(
     kind.value for kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE, RunKind.STREAM)
 )
-# Kinds of runs that need to be told more, and the commands that ask for it.
+# Kinds of runs that need to be told more, and what that is.
 COMMANDS = {
-    RunKind.BACKFILL.value: "penstock backfill SOURCE --from DAY --to DAY",
-    RunKind.REPLAY.value: "penstock replay RUN",
+    RunKind.BACKFILL.value: "name the days that it covers",
+    RunKind.REPLAY.value: "name the run that it replays",
 }
 
 # What a run can be told by a signal; more belongs into a place that the signal names.
@@ -268,7 +268,9 @@ class Starting(Opened):
 def refuse_kind(kind: str) -> None:
     """Not every kind of run can be started by its name alone."""
     if kind in COMMANDS:
-        raise UsageError(f"a {kind} needs more than a source", COMMANDS[kind])
+        raise UsageError(
+            f"a {kind} needs more than a source", COMMANDS[kind], code=f"{kind}_needs_more"
+        )
     if kind not in KINDS:
         raise UsageError(f"there is no kind of run {kind!r}", nearest(kind, [*KINDS, *COMMANDS]))
 

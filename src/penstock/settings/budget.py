@@ -94,7 +94,7 @@ def _bound(measure: str, text: str) -> BudgetLimit:
         raise ConfigError(f"{problem}, not {text!r}")
     number = _amount(measure, amount)
     if number <= 0:
-        raise ConfigError("must be more than nothing; `penstock pause` stops a source")
+        raise ConfigError("must be more than nothing; to stop a source, pause it")
     return BudgetLimit(measure, number, PERIODS[period])
 
 

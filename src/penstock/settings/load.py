@@ -58,7 +58,8 @@ def find_project(start: Path) -> Path:
             return file
     raise ConfigError(
         f"there is no {FILE_NAME} in {start} or above it",
-        "`penstock init` makes a project; `--project DIR` names one",
+        "make a project, or name the folder of one",
+        code="no_project",
     )
 
 

@@ -51,5 +51,5 @@ def _warning(owner: str, names: list[str]) -> str:
     if not owner.endswith(":"):
         return f"{shown} {verb} not set: {owner} can't run"
     if owner.removesuffix(":") in NEEDED_BY_TRIGGER:
-        return f"{shown} {verb} not set: `penstock trigger serve` can't run"
+        return f"{shown} {verb} not set: the trigger server can't run"
     return f"{shown} {verb} not set, which {owner} needs: nothing can run"

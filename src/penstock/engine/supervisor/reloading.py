@@ -94,9 +94,7 @@ class CodeReload:
             # Beside the loop: leases are renewed meanwhile.
             self._checking = asyncio.create_task(self._reload(what))
         else:
-            self._tell(
-                f"{what} changed: workers keep using the old code; restart penstock up, or use --reload"
-            )
+            self._tell(f"{what} changed: workers keep using the old code; restart, or use --reload")
 
     def cancel(self) -> None:
         if self._checking is not None:

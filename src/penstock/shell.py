@@ -1,0 +1,49 @@
+"""The commands behind the verbs: what a shell does where a program calls `sources.resume`.
+
+Nothing else below the command line knows its commands: an error has a code and a `Remedy`, a gate has a name
+and a `Remedy`, and each front end has its own phrase for them. They stand here and not in `cli`, because
+`explain` answers programs with a `command` too.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import Remedy
+
+COMMANDS: dict[str, str] = {
+    "breakers.close": "penstock breaker close {}",
+    "budgets.list": "penstock budget",
+    "jobs.get": "penstock jobs {}",
+    "jobs.retry": "penstock retry --job {}",
+    "jobs.unhold": "penstock unhold --job {}",
+    "replays.commit": "penstock replay {} --commit",
+    "replays.diff": "penstock replay {} --diff",
+    "replays.drop": "penstock replay {} --drop",
+    "replays.start": "penstock replay {}",
+    "runs.begin": "penstock start {}",
+    "runs.cancel": "penstock cancel {}",
+    "runs.continue_from": "penstock resume {} --from-checkpoint",
+    "runs.get": "penstock runs {}",
+    "runs.probe": "penstock run {} --kind probe",
+    "runs.resume": "penstock resume {}",
+    "runs.start": "penstock run {}",
+    "runs.undo": "penstock undo {}",
+    "service.up": "penstock up",
+    "sources.resume": "penstock resume {}",
+    "sources.unhold": "penstock unhold {}",
+    "store.migrate": "penstock db migrate",
+}
+# Gates that no verb of a project opens.
+GATES: dict[str, str] = {"code": "restart penstock up", "workers": "penstock up"}
+
+
+def command_of(remedy: Remedy | None, gate: str = "") -> str:
+    """The command that does it, or that opens the gate; '' if there is none."""
+    if remedy is None:
+        return GATES.get(gate, "")
+    return filled(COMMANDS.get(remedy.verb, ""), remedy)
+
+
+def filled(phrase: str, remedy: Remedy | None) -> str:
+    """The phrase with what the remedy is called with; without the place for it where that is nothing."""
+    target = None if remedy is None else remedy.target
+    return phrase.replace(" {}", "" if target is None else f" {target}")
