@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from penstock.app.diffs import Diff
+from penstock.app.views.replays import diff_view
 from penstock.cli.diff_html import LONGEST_VALUE, STYLE, page
 from penstock.cli.diffs import tell_changes, tell_rejects, tell_totals
 from penstock.cli.output import Output
@@ -89,7 +90,7 @@ def a_diff(text: str) -> Diff:
 def written(diff: Diff, secrets: frozenset[str] = frozenset()) -> str:
     out = Output(StringIO(), StringIO())
     out.secrets = secrets
-    return "".join(page(diff, out.as_json, out.tidy))
+    return "".join(page(diff_view(diff, 0.0), out.as_json, out.tidy))
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -158,11 +159,11 @@ def test_nothing_that_differs_is_said() -> None:
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_terminal_is_told_nothing_it_would_obey(payload: str) -> None:
     stdout = StringIO()
-    out, diff = Output(stdout, StringIO()), a_diff(payload)
+    out, diff = Output(stdout, StringIO()), diff_view(a_diff(payload), 0.0)
 
     tell_totals(out, diff.totals)
     tell_changes(out, diff.first)
-    tell_rejects(out, diff.rejected_now, diff.rejected_before, 20)
+    tell_rejects(out, diff.rejected, 20)
 
     found = stdout.getvalue().replace("\n", "")
     assert re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", found) is None

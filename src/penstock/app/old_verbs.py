@@ -11,15 +11,14 @@ from penstock.errors import Refused
 
 if TYPE_CHECKING:
     from penstock.app.diffs import Diff
-    from penstock.app.replay_service import Pages
     from penstock.app.undo import UndoReport
     from penstock.app.views.progress import RunReport
+    from penstock.app.views.replays import CommittedView, ReplayPagesView
     from penstock.engine.dry_run import Tried
     from penstock.jobs.record_changes import RecordChange, Totals
     from penstock.project.backfills import Moment
     from penstock.store.entries import EntryFilter
     from penstock.store.rejected import Redriven, RejectFilter
-    from penstock.store.replays import Committed
 
 
 class OldVerbs(Nouns):
@@ -81,7 +80,9 @@ class OldVerbs(Nouns):
         reason: str = "",
     ) -> UndoReport:
         """`runs.undo`."""
-        return self.runs.undo(run_id, limit=limit, dry_run=dry_run, actor=actor, reason=reason)
+        from penstock.app.runs import undo_report
+
+        return undo_report(self, run_id, limit, dry_run, who(actor), reason)
 
     def hold(self, name: str | None = None, actor: str | None = None, reason: str = "") -> bool:
         """`sources.hold`."""
@@ -139,21 +140,28 @@ class OldVerbs(Nouns):
         source: str | None = None,
         since: Moment | None = None,
         quarantined: bool = False,
-    ) -> Pages:
+    ) -> ReplayPagesView:
         """`replays.pages`."""
         return self.replays.pages(run_id, source=source, since=since, quarantined=quarantined)
 
     def diff(self, run_id: int, limit: int = 20) -> Diff:
         """`replays.diff`."""
-        return self.replays.diff(run_id, limit)
+        from penstock.app.diffs import read_diff
+        from penstock.app.replays import staged
+
+        return read_diff(self.connection, staged(self, run_id), limit)
 
     def changes(self, run_id: int, totals: Totals | None = None) -> Iterator[RecordChange]:
         """`replays.changes`."""
-        return self.replays.changes(run_id, totals)
+        from penstock.app.diffs import record_changes
+        from penstock.app.replays import staged
+        from penstock.jobs.record_changes import Totals
+
+        return record_changes(self.connection, staged(self, run_id).id, totals or Totals())
 
     def commit_replay(
         self, run_id: int, *, force: bool = False, actor: str | None = None, reason: str = ""
-    ) -> Committed:
+    ) -> CommittedView:
         """`replays.commit`."""
         return self.replays.commit(run_id, force=force, actor=actor, reason=reason)
 
@@ -209,7 +217,7 @@ class OldVerbs(Nouns):
         item: Any = None,
         offline: bool = False,
     ) -> Tried:
-        """Perform the steps of one page and what follows them, without writing anything."""
+        """`pages.try_`."""
         from penstock.app.performing import in_own_loop
         from penstock.engine.dry_run import try_page
 

@@ -1,25 +1,29 @@
-"""Pages: what was fetched, from its snapshot. Nothing is sent."""
+"""Pages: what was fetched, from its snapshot; and one page tried, without writing anything."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from penstock.app.noun import Noun
+from penstock.app.views.pages import SnapshotView, snapshot_view
+from penstock.app.views.tried import TriedView, tried_view
 from penstock.errors import Refused
+from penstock.store.rows import SnapshotRow
 
 if TYPE_CHECKING:
     from penstock.http.response import Response
-    from penstock.store.rows import SnapshotRow
 
 
 class Pages(Noun):
     """The pages that the runs of a project have fetched."""
 
-    def list(self, target: int | str, *, limit: int = 20) -> Sequence[SnapshotRow]:
+    def list(self, target: int | str, *, limit: int = 20) -> Sequence[SnapshotView]:
         """The pages that a job (its number) fetched, or that came from a URL; newest first."""
         if isinstance(target, str):
-            return self._store.pages_at(target, limit)
+            return [snapshot_view(row) for row in self._store.pages_at(target, limit)]
         job = self._project.require_job(target)
         found = self._store.pages_of(job.id, limit)
         if not found:
@@ -27,12 +31,44 @@ class Pages(Noun):
             raise Refused(
                 f"nothing was fetched for job {job.id} ({job.state}{why})", code="nothing_fetched"
             )
-        return found
+        return [snapshot_view(row) for row in found]
 
-    def __call__(self, target: int | str) -> Sequence[SnapshotRow]:
+    def __call__(self, target: int | str) -> Sequence[SnapshotView]:
         """The same: `project.pages(target)` was a verb before it was a noun."""
         return self.list(target)
 
-    def read(self, page: SnapshotRow) -> Response:
+    def read(self, page: SnapshotView) -> Response:
         """A page with its body."""
-        return self._project.read_page(page)
+        return self._project.read_page(SnapshotRow(**msgspec.structs.asdict(page)))
+
+    def try_(
+        self,
+        source: str,
+        target: str | int,
+        *,
+        step: str | None = None,
+        item: Any = None,
+        offline: bool = False,
+        timeouts: bool = True,
+    ) -> TriedView:
+        """Perform the steps of one page and what follows them, without writing anything.
+
+        `target` is an address, or the number of a job. `item` is what the step is given: without it, the
+        item of the newest job for this address. `offline` reads pages from their snapshots.
+        """
+        from penstock.app.performing import in_own_loop
+        from penstock.engine.dry_run import try_page
+
+        return tried_view(
+            in_own_loop(
+                lambda: try_page(
+                    self._project,
+                    source,
+                    str(target),
+                    stage=step,
+                    item=item,
+                    is_offline=offline,
+                    has_timeouts=timeouts,
+                )
+            )
+        )

@@ -6,10 +6,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from penstock.app import replay_service
-from penstock.app.diffs import Diff, read_diff, record_changes, rejected
+from penstock.app.diffs import read_diff, record_changes, rejected
 from penstock.app.noun import Noun, who
 from penstock.app.unfinished import unfinished_run
-from penstock.app.views.replays import ReplayStarted
+from penstock.app.views.replays import (
+    ChangeView,
+    CommittedView,
+    DiffView,
+    RejectsShiftView,
+    ReplayPagesView,
+    ReplayStarted,
+    TotalsView,
+    change_view,
+    committed_view,
+    diff_view,
+    rejects_view,
+    replay_pages_view,
+    totals_view,
+)
 from penstock.app.views.runs import run_view
 from penstock.errors import Refused, UsageError
 from penstock.jobs.record_changes import RecordChange, Totals
@@ -18,9 +32,9 @@ from penstock.jobs.windows import moment
 from penstock.pipeline.version import version_of
 
 if TYPE_CHECKING:
+    from penstock.app.nouns import Nouns
     from penstock.project.backfills import Moment
     from penstock.settings import SourceSettings
-    from penstock.store.replays import Committed, Rejects
     from penstock.store.rows import RunRow
 
 
@@ -68,7 +82,7 @@ class Replays(Noun):
         source: str | None = None,
         since: Moment | None = None,
         quarantined: bool = False,
-    ) -> replay_service.Pages:
+    ) -> ReplayPagesView:
         """The pages that such a replay would process; refused if there are none."""
         found, since_at = self._replayed(run, source, since)
         what, runs = f"run {run}", [] if run is None else [run]
@@ -76,43 +90,37 @@ class Replays(Noun):
             runs = self._store.runs_since(self._project.source_ids[found.key], since_at)
             what = f"what {found.key} has fetched since then"
         plan = self._project.graph(found).plan(found.priority)
-        return replay_service.pages_of(self._store, runs, plan, what, quarantined_only=quarantined)
+        there = replay_service.pages_of(self._store, runs, plan, what, quarantined_only=quarantined)
+        return replay_pages_view(there)
 
-    def diff(self, run: int, limit: int = 20) -> Diff:
+    def diff(self, run: int, limit: int = 20) -> DiffView:
         """What a replay would change: the counts, and the first records."""
-        return read_diff(self._store, self._staged(run), limit)
+        row = staged(self._project, run)
+        return diff_view(read_diff(self._store, row, limit), self._store.now())
 
-    def changes(self, run: int, totals: Totals | None = None) -> Iterator[RecordChange]:
-        """Iterate over every record that a replay would change; `totals` counts them as you go."""
-        return record_changes(self._store, self._staged(run).id, totals or Totals())
+    def changes(self, run: int) -> Changes:
+        """Iterate over every record that a replay would change; its `totals` count them as you go."""
+        row, totals = staged(self._project, run), Totals()
+        return Changes(record_changes(self._store, row.id, totals), totals)
 
-    def totals(self) -> Totals:
-        """Empty totals, for `changes` to count in."""
-        return Totals()
-
-    def rejected(self, run: int) -> tuple[Rejects, Rejects]:
+    def rejected(self, run: int) -> RejectsShiftView:
         """What only the replay rejects, and what only the replayed runs rejected."""
-        return rejected(self._store, self._project.require_run(run))
+        return rejects_view(*rejected(self._store, self._project.require_run(run)))
 
     def commit(
         self, run: int, *, force: bool = False, actor: str | None = None, reason: str = ""
-    ) -> Committed:
+    ) -> CommittedView:
         """Write the staged changes of a replay. `force` also overwrites what others have changed since."""
-        row = self._staged(run)
-        return replay_service.commit(
+        row = staged(self._project, run)
+        done = replay_service.commit(
             self._store, row.id, is_forced=force, actor=who(actor), reason=reason
         )
+        return committed_view(done)
 
     def drop(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
         """Drop the staged changes of a replay; returns how many records they were."""
         replay_service.require_staged(self._store, self._project.require_run(run))
         return self._store.drop_replay(run, who(actor), reason)
-
-    def _staged(self, run: int) -> RunRow:
-        row = self._project.require_run(run)
-        replay_service.require_staged(self._store, row)
-        replay_service.seal(self._store, run)
-        return row
 
     def _is_outdated(self, row: RunRow) -> bool:
         return row.pipeline_version != self._project.version(row.source)
@@ -174,3 +182,26 @@ class Replays(Noun):
                 code="run_not_ended",
             )
         return self._project.source(row.source), None
+
+
+class Changes:
+    """The changes that a replay would make, read as you go; `totals` are those of what you have read."""
+
+    def __init__(self, changes: Iterator[RecordChange], totals: Totals) -> None:
+        self._changes = changes
+        self._totals = totals
+
+    def __iter__(self) -> Iterator[ChangeView]:
+        return map(change_view, self._changes)
+
+    @property
+    def totals(self) -> TotalsView:
+        return totals_view(self._totals)
+
+
+def staged(project: Nouns, run: int) -> RunRow:
+    """A replay that waits to be committed or dropped; refuses anything else."""
+    row = project.require_run(run)
+    replay_service.require_staged(project.connection, row)
+    replay_service.seal(project.connection, run)
+    return row

@@ -12,6 +12,7 @@ from penstock.app.starting import RunStart, Wanted
 from penstock.app.undo import UndoReport, preview_undo
 from penstock.app.undo import undo as undo_run
 from penstock.app.views.progress import RunReport, run_report
+from penstock.app.views.replays import UndoView, undo_view
 from penstock.app.views.runs import (
     CauseView,
     RunDetail,
@@ -26,6 +27,7 @@ from penstock.errors import Refused, Remedy
 from penstock.project.starting import Asked
 
 if TYPE_CHECKING:
+    from penstock.app.nouns import Nouns
     from penstock.app.views.view import Page
     from penstock.store.rows import RunRow
 
@@ -271,20 +273,27 @@ class Runs(Noun):
         dry_run: bool = False,
         actor: str | None = None,
         reason: str = "",
-    ) -> UndoReport:
+    ) -> UndoView:
         """Bring records back to what they were before a run; with `dry_run`, only say what that would do.
 
         Records that later runs have changed are not touched.
         """
-        row = self._project.require_run(run)
-        if not row.is_ended:
-            raise Refused(
-                f"run {run} is {row.state}; only a run that has ended can be undone",
-                code="run_not_ended",
-            )
-        if dry_run:
-            return preview_undo(self._store, run, limit)
-        return undo_run(self._store, run, limit, actor=who(actor), reason=reason)
+        return undo_view(undo_report(self._project, run, limit, dry_run, who(actor), reason))
+
+
+def undo_report(
+    project: Nouns, run: int, limit: int, dry_run: bool, actor: str, reason: str
+) -> UndoReport:
+    """What undoing a run would do, or did, as the store has it."""
+    row, store = project.require_run(run), project.connection
+    if not row.is_ended:
+        raise Refused(
+            f"run {run} is {row.state}; only a run that has ended can be undone",
+            code="run_not_ended",
+        )
+    if dry_run:
+        return preview_undo(store, run, limit)
+    return undo_run(store, run, limit, actor=actor, reason=reason)
 
 
 def _way_on(row: RunRow) -> Remedy:

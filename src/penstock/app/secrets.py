@@ -1,10 +1,12 @@
-"""What must not be shown, before any settings are known."""
+"""Secrets: what front ends must not show, also before any settings are known."""
 
 from __future__ import annotations
 
 import os
 
-from penstock.settings.secrets import SECRET_NAME
+from penstock.settings.secrets import SECRET_NAME, redact
+
+__all__ = ["environment_secrets", "redact"]
 
 
 def environment_secrets() -> frozenset[str]:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.views.replays import NOTHING, shown_path
+import msgspec
+
 from penstock.cli.diffs import change_words, score_words
 from penstock.counting import count
 
 if TYPE_CHECKING:
-    from penstock.app.views.replays import Diff, RecordChange
+    from penstock.app.views.replays import ChangeView, DiffView
 
 LONGEST_VALUE = 4000
 OPEN_RECORDS = 20
@@ -45,14 +46,16 @@ p.note { color: #777; }
 """
 
 
-def page(diff: Diff, as_json: Callable[[Any], str], tidy: Callable[[str], str]) -> Iterator[str]:
+def page(
+    diff: DiffView, as_json: Callable[[Any], str], tidy: Callable[[str], str]
+) -> Iterator[str]:
     """The page, piece by piece. `as_json` and `tidy` mask what is secret."""
 
     def text(value: object) -> str:
         return escape(_visible(tidy(str(value))), quote=True)
 
     def code(value: Any) -> str:
-        if value is NOTHING:
+        if value is msgspec.UNSET:
             return ""
         shown = as_json(value)
         if len(shown) > LONGEST_VALUE:
@@ -81,13 +84,13 @@ def _policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _about(diff: Diff) -> str:
+def _about(diff: DiffView) -> str:
     run = diff.run
     failed = f", {run.quarantined} failed" if run.quarantined else ""
-    return f"{count(run.pages, 'page')}, {run.state}{failed}; pipeline {run.pipeline_version}"
+    return f"{count(run.counts['pages'], 'page')}, {run.state}{failed}; pipeline {run.pipeline_version}"
 
 
-def _totals(diff: Diff, text: Callable[[object], str]) -> Iterator[str]:
+def _totals(diff: DiffView, text: Callable[[object], str]) -> Iterator[str]:
     totals = diff.totals
     yield '<ul class="totals">'
     for name in ("removed", "changed", "added", "same", "conflicts", "newer"):
@@ -97,22 +100,22 @@ def _totals(diff: Diff, text: Callable[[object], str]) -> Iterator[str]:
         yield f"<p>Scores: {text(scores)}</p>\n"
 
 
-def _fields(diff: Diff, text: Callable[[object], str]) -> Iterator[str]:
+def _fields(diff: DiffView, text: Callable[[object], str]) -> Iterator[str]:
     if not diff.totals.fields:
         return
     yield "<h2>Fields</h2>\n<table><tr><th>field<th>records\n"
-    for name, number in diff.totals.common_fields:
+    for name, number in diff.totals.fields.items():
         yield f"<tr><td><code>{text(name)}</code><td>{number:,}\n"
     yield "</table>\n"
 
 
-def _rejects(diff: Diff, text: Callable[[object], str]) -> Iterator[str]:
-    now, before = diff.rejected_now, diff.rejected_before
-    if not now.count and not before.count:
+def _rejects(diff: DiffView, text: Callable[[object], str]) -> Iterator[str]:
+    rejected = diff.rejected
+    if not rejected.now and not rejected.before:
         return
-    yield f"<h2>Rejected</h2>\n<p>{now.count:,} now, {before.count:,} before.</p>\n<table>"
+    yield f"<h2>Rejected</h2>\n<p>{rejected.now:,} now, {rejected.before:,} before.</p>\n<table>"
     yield "<tr><th>only<th>stage<th>key<th>reason\n"
-    for when, found in (("now", now), ("before", before)):
+    for when, found in (("now", rejected.only_now), ("before", rejected.only_before)):
         for each in found.first:
             cells = (when, each["stage"], each["key"], each.get("reason") or "")
             yield f"<tr>{''.join(f'<td>{text(cell)}' for cell in cells)}\n"
@@ -120,7 +123,7 @@ def _rejects(diff: Diff, text: Callable[[object], str]) -> Iterator[str]:
 
 
 def _record(
-    change: RecordChange,
+    change: ChangeView,
     text: Callable[[object], str],
     code: Callable[[Any], str],
     *,
@@ -132,7 +135,7 @@ def _record(
     yield f'<details class="{change.kind}"{opened}><summary>{tag}{name}</summary>\n'
     yield "<table><tr><th>field<th>before<th>after\n"
     for field in change.fields:
-        yield f"<tr><td><code>{text(shown_path(field.path))}</code>"
+        yield f"<tr><td><code>{text(field.field)}</code>"
         yield f'<td class="before">{code(field.before)}<td class="after">{code(field.after)}\n'
     if change.score_before != change.score_after:
         yield "<tr><td>score"
@@ -141,12 +144,12 @@ def _record(
 
 
 def _or_nothing(score: float | None) -> Any:
-    return NOTHING if score is None else score
+    return msgspec.UNSET if score is None else score
 
 
-def _rest(diff: Diff) -> str:
+def _rest(diff: DiffView) -> str:
     totals = diff.totals
-    everything = totals.differences + totals.conflicts + totals.newer
+    everything = totals.differences + totals.left_alone
     if everything > len(diff.first):
         return f"The first {len(diff.first):,} of {everything:,} records; --json has all of them."
     return "These are all of them." if everything else "Nothing differs."

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.views.replays import NOTHING, FieldChange, shown_path
+import msgspec
+
 from penstock.cli.tables import column, key_column, text, whole
 from penstock.cli.wording import count, cut, shortened_inside
 
 if TYPE_CHECKING:
-    from penstock.app.views.replays import RecordChange, Rejects, Totals
+    from penstock.app.views.replays import ChangeView, FieldView, RejectsShiftView, TotalsView
     from penstock.cli.output import Output
 
 COLUMNS = (
@@ -30,7 +31,7 @@ OBSTACLES = {
 }
 
 
-def tell_totals(out: Output, totals: Totals) -> None:
+def tell_totals(out: Output, totals: TotalsView) -> None:
     """All of it in a few lines."""
     out.fields(
         [
@@ -45,26 +46,27 @@ def tell_totals(out: Output, totals: Totals) -> None:
     )
     if totals.fields:
         out.line()
-        fields = totals.common_fields
+        fields = list(totals.fields.items())
         out.table((key_column("field"), whole("records")), fields[:MOST_FIELDS])
         if len(fields) > MOST_FIELDS:
             out.line(f"and {count(len(fields) - MOST_FIELDS, 'more field')}")
 
 
-def tell_changes(out: Output, changes: Iterable[RecordChange]) -> None:
+def tell_changes(out: Output, changes: Iterable[ChangeView]) -> None:
     rows = [row for change in changes for row in _rows(change, out.as_json)]
     if rows:
         out.line()
         out.table(COLUMNS, rows)
 
 
-def tell_rejects(out: Output, now: Rejects, before: Rejects, limit: int) -> None:
-    if not now.count and not before.count:
+def tell_rejects(out: Output, rejected: RejectsShiftView, limit: int) -> None:
+    if not rejected.now and not rejected.before:
         return
+    now, before = rejected.only_now, rejected.only_before
     out.line()
     out.line(
-        f"rejected: {now.count} now, {before.count} before; "
-        f"{now.only} only now, {before.only} only before"
+        f"rejected: {rejected.now} now, {rejected.before} before; "
+        f"{now.count} only now, {before.count} only before"
     )
     rows = [
         (when, each["stage"], shortened_inside(each["key"], LONGEST_KEY), each.get("reason") or "")
@@ -75,22 +77,23 @@ def tell_rejects(out: Output, now: Rejects, before: Rejects, limit: int) -> None
         out.table((whole("only"), column("stage", 1), "key", "reason"), rows)
 
 
-def score_words(totals: Totals) -> str:
-    if not totals.scores_up and not totals.scores_down:
+def score_words(totals: TotalsView) -> str:
+    scores = totals.scores
+    if not scores.up and not scores.down:
         return ""
-    mean = f"{totals.mean_shift:+.3g} on the average"
-    return f"{totals.scores_up} up, {totals.scores_down} down, {mean}"
+    mean = f"{scores.mean_shift:+.3g} on the average"
+    return f"{scores.up} up, {scores.down} down, {mean}"
 
 
-def change_words(change: RecordChange) -> str:
-    return OBSTACLES[change.obstacle] if change.obstacle else change.kind
+def change_words(change: ChangeView) -> str:
+    return OBSTACLES[change.left_alone] if change.left_alone else change.kind
 
 
 def _unless_zero(number: int, words: str) -> str:
     return f"{number} left alone ({words})" if number else ""
 
 
-def _rows(change: RecordChange, as_json: Callable[[Any], str]) -> Iterator[tuple[object, ...]]:
+def _rows(change: ChangeView, as_json: Callable[[Any], str]) -> Iterator[tuple[object, ...]]:
     about: tuple[object, ...] = (
         change_words(change),
         change.collection,
@@ -106,19 +109,19 @@ def _rows(change: RecordChange, as_json: Callable[[Any], str]) -> Iterator[tuple
         yield (*about, "(score)", _score(change.score_before), _score(change.score_after))
 
 
-def _whole(change: RecordChange, side: str, as_json: Callable[[Any], str]) -> str:
+def _whole(change: ChangeView, side: str, as_json: Callable[[Any], str]) -> str:
     """A record that is added or removed, as it is on the side on which it is."""
-    fields = {shown_path(field.path): getattr(field, side) for field in change.fields}
-    there = {name: value for name, value in fields.items() if value is not NOTHING}
+    fields = {field.field: getattr(field, side) for field in change.fields}
+    there = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
     return cut(as_json(there), LONGEST_VALUE) if there else ""
 
 
-def _cells(field: FieldChange, as_json: Callable[[Any], str]) -> tuple[str, str, str]:
+def _cells(field: FieldView, as_json: Callable[[Any], str]) -> tuple[str, str, str]:
     before, after = (
-        "" if value is NOTHING else cut(as_json(value), LONGEST_VALUE)
+        "" if value is msgspec.UNSET else cut(as_json(value), LONGEST_VALUE)
         for value in (field.before, field.after)
     )
-    return shown_path(field.path), before, after
+    return field.field, before, after
 
 
 def _score(score: float | None) -> str:

@@ -148,7 +148,7 @@ class Output:
     def masked(self, text: str) -> str:
         if not self.secrets:
             return text
-        from penstock.settings import redact
+        from penstock.app.secrets import redact
 
         return redact(text, self.secrets)
 

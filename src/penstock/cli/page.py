@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.app import Project
-    from penstock.app.views.pages import Response, SnapshotRow
+    from penstock.app.views.pages import Response, SnapshotView
     from penstock.cli.output import Output
 
 DESCRIPTION = """\
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pages(project: Project, target: str) -> Sequence[SnapshotRow]:
+def _pages(project: Project, target: str) -> Sequence[SnapshotView]:
     """The pages that are meant, the newest first."""
     found = project.pages.list(whole_number(target) if target.isdecimal() else target)
     if not found:
@@ -97,7 +97,7 @@ def _write(path: Path, body: bytes) -> None:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 
 
-def _tell(out: Output, row: SnapshotRow, response: Response) -> None:
+def _tell(out: Output, row: SnapshotView, response: Response) -> None:
     out.fields(
         [
             ("url", row.url),

@@ -14,7 +14,7 @@ from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.app.views.replays import Totals
+    from penstock.app.views.replays import TotalsView
     from penstock.app.views.runs import RunView
     from penstock.cli.output import Output
 
@@ -188,8 +188,8 @@ def _tell(project: Project, row: RunView, args: argparse.Namespace) -> None:
     out.line()
     tell_totals(out, diff.totals)
     tell_changes(out, diff.first)
-    tell_rejects(out, diff.rejected_now, diff.rejected_before, args.limit or SHOWN)
-    everything = diff.totals.differences + diff.totals.conflicts + diff.totals.newer
+    tell_rejects(out, diff.rejected, args.limit or SHOWN)
+    everything = diff.totals.differences + diff.totals.left_alone
     out.line()
     if everything > len(diff.first):
         out.line(
@@ -198,10 +198,10 @@ def _tell(project: Project, row: RunView, args: argparse.Namespace) -> None:
     _tell_what_next(diff.totals, row, out)
 
 
-def _tell_what_next(totals: Totals, row: RunView, out: Output) -> None:
+def _tell_what_next(totals: TotalsView, row: RunView, out: Output) -> None:
     if row.quarantined:
         out.line(f"what failed:  penstock quarantine list --run {row.id}")
-    if totals.differences or totals.conflicts or totals.newer:
+    if totals.differences or totals.left_alone:
         out.line(f"apply it:     penstock replay {row.id} --commit")
     else:
         out.line("nothing would change")
@@ -212,25 +212,20 @@ def _tell_what_next(totals: Totals, row: RunView, out: Output) -> None:
 
 def _write_json(project: Project, row: RunView, args: argparse.Namespace) -> None:
     """As it comes: a million changes need no more memory than a page of them."""
-    from penstock.app.views.replays import change_view, rejects_view, totals_view
-
     out: Output = args.out
-    totals = project.replays.totals()
     # Asked for before anything is written: what is refused must not leave half an object behind.
-    changes = project.replays.changes(row.id, totals)
+    changes = project.replays.changes(row.id)
     written = 0
     head = {"replay": row.id, "of_run": row.of_run_id, "source": row.source, "state": row.state}
     pages = {"pages": row.counts["pages"], "failed": row.quarantined}
     out.stdout.write(out.as_json({**head, **pages})[:-1] + ',"changes":[')
     for change in changes:
         if args.limit is None or written < args.limit:
-            out.stdout.write(
-                ("," if written else "") + "\n" + out.as_json(change_view(change).as_json())
-            )
+            out.stdout.write(("," if written else "") + "\n" + out.as_json(change.as_json()))
             written += 1
     tail = {
-        "totals": totals_view(totals).as_json(),
-        "rejected": rejects_view(*project.replays.rejected(row.id)).as_json(),
+        "totals": changes.totals.as_json(),
+        "rejected": project.replays.rejected(row.id).as_json(),
     }
     out.stdout.write("],\n" + out.as_json(tail)[1:] + "\n")
 
@@ -250,18 +245,16 @@ def _write_html(project: Project, row: RunView, args: argparse.Namespace) -> Non
 
 
 def _commit(project: Project, row: RunView, args: argparse.Namespace) -> None:
-    from penstock.app.views.replays import committed_view
-
     out: Output = args.out
     totals = project.replays.diff(row.id, 0).totals
-    forced = totals.conflicts + totals.newer
+    forced = totals.left_alone
     what = f"{totals.added} added, {totals.changed} changed, {totals.removed} removed"
     if args.force and forced:
         what += f", {forced} overwritten that others know better"
     confirm(args, f"Commit replay {row.id} to the records of {row.source} ({what})?")
     done = project.replays.commit(row.id, force=args.force, reason=args.reason)
     if args.json:
-        out.json({"replay": row.id, "committed": committed_view(done).as_json()})
+        out.json({"replay": row.id, "committed": done.as_json()})
         return
     out.line(f"committed: {done.added} added, {done.changed} changed, {done.removed} removed")
     left = done.conflicts + done.newer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,8 @@ from penstock.cli.wording import count, shortened, shortened_inside
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.app.views.tried import TriedView
     from penstock.cli.output import Output
-    from penstock.engine.dry_run import Tried
 
 DESCRIPTION = """\
 Perform the page steps of a source, and the candidate steps that follow, on one address, and print what would
@@ -50,21 +49,19 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
-    from penstock.engine.dry_run import try_page
 
     item = _item(args.item)
     with opened(args) as project:
-        tried = try_page(
-            project,
+        tried = project.pages.try_(
             args.source,
             args.target,
-            stage=args.step,
+            step=args.step,
             item=item,
-            is_offline=args.offline,
-            has_timeouts=not args.debug,
+            offline=args.offline,
+            timeouts=not args.debug,
         )
     if args.json:
-        args.out.json(_shape(tried))
+        args.out.json(tried.as_json())
     else:
         _tell(tried, args.out)
     if not tried.failed:
@@ -81,7 +78,7 @@ def _item(text: str | None) -> Any:
         raise UsageError(f"--item is not JSON: {error}") from None
 
 
-def _tell(tried: Tried, out: Output) -> None:
+def _tell(tried: TriedView, out: Output) -> None:
     from penstock.cli.diffs import tell_changes, tell_totals
 
     out.line(f"item  {out.as_json(tried.item)}")
@@ -120,25 +117,3 @@ def _tell(tried: Tried, out: Output) -> None:
     if tried.is_cut:
         out.note("stopped after 1,000 jobs")
     out.note("nothing was written")
-
-
-def _shape(tried: Tried) -> dict[str, Any]:
-    from penstock.app.views.replays import change_view, totals_view
-
-    return {
-        "source": tried.source,
-        "step": tried.stage,
-        "item": tried.item,
-        "pages": [dataclasses.asdict(page) for page in tried.pages],
-        "jobs": [dataclasses.asdict(job) for job in tried.jobs],
-        "changes": [change_view(change).as_json() for change in tried.changes],
-        "totals": totals_view(tried.totals).as_json(),
-        "rejected": [
-            {"code": each.code, "reason": each.reason, "score": each.score}
-            for each in tried.rejections
-        ],
-        "would_enqueue": tried.enqueued,
-        "notes": tried.notes,
-        "signals": tried.signals,
-        "is_cut": tried.is_cut,
-    }

@@ -11,7 +11,7 @@ from penstock.cli.tables import key_column, whole
 from penstock.cli.wording import count
 
 if TYPE_CHECKING:
-    from penstock.app.views.replays import UndoReport
+    from penstock.app.views.replays import UndoView
     from penstock.cli.output import Output
 
 DESCRIPTION = """\
@@ -37,7 +37,6 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.app.views.replays import undo_view
     from penstock.cli.opening import opened
 
     with opened(args) as project:
@@ -50,52 +49,51 @@ def run(args: argparse.Namespace) -> int:
             if not args.json:
                 _tell_done(report, args.out)
         if args.json:
-            args.out.json(undo_view(report).as_json())
+            args.out.json(report.as_json())
     return 0
 
 
-def _many(report: UndoReport) -> str:
-    return count(report.totals.differences, "record")
+def _many(report: UndoView) -> str:
+    return count(report.differences, "record")
 
 
-def _tell(report: UndoReport, out: Output) -> None:
+def _tell(report: UndoView, out: Output) -> None:
     from penstock.cli.diffs import tell_changes
 
-    totals = report.totals
     out.fields(
         [
-            ("brought back", totals.changed),
-            ("returned", totals.added or None),
-            ("removed", totals.removed),
+            ("brought back", report.brought_back),
+            ("returned", report.returned or None),
+            ("removed", report.removed),
             ("left alone", _left_alone(report)),
         ]
     )
     tell_changes(out, report.first)
-    if len(report.first) < totals.differences:
-        out.line(f"{len(report.first)} of {totals.differences:,} records; --limit N shows more")
-    if report.later.first:
+    if len(report.first) < report.differences:
+        out.line(f"{len(report.first)} of {report.differences:,} records; --limit N shows more")
+    if report.first_changed_later:
         out.line()
-        rows = [(collection, key, str(run)) for collection, key, run in report.later.first]
+        rows = [(each.collection, each.key, str(each.run)) for each in report.first_changed_later]
         out.table((key_column("changed later", least=10), "key", whole("by run")), rows)
     if report.is_cut_short:
         out.line("an undo of it was interrupted; this goes on with it")
-    elif not totals.differences:
+    elif not report.differences:
         out.line("nothing to undo")
 
 
-def _left_alone(report: UndoReport) -> str:
+def _left_alone(report: UndoView) -> str:
     words = []
-    if report.later.count:
-        words.append(f"{report.later.count} changed by later runs")
-    if report.totals.lost:
-        words.append(f"{report.totals.lost} whose earlier version is no longer kept")
+    if report.changed_later:
+        words.append(f"{report.changed_later} changed by later runs")
+    if report.no_longer_kept:
+        words.append(f"{report.no_longer_kept} whose earlier version is no longer kept")
     return ", ".join(words)
 
 
-def _tell_done(report: UndoReport, out: Output) -> None:
-    totals = report.totals
+def _tell_done(report: UndoView, out: Output) -> None:
     out.line()
     out.line(
-        f"undone: {totals.changed} brought back, {totals.added} returned, {totals.removed} removed"
+        f"undone: {report.brought_back} brought back, {report.returned} returned, "
+        f"{report.removed} removed"
     )
-    out.line(f"take that back: penstock undo {report.undo_run_id}")
+    out.line(f"take that back: penstock undo {report.undone_by}")

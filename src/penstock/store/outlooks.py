@@ -361,7 +361,7 @@ def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage, seen: _Sour
     lane = look.lanes.get(admitting(deaths, look.rooms), {}).get(source.id)
     if is_picked and look.alive:
         about = (look.now, source.key, stage.run_id, job_id)
-        found = Outlook(*about, True, "starts", "", None, "", [])
+        found = Outlook(*about, True, "starts", "", None, [])
     else:
         found = outlook_of(case, lane, look.starting if is_picked else look.turn)
     return _with_stops(look, case, lane or _pretended(look, seen, None), found)

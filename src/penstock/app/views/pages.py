@@ -7,15 +7,32 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.views.view import Time, View
+from penstock.app.views.view import Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.http.response import Response
     from penstock.store.rows import SnapshotRow
 
-__all__ = ["PageView", "Response", "SnapshotRow", "is_text", "page_view"]
+__all__ = ["PageView", "Response", "SnapshotView", "is_text", "page_view", "snapshot_view"]
 
 _TEXTUAL = ("json", "xml", "javascript", "html", "csv", "yaml")
+
+
+class SnapshotView(View, frozen=True, kw_only=True):
+    """A page as it was fetched, without its body: `pages.read` has that."""
+
+    id: int = msgspec.field(name="snapshot")
+    url: str
+    status: int
+    headers: dict[str, str]
+    fetched_at: Time
+    hash: str
+    segment: Hidden[str]
+    offset: Hidden[int]
+    length: Hidden[int]
+    final_url: str
+    job_id: int = msgspec.field(name="job")
+    run_id: int = msgspec.field(name="run")
 
 
 class PageView(View, frozen=True, kw_only=True):
@@ -35,7 +52,11 @@ class PageView(View, frozen=True, kw_only=True):
     body_base64: str | msgspec.UnsetType = msgspec.UNSET
 
 
-def page_view(row: SnapshotRow, response: Response, *, with_body: bool) -> PageView:
+def snapshot_view(row: SnapshotRow) -> SnapshotView:
+    return SnapshotView(**msgspec.structs.asdict(row))
+
+
+def page_view(row: SnapshotView, response: Response, *, with_body: bool) -> PageView:
     return PageView(
         url=row.url,
         final_url=row.final_url or row.url,

@@ -6,38 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.views.runs import RunView
-from penstock.app.views.view import View
+from penstock.app.views.runs import RunView, run_view
+from penstock.app.views.view import Hidden, View
 from penstock.jobs.diff import NOTHING, FieldChange, shown_path
 
 if TYPE_CHECKING:
     from penstock.app.diffs import Diff
+    from penstock.app.replay_service import Pages
     from penstock.app.undo import UndoReport
     from penstock.jobs.record_changes import RecordChange, Totals
     from penstock.store.replays import Committed, Rejects
-
-__all__ = [
-    "NOTHING",
-    "ChangeView",
-    "CommittedView",
-    "Diff",
-    "FieldChange",
-    "FieldView",
-    "RecordChange",
-    "Rejects",
-    "RejectsShiftView",
-    "ReplayStarted",
-    "Totals",
-    "TotalsView",
-    "UndoReport",
-    "UndoView",
-    "change_view",
-    "committed_view",
-    "rejects_view",
-    "shown_path",
-    "totals_view",
-    "undo_view",
-]
 
 
 class ReplayStarted(View, frozen=True, kw_only=True):
@@ -50,6 +28,14 @@ class ReplayStarted(View, frozen=True, kw_only=True):
     # Pages whose jobs retention has dropped, and steps that the pipeline no longer has.
     missing_pages: int
     unknown_steps: list[str]
+
+
+class ReplayPagesView(View, frozen=True, kw_only=True):
+    """What there is to replay. `missing` pages have no job any more, `unknown` stages no step."""
+
+    pages: int
+    missing: int
+    unknown: tuple[str, ...]
 
 
 class FieldView(View, frozen=True, kw_only=True):
@@ -93,6 +79,16 @@ class TotalsView(View, frozen=True, kw_only=True):
     scores: ScoresView
     fields: dict[str, int]
 
+    @property
+    def differences(self) -> int:
+        """How many records would become different."""
+        return self.added + self.removed + self.changed
+
+    @property
+    def left_alone(self) -> int:
+        """How many would have to be forced."""
+        return self.conflicts + self.newer
+
 
 class OnlyView(View, frozen=True, kw_only=True):
     """How much was rejected on one side only, and the first of it."""
@@ -108,6 +104,15 @@ class RejectsShiftView(View, frozen=True, kw_only=True):
     before: int
     only_now: OnlyView
     only_before: OnlyView
+
+
+class DiffView(View, frozen=True, kw_only=True):
+    """What a replay would change: in numbers, the gravest records of it, and what it rejects."""
+
+    run: RunView
+    totals: TotalsView
+    first: list[ChangeView]
+    rejected: RejectsShiftView
 
 
 class CommittedView(View, frozen=True, kw_only=True):
@@ -140,6 +145,31 @@ class UndoView(View, frozen=True, kw_only=True):
     no_longer_kept: int
     first: list[ChangeView]
     first_changed_later: list[LaterView]
+    # An undo of this run was interrupted: there is something to do, be it only to say that it is done.
+    is_cut_short: Hidden[bool]
+
+    @property
+    def differences(self) -> int:
+        """How many records become different."""
+        return self.brought_back + self.returned + self.removed
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is something to do."""
+        return self.is_cut_short or self.differences > 0
+
+
+def diff_view(diff: Diff, now: float) -> DiffView:
+    return DiffView(
+        run=run_view(diff.run, now),
+        totals=totals_view(diff.totals),
+        first=[change_view(each) for each in diff.first],
+        rejected=rejects_view(diff.rejected_now, diff.rejected_before),
+    )
+
+
+def replay_pages_view(found: Pages) -> ReplayPagesView:
+    return ReplayPagesView(**msgspec.structs.asdict(found))
 
 
 def change_view(change: RecordChange) -> ChangeView:
@@ -201,4 +231,5 @@ def undo_view(report: UndoReport) -> UndoView:
             LaterView(collection=collection, key=key, run=run)
             for collection, key, run in later.first
         ],
+        is_cut_short=report.is_cut_short,
     )
