@@ -1,4 +1,5 @@
-"""Every query of one database has its twin in the other, asked for by the same name with the same values."""
+"""Every query of one database has its twin in the other, asked for by the same name with the same values;
+what both say alike is written once."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.store.queries import split
+from penstock.store.queries import for_sqlite, queries, split
 
 SOURCE = Path(penstock.__file__).parent
 # A file of what only many writers need.
@@ -71,9 +72,29 @@ def code() -> str:
     return "\n".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py"))
 
 
-POSTGRES = {name: text for queries in files("postgres").values() for name, text in queries.items()}
-SQLITE = {name: text for queries in files("sqlite").values() for name, text in queries.items()}
+POSTGRES = {name: bare(text) for name, text in queries("penstock.store.postgres").items()}
+SQLITE = {name: bare(text) for name, text in queries("penstock.store.sqlite").items()}
 BOTH = sorted(set(POSTGRES) & set(SQLITE))
+
+
+def own(kind: str) -> dict[str, str]:
+    return {name: text for found in files(kind).values() for name, text in found.items()}
+
+
+def test_what_both_databases_say_alike_is_written_once() -> None:
+    shared = own("sql")
+    sqlite, postgres = own("sqlite"), own("postgres")
+    alike = [name for name in set(sqlite) & set(postgres) if is_alike(sqlite[name], postgres[name])]
+
+    assert alike == [], "these belong in store/sql"
+    assert shared.keys().isdisjoint(sqlite)
+    assert shared.keys().isdisjoint(postgres)
+
+
+def is_alike(sqlite: str, postgres: str) -> bool:
+    """But for white space, how values are named, and the schema, which a file has not."""
+    respelled = re.sub(r"%\((\w+)\)s", r":\1", postgres).replace("%%", "%")
+    return sqlite.split() == for_sqlite(respelled).split()
 
 
 def test_both_have_the_same_files() -> None:

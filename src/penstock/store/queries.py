@@ -1,28 +1,57 @@
-"""Loads the named queries of one database's folder."""
+"""Loads the named queries of one database: those of its own folder, and those that both databases share."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from importlib import resources
 
+SHARED = "penstock.store.sql"
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_OUR_SCHEMA = re.compile(r"\bpenstock\.(?=[a-z_])")
+# Not a cast.
+_VALUE = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
 @cache
 def queries(package: str) -> dict[str, str]:
     """Every query by its name; a name used twice is a programming error and stops the import."""
-    found: dict[str, str] = {}
-    for file in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".sql"):
-            for name, text in split(file.read_text("utf-8")):
-                if name in found:
-                    raise ValueError(f"query {name!r} is defined twice (again in {file.name})")
-                found[name] = text
-    return found
+    spelled = SPELLINGS[package]
+    found = [*named(package), *((name, spelled(text)) for name, text in named(SHARED))]
+    known = dict(found)
+    if len(known) < len(found):
+        twice = [name for name, times in Counter(name for name, _ in found).items() if times > 1]
+        raise ValueError(f"defined twice for {package}: {', '.join(twice)}")
+    return known
+
+
+def named(package: str) -> list[tuple[str, str]]:
+    """The queries of a folder as they are written there: (name, text)."""
+    files = sorted(resources.files(package).iterdir(), key=lambda entry: entry.name)
+    return [
+        query
+        for file in files
+        if file.name.endswith(".sql")
+        for query in split(file.read_text("utf-8"))
+    ]
 
 
 def split(text: str) -> list[tuple[str, str]]:
     """The queries of one file: (name, text)."""
     parts = _NAME.split(text)[1:]
     return [(parts[i], parts[i + 1].strip()) for i in range(0, len(parts), 2)]
+
+
+def for_sqlite(shared: str) -> str:
+    """A file has no schemas: `penstock.job` is `job`."""
+    return _OUR_SCHEMA.sub("", shared)
+
+
+def for_postgres(shared: str) -> str:
+    """The driver's own way to name values: `:now` is `%(now)s`."""
+    return _VALUE.sub(r"%(\1)s", shared.replace("%", "%%"))
+
+
+# How each database spells what is shared.
+SPELLINGS = {"penstock.store.sqlite": for_sqlite, "penstock.store.postgres": for_postgres}

@@ -14,12 +14,6 @@ WHERE n.number + (SELECT count(*) FROM penstock.announcement AS a WHERE a.source
 ORDER BY n.source_id, n.at
 ON CONFLICT (source_id, at) DO NOTHING;
 
--- name: announcements
-SELECT at FROM penstock.announcement WHERE source_id = %(source_id)s ORDER BY at;
-
--- name: open_announcements
-SELECT source_id, at FROM penstock.announcement WHERE is_open ORDER BY source_id, at LIMIT %(limit)s;
-
 -- name: close_announcements
 UPDATE penstock.announcement AS a SET is_open = false
 FROM jsonb_array_elements(%(announced)s::jsonb) AS w
@@ -30,8 +24,3 @@ UPDATE penstock.schedule SET next_due_at = (s ->> 3)::double precision, look_at 
 FROM jsonb_array_elements(%(schedules)s::jsonb) AS s
 WHERE source_id = (s ->> 0)::bigint AND name = s ->> 1 AND version = (s ->> 2)::bigint
   AND next_due_at > (s ->> 3)::double precision;
-
--- name: drop_announcements
-DELETE FROM penstock.announcement WHERE (source_id, at) IN (
-  SELECT source_id, at FROM penstock.announcement WHERE at < %(before)s ORDER BY at LIMIT %(limit)s
-);

@@ -17,9 +17,6 @@ FROM (
 SELECT coalesce(json_agg(key), '[]')::text
 FROM penstock.breaker WHERE key = ANY (ARRAY(SELECT jsonb_array_elements_text(%(keys)s::jsonb)));
 
--- name: add_breaker
-INSERT INTO penstock.breaker (key, state, since) VALUES (%(key)s, 'closed', %(now)s) ON CONFLICT (key) DO NOTHING;
-
 -- name: set_breakers
 UPDATE penstock.breaker
 SET state = b.v ->> 1, since = (b.v ->> 2)::double precision, opens_at = (b.v ->> 3)::double precision,

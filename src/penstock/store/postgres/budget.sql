@@ -49,9 +49,6 @@ ON CONFLICT (key, worker) DO UPDATE SET amount = excluded.amount;
 -- name: drop_empty_usage
 DELETE FROM penstock.holding WHERE worker = %(worker)s AND amount <= 0 AND starts_with(key, 'usage:');
 
--- name: drop_holdings
-DELETE FROM penstock.holding WHERE worker = %(worker)s RETURNING key, amount;
-
 -- name: budgets
 SELECT coalesce(json_agg(json_build_object(
   'scope', b.scope, 'measure', b.measure, 'period', b.period, 'period_at', b.period_at, 'resets_at', b.resets_at,

@@ -91,12 +91,6 @@ FROM (
   ORDER BY number DESC LIMIT %(limit)s
 ) AS newest;
 
--- name: live_run_of
--- A run that may move the checkpoints of its source and has not ended.
-SELECT id FROM penstock.run
-WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind NOT IN ('backfill', 'replay', 'probe')
-ORDER BY id LIMIT 1;
-
 -- name: windows_since
 -- The windows of a partition that live runs have ingested: all of them, and since then.
 SELECT count(*), count(*) FILTER (WHERE c.at > %(since)s)

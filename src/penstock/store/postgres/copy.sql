@@ -1,20 +1,6 @@
--- name: unfinished_copy
-SELECT origin FROM penstock.copy WHERE table_name <> 'done';
-
 -- name: copy_mark
 SELECT json_build_object('origin', origin, 'digest', digest, 'table_name', table_name, 'last_key', last_key)::text
 FROM penstock.copy;
-
--- name: begin_copy
-INSERT INTO penstock.copy (origin, digest, table_name, last_key, began_at)
-VALUES (%(origin)s, %(digest)s, %(table_name)s, %(last_key)s, %(now)s);
-
--- name: move_copy_mark
-UPDATE penstock.copy SET table_name = %(table_name)s, last_key = %(last_key)s
-WHERE table_name = %(leaves_table)s AND last_key = %(leaves_key)s;
-
--- name: has_runs
-SELECT 1 FROM penstock.run LIMIT 1;
 
 -- name: leases
 -- Who works here, or schedules.

@@ -7,10 +7,6 @@ FROM jsonb_array_elements(%(covered)s::jsonb) AS c
 ORDER BY (c ->> 0)::bigint, (c ->> 1) COLLATE "C", (c ->> 2)::double precision, (c ->> 3)::double precision
 ON CONFLICT (source_id, partition, start_at, end_at) DO UPDATE SET at = excluded.at;
 
--- name: uncover
--- What a run has ingested that is undone is missing again.
-DELETE FROM penstock.coverage WHERE source_id = %(source_id)s AND run_id = %(run_id)s;
-
 -- name: covered
 -- What is ingested of a stretch of time, partition by partition, in order.
 SELECT coalesce(json_agg(json_build_array(partition, start_at, end_at, run_id) ORDER BY partition, start_at), '[]')::text

@@ -30,11 +30,6 @@ WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'waiting
   AND signal_id IN (SELECT g.id FROM penstock.signal AS g WHERE g.id = delivery.signal_id
     AND g.source_id <> ALL (translate(%(needed)s, '[]', '{}')::bigint[]));
 
--- name: has_to_deliver
-SELECT EXISTS (SELECT 1 FROM penstock.signal WHERE is_open) OR EXISTS (
-  SELECT 1 FROM penstock.delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR waits_for_run_id IS NOT NULL)
-);
-
 -- name: queued_deliveries
 -- The first in the queue of each schedule.
 SELECT coalesce(json_agg(json_build_object(
@@ -56,22 +51,10 @@ JOIN penstock.signal AS g ON g.id = d.signal_id
 LEFT JOIN penstock.source AS s ON s.id = g.source_id
 LEFT JOIN penstock.run AS r ON r.id = g.run_id AND r.source_id = d.source_id;
 
--- name: end_delivery_if_queued
-UPDATE penstock.delivery SET state = %(state)s, reason = %(reason)s, waits_for_run_id = NULL, at = %(now)s
-WHERE signal_id = %(signal_id)s AND source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'queued';
-
 -- name: note_delivery
 UPDATE penstock.delivery SET reason = %(reason)s, waits_for_run_id = %(run_id)s
 WHERE signal_id = %(signal_id)s AND source_id = %(source_id)s AND schedule = %(schedule)s AND state = 'queued'
   AND (reason <> %(reason)s OR waits_for_run_id IS DISTINCT FROM %(run_id)s::bigint);
-
--- name: set_run_of_deliveries
-UPDATE penstock.delivery SET run_id = %(run_id)s
-WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND (signal_id = %(signal_id)s OR joins = %(signal_id)s);
-
--- name: note_start_of_schedule
-UPDATE penstock.schedule SET last_due_at = %(due_at)s, last_run_id = %(run_id)s
-WHERE source_id = %(source_id)s AND name = %(schedule)s;
 
 -- name: deliveries
 SELECT coalesce(json_agg(json_build_object(
@@ -95,12 +78,3 @@ FROM (
 ) AS d
 JOIN penstock.signal AS g ON g.id = d.signal_id
 LEFT JOIN penstock.source AS s ON s.id = g.source_id;
-
--- name: standing_count
-SELECT count(*) FROM penstock.delivery WHERE source_id = %(source_id)s AND state IN ('queued', 'waiting');
-
--- name: drop_deliveries
-DELETE FROM penstock.delivery WHERE (signal_id, source_id, schedule) IN (
-  SELECT signal_id, source_id, schedule FROM penstock.delivery
-  WHERE signal_id < coalesce((SELECT min(id) FROM penstock.signal), 9223372036854775807) AND at < %(before)s ORDER BY signal_id LIMIT %(limit)s
-);

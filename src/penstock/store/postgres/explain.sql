@@ -12,15 +12,6 @@ LEFT JOIN (
 ) AS l ON l.worker = w.id
 WHERE w.lease_expires_at > %(now)s;
 
--- name: pretend_run
--- In a transaction that is undone: a run that could start, to see what would hold it back.
-INSERT INTO penstock.run (id, source_id, kind, state, key, plan, pipeline_version, actor, created_at)
-VALUES (-1, %(source_id)s, %(kind)s, 'running', 'pretended', '{}', '', '', %(now)s);
-
--- name: pretend_stage
-INSERT INTO penstock.run_stage (run_id, stage, unit, priority, cpu, memory_mb, queued)
-VALUES (-1, 'pretended', %(unit)s, 5, %(cpu)s, %(memory_mb)s, 1);
-
 -- name: job_needs
 SELECT j.source_id, g.cpu, g.memory_mb, j.rank
 FROM (SELECT source_id, run_id, stage, rank FROM penstock.job WHERE id = %(id)s OFFSET 0) AS j

@@ -1,6 +1,3 @@
--- name: add_health
-INSERT INTO penstock.health (source_id) VALUES (%(source_id)s) ON CONFLICT (source_id) DO NOTHING;
-
 -- name: health
 SELECT json_build_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
   'degraded_at', degraded_at, 'degraded_reason', degraded_reason)::text
@@ -11,17 +8,6 @@ FROM penstock.health WHERE source_id = %(source_id)s;
 SELECT json_build_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
   'degraded_at', degraded_at, 'degraded_reason', degraded_reason)::text
 FROM penstock.health WHERE source_id = %(source_id)s FOR NO KEY UPDATE;
-
--- name: set_health
-UPDATE penstock.health
-SET bad_runs = %(bad_runs)s, bad_run_id = %(bad_run_id)s, good_probes = %(good_probes)s,
-  degraded_at = %(degraded_at)s, degraded_reason = %(degraded_reason)s
-WHERE source_id = %(source_id)s;
-
--- name: clear_if_degraded
-UPDATE penstock.health
-SET bad_runs = 0, bad_run_id = NULL, good_probes = 0, degraded_at = NULL, degraded_reason = ''
-WHERE source_id = %(source_id)s AND degraded_at IS NOT NULL;
 
 -- name: note_probes
 INSERT INTO penstock.probe (run_id, would_save, rejected, throttled, slow)

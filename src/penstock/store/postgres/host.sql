@@ -26,18 +26,7 @@ CROSS JOIN LATERAL (
   WHERE id = found.job_id AND state || '' = 'waiting' AND due_at = found.due_at OFFSET 0 FOR NO KEY UPDATE SKIP LOCKED
 ) AS j;
 
--- name: set_host_hours
-INSERT INTO penstock.host_hours (host, definition) VALUES (%(host)s, %(definition)s)
-ON CONFLICT (host) DO UPDATE SET definition = excluded.definition;
-
--- name: drop_host_hours
-DELETE FROM penstock.host_hours WHERE host = %(host)s;
-
 -- name: drop_host_waits
 DELETE FROM penstock.host_wait WHERE job_id = ANY (ARRAY(
   SELECT job_id FROM penstock.host_wait WHERE due_at < %(before)s ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ));
-
--- name: host_wait_of
-SELECT w.host FROM penstock.host_wait AS w JOIN penstock.job ON job.id = w.job_id
-WHERE w.job_id = %(id)s AND job.state = 'waiting' AND job.due_at = w.due_at;

@@ -295,11 +295,6 @@ SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, tr
   first_at = coalesce(job_failure.first_at, excluded.first_at), escalated_at = excluded.escalated_at,
   closed_at = CASE WHEN excluded.quarantines = 0 THEN job_failure.closed_at END;
 
--- name: cancel_job_if_open
-UPDATE penstock.job SET state = 'cancelled', worker = NULL, due_at = NULL, at = %(now)s
-WHERE id = %(id)s AND state = %(leaves)s
-RETURNING run_id, source_id, stage, attempt;
-
 -- name: cancel_running_of_run
 -- What somebody is settling at this moment is left to the sweep: waiting for it here could be waiting in a circle.
 UPDATE penstock.job SET state = 'cancelled', worker = NULL, at = %(now)s
@@ -307,9 +302,6 @@ WHERE id = ANY (ARRAY(
   SELECT id FROM penstock.job WHERE state = 'running' AND run_id = %(run_id)s FOR NO KEY UPDATE SKIP LOCKED
 ))
 RETURNING id, stage, attempt;
-
--- name: unswept_run
-SELECT id FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL LIMIT 1;
 
 -- name: mark_swept
 -- By the counters: a job that somebody held while its run was swept is still in them.

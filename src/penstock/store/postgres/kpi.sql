@@ -29,9 +29,6 @@ FROM ended AS e;
 -- name: journal_floor
 SELECT coalesce((SELECT max(id) FROM penstock.event), 0) - %(lines)s::bigint;
 
--- name: journal_since
-SELECT at FROM penstock.event WHERE id > %(floor)s ORDER BY id LIMIT 1;
-
 -- name: kpi_interruptions
 -- From a job's being taken back, or the last sign of life of a worker that died unseen, to its next start; one that
 -- never starts again has not recovered.

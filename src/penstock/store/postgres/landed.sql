@@ -27,8 +27,3 @@ WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND path IN (SELECT 
 UPDATE penstock.landed SET gone_at = NULL
 WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND path IN (SELECT jsonb_array_elements_text(%(paths)s::jsonb))
   AND gone_at IS NOT NULL;
-
--- name: drop_landed
-DELETE FROM penstock.landed WHERE (source_id, schedule, path) IN (
-  SELECT source_id, schedule, path FROM penstock.landed WHERE gone_at < %(before)s LIMIT %(limit)s
-);

@@ -1,6 +1,3 @@
--- name: start_run_if_draft
-UPDATE penstock.run SET state = 'queued', queued_at = %(now)s WHERE id = %(id)s AND state = 'draft' RETURNING source_id;
-
 -- name: recovered_drafts
 -- Those that wait until their source is not degraded any more, where it is not.
 SELECT coalesce(json_agg(d.id ORDER BY d.id), '[]')::text FROM (
@@ -11,13 +8,6 @@ SELECT coalesce(json_agg(d.id ORDER BY d.id), '[]')::text FROM (
     )
   ORDER BY run.id LIMIT 100
 ) AS d;
-
--- name: add_hold
-INSERT INTO penstock.hold (scope, at, actor, reason) VALUES (%(scope)s, %(now)s, %(actor)s, %(reason)s)
-ON CONFLICT (scope) DO NOTHING;
-
--- name: drop_hold
-DELETE FROM penstock.hold WHERE scope = %(scope)s;
 
 -- name: holds
 SELECT coalesce(json_agg(json_build_object('scope', scope, 'at', at, 'actor', actor, 'reason', reason) ORDER BY scope), '[]')::text
@@ -76,9 +66,3 @@ SELECT coalesce(json_agg(json_build_array(d.id, d.done_in)), '[]')::text FROM (
 -- name: skip_if_queued
 UPDATE penstock.job SET state = 'skipped', at = %(now)s
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'queued';
-
--- name: carry_cursors
--- A run goes on where the one that it continues has come to.
-INSERT INTO penstock.run_cursor (run_id, partition, cursor, last_offset, at)
-SELECT %(run_id)s, partition, cursor, last_offset, at FROM penstock.run_cursor WHERE run_id = %(continues)s
-ON CONFLICT (run_id, partition) DO NOTHING;

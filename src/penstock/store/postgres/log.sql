@@ -24,11 +24,3 @@ FROM (
   WHERE job_id = %(job_id)s AND id > %(after_id)s AND id < coalesce(%(before_id)s::bigint, 9223372036854775807)
   ORDER BY id DESC LIMIT %(limit)s
 ) AS l;
-
--- name: drop_log_lines
--- In the order of time, as the journal is.
-DELETE FROM penstock.log_line WHERE id IN (
-  SELECT id FROM penstock.log_line
-  WHERE id < coalesce((SELECT id FROM penstock.log_line WHERE at >= %(before)s ORDER BY id LIMIT 1), 9223372036854775807)
-  ORDER BY id LIMIT %(limit)s
-);

@@ -20,9 +20,6 @@ INSERT INTO penstock.outbox (hook, run_id, state, body, created_at, due_at)
 SELECT t ->> 0, (t ->> 1)::bigint, t ->> 2, t ->> 3, %(now)s, %(now)s FROM jsonb_array_elements(%(told)s::jsonb) AS t
 ON CONFLICT (hook, run_id, created_at) DO NOTHING;
 
--- name: next_outbox_due
-SELECT min(due_at) FROM penstock.outbox WHERE due_at IS NOT NULL;
-
 -- name: claim_outbox
 -- Each is somebody's to send for a while; whoever does not say in time how it went is followed by another.
 UPDATE penstock.outbox SET attempts = attempts + 1, due_at = %(until)s
@@ -30,19 +27,6 @@ WHERE id IN (
   SELECT id FROM penstock.outbox WHERE due_at <= %(now)s ORDER BY due_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 RETURNING id, hook, run_id, state, body, attempts;
-
--- name: accept_outbox
-UPDATE penstock.outbox SET delivered_at = %(now)s, due_at = NULL, error = '' WHERE id = %(id)s AND delivered_at IS NULL;
-
--- name: refuse_outbox
-UPDATE penstock.outbox SET error = %(error)s, due_at = %(due_at)s
-WHERE id = %(id)s AND delivered_at IS NULL AND attempts = %(attempts)s;
-
--- name: retry_outbox
-UPDATE penstock.outbox SET due_at = %(now)s, attempts = 0 WHERE id = %(id)s AND delivered_at IS NULL;
-
--- name: outbox_state
-SELECT delivered_at IS NOT NULL, run_id, hook FROM penstock.outbox WHERE id = %(id)s;
 
 -- name: outbox
 SELECT coalesce(json_agg(json_build_object(
@@ -55,8 +39,3 @@ FROM (
 ) AS o
 LEFT JOIN penstock.run AS r ON r.id = o.run_id
 LEFT JOIN penstock.source AS s ON s.id = r.source_id;
-
--- name: drop_outbox
-DELETE FROM penstock.outbox WHERE id IN (
-  SELECT id FROM penstock.outbox WHERE due_at IS NULL AND created_at < %(before)s ORDER BY id LIMIT %(limit)s
-);

@@ -63,10 +63,6 @@ CROSS JOIN LATERAL (SELECT kind FROM penstock.run WHERE id = j.run_id OFFSET 0) 
 CROSS JOIN LATERAL (SELECT url FROM penstock.snapshot WHERE job_id = j.id OFFSET 0) AS s
 WHERE j.id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND r.kind NOT IN ('replay', 'probe');
 
--- name: next_pages
-SELECT source_id, url, at FROM penstock.page
-WHERE (source_id, url) > (%(source_id)s, %(url)s) ORDER BY source_id, url LIMIT %(limit)s;
-
 -- name: drop_pages_if_old
 -- What somebody writes just now is not old.
 DELETE FROM penstock.page WHERE ctid = ANY (ARRAY(

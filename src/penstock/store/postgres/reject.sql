@@ -50,9 +50,6 @@ WHERE (%(source_id)s::bigint IS NULL OR r.source_id = %(source_id)s) AND (%(run_
     WHERE u.id = r.run_id AND (u.options::json ->> 'is_staged')::boolean AND coalesce(p.state, 'staged') <> 'committed'
   ));
 
--- name: reject_item
-SELECT item FROM penstock.reject WHERE id = %(id)s;
-
 -- name: rejects_by_code
 SELECT coalesce(json_object_agg(code, n ORDER BY n DESC, code), '{}')::text FROM (
   SELECT code, count(*) AS n FROM penstock.reject WHERE run_id = %(run_id)s GROUP BY code ORDER BY n DESC, code LIMIT 50

@@ -153,12 +153,6 @@ LEFT JOIN LATERAL (
   WHERE collection = t.collection AND key = t.key OFFSET 0
 ) AS r ON true;
 
--- name: staged_same
-SELECT count(*) FROM penstock.staged WHERE run_id = %(run_id)s AND data IS NULL AND merge <> 'remove';
-
--- name: has_staged
-SELECT EXISTS (SELECT 1 FROM penstock.staged WHERE run_id = %(run_id)s);
-
 -- name: unstage
 DELETE FROM penstock.staged
 WHERE run_id = %(run_id)s AND (collection, key) IN (
@@ -177,15 +171,6 @@ DELETE FROM penstock.staged WHERE ctid = ANY (ARRAY(
 SELECT json_build_object(
   'state', state, 'sealed', sealed::json, 'added', added, 'changed', changed, 'removed', removed, 'at', at)::text
 FROM penstock.replay WHERE run_id = %(run_id)s;
-
--- name: set_replay_state
-INSERT INTO penstock.replay (run_id, state, sealed, at) VALUES (%(run_id)s, %(state)s, %(sealed)s, %(now)s)
-ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, sealed = excluded.sealed, at = excluded.at;
-
--- name: count_committed
-UPDATE penstock.replay
-SET added = added + %(added)s, changed = changed + %(changed)s, removed = removed + %(removed)s, at = %(now)s
-WHERE run_id = %(run_id)s;
 
 -- name: undecided
 -- Replays that have ended and have something staged, and what was cut short half-way; by one look for each of them, however

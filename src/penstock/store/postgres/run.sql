@@ -1,6 +1,3 @@
--- name: known_run
-SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND key = %(key)s;
-
 -- name: add_run
 -- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
 INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, is_accounted, first_event_id)
@@ -16,9 +13,6 @@ INSERT INTO penstock.run_stage (run_id, stage, unit, priority, cpu, memory_mb)
 SELECT %(run_id)s, s.name, s.unit, s.priority, s.cpu, s.memory_mb
 FROM jsonb_to_recordset(%(stages)s::jsonb)
   AS s(name text, unit text, priority bigint, cpu double precision, memory_mb double precision);
-
--- name: restamp_if_known
-UPDATE penstock.run SET pipeline_version = %(version)s WHERE id = %(id)s AND pipeline_version = %(known)s RETURNING source_id;
 
 -- name: stage_total
 SELECT queued + running + waiting + held + succeeded + skipped + quarantined + cancelled
@@ -75,23 +69,6 @@ UPDATE penstock.run SET state = 'running', started_at = %(now)s
 WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state = 'queued'
 RETURNING id, source_id;
 
--- name: end_run_if_active
-UPDATE penstock.run SET state = %(state)s, end_reason = %(end_reason)s, finished_at = %(now)s, started_at = coalesce(started_at, %(now)s)
-WHERE id = %(id)s AND state IN ('queued', 'running', 'paused');
-
--- name: pause_run_if_active
-UPDATE penstock.run SET state = 'paused', started_at = coalesce(started_at, %(now)s)
-WHERE id = %(id)s AND state IN ('queued', 'running')
-RETURNING source_id;
-
--- name: resume_run_if_paused
-UPDATE penstock.run SET state = 'running' WHERE id = %(id)s AND state = 'paused' RETURNING source_id;
-
--- name: cancel_run_if_active
-UPDATE penstock.run SET state = 'cancelled', finished_at = %(now)s
-WHERE id = %(id)s AND state IN ('draft', 'queued', 'running', 'paused')
-RETURNING source_id;
-
 -- name: reopen_run_if_ended_badly
 UPDATE penstock.run SET state = 'running', queued_at = %(now)s, finished_at = NULL, end_reason = '', is_emptied = false
 WHERE id = %(id)s AND state IN ('partial', 'failed')
@@ -104,18 +81,6 @@ FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: run_plan
 SELECT plan::text FROM penstock.run WHERE id = %(id)s;
-
--- name: run_state
-SELECT state, source_id FROM penstock.run WHERE id = %(id)s;
-
--- name: active_run_of
--- One of the kinds that a schedule starts: a backfill of a week or a stream must not hold it up.
-SELECT id FROM penstock.run
-WHERE source_id = %(source_id)s AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
-ORDER BY id LIMIT 1;
-
--- name: active_run_of_kind
-SELECT id FROM penstock.run WHERE source_id = %(source_id)s AND kind = %(kind)s AND state IN ('queued', 'running', 'paused') ORDER BY id DESC LIMIT 1;
 
 -- name: active_runs_of
 SELECT coalesce(json_agg(json_build_array(id, kind, created_at) ORDER BY id), '[]')::text FROM penstock.run

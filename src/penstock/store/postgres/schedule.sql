@@ -39,13 +39,6 @@ DELETE FROM penstock.schedule
 WHERE (source_id, name) IN (SELECT (s ->> 0)::bigint, s ->> 1 FROM jsonb_array_elements(%(schedules)s::jsonb) AS s)
 RETURNING source_id, name, version + 1, '', 'removed';
 
--- name: replan
-UPDATE penstock.schedule SET next_due_at = %(next_due_at)s, look_at = %(next_due_at)s
-WHERE source_id = %(source_id)s AND name = %(schedule)s;
-
--- name: next_look_at
-SELECT min(look_at) FROM penstock.schedule WHERE look_at IS NOT NULL;
-
 -- name: due_schedules
 SELECT coalesce(json_agg(json_build_array(d.source_id, s.key, d.name, d.version, d.next_due_at, d.look_at, d.definition)
   ORDER BY d.look_at, d.next_due_at), '[]')::text
@@ -54,10 +47,6 @@ FROM (
   WHERE look_at <= %(now)s
   ORDER BY look_at, next_due_at LIMIT %(limit)s
 ) AS d JOIN penstock.source AS s ON s.id = d.source_id;
-
--- name: has_overdue
--- Ticks that wait for their turn to be made up for: due, and looked at later.
-SELECT 1 FROM penstock.schedule WHERE look_at > %(now)s AND next_due_at <= %(now)s LIMIT 1;
 
 -- name: due_of
 -- Locked, in the order of their keys: nobody fires what is taken for forgotten.
@@ -76,9 +65,6 @@ FROM (
 SELECT version, next_due_at, last_due_at, words FROM penstock.schedule
 WHERE source_id = %(source_id)s AND name = %(schedule)s FOR NO KEY UPDATE;
 
--- name: has_tick
-SELECT 1 FROM penstock.tick WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND due_at = %(due_at)s;
-
 -- name: add_ticks
 -- Whoever wrote one first has decided.
 INSERT INTO penstock.tick (source_id, schedule, due_at, version, outcome, run_id, reason, was_missed, at)
@@ -86,24 +72,10 @@ SELECT %(source_id)s, %(schedule)s, t::text::double precision, %(version)s, %(ou
 FROM jsonb_array_elements(%(due)s::jsonb) AS t
 ON CONFLICT (source_id, schedule, due_at) DO NOTHING;
 
--- name: set_tick_run
-UPDATE penstock.tick SET run_id = %(run_id)s WHERE source_id = %(source_id)s AND schedule = %(schedule)s AND due_at = %(due_at)s;
-
--- name: pass_tick
-UPDATE penstock.schedule SET next_due_at = %(next_due_at)s, look_at = %(next_due_at)s
-WHERE source_id = %(source_id)s AND name = %(schedule)s;
-
--- name: note_fired
-UPDATE penstock.schedule SET last_due_at = %(due_at)s, last_run_id = %(run_id)s
-WHERE source_id = %(source_id)s AND name = %(schedule)s;
-
 -- name: look_again
 UPDATE penstock.schedule SET look_at = %(look_at)s FROM jsonb_array_elements(%(schedules)s::jsonb) AS s
 WHERE source_id = (s ->> 0)::bigint AND name = s ->> 1 AND version = (s ->> 2)::bigint
   AND next_due_at = (s ->> 3)::double precision;
-
--- name: late_fires
-SELECT count(*) FROM penstock.tick WHERE at > %(since)s AND outcome = 'fired' AND at - due_at > %(grace_s)s;
 
 -- name: schedules
 SELECT coalesce(json_agg(json_build_object(
@@ -150,11 +122,6 @@ SELECT coalesce(json_agg(json_build_object(
   'name', name, 'version', version, 'definition', definition, 'words', words, 'at', at, 'actor', actor
 ) ORDER BY name, version), '[]')::text
 FROM penstock.schedule_version WHERE source_id = %(source_id)s;
-
--- name: drop_ticks
-DELETE FROM penstock.tick WHERE (source_id, schedule, due_at) IN (
-  SELECT source_id, schedule, due_at FROM penstock.tick WHERE at < %(before)s ORDER BY at LIMIT %(limit)s
-);
 
 -- name: freshness
 -- The end of the last good run, or when a stream was last known to be alive.
@@ -234,8 +201,3 @@ FROM (
   WHERE (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s) AND (NOT %(open_only)s OR ended_at IS NULL)
   ORDER BY since DESC LIMIT %(limit)s
 ) AS b JOIN penstock.source AS s ON s.id = b.source_id;
-
--- name: drop_breaches
-DELETE FROM penstock.breach WHERE (source_id, rule, since) IN (
-  SELECT source_id, rule, since FROM penstock.breach WHERE ended_at < %(before)s ORDER BY since LIMIT %(limit)s
-);

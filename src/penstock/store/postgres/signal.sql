@@ -38,9 +38,6 @@ VALUES (%(signal)s, %(data)s, %(source_id)s, 0, %(now)s, %(actor)s, %(key)s, tru
 ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id;
 
--- name: known_signal
-SELECT id FROM penstock.signal WHERE name = %(signal)s AND key = %(key)s;
-
 -- name: close_signals
 UPDATE penstock.signal SET is_open = false WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND is_open;
 

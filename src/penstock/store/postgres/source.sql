@@ -4,17 +4,8 @@ INSERT INTO penstock.source (key, created_at)
 SELECT k.key, %(now)s FROM jsonb_array_elements_text(%(keys)s::jsonb) WITH ORDINALITY AS k(key, place) ORDER BY k.place
 ON CONFLICT (key) DO NOTHING;
 
--- name: source_id
-SELECT id FROM penstock.source WHERE key = %(key)s;
-
 -- name: source_ids
 SELECT coalesce(json_object_agg(key, id), '{}')::text FROM penstock.source;
-
--- name: pause_source_if_running
-UPDATE penstock.source SET paused_at = %(now)s, pause_reason = %(reason)s WHERE id = %(id)s AND paused_at IS NULL;
-
--- name: resume_source_if_paused
-UPDATE penstock.source SET paused_at = NULL, pause_reason = '' WHERE id = %(id)s AND paused_at IS NOT NULL;
 
 -- name: cool_down
 UPDATE penstock.source

@@ -5,10 +5,6 @@ SELECT job.run_id, '~alive', 'null', %(now)s FROM penstock.job
 WHERE job.id = %(id)s AND job.attempt = %(attempt)s AND job.state || '' = 'running' AND job.worker = %(worker)s
 ON CONFLICT (run_id, partition) DO UPDATE SET at = excluded.at;
 
--- name: stream_alive_at
-SELECT max(c.at) FROM penstock.run AS r JOIN penstock.run_cursor AS c ON c.run_id = r.id AND c.partition = '~alive'
-WHERE r.source_id = %(source_id)s AND r.kind = 'stream';
-
 -- name: running_streams
 SELECT coalesce(sum(g.running), 0)::bigint FROM penstock.run AS r JOIN penstock.stage_count AS g ON g.run_id = r.id
 WHERE r.state IN ('queued', 'running', 'paused') AND r.kind = 'stream' AND g.unit = 'run';

@@ -11,12 +11,6 @@ FROM (
 WHERE n.number + (SELECT count(*) FROM announcement AS a WHERE a.source_id = n.source_id) <= :most
 ON CONFLICT (source_id, at) DO NOTHING;
 
--- name: announcements
-SELECT at FROM announcement WHERE source_id = :source_id ORDER BY at;
-
--- name: open_announcements
-SELECT source_id, at FROM announcement WHERE is_open ORDER BY source_id, at LIMIT :limit;
-
 -- name: close_announcements
 UPDATE announcement SET is_open = 0 FROM jsonb_each(:announced) AS w
 WHERE announcement.source_id = w.value ->> 0 AND announcement.at = w.value ->> 1 AND announcement.is_open;
@@ -24,8 +18,3 @@ WHERE announcement.source_id = w.value ->> 0 AND announcement.at = w.value ->> 1
 -- name: bring_forward_if_later
 UPDATE schedule SET next_due_at = value ->> 3, look_at = value ->> 3 FROM jsonb_each(:schedules)
 WHERE source_id = value ->> 0 AND name = value ->> 1 AND version = value ->> 2 AND next_due_at > value ->> 3;
-
--- name: drop_announcements
-DELETE FROM announcement WHERE (source_id, at) IN (
-  SELECT source_id, at FROM announcement WHERE at < :before ORDER BY at LIMIT :limit
-);

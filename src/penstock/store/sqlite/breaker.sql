@@ -10,9 +10,6 @@ FROM breaker WHERE key IN (SELECT value FROM jsonb_each(:keys));
 -- name: present_breakers
 SELECT json_group_array(key) FROM breaker WHERE key IN (SELECT value FROM jsonb_each(:keys));
 
--- name: add_breaker
-INSERT INTO breaker (key, state, since) VALUES (:key, 'closed', :now) ON CONFLICT (key) DO NOTHING;
-
 -- name: set_breakers
 UPDATE breaker
 SET state = b.value ->> 1, since = b.value ->> 2, opens_at = b.value ->> 3, opened_at = b.value ->> 4,

@@ -38,9 +38,6 @@ ON CONFLICT (key, worker) DO UPDATE SET amount = excluded.amount;
 -- name: drop_empty_usage
 DELETE FROM holding WHERE worker = :worker AND amount <= 0 AND key >= 'usage:' AND key < 'usage;';
 
--- name: drop_holdings
-DELETE FROM holding WHERE worker = :worker RETURNING key, amount;
-
 -- name: budgets
 SELECT json_group_array(json_object(
   'scope', scope, 'measure', measure, 'period', period, 'period_at', period_at, 'resets_at', resets_at,

@@ -86,12 +86,6 @@ FROM (
   ORDER BY number DESC LIMIT :limit
 );
 
--- name: live_run_of
--- A run that may move the checkpoints of its source and has not ended.
-SELECT id FROM run
-WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND kind NOT IN ('backfill', 'replay', 'probe')
-ORDER BY id LIMIT 1;
-
 -- name: windows_since
 -- The windows of a partition that live runs have ingested: all of them, and since then.
 SELECT count(*), coalesce(sum(c.at > :since), 0) FROM coverage AS c JOIN run AS r ON r.id = c.run_id

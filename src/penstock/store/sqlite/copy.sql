@@ -1,21 +1,8 @@
--- name: unfinished_copy
-SELECT origin FROM copy WHERE table_name <> 'done';
-
 -- name: copy_mark
 SELECT json_object('origin', origin, 'digest', digest, 'table_name', table_name, 'last_key', last_key) FROM copy;
 
--- name: begin_copy
-INSERT INTO copy (origin, digest, table_name, last_key, began_at) VALUES (:origin, :digest, :table_name, :last_key, :now);
-
--- name: move_copy_mark
-UPDATE copy SET table_name = :table_name, last_key = :last_key
-WHERE table_name = :leaves_table AND last_key = :leaves_key;
-
 -- name: forget_copy
 DELETE FROM copy;
-
--- name: has_runs
-SELECT 1 FROM run LIMIT 1;
 
 -- name: leases
 -- Who works here, or schedules.

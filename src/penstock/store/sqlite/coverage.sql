@@ -4,10 +4,6 @@ INSERT INTO coverage (source_id, partition, start_at, end_at, run_id, at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now FROM jsonb_each(:covered) WHERE true
 ON CONFLICT (source_id, partition, start_at, end_at) DO UPDATE SET at = excluded.at;
 
--- name: uncover
--- What a run has ingested that is undone is missing again.
-DELETE FROM coverage WHERE source_id = :source_id AND run_id = :run_id;
-
 -- name: covered
 -- What is ingested of a stretch of time, partition by partition, in order.
 SELECT json_group_array(json_array(c.partition, c.start_at, c.end_at, c.run_id)) FROM (

@@ -27,11 +27,6 @@ WHERE source_id = :source_id AND schedule = :schedule AND state = 'waiting'
   AND signal_id IN (SELECT g.id FROM signal AS g WHERE g.id = delivery.signal_id
     AND g.source_id NOT IN (SELECT value FROM jsonb_each(:needed)));
 
--- name: has_to_deliver
-SELECT EXISTS (SELECT 1 FROM signal WHERE is_open) OR EXISTS (
-  SELECT 1 FROM delivery WHERE state IN ('queued', 'waiting') AND state = 'queued' AND (reason = '' OR waits_for_run_id IS NOT NULL)
-);
-
 -- name: queued_deliveries
 -- The first in the queue of each schedule.
 SELECT json_group_array(json_object(
@@ -51,21 +46,10 @@ CROSS JOIN signal AS g ON g.id = d.signal_id
 LEFT JOIN source AS s ON s.id = g.source_id
 LEFT JOIN run AS r ON r.id = g.run_id AND r.source_id = d.source_id;
 
--- name: end_delivery_if_queued
-UPDATE delivery SET state = :state, reason = :reason, waits_for_run_id = NULL, at = :now
-WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued';
-
 -- name: note_delivery
 UPDATE delivery SET reason = :reason, waits_for_run_id = :run_id
 WHERE signal_id = :signal_id AND source_id = :source_id AND schedule = :schedule AND state = 'queued'
   AND (reason <> :reason OR waits_for_run_id IS NOT :run_id);
-
--- name: set_run_of_deliveries
-UPDATE delivery SET run_id = :run_id
-WHERE source_id = :source_id AND schedule = :schedule AND (signal_id = :signal_id OR joins = :signal_id);
-
--- name: note_start_of_schedule
-UPDATE schedule SET last_due_at = :due_at, last_run_id = :run_id WHERE source_id = :source_id AND name = :schedule;
 
 -- name: deliveries
 SELECT json_group_array(json_object(
@@ -87,12 +71,3 @@ FROM (
 ) AS d
 CROSS JOIN signal AS g ON g.id = d.signal_id
 LEFT JOIN source AS s ON s.id = g.source_id;
-
--- name: standing_count
-SELECT count(*) FROM delivery WHERE source_id = :source_id AND state IN ('queued', 'waiting');
-
--- name: drop_deliveries
-DELETE FROM delivery WHERE (signal_id, source_id, schedule) IN (
-  SELECT signal_id, source_id, schedule FROM delivery
-  WHERE signal_id < coalesce((SELECT min(id) FROM signal), 9223372036854775807) AND at < :before ORDER BY signal_id LIMIT :limit
-);

@@ -11,15 +11,6 @@ LEFT JOIN (
   WHERE j.state = 'running' GROUP BY j.worker
 ) AS l ON l.worker = w.id;
 
--- name: pretend_run
--- In a transaction that is undone: a run that could start, to see what would hold it back.
-INSERT INTO run (id, source_id, kind, state, key, plan, pipeline_version, actor, created_at)
-VALUES (-1, :source_id, :kind, 'running', 'pretended', '{}', '', '', :now);
-
--- name: pretend_stage
-INSERT INTO run_stage (run_id, stage, unit, priority, cpu, memory_mb, queued)
-VALUES (-1, 'pretended', :unit, 5, :cpu, :memory_mb, 1);
-
 -- name: job_needs
 SELECT j.source_id, g.cpu, g.memory_mb, j.rank FROM job AS j
 JOIN run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage WHERE j.id = :id;

@@ -1,6 +1,3 @@
--- name: add_health
-INSERT INTO health (source_id) VALUES (:source_id) ON CONFLICT (source_id) DO NOTHING;
-
 -- name: health
 SELECT json_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
   'degraded_at', degraded_at, 'degraded_reason', degraded_reason)
@@ -11,17 +8,6 @@ FROM health WHERE source_id = :source_id;
 SELECT json_object('bad_runs', bad_runs, 'bad_run_id', bad_run_id, 'good_probes', good_probes,
   'degraded_at', degraded_at, 'degraded_reason', degraded_reason)
 FROM health WHERE source_id = :source_id;
-
--- name: set_health
-UPDATE health
-SET bad_runs = :bad_runs, bad_run_id = :bad_run_id, good_probes = :good_probes,
-  degraded_at = :degraded_at, degraded_reason = :degraded_reason
-WHERE source_id = :source_id;
-
--- name: clear_if_degraded
-UPDATE health
-SET bad_runs = 0, bad_run_id = NULL, good_probes = 0, degraded_at = NULL, degraded_reason = ''
-WHERE source_id = :source_id AND degraded_at IS NOT NULL;
 
 -- name: note_probes
 INSERT INTO probe (run_id, would_save, rejected, throttled, slow)

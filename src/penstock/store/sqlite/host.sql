@@ -15,16 +15,5 @@ SELECT json_group_array(json_array(id, run_id, stage)) FROM (
   WHERE w.host = :host AND job.state = 'waiting' AND job.due_at = w.due_at ORDER BY job.id LIMIT :limit
 );
 
--- name: set_host_hours
-INSERT INTO host_hours (host, definition) VALUES (:host, :definition)
-ON CONFLICT (host) DO UPDATE SET definition = excluded.definition;
-
--- name: drop_host_hours
-DELETE FROM host_hours WHERE host = :host;
-
 -- name: drop_host_waits
 DELETE FROM host_wait WHERE job_id IN (SELECT job_id FROM host_wait WHERE due_at < :before ORDER BY due_at LIMIT :limit);
-
--- name: host_wait_of
-SELECT w.host FROM host_wait AS w JOIN job ON job.id = w.job_id
-WHERE w.job_id = :id AND job.state = 'waiting' AND job.due_at = w.due_at;

@@ -203,18 +203,10 @@ SET attempt = excluded.attempt, kind = excluded.kind, error = excluded.error, tr
   first_at = coalesce(first_at, excluded.first_at), escalated_at = excluded.escalated_at,
   closed_at = CASE WHEN excluded.quarantines = 0 THEN closed_at END;
 
--- name: cancel_job_if_open
-UPDATE job SET state = 'cancelled', worker = NULL, due_at = NULL, at = :now
-WHERE id = :id AND state = :leaves
-RETURNING run_id, source_id, stage, attempt;
-
 -- name: cancel_running_of_run
 UPDATE job INDEXED BY job_running SET state = 'cancelled', worker = NULL, at = :now
 WHERE state = 'running' AND run_id = :run_id
 RETURNING id, stage, attempt;
-
--- name: unswept_run
-SELECT id FROM run WHERE state = 'cancelled' AND swept_at IS NULL LIMIT 1;
 
 -- name: mark_swept
 UPDATE run SET swept_at = :now WHERE id = :run_id AND state = 'cancelled';

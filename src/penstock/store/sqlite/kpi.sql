@@ -20,9 +20,6 @@ WHERE finished_at >= :since AND kind IN ('full', 'incremental', 'backfill', 'str
 -- name: journal_floor
 SELECT coalesce((SELECT max(id) FROM event), 0) - :lines;
 
--- name: journal_since
-SELECT at FROM event WHERE id > :floor ORDER BY id LIMIT 1;
-
 -- name: kpi_interruptions
 -- From a job's being taken back, or the last sign of life of a worker that died unseen, to its next start; one that
 -- never starts again has not recovered.

@@ -21,8 +21,3 @@ WHERE source_id = :source_id AND schedule = :schedule AND path IN (SELECT value 
 -- They were away for a while, and are what they were: a disk that was not mounted, say.
 UPDATE landed SET gone_at = NULL
 WHERE source_id = :source_id AND schedule = :schedule AND path IN (SELECT value FROM jsonb_each(:paths)) AND gone_at IS NOT NULL;
-
--- name: drop_landed
-DELETE FROM landed WHERE (source_id, schedule, path) IN (
-  SELECT source_id, schedule, path FROM landed WHERE gone_at < :before LIMIT :limit
-);

@@ -1,6 +1,3 @@
--- name: start_run_if_draft
-UPDATE run SET state = 'queued', queued_at = :now WHERE id = :id AND state = 'draft' RETURNING source_id;
-
 -- name: recovered_drafts
 -- Those that wait until their source is not degraded any more, where it is not.
 SELECT json_group_array(id) FROM (
@@ -9,12 +6,6 @@ SELECT json_group_array(id) FROM (
     AND NOT EXISTS (SELECT 1 FROM health AS h WHERE h.source_id = run.source_id AND h.degraded_at IS NOT NULL)
   ORDER BY run.id LIMIT 100
 );
-
--- name: add_hold
-INSERT INTO hold (scope, at, actor, reason) VALUES (:scope, :now, :actor, :reason) ON CONFLICT (scope) DO NOTHING;
-
--- name: drop_hold
-DELETE FROM hold WHERE scope = :scope;
 
 -- name: holds
 SELECT json_group_array(json_object('scope', scope, 'at', at, 'actor', actor, 'reason', reason))
@@ -66,9 +57,3 @@ SELECT json_group_array(json_array(id, done_in)) FROM (
 -- name: skip_if_queued
 UPDATE job NOT INDEXED SET state = 'skipped', at = :now
 WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'queued';
-
--- name: carry_cursors
--- A run goes on where the one that it continues has come to.
-INSERT INTO run_cursor (run_id, partition, cursor, last_offset, at)
-SELECT :run_id, partition, cursor, last_offset, at FROM run_cursor WHERE run_id = :continues
-ON CONFLICT (run_id, partition) DO NOTHING;

@@ -23,11 +23,3 @@ FROM (
   WHERE job_id = :job_id AND id > :after_id AND id < coalesce(:before_id, 9223372036854775807)
   ORDER BY id DESC LIMIT :limit
 ) AS l;
-
--- name: drop_log_lines
--- In the order of time, as the journal is.
-DELETE FROM log_line WHERE id IN (
-  SELECT id FROM log_line
-  WHERE id < coalesce((SELECT id FROM log_line WHERE at >= :before ORDER BY id LIMIT 1), 9223372036854775807)
-  ORDER BY id LIMIT :limit
-);

@@ -17,26 +17,11 @@ INSERT INTO outbox (hook, run_id, state, body, created_at, due_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now, :now FROM jsonb_each(:told) WHERE true
 ON CONFLICT (hook, run_id, created_at) DO NOTHING;
 
--- name: next_outbox_due
-SELECT min(due_at) FROM outbox WHERE due_at IS NOT NULL;
-
 -- name: claim_outbox
 -- Each is somebody's to send for a while; whoever does not say in time how it went is followed by another.
 UPDATE outbox SET attempts = attempts + 1, due_at = :until
 WHERE id IN (SELECT id FROM outbox WHERE due_at <= :now ORDER BY due_at, id LIMIT :limit)
 RETURNING id, hook, run_id, state, body, attempts;
-
--- name: accept_outbox
-UPDATE outbox SET delivered_at = :now, due_at = NULL, error = '' WHERE id = :id AND delivered_at IS NULL;
-
--- name: refuse_outbox
-UPDATE outbox SET error = :error, due_at = :due_at WHERE id = :id AND delivered_at IS NULL AND attempts = :attempts;
-
--- name: retry_outbox
-UPDATE outbox SET due_at = :now, attempts = 0 WHERE id = :id AND delivered_at IS NULL;
-
--- name: outbox_state
-SELECT delivered_at IS NOT NULL, run_id, hook FROM outbox WHERE id = :id;
 
 -- name: outbox
 SELECT json_group_array(json_object(
@@ -47,8 +32,3 @@ FROM (
 ) AS o
 LEFT JOIN run AS r ON r.id = o.run_id
 LEFT JOIN source AS s ON s.id = r.source_id;
-
--- name: drop_outbox
-DELETE FROM outbox WHERE id IN (
-  SELECT id FROM outbox WHERE due_at IS NULL AND created_at < :before ORDER BY id LIMIT :limit
-);

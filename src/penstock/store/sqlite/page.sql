@@ -60,10 +60,6 @@ CROSS JOIN job AS j ON j.id = i.value
 CROSS JOIN run AS r ON r.id = j.run_id AND r.kind NOT IN ('replay', 'probe')
 CROSS JOIN snapshot AS s ON s.job_id = j.id;
 
--- name: next_pages
-SELECT source_id, url, at FROM page
-WHERE (source_id, url) > (:source_id, :url) ORDER BY source_id, url LIMIT :limit;
-
 -- name: drop_pages_if_old
 DELETE FROM page
 WHERE (source_id, url) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(:pages)) AND at < :before;

@@ -46,9 +46,6 @@ WHERE (:source_id IS NULL OR r.source_id = :source_id) AND (:run_id IS NULL OR r
       WHERE u.id = r.run_id AND u.options ->> 'is_staged' AND coalesce(p.state, 'staged') <> 'committed'
     ));
 
--- name: reject_item
-SELECT item FROM reject WHERE id = :id;
-
 -- name: rejects_by_code
 SELECT json_group_object(code, n) FROM (
   SELECT code, count(*) AS n FROM reject WHERE run_id = :run_id GROUP BY code ORDER BY n DESC, code LIMIT 50

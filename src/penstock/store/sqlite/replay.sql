@@ -115,12 +115,6 @@ FROM (
 ) AS t
 LEFT JOIN record AS r ON r.collection = t.collection AND r.key = t.key;
 
--- name: staged_same
-SELECT count(*) FROM staged WHERE run_id = :run_id AND data IS NULL AND merge <> 'remove';
-
--- name: has_staged
-SELECT EXISTS (SELECT 1 FROM staged WHERE run_id = :run_id);
-
 -- name: unstage
 DELETE FROM staged
 WHERE run_id = :run_id AND (collection, key) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(:keys))
@@ -135,14 +129,6 @@ DELETE FROM staged WHERE (run_id, collection, key) IN (
 -- name: replay_state
 SELECT json_object('state', state, 'sealed', json(sealed), 'added', added, 'changed', changed, 'removed', removed, 'at', at)
 FROM replay WHERE run_id = :run_id;
-
--- name: set_replay_state
-INSERT INTO replay (run_id, state, sealed, at) VALUES (:run_id, :state, :sealed, :now)
-ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, sealed = excluded.sealed, at = excluded.at;
-
--- name: count_committed
-UPDATE replay SET added = added + :added, changed = changed + :changed, removed = removed + :removed, at = :now
-WHERE run_id = :run_id;
 
 -- name: undecided
 -- Replays that have ended and have something staged, and what was cut short half-way; by one look for each of them, however

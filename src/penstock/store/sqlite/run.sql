@@ -1,6 +1,3 @@
--- name: known_run
-SELECT id FROM run WHERE source_id = :source_id AND key = :key;
-
 -- name: add_run
 -- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
 INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, is_accounted, first_event_id)
@@ -14,9 +11,6 @@ RETURNING id;
 INSERT INTO run_stage (run_id, stage, unit, priority, cpu, memory_mb)
 SELECT :run_id, value ->> 'name', value ->> 'unit', value ->> 'priority', value ->> 'cpu', value ->> 'memory_mb'
 FROM jsonb_each(:stages);
-
--- name: restamp_if_known
-UPDATE run SET pipeline_version = :version WHERE id = :id AND pipeline_version = :known RETURNING source_id;
 
 -- name: stage_total
 SELECT queued + running + waiting + held + succeeded + skipped + quarantined + cancelled
@@ -76,23 +70,6 @@ UPDATE run SET state = 'running', started_at = :now
 WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'queued'
 RETURNING id, source_id;
 
--- name: end_run_if_active
-UPDATE run SET state = :state, end_reason = :end_reason, finished_at = :now, started_at = coalesce(started_at, :now)
-WHERE id = :id AND state IN ('queued', 'running', 'paused');
-
--- name: pause_run_if_active
-UPDATE run SET state = 'paused', started_at = coalesce(started_at, :now)
-WHERE id = :id AND state IN ('queued', 'running')
-RETURNING source_id;
-
--- name: resume_run_if_paused
-UPDATE run SET state = 'running' WHERE id = :id AND state = 'paused' RETURNING source_id;
-
--- name: cancel_run_if_active
-UPDATE run SET state = 'cancelled', finished_at = :now
-WHERE id = :id AND state IN ('draft', 'queued', 'running', 'paused')
-RETURNING source_id;
-
 -- name: reopen_run_if_ended_badly
 UPDATE run SET state = 'running', queued_at = :now, finished_at = NULL, end_reason = '', is_emptied = 0
 WHERE id = :id AND state IN ('partial', 'failed')
@@ -105,18 +82,6 @@ FROM run WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: run_plan
 SELECT json(plan) FROM run WHERE id = :id;
-
--- name: run_state
-SELECT state, source_id FROM run WHERE id = :id;
-
--- name: active_run_of
--- One of the kinds that a schedule starts: a backfill of a week or a stream must not hold it up.
-SELECT id FROM run
-WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
-ORDER BY id LIMIT 1;
-
--- name: active_run_of_kind
-SELECT id FROM run WHERE source_id = :source_id AND kind = :kind AND state IN ('queued', 'running', 'paused') ORDER BY id DESC LIMIT 1;
 
 -- name: active_runs_of
 SELECT json_group_array(json_array(id, kind, created_at)) FROM (

@@ -35,12 +35,6 @@ WHERE source_id = value ->> 0 AND name = value ->> 1 AND next_due_at IS NULL;
 DELETE FROM schedule WHERE (source_id, name) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(:schedules))
 RETURNING source_id, name, version + 1, '', 'removed';
 
--- name: replan
-UPDATE schedule SET next_due_at = :next_due_at, look_at = :next_due_at WHERE source_id = :source_id AND name = :schedule;
-
--- name: next_look_at
-SELECT min(look_at) FROM schedule WHERE look_at IS NOT NULL;
-
 -- name: due_schedules
 SELECT json_group_array(json_array(d.source_id, s.key, d.name, d.version, d.next_due_at, d.look_at, d.definition))
 FROM (
@@ -48,10 +42,6 @@ FROM (
   WHERE look_at <= :now
   ORDER BY look_at, next_due_at LIMIT :limit
 ) AS d CROSS JOIN source AS s ON s.id = d.source_id;
-
--- name: has_overdue
--- Ticks that wait for their turn to be made up for: due, and looked at later.
-SELECT 1 FROM schedule WHERE look_at > :now AND next_due_at <= :now LIMIT 1;
 
 -- name: due_of
 SELECT json_group_array(json_array(c.source_id, s.key, c.name, c.version, c.next_due_at, c.look_at, c.definition))
@@ -63,30 +53,15 @@ WHERE c.next_due_at <= :now AND c.definition <> w.value ->> 2;
 -- Nothing to lock here: a transaction that writes has the file to itself.
 SELECT version, next_due_at, last_due_at, words FROM schedule WHERE source_id = :source_id AND name = :schedule;
 
--- name: has_tick
-SELECT 1 FROM tick WHERE source_id = :source_id AND schedule = :schedule AND due_at = :due_at;
-
 -- name: add_ticks
 -- Whoever wrote one first has decided.
 INSERT INTO tick (source_id, schedule, due_at, version, outcome, run_id, reason, was_missed, at)
 SELECT :source_id, :schedule, value, :version, :outcome, :run_id, :reason, :was_missed, :now FROM jsonb_each(:due) WHERE true
 ON CONFLICT (source_id, schedule, due_at) DO NOTHING;
 
--- name: set_tick_run
-UPDATE tick SET run_id = :run_id WHERE source_id = :source_id AND schedule = :schedule AND due_at = :due_at;
-
--- name: pass_tick
-UPDATE schedule SET next_due_at = :next_due_at, look_at = :next_due_at WHERE source_id = :source_id AND name = :schedule;
-
--- name: note_fired
-UPDATE schedule SET last_due_at = :due_at, last_run_id = :run_id WHERE source_id = :source_id AND name = :schedule;
-
 -- name: look_again
 UPDATE schedule SET look_at = :look_at FROM jsonb_each(:schedules)
 WHERE source_id = value ->> 0 AND name = value ->> 1 AND version = value ->> 2 AND next_due_at = value ->> 3;
-
--- name: late_fires
-SELECT count(*) FROM tick WHERE at > :since AND outcome = 'fired' AND at - due_at > :grace_s;
 
 -- name: schedules
 SELECT json_group_array(json_object(
@@ -127,11 +102,6 @@ FROM (
 SELECT json_group_array(json_object(
   'name', name, 'version', version, 'definition', definition, 'words', words, 'at', at, 'actor', actor))
 FROM (SELECT * FROM schedule_version WHERE source_id = :source_id ORDER BY name, version);
-
--- name: drop_ticks
-DELETE FROM tick WHERE (source_id, schedule, due_at) IN (
-  SELECT source_id, schedule, due_at FROM tick WHERE at < :before ORDER BY at LIMIT :limit
-);
 
 -- name: freshness
 -- The end of the last good run, or when a stream was last known to be alive.
@@ -202,8 +172,3 @@ FROM (
   SELECT * FROM breach WHERE (:source_id IS NULL OR source_id = :source_id) AND (NOT :open_only OR ended_at IS NULL)
   ORDER BY since DESC LIMIT :limit
 ) AS b JOIN source AS s ON s.id = b.source_id;
-
--- name: drop_breaches
-DELETE FROM breach WHERE (source_id, rule, since) IN (
-  SELECT source_id, rule, since FROM breach WHERE ended_at < :before ORDER BY since LIMIT :limit
-);

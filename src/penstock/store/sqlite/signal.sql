@@ -28,9 +28,6 @@ VALUES (:signal, :data, :source_id, 0, :now, :actor, :key, 1)
 ON CONFLICT (name, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id;
 
--- name: known_signal
-SELECT id FROM signal WHERE name = :signal AND key = :key;
-
 -- name: close_signals
 UPDATE signal SET is_open = 0 WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND is_open;
 

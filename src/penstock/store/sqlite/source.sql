@@ -1,17 +1,8 @@
 -- name: add_sources
 INSERT INTO source (key, created_at) SELECT value, :now FROM json_each(:keys) WHERE true ON CONFLICT (key) DO NOTHING;
 
--- name: source_id
-SELECT id FROM source WHERE key = :key;
-
 -- name: source_ids
 SELECT json_group_object(key, id) FROM source;
-
--- name: pause_source_if_running
-UPDATE source SET paused_at = :now, pause_reason = :reason WHERE id = :id AND paused_at IS NULL;
-
--- name: resume_source_if_paused
-UPDATE source SET paused_at = NULL, pause_reason = '' WHERE id = :id AND paused_at IS NOT NULL;
 
 -- name: cool_down
 UPDATE source

@@ -5,10 +5,6 @@ SELECT job.run_id, '~alive', 'null', :now FROM job
 WHERE job.id = :id AND job.attempt = :attempt AND job.state = 'running' AND job.worker = :worker
 ON CONFLICT (run_id, partition) DO UPDATE SET at = excluded.at;
 
--- name: stream_alive_at
-SELECT max(c.at) FROM run AS r JOIN run_cursor AS c ON c.run_id = r.id AND c.partition = '~alive'
-WHERE r.source_id = :source_id AND r.kind = 'stream';
-
 -- name: running_streams
 SELECT coalesce(sum(g.running), 0) FROM run AS r JOIN run_stage AS g ON g.run_id = r.id
 WHERE r.state IN ('queued', 'running', 'paused') AND r.kind = 'stream' AND g.unit = 'run';

@@ -46,15 +46,6 @@ WHERE g.queued <> coalesce(c.queued, 0) OR g.running <> coalesce(c.running, 0)
   OR g.waiting <> coalesce(c.waiting, 0) OR g.held <> coalesce(c.held, 0)
   OR g.quarantined <> coalesce(c.quarantined, 0);
 
--- name: ownerless_jobs
-SELECT id FROM job WHERE state = 'running' AND worker NOT IN (SELECT id FROM worker);
-
--- name: jobs_without_item
-SELECT j.id FROM job AS j LEFT JOIN job_item AS i ON i.job_id = j.id WHERE i.job_id IS NULL;
-
--- name: snapshots_without_payload
-SELECT s.id FROM snapshot AS s LEFT JOIN payload AS p ON p.hash = s.hash WHERE p.hash IS NULL;
-
 -- name: miscounted_collections
 SELECT coalesce(c.name, r.collection) FROM collection AS c
 FULL JOIN (SELECT collection, count(*) AS records FROM record WHERE NOT is_removed GROUP BY collection) AS r ON r.collection = c.name

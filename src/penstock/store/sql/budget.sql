@@ -1,0 +1,2 @@
+-- name: drop_holdings
+DELETE FROM penstock.holding WHERE worker = :worker RETURNING key, amount;

@@ -1,0 +1,2 @@
+-- name: reject_item
+SELECT item FROM penstock.reject WHERE id = :id;

@@ -1,0 +1,34 @@
+-- name: known_run
+SELECT id FROM penstock.run WHERE source_id = :source_id AND key = :key;
+
+-- name: restamp_if_known
+UPDATE penstock.run SET pipeline_version = :version WHERE id = :id AND pipeline_version = :known RETURNING source_id;
+
+-- name: end_run_if_active
+UPDATE penstock.run SET state = :state, end_reason = :end_reason, finished_at = :now, started_at = coalesce(started_at, :now)
+WHERE id = :id AND state IN ('queued', 'running', 'paused');
+
+-- name: pause_run_if_active
+UPDATE penstock.run SET state = 'paused', started_at = coalesce(started_at, :now)
+WHERE id = :id AND state IN ('queued', 'running')
+RETURNING source_id;
+
+-- name: resume_run_if_paused
+UPDATE penstock.run SET state = 'running' WHERE id = :id AND state = 'paused' RETURNING source_id;
+
+-- name: cancel_run_if_active
+UPDATE penstock.run SET state = 'cancelled', finished_at = :now
+WHERE id = :id AND state IN ('draft', 'queued', 'running', 'paused')
+RETURNING source_id;
+
+-- name: run_state
+SELECT state, source_id FROM penstock.run WHERE id = :id;
+
+-- name: active_run_of
+-- One of the kinds that a schedule starts: a backfill of a week or a stream must not hold it up.
+SELECT id FROM penstock.run
+WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND kind IN ('full', 'incremental', 'probe')
+ORDER BY id LIMIT 1;
+
+-- name: active_run_of_kind
+SELECT id FROM penstock.run WHERE source_id = :source_id AND kind = :kind AND state IN ('queued', 'running', 'paused') ORDER BY id DESC LIMIT 1;
