@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.leader.promises import Promises
-from penstock.engine.leader.signals import Signals
+from penstock.engine.leader.signals import SignalChore
+from penstock.engine.leader.sla import SlaChore
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Flush
@@ -31,8 +31,8 @@ class Watched(Bench):
 
     def write(self, sources: dict[str, dict[str, Any]]) -> None:
         super().write(sources)
-        self.promises = Promises(self.project, self.world.store)
-        self.signals = Signals(self.project, self.world.store)
+        self.promises = SlaChore(self.project, self.world.store)
+        self.signals = SignalChore(self.project, self.world.store)
         self.signals.plan()
 
     def look(self, after_s: float = 20.0) -> list[int]:

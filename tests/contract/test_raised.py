@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.leader.signals import Signals
+from penstock.engine.leader.signals import SignalChore
 from penstock.engine.worker.calls import Answer
 from penstock.engine.worker.streams import Streams
 from penstock.errors import StoreError
@@ -40,7 +40,7 @@ class Listening(Bench):
 
     def write(self, sources: dict[str, dict[str, Any]]) -> None:
         super().write(sources)
-        self.signals = Signals(self.project, self.world.store)
+        self.signals = SignalChore(self.project, self.world.store)
         self.signals.plan()
         self.world.source("other.org")
 

@@ -15,8 +15,8 @@ import apsw
 import psycopg
 import pytest
 
-from penstock.engine.leader.promises import Promises
 from penstock.engine.leader.scheduler import Scheduler
+from penstock.engine.leader.sla import SlaChore
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind
 from penstock.project import Project
@@ -702,8 +702,8 @@ def test_ticks_are_kept_as_long_as_events(bench: Callable[..., Bench]) -> None:
 # Promises.
 
 
-def promising(b: Bench) -> Promises:
-    return Promises(b.project, b.world.store)
+def promising(b: Bench) -> SlaChore:
+    return SlaChore(b.project, b.world.store)
 
 
 def told(b: Bench) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.leader.signals import Signals
+from penstock.engine.leader.signals import SignalChore
 from penstock.errors import StoreError
 from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.run import RunKind, RunState
@@ -43,8 +43,8 @@ class Bench:
         self.project.clock = self.world.clock
         self.signals = self.deliverer(self.world.store)
 
-    def deliverer(self, store: Store) -> Signals:
-        made = Signals(self.project, store)
+    def deliverer(self, store: Store) -> SignalChore:
+        made = SignalChore(self.project, store)
         made.plan()
         return made
 

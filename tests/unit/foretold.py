@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Project
-from penstock.engine.leader.promises import Promises
 from penstock.engine.leader.scheduler import Scheduler
-from penstock.engine.leader.signals import Signals
-from penstock.engine.simulation import Beginning, simulate
+from penstock.engine.leader.signals import SignalChore
+from penstock.engine.leader.sla import SlaChore
+from penstock.engine.simulation import InitialState, simulate
 from penstock.engine.simulation.figures import Figures
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.budget import next_reset
@@ -101,8 +101,8 @@ class Real:
     async def _lead(self, simulation: Simulation, busy: asyncio.Event, ends_at: float) -> None:
         project, clock = self.project, self.clock
         scheduler = Scheduler(project, project.connection)
-        signals = Signals(project, project.connection)
-        promises = Promises(project, project.connection)
+        signals = SignalChore(project, project.connection)
+        promises = SlaChore(project, project.connection)
         scheduler.plan()
         signals.plan()
         bounds = rules_of(project.settings).lasting()
@@ -167,7 +167,7 @@ def foretell(
     settings = load_settings(folder)
     samples = {key: others.get(key.partition(".")[0], assumed) for key in settings.sources}
     past = {key: Past((sample,), True) for key, sample in samples.items()}
-    return simulate(settings, Beginning(MONDAY, past), days, seed)
+    return simulate(settings, InitialState(MONDAY, past), days, seed)
 
 
 def exhausted_on(figures: Figures) -> list[int]:

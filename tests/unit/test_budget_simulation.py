@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from penstock import Project
-from penstock.engine.leader.upkeep import Upkeep
+from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.gates.terms import rules_of
 from penstock.http.network import RawResponse, Request
@@ -412,8 +412,8 @@ def test_leader_begins_budgets_anew_when_their_time_has_come(tmp_path: Path) -> 
         def look(self) -> None:
             return None
 
-    def upkeep(bounds: Any) -> Upkeep:
-        return Upkeep(Looking(), Retention(), NoSweep(), world.clock, bounds)  # type: ignore[arg-type]
+    def upkeep(bounds: Any) -> UpkeepChore:
+        return UpkeepChore(Looking(), Retention(), NoSweep(), world.clock, bounds)  # type: ignore[arg-type]
 
     leader = upkeep(bounds)
     world.clock.advance(MIDNIGHT - world.clock.now() - 90)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.entry import main
-from penstock.engine.leader.cadences import Cadences, set_cadence, undo_cadence
+from penstock.engine.leader.cadences import CadenceChore, set_cadence, undo_cadence
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import Refused, UsageError
 from penstock.project import Project
@@ -42,7 +42,7 @@ def auto(shop: Shop, **more: Any) -> None:
 
 
 def look(project: Project) -> int:
-    return Cadences(project, project.connection).look()
+    return CadenceChore(project, project.connection).look()
 
 
 def told(project: Project) -> list[tuple[str, str]]:

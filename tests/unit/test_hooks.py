@@ -18,7 +18,7 @@ from aiohttp import web
 from penstock.engine.leader.hooks import (
     CAP_S,
     MOST_ATTEMPTS,
-    Hooks,
+    HookChore,
     addressed,
     command,
     delivery_id,
@@ -239,8 +239,8 @@ class Rig:
         self.arrived = threading.Semaphore(0)
         self.hooks = self.open()
 
-    def open(self) -> Hooks:
-        hooks = Hooks(self.project, self.project.connection, self.send)
+    def open(self) -> HookChore:
+        hooks = HookChore(self.project, self.project.connection, self.send)
         hooks.plan()
         return hooks
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Project
 from penstock.engine.leader.repairs import Repairs
-from penstock.engine.leader.signals import Signals
+from penstock.engine.leader.signals import SignalChore
 from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
@@ -109,7 +109,9 @@ def test_somebodys_own_signal_under_the_name_harms_nothing(project: Project) -> 
 
 def test_who_delivers_signals_hands_it_over(project: Project) -> None:
     run_id = signalled(project, "quotes", **WINDOW)
-    signals = Signals(project, project.connection, [Repairs(project, project.connection).receive])
+    signals = SignalChore(
+        project, project.connection, [Repairs(project, project.connection).receive]
+    )
     signals.plan()
     signals.look()
     [filling] = [row for row in project.connection.runs(limit=10) if row.kind == "backfill"]

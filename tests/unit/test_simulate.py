@@ -12,8 +12,8 @@ import pytest
 
 from penstock.app.forecast import standing_still
 from penstock.cli.simulate import note_words
-from penstock.engine.simulation import Beginning, Present, simulate
-from penstock.engine.simulation.beginning import read_beginning
+from penstock.engine.simulation import InitialState, SourceState, simulate
+from penstock.engine.simulation.initial_state import read_beginning
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.breaker import Breaker
 from penstock.settings import load_settings
@@ -293,8 +293,8 @@ def test_a_host_that_is_away_now_closes_the_breakers_of_who_asks_it_for_as_long(
     folder = write(tmp_path / "project", {"hosts": hosts, "sources": sources})
     away = Breaker("open", MONDAY, MONDAY + 3600, MONDAY, trips=1)
     past = dict.fromkeys(sources, Past((SIMPLE,), True))
-    present = {"one.test": Present(backlog=20)}
-    beginning = Beginning(MONDAY, past, present, hosts={"gone.test": away})
+    present = {"one.test": SourceState(backlog=20)}
+    beginning = InitialState(MONDAY, past, present, hosts={"gone.test": away})
     settings = load_settings(folder)
 
     [one, told] = simulate(settings, beginning, 59 / 1440, 1).sources
@@ -493,7 +493,7 @@ def test_cadence_auto_slows_down_a_source_that_never_changes(tmp_path: Path) -> 
         "still.test": Past((Sample(pages=5, failures=0.0, changed=0.0),), True),
         "busy.test": Past((Sample(pages=5, failures=0.0, changed=0.9),), True),
     }
-    told = simulate(settings, Beginning(MONDAY, past), 60, 1)
+    told = simulate(settings, InitialState(MONDAY, past), 60, 1)
     still, busy = told.sources
     assert (still.cadence, busy.cadence) == ("low", "high")
     assert busy.starts > 4 * still.starts

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.leader.sweep import EVERY_S, Sweep
-from penstock.engine.leader.upkeep import Upkeep
+from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.errors import StoreError
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
@@ -53,7 +53,7 @@ class House:
         self.sweep = Sweep(
             DirectorySnapshots(self.root, "upkeep"), self.open_store, self.clock, AtOnce()
         )
-        self.upkeep = Upkeep(self.store, Retention(), self.sweep, self.clock)
+        self.upkeep = UpkeepChore(self.store, Retention(), self.sweep, self.clock)
 
     def open_store(self) -> SqliteStore:
         return SqliteStore(self.database, self.clock)

@@ -9,9 +9,9 @@ import msgspec
 
 from penstock.app.views.forecast import Figures, ForecastNote, ForecastView
 from penstock.counting import count
-from penstock.engine.simulation import Beginning, simulate
+from penstock.engine.simulation import InitialState, simulate
 from penstock.engine.simulation.assumptions import Assumptions, read_assumptions
-from penstock.engine.simulation.beginning import read_beginning
+from penstock.engine.simulation.initial_state import read_beginning
 from penstock.engine.simulation.samples import words
 from penstock.errors import Remedy, UsageError
 from penstock.settings import load_settings
@@ -77,7 +77,7 @@ class _Progress:
             self._tell(self._done, self._total)
 
 
-def _notes(sides: Sides, beginning: Beginning, assumed: Assumptions) -> Iterator[ForecastNote]:
+def _notes(sides: Sides, beginning: InitialState, assumed: Assumptions) -> Iterator[ForecastNote]:
     yield from _idle(sides)
     yield from standing_still(beginning)
     yield from _basis(sides, words(assumed.sample))
@@ -99,7 +99,7 @@ def _idle(sides: Sides) -> Iterator[ForecastNote]:
         yield ForecastNote(code="nothing_starts", text="nothing starts by itself in this time")
 
 
-def standing_still(beginning: Beginning) -> list[ForecastNote]:
+def standing_still(beginning: InitialState) -> list[ForecastNote]:
     """What nobody but a person starts again, and is taken to stand still to the end."""
     found = []
     if beginning.is_held:

@@ -12,7 +12,7 @@ from penstock.engine.simulation.figures import (
     Counts,
     Figures,
     HostFigures,
-    LeftOut,
+    NotSimulated,
     SourceFigures,
 )
 from penstock.errors import Remedy
@@ -24,7 +24,7 @@ __all__ = [
     "ForecastNote",
     "ForecastView",
     "HostFigures",
-    "LeftOut",
+    "NotSimulated",
     "SourceFigures",
 ]
 

@@ -29,7 +29,7 @@ EVERY_S = 30.0
 LEADER = "scheduler"
 
 
-class Cadences:
+class CadenceChore:
     """Looks at what came of runs, and moves sources between their classes."""
 
     def __init__(self, project: Project, store: Store) -> None:

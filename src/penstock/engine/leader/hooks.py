@@ -91,7 +91,7 @@ def delivery_id(parcel: Parcel) -> str:
     return str(uuid.uuid5(DELIVERIES, f"{parcel.id}:{parcel.hook}:{parcel.body}"))
 
 
-class Hooks:
+class HookChore:
     """Sends what is due, a few at once; the threads touch nothing of the store."""
 
     def __init__(self, project: Project, store: Store, send: Send | None = None) -> None:

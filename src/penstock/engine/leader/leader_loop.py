@@ -11,17 +11,17 @@ import random
 from contextlib import suppress
 
 from penstock.engine.leader.activity import Activity
-from penstock.engine.leader.cadences import Cadences
+from penstock.engine.leader.cadences import CadenceChore
 from penstock.engine.leader.calendar_watch import CalendarWatch
 from penstock.engine.leader.files import Files
-from penstock.engine.leader.hooks import Hooks
+from penstock.engine.leader.hooks import HookChore
 from penstock.engine.leader.leadership import Leadership
-from penstock.engine.leader.promises import Promises
 from penstock.engine.leader.repairs import Repairs
 from penstock.engine.leader.scheduler import Scheduler
-from penstock.engine.leader.signals import Signals
+from penstock.engine.leader.signals import SignalChore
+from penstock.engine.leader.sla import SlaChore
 from penstock.engine.leader.sweep import Sweep
-from penstock.engine.leader.upkeep import Upkeep
+from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.errors import StoreError
 from penstock.gates.terms import hours_definitions, hours_of, rules_of
 from penstock.project import Project
@@ -55,14 +55,14 @@ class LeaderLoop:
         bounds = rules_of(project.settings).lasting()
         self._hours = hours_of(project.settings)
         retention = project.settings.retention
-        self._upkeep = Upkeep(store, retention, self._sweep, project.clock, bounds)
+        self._upkeep = UpkeepChore(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
         self._repairs = Repairs(project, store)
-        self._signals = Signals(project, store, [self._repairs.receive])
+        self._signals = SignalChore(project, store, [self._repairs.receive])
         self._files = Files(project, store)
-        self._hooks = Hooks(project, store)
-        self._promises = Promises(project, store)
-        self._cadences = Cadences(project, store)
+        self._hooks = HookChore(project, store)
+        self._promises = SlaChore(project, store)
+        self._cadences = CadenceChore(project, store)
         self._calendars = CalendarWatch(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
         self._leadership = Leadership(store, matter, holder, project.clock)

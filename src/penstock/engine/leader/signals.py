@@ -79,7 +79,7 @@ def wants_of(schedule: ScheduleSettings) -> tuple[Wanted, ...]:
     return ()
 
 
-class Signals:
+class SignalChore:
     """Delivers what was signalled. `receivers` are handed each signal before it is closed, at least once."""
 
     def __init__(

@@ -18,7 +18,7 @@ PRUNE_EVERY_S = 60.0
 RENEW_EVERY_S = 60.0
 
 
-class Upkeep:
+class UpkeepChore:
     """Retention, the rest of cancelled runs, new budgets, and the sweep of what nothing refers to."""
 
     def __init__(

@@ -11,7 +11,7 @@ and start together are one step.
 Testing a pipeline is another matter: `penstock.testing.Simulation` runs the engine itself.
 """
 
-from penstock.engine.simulation.beginning import Beginning, Present
+from penstock.engine.simulation.initial_state import InitialState, SourceState
 from penstock.engine.simulation.loop import simulate
 
-__all__ = ["Beginning", "Present", "simulate"]
+__all__ = ["InitialState", "SourceState", "simulate"]

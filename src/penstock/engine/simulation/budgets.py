@@ -37,7 +37,7 @@ class _Book:
             self.exhaust(now)
 
 
-class Budgets:
+class SimulatedBudgets:
     """What is used of every budget."""
 
     def __init__(self, rules: Rules, known: Iterable[Account], now: float) -> None:

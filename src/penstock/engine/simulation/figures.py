@@ -66,7 +66,7 @@ class HostFigures(msgspec.Struct):
     trips: int = 0
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class NotSimulated(msgspec.Struct, frozen=True):
     """Something that is not simulated, in words; of a schedule of a source, or of neither."""
 
     source: str
@@ -94,7 +94,7 @@ class Figures(Counts):
     budgets: list[BudgetFigures] = []
     hosts: list[HostFigures] = []
     sources: list[SourceFigures] = []
-    left_out: list[LeftOut] = []
+    left_out: list[NotSimulated] = []
     events: int = 0
     is_cut_short: bool = False
 

@@ -9,7 +9,7 @@ from penstock.gates.breaker import PARTS, Breaker, Tally, follow, half_open, par
 from penstock.settings.values import BreakerSettings
 
 
-class Ends(NamedTuple):
+class JobEnds(NamedTuple):
     """What became of jobs that ended together; `again` had failed before, and have again."""
 
     ok: int
@@ -26,7 +26,7 @@ class Guard:
     well: dict[int, int] = field(default_factory=dict)
 
     def follow(
-        self, rule: BreakerSettings, cap: int, ends: Ends, now: float, chance: float
+        self, rule: BreakerSettings, cap: int, ends: JobEnds, now: float, chance: float
     ) -> None:
         """So much has ended just now."""
         part = part_of(rule, now)

@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.simulation.figures import HostFigures
-from penstock.engine.simulation.guards import Ends, Guard
+from penstock.engine.simulation.guards import Guard, JobEnds
 from penstock.gates.breaker import HOST_RAMP, ramp_at
 from penstock.gates.lane import UNLIMITED
 from penstock.gates.terms import HostLimit
@@ -23,11 +23,11 @@ from penstock.settings.opening_hours import window_opens_at
 from penstock.settings.values import BreakerSettings
 
 if TYPE_CHECKING:
-    from penstock.engine.simulation.sources import Source
+    from penstock.engine.simulation.sources import SimulatedSource
 
 
 @dataclass(slots=True, eq=False)
-class Host:
+class SimulatedHost:
     """A host with what is under way to it. `next_place_at` and `full_until` are those of its rate."""
 
     limit: HostLimit
@@ -38,7 +38,7 @@ class Host:
     next_place_at: float = 0.0
     full_until: float = 0.0
     # The sources that wait for a place, who came first first, and when they are looked at again.
-    waiting: dict[int, Source] = field(default_factory=dict)
+    waiting: dict[int, SimulatedSource] = field(default_factory=dict)
     lets_in_at: float = inf
 
     def opens_at(self, now: float) -> float:
@@ -62,7 +62,7 @@ class Host:
         bounds = (each for each in (ramp, self.limit.concurrency) if each is not None)
         return max(0, min(bounds, default=UNLIMITED) - self.running)
 
-    def learn(self, ends: Ends, now: float, chance: float) -> None:
+    def learn(self, ends: JobEnds, now: float, chance: float) -> None:
         """What became of what was asked of it."""
         if self.rule is None:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from penstock.engine.simulation.assumptions import Coming, coming_to
-from penstock.engine.simulation.figures import LeftOut
+from penstock.engine.simulation.figures import NotSimulated
 from penstock.engine.simulation.hosts import hosts_of
 from penstock.jobs.signals import wanted
 from penstock.settings import ScheduleSettings, Settings, SourceSettings
@@ -35,23 +35,23 @@ def unknown_signals(schedule: ScheduleSettings) -> list[str]:
 
 def left_out(
     settings: Settings, coming_per_s: Mapping[tuple[str, Coming], float]
-) -> Iterator[LeftOut]:
+) -> Iterator[NotSimulated]:
     """Everything that is not simulated, in the order of the configuration."""
     for key, source in settings.sources.items():
         if all(schedule.kind == "manual" for schedule in source.schedules):
-            yield LeftOut(key, "", f"{key} is started by hand alone: not simulated")
+            yield NotSimulated(key, "", f"{key} is started by hand alone: not simulated")
         if source.schema_freshness_s is not None:
-            yield LeftOut(key, "", f"{key} promises a schema that is looked at: not simulated")
+            yield NotSimulated(key, "", f"{key} promises a schema that is looked at: not simulated")
         for schedule in source.schedules:
             coming = coming_to(schedule)
             words = "" if coming is None else _words(source, schedule, coming)
             if words and (key, coming) not in coming_per_s:
                 hint = f"--assume {key}.{coming}=3/d says how often"
-                yield LeftOut(key, schedule.name, f"{key} {words}; {hint}")
+                yield NotSimulated(key, schedule.name, f"{key} {words}; {hint}")
     yield from _hosts_left_out(settings)
 
 
-def _hosts_left_out(settings: Settings) -> Iterator[LeftOut]:
+def _hosts_left_out(settings: Settings) -> Iterator[NotSimulated]:
     asked = set()
     for key, source in settings.sources.items():
         first, *others = hosts_of(source, settings.hosts) or [""]
@@ -61,11 +61,11 @@ def _hosts_left_out(settings: Settings) -> Iterator[LeftOut]:
             text = (
                 f"{key} has addresses of {host}, too: not simulated, all of it is asked of {first}"
             )
-            yield LeftOut(key, "", text)
+            yield NotSimulated(key, "", text)
     for host in settings.hosts:
         if host not in asked:
             why = f"no source is named {host} or has an address of it in its params"
-            yield LeftOut("", "", f"the limits of {host} are not simulated: {why}")
+            yield NotSimulated("", "", f"the limits of {host} are not simulated: {why}")
 
 
 def _words(source: SourceSettings, schedule: ScheduleSettings, coming: Coming) -> str:

@@ -8,19 +8,19 @@ from math import ceil
 
 from penstock.engine.leader.signals import wants_of
 from penstock.engine.simulation.assumptions import coming_to
-from penstock.engine.simulation.beginning import Beginning, Present
-from penstock.engine.simulation.budgets import Budgets
+from penstock.engine.simulation.budgets import SimulatedBudgets
 from penstock.engine.simulation.figures import Figures, HostFigures, SourceFigures, add_up
 from penstock.engine.simulation.guards import Guard
-from penstock.engine.simulation.hosts import Host, hosts_of
+from penstock.engine.simulation.hosts import SimulatedHost, hosts_of
+from penstock.engine.simulation.initial_state import InitialState, SourceState
 from penstock.engine.simulation.left_out import left_out, unknown_signals
-from penstock.engine.simulation.load import DAY_S, Load
-from penstock.engine.simulation.promises import Promises
-from penstock.engine.simulation.runs import Runs
-from penstock.engine.simulation.sources import Planned, Source
+from penstock.engine.simulation.runs import SimulatedRuns
+from penstock.engine.simulation.sla import SimulatedSla
+from penstock.engine.simulation.sources import SimulatedSchedule, SimulatedSource
 from penstock.engine.simulation.starts import Starts
 from penstock.engine.simulation.timeline import Timeline
-from penstock.engine.simulation.work import Work
+from penstock.engine.simulation.work import SimulatedWork
+from penstock.engine.simulation.worker_load import DAY_S, WorkerLoad
 from penstock.gates.adaptive import Pulse
 from penstock.gates.breaker import Breaker
 from penstock.gates.budget import Account
@@ -35,7 +35,7 @@ from penstock.settings import Settings, SourceSettings
 
 def simulate(
     settings: Settings,
-    beginning: Beginning,
+    beginning: InitialState,
     days: float,
     seed: int,
     on_day: Callable[[int], None] | None = None,
@@ -50,17 +50,17 @@ def simulate(
 
 
 class _Simulation:
-    def __init__(self, settings: Settings, beginning: Beginning, days: float, seed: int) -> None:
+    def __init__(self, settings: Settings, beginning: InitialState, days: float, seed: int) -> None:
         slots = settings.worker.count * settings.worker.slots
         self._settings = settings
         self._timeline = Timeline(beginning.at, beginning.at + days * DAY_S)
         self._figures = Figures(beginning.at, ceil(days), seed, slots)
-        self._load = Load(self._timeline, self._figures)
-        self._budgets = Budgets(rules_of(settings), beginning.accounts, beginning.at)
-        self._work = Work(self._timeline, self._load, self._budgets, self._figures)
-        self._promises = Promises(self._timeline)
+        self._load = WorkerLoad(self._timeline, self._figures)
+        self._budgets = SimulatedBudgets(rules_of(settings), beginning.accounts, beginning.at)
+        self._work = SimulatedWork(self._timeline, self._load, self._budgets, self._figures)
+        self._promises = SimulatedSla(self._timeline)
         parts = (self._load, self._budgets, self._work, self._promises)
-        self._runs = Runs(self._timeline, *parts, seed)
+        self._runs = SimulatedRuns(self._timeline, *parts, seed)
         self._hosts = self._hosts_made(beginning)
         self._sources = self._made(beginning)
         self._starts = Starts(self._timeline, self._runs, self._sources.values())
@@ -80,7 +80,7 @@ class _Simulation:
 
     # Beginning.
 
-    def _made(self, beginning: Beginning) -> dict[str, Source]:
+    def _made(self, beginning: InitialState) -> dict[str, SimulatedSource]:
         classes = retry_classes(self._settings.retries)
         return {
             key: self._source(number, settings, beginning, choose_retry(classes, settings.retry))
@@ -88,20 +88,20 @@ class _Simulation:
         }
 
     def _source(
-        self, number: int, settings: SourceSettings, beginning: Beginning, retry: RetryClass
-    ) -> Source:
+        self, number: int, settings: SourceSettings, beginning: InitialState, retry: RetryClass
+    ) -> SimulatedSource:
         key = settings.key
-        past, present = beginning.past[key], beginning.present.get(key, Present())
+        past, present = beginning.past[key], beginning.present.get(key, SourceState())
         limits = lane_limits(settings)
         moments = (*present.moments, *self._assumed_moments(key, beginning))
-        source = Source(
+        source = SimulatedSource(
             number,
             settings,
             limits,
             retry,
             past,
             SourceFigures(key, is_assumed=past.is_assumed),
-            [Planned(each, key, wants_of(each), moments) for each in settings.schedules],
+            [SimulatedSchedule(each, key, wants_of(each), moments) for each in settings.schedules],
             past.good_at or beginning.at,
             guard=Guard(present.breaker),
             host=next((each for each in self._hosts.values() if key in each.figures.sources), None),
@@ -114,7 +114,7 @@ class _Simulation:
             source.standing = present.standing or Standing()
         return source
 
-    def _assumed_moments(self, key: str, beginning: Beginning) -> Iterator[float]:
+    def _assumed_moments(self, key: str, beginning: InitialState) -> Iterator[float]:
         per_s = beginning.coming_per_s.get((key, "moments"))
         rng, at = self._chance(key, "moments"), beginning.at
         while per_s and (at := at + rng.expovariate(per_s)) < self._timeline.ends_at:
@@ -123,7 +123,7 @@ class _Simulation:
     def _chance(self, *about: str) -> random.Random:
         return random.Random("/".join((str(self._figures.seed), *about)))
 
-    def _hosts_made(self, beginning: Beginning) -> dict[str, Host]:
+    def _hosts_made(self, beginning: InitialState) -> dict[str, SimulatedHost]:
         """Those that a source is known to ask."""
         asked = {}
         rules = rules_of(self._settings)
@@ -132,14 +132,16 @@ class _Simulation:
                 if name not in asked:
                     limit = rules.hosts.get(name, HostLimit(name))
                     guard = Guard(beginning.hosts.get(name, Breaker()))
-                    asked[name] = Host(limit, rules.breakers[name], guard, HostFigures(name))
+                    asked[name] = SimulatedHost(
+                        limit, rules.breakers[name], guard, HostFigures(name)
+                    )
                 asked[name].figures.sources.append(key)
         return asked
 
-    def _begin(self, beginning: Beginning) -> None:
+    def _begin(self, beginning: InitialState) -> None:
         now = beginning.at
         for key, source in self._sources.items():
-            present = beginning.present.get(key, Present())
+            present = beginning.present.get(key, SourceState())
             for planned in source.schedules:
                 definition, due = present.next_due.get(planned.settings.name, ("", None))
                 if due is None or definition != definition_of(planned.settings):
@@ -154,7 +156,9 @@ class _Simulation:
         for account in self._budgets.lasting():
             self._await_reset(account)
 
-    def _expect(self, source: Source, planned: Planned, beginning: Beginning) -> None:
+    def _expect(
+        self, source: SimulatedSource, planned: SimulatedSchedule, beginning: InitialState
+    ) -> None:
         settings = planned.settings
         coming = coming_to(settings)
         if coming is None or coming == "moments":
@@ -168,7 +172,7 @@ class _Simulation:
 
     # By and by.
 
-    def _plan_auto(self, source: Source) -> None:
+    def _plan_auto(self, source: SimulatedSource) -> None:
         for planned in source.schedules:
             if is_auto(planned.settings):
                 due = planned.rule(source.level).next_due(self._timeline.now)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from penstock.engine.simulation.budgets import Budgets
-from penstock.engine.simulation.load import Load
-from penstock.engine.simulation.promises import Promises
-from penstock.engine.simulation.sources import FIND, PAGES, PLAN, Run, Source, Stage
+from penstock.engine.simulation.budgets import SimulatedBudgets
+from penstock.engine.simulation.sla import SimulatedSla
+from penstock.engine.simulation.sources import (
+    FIND,
+    PAGES,
+    PLAN,
+    SimulatedRun,
+    SimulatedSource,
+    SimulatedStage,
+)
 from penstock.engine.simulation.timeline import Timeline
-from penstock.engine.simulation.work import Work
+from penstock.engine.simulation.work import SimulatedWork
+from penstock.engine.simulation.worker_load import WorkerLoad
 from penstock.jobs.run import RunKind, RunState, advance
 from penstock.jobs.run_policy import kind_to_run, policy_of
 from penstock.schedules.auto import Ended, judge, moved
@@ -21,16 +28,16 @@ _GOOD = (RunState.COMPLETED, RunState.PARTIAL)
 _SEEN = 1000
 
 
-class Runs:
+class SimulatedRuns:
     """Begins and ends them."""
 
     def __init__(
         self,
         timeline: Timeline,
-        load: Load,
-        budgets: Budgets,
-        work: Work,
-        promises: Promises,
+        load: WorkerLoad,
+        budgets: SimulatedBudgets,
+        work: SimulatedWork,
+        promises: SimulatedSla,
         seed: int,
     ) -> None:
         self._timeline = timeline
@@ -42,37 +49,37 @@ class Runs:
         self._number = 0
         # What is to be done when something has happened to a run, when one has ended, and when its
         # source is to be looked at more or less often.
-        self.on_signal: Callable[[Run, str], None] = lambda run, name: None
-        self.on_end: Callable[[Source], None] = lambda source: None
-        self.on_move: Callable[[Source], None] = lambda source: None
+        self.on_signal: Callable[[SimulatedRun, str], None] = lambda run, name: None
+        self.on_end: Callable[[SimulatedSource], None] = lambda source: None
+        self.on_move: Callable[[SimulatedSource], None] = lambda source: None
         work.on_progress = self._look_whether_ended
         work.on_closed = lambda run: self.on_signal(run, "breaker.closed")
 
-    def start(self, source: Source, kind: RunKind, signal: str = "") -> None:
+    def start(self, source: SimulatedSource, kind: RunKind, signal: str = "") -> None:
         kind = self.kind_of(source, kind)
         source.figures.starts += 1
         source.figures.probes += policy_of(kind).is_probe
         self._begin(source, kind).signal = signal
 
-    def kind_of(self, source: Source, kind: RunKind) -> RunKind:
+    def kind_of(self, source: SimulatedSource, kind: RunKind) -> RunKind:
         """What a run of this kind really is: a degraded source is only probed."""
         return kind_to_run(kind, is_degraded=source.health.degraded_at is not None)
 
-    def go_on(self, source: Source, jobs: int) -> None:
+    def go_on(self, source: SimulatedSource, jobs: int) -> None:
         """Go on with so many jobs that were there already."""
         run = self._begin(source, RunKind.FULL)
         run.is_resumed = True
-        run.stages[FIND] = Stage(run.created_at, succeeded=1)
+        run.stages[FIND] = SimulatedStage(run.created_at, succeeded=1)
         run.stages[PAGES].fresh = jobs
         source.queue(run, PAGES)
         self._load.grow(jobs - 1)
 
-    def _begin(self, source: Source, kind: RunKind) -> Run:
+    def _begin(self, source: SimulatedSource, kind: RunKind) -> SimulatedRun:
         self._number += 1
         # Each run has chance of its own, so that a change elsewhere leaves it as it was.
         rng = random.Random(f"{self._seed}/{source.key}/{source.figures.starts}")
         sample = rng.choice(source.past.samples)
-        run = Run(self._number, source, kind, sample, rng, self._timeline.now)
+        run = SimulatedRun(self._number, source, kind, sample, rng, self._timeline.now)
         self._work.runs[run.number] = source.runs[run.number] = run
         self._load.grow(1)
         source.queue(run, FIND)
@@ -80,7 +87,7 @@ class Runs:
         self._promises.expect_end(run)
         return run
 
-    def cancel(self, run: Run) -> None:
+    def cancel(self, run: SimulatedRun) -> None:
         left = sum(stage.queued + stage.waiting + stage.stopped for stage in run.stages.values())
         self._load.grow(-left - run.finishing)
         run.finishing = 0
@@ -90,7 +97,7 @@ class Runs:
         run.source.changed()
         self._end(run, RunState.CANCELLED, "")
 
-    def _look_whether_ended(self, run: Run) -> None:
+    def _look_whether_ended(self, run: SimulatedRun) -> None:
         if run.is_ended or run.is_open:
             return
         counts = {name: stage.counts() for name, stage in run.stages.items()}
@@ -98,7 +105,7 @@ class Runs:
         if verdict.ends_as is not None:
             self._end(run, verdict.ends_as, verdict.reason)
 
-    def _end(self, run: Run, state: RunState, reason: str) -> None:
+    def _end(self, run: SimulatedRun, state: RunState, reason: str) -> None:
         source, figures = run.source, run.source.figures
         run.is_ended = True
         if state in _GOOD and policy_of(run.kind).keeps_fresh:
@@ -121,7 +128,7 @@ class Runs:
 
     # What a budget has stopped.
 
-    def _answer_older(self, run: Run) -> None:
+    def _answer_older(self, run: SimulatedRun) -> None:
         """Each run asks for the same pages: what became of them in this one is what counts of them now."""
         for older in list(run.source.set_aside.values()):
             for name in (FIND, PAGES) if run.stages[FIND].succeeded else (FIND,):
@@ -131,7 +138,7 @@ class Runs:
                 del run.source.set_aside[older.number], self._work.runs[older.number]
                 self._budgets.forget(run.source.key, older.number)
 
-    def reopen(self, source: Source) -> None:
+    def reopen(self, source: SimulatedSource) -> None:
         """A budget begins anew: what was stopped by it goes on, unless another one stops it."""
         self._promises.count_staleness(source)
         for run in list(source.set_aside.values()):
@@ -140,7 +147,7 @@ class Runs:
         if not source.set_aside:
             self._promises.go_on(source)
 
-    def _release(self, run: Run) -> None:
+    def _release(self, run: SimulatedRun) -> None:
         source = run.source
         del source.set_aside[run.number]
         run.is_ended = False
@@ -156,7 +163,7 @@ class Runs:
 
     # What an end says of its source.
 
-    def _judge_health(self, run: Run, state: RunState, reason: str) -> None:
+    def _judge_health(self, run: SimulatedRun, state: RunState, reason: str) -> None:
         source, before = run.source, run.source.health
         is_good = state is RunState.COMPLETED
         end = RunEnd(source.number, run.number, run.kind, source.options, state, reason, is_good)
@@ -166,7 +173,7 @@ class Runs:
             self.on_signal(run, "source.recovered" if is_well else "source.degraded")
         self._judge_cadence(run, state)
 
-    def _judge_cadence(self, run: Run, state: RunState) -> None:
+    def _judge_cadence(self, run: SimulatedRun, state: RunState) -> None:
         source = run.source
         rule = source.auto_rule
         if rule is None or source.standing is None:

@@ -11,7 +11,7 @@ from math import ceil, inf
 
 from penstock.engine.simulation.figures import SourceFigures
 from penstock.engine.simulation.guards import Guard
-from penstock.engine.simulation.hosts import Host
+from penstock.engine.simulation.hosts import SimulatedHost
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.adaptive import Pulse
 from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits
@@ -51,7 +51,7 @@ class Again:
 
 
 @dataclass(slots=True)
-class Stage:
+class SimulatedStage:
     """The jobs of one stage of a run: those never tried are a number, the others are known one by one."""
 
     # When they came into the queue: the oldest are served first.
@@ -81,16 +81,16 @@ class Stage:
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class SimulatedRun:
     """One run; `stride` is how many jobs in a row each of its places is given at once."""
 
     number: int
-    source: Source
+    source: SimulatedSource
     kind: RunKind
     sample: Sample
     rng: random.Random
     created_at: float
-    stages: dict[str, Stage] = field(init=False)
+    stages: dict[str, SimulatedStage] = field(init=False)
     # What its deadline counts from: when it was queued, or reopened.
     queued_at: float = field(init=False)
     stride: int = 1
@@ -105,7 +105,10 @@ class Run:
 
     def __post_init__(self) -> None:
         self.queued_at = self.created_at
-        self.stages = {FIND: Stage(self.created_at, fresh=1), PAGES: Stage(self.created_at)}
+        self.stages = {
+            FIND: SimulatedStage(self.created_at, fresh=1),
+            PAGES: SimulatedStage(self.created_at),
+        }
 
     def as_active(self) -> Active:
         return Active(self.number, self.kind, -inf if self.is_resumed else self.created_at)
@@ -146,12 +149,12 @@ class Finishing:
     """So many jobs of a run that work on what was fetched, and when the first of them came."""
 
     since: float
-    run: Run
+    run: SimulatedRun
     count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class QueuedSignal:
     """A signal in the queue of a schedule; `raised_by` had started the run that raised it, if that was
     one of the same source."""
 
@@ -160,7 +163,7 @@ class Delivery:
 
 
 @dataclass(slots=True, eq=False)
-class Planned:
+class SimulatedSchedule:
     """A schedule of a source and its next tick; one that waits is looked at when a run has ended."""
 
     settings: ScheduleSettings
@@ -172,7 +175,7 @@ class Planned:
     is_waiting: bool = False
     # Of what it waits for together: what has completed. And what is to start a run, the oldest first.
     ran: set[str] = field(default_factory=set)
-    queue: deque[Delivery] = field(default_factory=deque)
+    queue: deque[QueuedSignal] = field(default_factory=deque)
     _rules: dict[str | None, Schedule] = field(default_factory=dict)
 
     def rule(self, level: str | None) -> Schedule:
@@ -183,7 +186,7 @@ class Planned:
 
 
 @dataclass(slots=True, eq=False)
-class Source:
+class SimulatedSource:
     """A source as the simulation has it."""
 
     number: int
@@ -192,11 +195,11 @@ class Source:
     retry: RetryClass
     past: Past
     figures: SourceFigures
-    schedules: list[Planned]
+    schedules: list[SimulatedSchedule]
     good_at: float
     guard: Guard = field(default_factory=Guard)
     # The one that it asks, if that has limits, hours or a breaker of its own.
-    host: Host | None = None
+    host: SimulatedHost | None = None
     # When the breaker of its host opened that its own was told of last.
     told_of: float = 0.0
     health: HealthRow = field(default_factory=HealthRow)
@@ -211,8 +214,8 @@ class Source:
     # The jobs that it has started, by its weight.
     had: float = 0.0
     pulse: Pulse | None = None
-    runs: dict[int, Run] = field(default_factory=dict)
-    set_aside: dict[int, Run] = field(default_factory=dict)
+    runs: dict[int, SimulatedRun] = field(default_factory=dict)
+    set_aside: dict[int, SimulatedRun] = field(default_factory=dict)
     # The promise to be fresh: since when it was last broken, and until when that has been counted.
     stale_since: float = 0.0
     is_stale: bool = False
@@ -225,7 +228,7 @@ class Source:
     # What is to be done with pages that were fetched, the oldest first.
     finishing: deque[Finishing] = field(default_factory=deque)
     # The stages that may have something queued, by when it was.
-    _line: list[tuple[float, int, str, Run]] = field(default_factory=list)
+    _line: list[tuple[float, int, str, SimulatedRun]] = field(default_factory=list)
     _lane: Lane | None = None
 
     @property
@@ -247,7 +250,7 @@ class Source:
         found = (rule_of(each.settings) for each in self.schedules if is_auto(each.settings))
         return next(found, None)
 
-    def queue(self, run: Run, name: str) -> None:
+    def queue(self, run: SimulatedRun, name: str) -> None:
         """Something of this stage is to be done."""
         self.changed()
         stage = run.stages[name]
@@ -255,7 +258,7 @@ class Source:
             stage.is_in_line = True
             heappush(self._line, (stage.since, run.number, name, run))
 
-    def finish_later(self, run: Run, pages: int, now: float) -> int:
+    def finish_later(self, run: SimulatedRun, pages: int, now: float) -> int:
         """So many pages of a run were fetched; answers how many jobs are to be done with them."""
         run.part += pages * run.sample.candidates
         count = int(run.part)

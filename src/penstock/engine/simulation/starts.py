@@ -6,8 +6,13 @@ import random
 from collections.abc import Iterable
 
 from penstock.engine.leader.signals import COUNTING_KINDS
-from penstock.engine.simulation.runs import Runs
-from penstock.engine.simulation.sources import Delivery, Planned, Run, Source
+from penstock.engine.simulation.runs import SimulatedRuns
+from penstock.engine.simulation.sources import (
+    QueuedSignal,
+    SimulatedRun,
+    SimulatedSchedule,
+    SimulatedSource,
+)
 from penstock.engine.simulation.timeline import Timeline
 from penstock.jobs.run import RunKind
 from penstock.jobs.signals import is_particular
@@ -15,13 +20,15 @@ from penstock.schedules.due import Missed, is_behind, is_late, what_is_due
 from penstock.schedules.overlap import meet, strength
 from penstock.schedules.slots import NEVER, slot_opens_at
 
-Waiter = tuple[Source, Planned]
+Waiter = tuple[SimulatedSource, SimulatedSchedule]
 
 
 class Starts:
     """Schedules by time, and those that wait for signals."""
 
-    def __init__(self, timeline: Timeline, runs: Runs, sources: Iterable[Source]) -> None:
+    def __init__(
+        self, timeline: Timeline, runs: SimulatedRuns, sources: Iterable[SimulatedSource]
+    ) -> None:
         self._timeline = timeline
         self._runs = runs
         self._waiters: dict[str, list[Waiter]] = {}
@@ -32,14 +39,14 @@ class Starts:
 
     # Ticks.
 
-    def plan(self, source: Source, planned: Planned, due: float | None) -> None:
+    def plan(self, source: SimulatedSource, planned: SimulatedSchedule, due: float | None) -> None:
         planned.next_due = due
         timeline = self._timeline
         if due is not None and due < timeline.ends_at:
             rank = -strength(planned.settings.run_kind)
             timeline.at(max(due, timeline.now), lambda: self._tick(source, planned, due), rank)
 
-    def _tick(self, source: Source, planned: Planned, due_at: float) -> None:
+    def _tick(self, source: SimulatedSource, planned: SimulatedSchedule, due_at: float) -> None:
         if planned.next_due != due_at or planned.is_waiting:
             return  # it was planned anew meanwhile
         settings, rule, now = planned.settings, planned.rule(source.level), self._timeline.now
@@ -64,11 +71,13 @@ class Starts:
             else:
                 self.plan(source, planned, later)
 
-    def _miss(self, source: Source, ticks: int) -> None:
+    def _miss(self, source: SimulatedSource, ticks: int) -> None:
         source.figures.missed += ticks
         self.signal("schedule.missed", source)
 
-    def _fire(self, source: Source, planned: Planned, due_at: float, is_patient: bool) -> bool:
+    def _fire(
+        self, source: SimulatedSource, planned: SimulatedSchedule, due_at: float, is_patient: bool
+    ) -> bool:
         """Start a run for a tick, if it may have one; False if it waits for the run before it."""
         settings, figures = planned.settings, source.figures
         if slot_opens_at(settings, self._timeline.now) is not None:
@@ -86,12 +95,14 @@ class Starts:
             self._replace(source, planned)
         return True
 
-    def _replace(self, source: Source, planned: Planned, signal: str = "") -> None:
+    def _replace(
+        self, source: SimulatedSource, planned: SimulatedSchedule, signal: str = ""
+    ) -> None:
         for run in list(source.runs.values()):
             self._runs.cancel(run)
         self._runs.start(source, RunKind(planned.settings.run_kind), signal)
 
-    def go_on(self, source: Source) -> None:
+    def go_on(self, source: SimulatedSource) -> None:
         """A run has ended: what waited for that has its turn."""
         for planned in source.schedules:
             if planned.is_waiting and not source.runs and planned.next_due is not None:
@@ -99,7 +110,7 @@ class Starts:
             if planned.queue:
                 self._deliver_soon(source, planned)
 
-    def _go_on(self, source: Source, planned: Planned, due_at: float) -> None:
+    def _go_on(self, source: SimulatedSource, planned: SimulatedSchedule, due_at: float) -> None:
         """A tick that waited has its turn, with those that came meanwhile."""
         planned.is_waiting = False
         missed: Missed = "all" if planned.settings.missed == "all" else "once"
@@ -109,16 +120,20 @@ class Starts:
 
     # Signals.
 
-    def signal_end(self, run: Run, name: str) -> None:
+    def signal_end(self, run: SimulatedRun, name: str) -> None:
         """Something has happened to a run that others may wait for."""
         self.signal(name, run.source, run.kind, run.signal)
 
-    def signal_promise(self, source: Source, name: str, run: Run | None) -> None:
+    def signal_promise(self, source: SimulatedSource, name: str, run: SimulatedRun | None) -> None:
         """A promise about a source was broken, or is kept again; of a deadline, by this run."""
         self.signal(name, source, raised_by="" if run is None else run.signal)
 
     def signal(
-        self, name: str, about: Source | None, kind: RunKind | None = None, raised_by: str = ""
+        self,
+        name: str,
+        about: SimulatedSource | None,
+        kind: RunKind | None = None,
+        raised_by: str = "",
     ) -> None:
         """Put a signal into the queue of each schedule that waits for it."""
         of = None if about is None else about.key
@@ -130,30 +145,37 @@ class Starts:
                 continue
             if len(settings.after) > 1 and not _is_whole(planned, of):
                 continue
-            self.deliver(source, planned, Delivery(name, raised_by if source is about else ""))
+            self.deliver(source, planned, QueuedSignal(name, raised_by if source is about else ""))
 
-    def deliver(self, source: Source, planned: Planned, delivery: Delivery) -> None:
+    def deliver(
+        self, source: SimulatedSource, planned: SimulatedSchedule, delivery: QueuedSignal
+    ) -> None:
         planned.queue.append(delivery)
         self._deliver_soon(source, planned)
 
     def expect(
-        self, source: Source, planned: Planned, name: str, per_s: float, rng: random.Random
+        self,
+        source: SimulatedSource,
+        planned: SimulatedSchedule,
+        name: str,
+        per_s: float,
+        rng: random.Random,
     ) -> None:
         """Let what comes from outside come about so often, by chance."""
 
         def come() -> None:
-            self.deliver(source, planned, Delivery(name))
+            self.deliver(source, planned, QueuedSignal(name))
             self.expect(source, planned, name, per_s, rng)
 
         at = self._timeline.now + rng.expovariate(per_s)
         if at < self._timeline.ends_at:
             self._timeline.at(at, come)
 
-    def _deliver_soon(self, source: Source, planned: Planned) -> None:
+    def _deliver_soon(self, source: SimulatedSource, planned: SimulatedSchedule) -> None:
         # Not at once: one end may lead to the next.
         self._timeline.at(self._timeline.now, lambda: self._deliver(source, planned))
 
-    def _deliver(self, source: Source, planned: Planned) -> None:
+    def _deliver(self, source: SimulatedSource, planned: SimulatedSchedule) -> None:
         """Make runs of what is in a queue, as far as they may start."""
         settings = planned.settings
         while planned.queue:
@@ -175,12 +197,14 @@ class Starts:
             else:
                 self._replace(source, planned, first.signal)
 
-    def _await_slot(self, source: Source, planned: Planned, opens_at: float) -> None:
+    def _await_slot(
+        self, source: SimulatedSource, planned: SimulatedSchedule, opens_at: float
+    ) -> None:
         if opens_at != NEVER and opens_at < self._timeline.ends_at:
             self._timeline.at(opens_at, lambda: self._deliver(source, planned))
 
 
-def _is_whole(planned: Planned, completed: str | None) -> bool:
+def _is_whole(planned: SimulatedSchedule, completed: str | None) -> bool:
     """Whether all that it waits for together has completed since it was last started."""
     planned.ran.add(completed or "")
     if not planned.ran.issuperset(planned.settings.after):

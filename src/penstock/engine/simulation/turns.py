@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from penstock.engine.simulation.sources import Source
+from penstock.engine.simulation.sources import SimulatedSource
 
 
 class Turns:
     """The lanes that may have something to start."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Source]] = []
+        self._heap: list[tuple[float, int, SimulatedSource]] = []
         self._present: set[int] = set()
         self._had = 0.0
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def add(self, source: Source, *, has_waited: bool = False) -> None:
+    def add(self, source: SimulatedSource, *, has_waited: bool = False) -> None:
         """It may have something. What it did not start while it had nothing is not saved up, unless it had
         something, and waited."""
         if source.number in self._present:
@@ -33,7 +33,7 @@ class Turns:
         self._present.add(source.number)
         heappush(self._heap, (source.had, source.number, source))
 
-    def next(self) -> Source:
+    def next(self) -> SimulatedSource:
         had, number, source = heappop(self._heap)
         self._had = max(self._had, had)
         self._present.discard(number)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from math import ceil, inf, log
 
-from penstock.engine.simulation.budgets import Budgets
+from penstock.engine.simulation.budgets import SimulatedBudgets
 from penstock.engine.simulation.figures import Figures
-from penstock.engine.simulation.guards import Ends
-from penstock.engine.simulation.hosts import Host
-from penstock.engine.simulation.load import Load
+from penstock.engine.simulation.guards import JobEnds
+from penstock.engine.simulation.hosts import SimulatedHost
 from penstock.engine.simulation.sources import (
     FEW_SLOTS,
     FIND,
@@ -19,12 +18,13 @@ from penstock.engine.simulation.sources import (
     PAGES,
     UNITS,
     Again,
-    Run,
-    Source,
-    Stage,
+    SimulatedRun,
+    SimulatedSource,
+    SimulatedStage,
 )
 from penstock.engine.simulation.timeline import Timeline
 from penstock.engine.simulation.turns import Turns
+from penstock.engine.simulation.worker_load import WorkerLoad
 from penstock.gates.adaptive import Seen, feel
 from penstock.gates.breaker import is_excused
 from penstock.gates.decide import decide
@@ -45,10 +45,12 @@ SPREAD = 0.25
 _FAILURE = Failed("it failed", kind="transient")
 
 
-class Work:
+class SimulatedWork:
     """Who has work that may start, and what becomes of it."""
 
-    def __init__(self, timeline: Timeline, load: Load, budgets: Budgets, figures: Figures) -> None:
+    def __init__(
+        self, timeline: Timeline, load: WorkerLoad, budgets: SimulatedBudgets, figures: Figures
+    ) -> None:
         self._timeline = timeline
         self._load = load
         self._budgets = budgets
@@ -57,12 +59,12 @@ class Work:
         self._is_crowded = False
         # With many slots many steps are under way at once: each may take longer, and there are no more.
         self._longest_s = LONGEST_STEP_S * max(1.0, figures.slots / FEW_SLOTS)
-        self.runs: dict[int, Run] = {}
+        self.runs: dict[int, SimulatedRun] = {}
         # What is to be done when jobs of a run have ended, and when a source's breaker has closed.
-        self.on_progress: Callable[[Run], None] = lambda run: None
-        self.on_closed: Callable[[Run], None] = lambda run: None
+        self.on_progress: Callable[[SimulatedRun], None] = lambda run: None
+        self.on_closed: Callable[[SimulatedRun], None] = lambda run: None
 
-    def look_at(self, source: Source) -> None:
+    def look_at(self, source: SimulatedSource) -> None:
         """It may have something to start that it had not before."""
         source.changed()
         self._turns.add(source)
@@ -82,7 +84,7 @@ class Work:
                     turns.add(source)
         self._is_crowded = bool(turns)
 
-    def _places(self, source: Source) -> int:
+    def _places(self, source: SimulatedSource) -> int:
         """How much of a lane may start now; where nothing may, it is looked at again when something may."""
         now = self._timeline.now
         if source.running >= source.limits.concurrency:
@@ -106,7 +108,7 @@ class Work:
             self._wake_at(source, max(verdict.opens_at, now + 0.001))
         return 0
 
-    def _places_at(self, host: Host, source: Source) -> int:
+    def _places_at(self, host: SimulatedHost, source: SimulatedSource) -> int:
         """How much may start as far as the host goes that a source asks."""
         now, own = self._timeline.now, source.limits.breaker
         away_until = host.away_until(now)
@@ -127,7 +129,7 @@ class Work:
             self._let_in(host)
         return places
 
-    def _serve(self, source: Source, places: int) -> None:
+    def _serve(self, source: SimulatedSource, places: int) -> None:
         """Start what was queued first."""
         for head in sorted(source.lane().heads, key=_rank):
             count = min(places, head.depth)
@@ -136,18 +138,18 @@ class Work:
             if not places:
                 return
 
-    def _wake_at(self, source: Source, at: float) -> None:
+    def _wake_at(self, source: SimulatedSource, at: float) -> None:
         if source.wakes_at <= at and source.wakes_at > self._timeline.now:
             return
         source.wakes_at = at
         self._timeline.at(at, lambda: self._wake(source, at))
 
-    def _wake(self, source: Source, at: float) -> None:
+    def _wake(self, source: SimulatedSource, at: float) -> None:
         if source.wakes_at == at:
             source.wakes_at = inf
         self._turns.add(source)
 
-    def _finish(self, source: Source) -> None:
+    def _finish(self, source: SimulatedSource) -> None:
         """Do what is to be done with pages that were fetched: in no time, but in its lane's turn."""
         first = source.finishing[0]
         run, count = first.run, min(first.run.stride, first.count)
@@ -163,7 +165,7 @@ class Work:
 
     # Jobs.
 
-    def _begin(self, run: Run, name: str, places: int) -> None:
+    def _begin(self, run: SimulatedRun, name: str, places: int) -> None:
         now = self._timeline.now
         source, stage = run.source, run.stages[name]
         source.guard.is_tried(now)
@@ -195,7 +197,7 @@ class Work:
         source.had += allowed / source.limits.weight
         self._timeline.at(now + took_s, lambda: self._end(run, name, fresh, again, places))
 
-    def _turn_away(self, source: Source) -> None:
+    def _turn_away(self, source: SimulatedSource) -> None:
         """A budget stops all of it: each run would be offered something only to be turned away."""
         for run in list(source.runs.values()):
             is_stopped = self._budgets.is_stopped(source.key, run.number, self._timeline.now)
@@ -204,7 +206,7 @@ class Work:
                     _set_aside(stage, stage.queued)
                 self.on_progress(run)
 
-    def _stride(self, run: Run, places: int) -> int:
+    def _stride(self, run: SimulatedRun, places: int) -> int:
         """How many jobs in a row each place is given: none after a breaker or a window may have closed."""
         source, now = run.source, self._timeline.now
         host = source.host
@@ -224,7 +226,7 @@ class Work:
                 takes_s = max(takes_s, places * run.sample.requests / rate_per_s)
         return max(1, min(run.stride, int(LONGEST_STEP_S / takes_s)))
 
-    def _took_s(self, run: Run, jobs: int, places: int) -> float:
+    def _took_s(self, run: SimulatedRun, jobs: int, places: int) -> float:
         source, sample, now = run.source, run.sample, self._timeline.now
         spread = run.rng.lognormvariate(-SPREAD * SPREAD / 2, SPREAD)
         work_s = ceil(jobs / places) * sample.seconds * spread
@@ -239,7 +241,9 @@ class Work:
                 ends_at = max(ends_at, last_at + sample.seconds * spread)
         return ends_at - now
 
-    def _end(self, run: Run, name: str, fresh: int, again: list[Again], places: int) -> None:
+    def _end(
+        self, run: SimulatedRun, name: str, fresh: int, again: list[Again], places: int
+    ) -> None:
         self._load.hold(-places)
         source, stage = run.source, run.stages[name]
         source.running -= places
@@ -251,7 +255,7 @@ class Work:
         failed = chosen(run.rng, fresh, run.sample.failures)
         failed_again = [job for job in again if run.rng.random() < run.sample.failures]
         ok = fresh + len(again) - failed - len(failed_again)
-        self._learn(run, Ends(ok, failed, len(failed_again)))
+        self._learn(run, JobEnds(ok, failed, len(failed_again)))
         if run.is_ended:  # replaced by the next one meanwhile
             return
         stage.succeeded += ok
@@ -268,7 +272,7 @@ class Work:
         if not run.is_open:
             self.on_progress(run)
 
-    def _find(self, run: Run) -> None:
+    def _find(self, run: SimulatedRun) -> None:
         """Queue the pages of a run."""
         places = 1 if self._is_crowded else run.source.limits.concurrency
         run.longer_stride(places, self._is_crowded, self._longest_s)
@@ -278,7 +282,7 @@ class Work:
         run.source.queue(run, PAGES)
         self._load.grow(run.pages)
 
-    def _let_in(self, host: Host) -> None:
+    def _let_in(self, host: SimulatedHost) -> None:
         """Look at those who wait for a place at a host, few at a time, as long as it has any."""
         now = self._timeline.now
         if not host.waiting:
@@ -291,7 +295,7 @@ class Work:
             # The others after these have had their turn.
             self._let_in_at(host, now)
 
-    def _let_in_at(self, host: Host, at: float) -> None:
+    def _let_in_at(self, host: SimulatedHost, at: float) -> None:
         def let_in() -> None:
             if host.lets_in_at == at:
                 host.lets_in_at = inf
@@ -301,7 +305,7 @@ class Work:
             host.lets_in_at = at
             self._timeline.at(at, let_in)
 
-    def _fail(self, run: Run, name: str, job: Again) -> None:
+    def _fail(self, run: SimulatedRun, name: str, job: Again) -> None:
         """Where the rules of retries lead a job that has failed."""
         stage, source = run.stages[name], run.source
         if not policy_of(run.kind).retries:
@@ -326,7 +330,7 @@ class Work:
         self._load.grow(1)
         self._timeline.at(self._timeline.now + end.delay_s, lambda: self._again(run, name, job))
 
-    def _again(self, run: Run, name: str, job: Again) -> None:
+    def _again(self, run: SimulatedRun, name: str, job: Again) -> None:
         if not run.is_ended:
             stage = run.stages[name]
             stage.waiting -= 1
@@ -336,7 +340,7 @@ class Work:
 
     # What ends say of their source.
 
-    def _learn(self, run: Run, ends: Ends) -> None:
+    def _learn(self, run: SimulatedRun, ends: JobEnds) -> None:
         """Tell its breaker and that of its host, and how much it bears at once."""
         source, now = run.source, self._timeline.now
         if source.limits.breaker is not None:
@@ -350,7 +354,9 @@ class Work:
                 seen.took(PAGES, ends.ok, ends.ok * run.sample.seconds)
             feel(source.pulse, seen, source.limits.concurrency, now)
 
-    def _follow(self, run: Run, rule: BreakerSettings, ends: Ends, chance: float) -> None:
+    def _follow(
+        self, run: SimulatedRun, rule: BreakerSettings, ends: JobEnds, chance: float
+    ) -> None:
         source, before = run.source, run.source.guard.breaker
         source.guard.follow(rule, source.limits.concurrency, ends, self._timeline.now, chance)
         after = source.guard.breaker
@@ -359,7 +365,9 @@ class Work:
             self.on_closed(run)
 
 
-def _paced(source: Source) -> Iterator[tuple[Source | Host, float | None]]:
+def _paced(
+    source: SimulatedSource,
+) -> Iterator[tuple[SimulatedSource | SimulatedHost, float | None]]:
     """Whose rates a request needs a place in."""
     yield source, source.limits.rate_per_s
     if source.host is not None:
@@ -370,11 +378,11 @@ def _rank(head: Head) -> float:
     return head.rank
 
 
-def _is_excused(source: Source) -> bool:
+def _is_excused(source: SimulatedSource) -> bool:
     return source.limits.breaker is not None and is_excused(source.guard.breaker)
 
 
-def _set_aside(stage: Stage, jobs: int) -> None:
+def _set_aside(stage: SimulatedStage, jobs: int) -> None:
     kept = stage.queued - jobs
     del stage.again[kept:]
     stage.fresh = kept - len(stage.again)

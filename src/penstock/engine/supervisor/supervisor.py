@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from penstock.counting import count
 from penstock.engine.leader.activity import Activity
-from penstock.engine.leader.hooks import Hooks
+from penstock.engine.leader.hooks import HookChore
 from penstock.engine.supervisor.lock import locked
 from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import AWAY, RETRY_S, StoreTrouble
@@ -129,7 +129,7 @@ class Supervisor:
             store.reserve.hold()
             if not store.is_shared:
                 self._bury_former(store)
-                Hooks(project, store).plan()  # before the first run can end
+                HookChore(project, store).plan()  # before the first run can end
         except BaseException:
             store.close()
             raise

@@ -25,7 +25,7 @@ class Mark(msgspec.Struct, frozen=True):
     is_ordered: bool = True
 
 
-class Checkpoints(Live):
+class CheckpointsEffect(Live):
     def clear(self, effects: Effects) -> None:
         effects.marks.clear()
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.effects import Effects
 
 
-class Children(Wordless):
+class ChildrenEffect(Wordless):
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:
         """A replay and a probe walk through the whole pipeline."""
 

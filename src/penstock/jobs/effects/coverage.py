@@ -21,7 +21,7 @@ class Covered(msgspec.Struct, frozen=True):
     end_at: float
 
 
-class Coverage(Live):
+class CoverageEffect(Live):
     def clear(self, effects: Effects) -> None:
         effects.covered.clear()
 

@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.effects.checkpoints import Checkpoints, Mark
-from penstock.jobs.effects.children import Children
-from penstock.jobs.effects.coverage import Coverage, Covered
+from penstock.jobs.effects.checkpoints import CheckpointsEffect, Mark
+from penstock.jobs.effects.children import ChildrenEffect
+from penstock.jobs.effects.coverage import CoverageEffect, Covered
 from penstock.jobs.effects.effect import Effect, Repeatable, Wordless
-from penstock.jobs.effects.endings import Dropped, Forgetting
-from penstock.jobs.effects.findings import Findings
-from penstock.jobs.effects.moments import Moments
-from penstock.jobs.effects.notes import Note, Notes
-from penstock.jobs.effects.pages import Announced, Extracted, Pages
-from penstock.jobs.effects.records import Records, Save
-from penstock.jobs.effects.rejections import Rejection, Rejections
-from penstock.jobs.effects.schema import SchemaVerified
-from penstock.jobs.effects.signals import Raised, Signals
-from penstock.jobs.effects.spending import Spending
+from penstock.jobs.effects.endings import DroppedEffect, ForgetEffect
+from penstock.jobs.effects.findings import FindingsEffect
+from penstock.jobs.effects.moments import MomentsEffect
+from penstock.jobs.effects.notes import Note, NotesEffect
+from penstock.jobs.effects.pages import Announced, Extracted, PagesEffect
+from penstock.jobs.effects.records import RecordsEffect, Save
+from penstock.jobs.effects.rejections import Rejection, RejectionsEffect
+from penstock.jobs.effects.schema import SchemaEffect
+from penstock.jobs.effects.signals import Raised, SignalsEffect
+from penstock.jobs.effects.spending import SpendingEffect
 from penstock.jobs.job import NewJob
 from penstock.settings.budget import Bound
 
@@ -65,31 +65,31 @@ class Effects:
     Effects are written in the order of their fields, which is the order of the locks that they take.
     """
 
-    notes: list[Note] = many(Notes, chunked=True)
-    children: list[NewJob] = many(Children, chunked=True)
-    saves: list[Save] = many(Records, chunked=True)
+    notes: list[Note] = many(NotesEffect, chunked=True)
+    children: list[NewJob] = many(ChildrenEffect, chunked=True)
+    saves: list[Save] = many(RecordsEffect, chunked=True)
     # How many records this attempt has saved before, in commits of its own.
-    saved_before: int = number(Records)
-    marks: list[Mark] = many(Checkpoints, chunked=True)
-    covered: list[Covered] = many(Coverage)
+    saved_before: int = number(RecordsEffect)
+    marks: list[Mark] = many(CheckpointsEffect, chunked=True)
+    covered: list[Covered] = many(CoverageEffect)
     # What it cost, by measure: requests, bytes, seconds, money.
-    spent: dict[str, float] = tally(Spending)
+    spent: dict[str, float] = tally(SpendingEffect)
     # What of that counts against which budgets now, because no request reserved it.
-    charges: list[tuple[Bound, float]] = many(Spending)
-    signals: list[Raised] = many(Signals, weighed=True)
-    rejections: list[Rejection] = many(Rejections, chunked=True)
+    charges: list[tuple[Bound, float]] = many(SpendingEffect)
+    signals: list[Raised] = many(SignalsEffect, weighed=True)
+    rejections: list[Rejection] = many(RejectionsEffect, chunked=True)
     # Moments around which the source is to be looked at more often.
-    moments: list[float] = many(Moments, chunked=True)
+    moments: list[float] = many(MomentsEffect, chunked=True)
     # What is known of the source's shape was found to be true.
-    is_schema_verified: bool = flag(SchemaVerified)
+    is_schema_verified: bool = flag(SchemaEffect)
     # What a probe has seen, by name; see `Seen` in jobs/probe.py.
-    probed: dict[str, int] = tally(Findings)
-    announced: list[Announced] = many(Pages, chunked=True)
-    extracted: list[Extracted] = many(Pages)
+    probed: dict[str, int] = tally(FindingsEffect)
+    announced: list[Announced] = many(PagesEffect, chunked=True)
+    extracted: list[Extracted] = many(PagesEffect)
     # A candidate of which nothing became: a step returned None.
-    is_dropped: bool = flag(Dropped)
+    is_dropped: bool = flag(DroppedEffect)
     # The attempt has come to an end that it wanted: what the next one says is new, however equal it is.
-    forgets: bool = flag(Forgetting)
+    forgets: bool = flag(ForgetEffect)
 
     def __bool__(self) -> bool:
         return any(values_of(self))

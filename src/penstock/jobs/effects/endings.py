@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.effects import Effects
 
 
-class Dropped(Wordless):
+class DroppedEffect(Wordless):
     """A candidate of which nothing became. The accounts of its run count it."""
 
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:
@@ -24,7 +24,7 @@ class Dropped(Wordless):
         pass
 
 
-class Forgetting(Wordless):
+class ForgetEffect(Wordless):
     """The attempt ended as it wanted to: what the next one says is new. Who looks for repeats reads it."""
 
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:

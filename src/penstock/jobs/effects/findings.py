@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.effects import Effects
 
 
-class Findings(Wordless):
+class FindingsEffect(Wordless):
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:
         """Only a probe has any."""
 

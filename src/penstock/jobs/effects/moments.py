@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.effects import Effects
 
 
-class Moments(Live):
+class MomentsEffect(Live):
     def clear(self, effects: Effects) -> None:
         effects.moments.clear()
 

@@ -25,7 +25,7 @@ class Note(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-class Notes(Repeatable):
+class NotesEffect(Repeatable):
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:
         """They are told of a replay, too."""
 

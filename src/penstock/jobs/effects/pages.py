@@ -39,7 +39,7 @@ class Extracted(msgspec.Struct, frozen=True):
     is_staged: bool = False
 
 
-class Pages(Wordless):
+class PagesEffect(Wordless):
     """Both fields are written by one statement, a row for each page."""
 
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:

@@ -36,7 +36,7 @@ class Save(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-class Records(Wordless):
+class RecordsEffect(Wordless):
     """`saved_before`, which the accounts read, counts what the attempt saved in commits of its own."""
 
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:

@@ -32,7 +32,7 @@ class Rejection(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-class Rejections(Repeatable):
+class RejectionsEffect(Repeatable):
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:
         """What today's logic rejects is a result of the replay."""
 

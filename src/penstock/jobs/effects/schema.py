@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.effects import Effects
 
 
-class SchemaVerified(Live):
+class SchemaEffect(Live):
     def clear(self, effects: Effects) -> None:
         effects.is_schema_verified = False
 

@@ -23,7 +23,7 @@ class Raised(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-class Signals(Live, Repeatable):
+class SignalsEffect(Live, Repeatable):
     def clear(self, effects: Effects) -> None:
         effects.signals.clear()
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.effects import Effects
 
 
-class Spending(Wordless):
+class SpendingEffect(Wordless):
     """Money is spent whatever the run is for; what is charged is known only when it is committed."""
 
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:

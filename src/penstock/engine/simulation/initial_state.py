@@ -22,7 +22,7 @@ MOST_BREACHES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class SourceState:
     """How a source stands when the simulation begins, where that is known."""
 
     is_paused: bool = False
@@ -42,12 +42,12 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class InitialState:
     """What the simulation goes by: the moment, what the past was like, and how things stand."""
 
     at: float
     past: dict[str, Past]
-    present: dict[str, Present] = field(default_factory=dict)
+    present: dict[str, SourceState] = field(default_factory=dict)
     accounts: tuple[Account, ...] = ()
     # Maintenance of everything.
     is_held: bool = False
@@ -57,13 +57,13 @@ class Beginning:
     coming_per_s: Mapping[tuple[str, Coming], float] = field(default_factory=dict)
 
 
-def read_beginning(project: Project, assumed: Assumptions | None = None) -> Beginning:
+def read_beginning(project: Project, assumed: Assumptions | None = None) -> InitialState:
     """What is known now of the project's sources; nothing at all where there is no database yet."""
     settings, assumed = project.settings, assumed or Assumptions()
     coming = assumed.coming_per_s
     if not settings.is_on_postgres and not settings.store_file.exists():
         past = {key: Past((assumed.sample,), True) for key in settings.sources}
-        return Beginning(project.clock.now(), past, coming_per_s=coming)
+        return InitialState(project.clock.now(), past, coming_per_s=coming)
     store = project.connection
     rows = {row.key: row for row in store.sources()}
     found = store.breakers()
@@ -84,7 +84,7 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Begi
     accounts = [account_of(row) for row in store.budgets() if _is_lasting(row.scope)]
     past = read_past(store, settings.sources, assumed.sample)
     is_held = WHOLE_PROJECT in held
-    return Beginning(store.now(), past, present, tuple(accounts), is_held, hosts, coming)
+    return InitialState(store.now(), past, present, tuple(accounts), is_held, hosts, coming)
 
 
 def _stale_since(store: Store) -> dict[str, float]:
@@ -108,8 +108,8 @@ def _present(
     row: SourceRow,
     breaker: Breaker | None,
     due: dict[str, tuple[str, float | None]],
-) -> Present:
-    return Present(
+) -> SourceState:
+    return SourceState(
         is_paused=row.paused_at is not None,
         health=store.health(row.id),
         breaker=breaker or Breaker(),

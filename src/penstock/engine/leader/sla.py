@@ -1,4 +1,4 @@
-"""Promises: what the configuration says of sources is held against what has become of them.
+"""SLA: what the configuration says of sources is held against what has become of them.
 
 Done by the host that leads, as often as a person would want to know.
 """
@@ -13,7 +13,7 @@ EVERY_S = 15.0
 NOTHING = (None, None, None)
 
 
-class Promises:
+class SlaChore:
     """Looks whether a source and its schema are as fresh, and its runs as quick, as was promised."""
 
     def __init__(self, project: Project, store: Store) -> None:

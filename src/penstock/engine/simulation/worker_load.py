@@ -8,7 +8,7 @@ from penstock.engine.simulation.timeline import Timeline
 DAY_S = 86_400.0
 
 
-class Load:
+class WorkerLoad:
     """How much there is to do, and how much of the workers is in use."""
 
     def __init__(self, timeline: Timeline, figures: Figures) -> None:
