@@ -18,9 +18,9 @@ import pytest
 
 import penstock.cli
 from penstock.cli import main
-from penstock.cli.output import Output
-from penstock.cli.tables import column
-from penstock.cli.wording import Shortened
+from penstock.cli.render.output import Output
+from penstock.cli.render.tables import column
+from penstock.cli.render.wording import Shortened
 from tests.journeys.rig import Rig, kill, until
 
 WIDTHS = (80, 100, 120, 160)
@@ -228,7 +228,7 @@ def look_at_rare_tables(rig: Rig) -> None:
     from penstock.app.store_copy import Copied, Digest
     from penstock.app.views.progress import run_report
     from penstock.app.views.store import copy_view, plan_view
-    from penstock.cli import db_copy, db_migrate, run
+    from penstock.cli.commands import db_copy, db_migrate, run
     from penstock.store.schema import Migration, Plan, State
 
     out = Output(Terminal(), io.StringIO())

@@ -23,10 +23,10 @@ from penstock.app.views.runs import run_view
 from penstock.app.views.workers import leader_view, worker_view
 from penstock.app.workers import by_host
 from penstock.cli import exits, main
-from penstock.cli.csv_export import write_csv
-from penstock.cli.output import Output
-from penstock.cli.wording import count, cut, duration, harmless, iso, local_time, until
-from penstock.cli.workers import scheduler_words
+from penstock.cli.commands.workers import scheduler_words
+from penstock.cli.render.csv_export import write_csv
+from penstock.cli.render.output import Output
+from penstock.cli.render.wording import count, cut, duration, harmless, iso, local_time, until
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.rows import EventRow, JobRow, LeaderRow, RecordRow, RunRow, WorkerRow

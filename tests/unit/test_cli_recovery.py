@@ -15,9 +15,10 @@ import pytest
 from penstock import Project
 from penstock.app.progress import RunProgress
 from penstock.app.views.progress import run_report
-from penstock.cli import exits, main, run
-from penstock.cli.first_errors import tell_first_errors
-from penstock.cli.output import Output
+from penstock.cli import exits, main
+from penstock.cli.commands import run
+from penstock.cli.render.first_errors import tell_first_errors
+from penstock.cli.render.output import Output
 from penstock.jobs.effects import Effects, Mark
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement

@@ -18,8 +18,8 @@ from rich.console import Console
 
 from penstock import Project, Reject
 from penstock.app.views.progress import RunReport
-from penstock.cli.demo import INGESTED
-from penstock.cli.progress import LineProgress, Summary, summary_table
+from penstock.cli.commands.demo import INGESTED
+from penstock.cli.render.progress import LineProgress, Summary, summary_table
 from penstock.demo import archive, catalogue, flaky, news
 from penstock.demo.folder import CONFIG, MARKER, known_ports, lay_out, template
 from penstock.demo.replies import Answer, Drop, Hang, Page, reply_to

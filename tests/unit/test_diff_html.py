@@ -14,9 +14,9 @@ import pytest
 
 from penstock.app.diffs import Diff
 from penstock.app.views.replays import diff_view
-from penstock.cli.diff_html import LONGEST_VALUE, STYLE, page
-from penstock.cli.diffs import tell_changes, tell_rejects, tell_totals
-from penstock.cli.output import Output
+from penstock.cli.render.diff_html import LONGEST_VALUE, STYLE, page
+from penstock.cli.render.diffs import tell_changes, tell_rejects, tell_totals
+from penstock.cli.render.output import Output
 from penstock.jobs.diff import NOTHING, FieldChange
 from penstock.jobs.record_changes import RecordChange, Totals
 from penstock.store.replays import Rejects

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.output import Output
-from penstock.cli.wording import shortened
+from penstock.cli.render.output import Output
+from penstock.cli.render.wording import shortened
 from penstock.engine.supervisor.worker_child import _relay
 from penstock.engine.worker.redaction import redact_notes, redacted
 from penstock.http.failures import FetchError

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from penstock.app.views.progress import RunReport
-from penstock.cli.progress import LineProgress, LiveProgress
+from penstock.cli.render.progress import LineProgress, LiveProgress
 from penstock.testing import VirtualClock
 
 COUNTS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.run_words import asked_for, kind_of, next_of, result_of
+from penstock.cli.render.run_words import asked_for, kind_of, next_of, result_of
 from penstock.jobs.run import RunKind, RunOptions, RunState
 from penstock.jobs.signals import SignalFacts
 from penstock.store.replays import ReplayRow

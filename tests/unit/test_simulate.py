@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from penstock.app.forecast import standing_still
-from penstock.cli.simulate import note_words
+from penstock.cli.commands.simulate import note_words
 from penstock.engine.simulation import InitialState, SourceState, simulate
 from penstock.engine.simulation.initial_state import read_beginning
 from penstock.engine.simulation.samples import Past, Sample

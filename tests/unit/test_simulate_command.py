@@ -226,7 +226,7 @@ def test_a_change_replaces_the_policy_and_keeps_what_holds_for_any(tmp_path: Pat
 def test_a_long_simulation_says_how_far_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.cli.simulate.TELL_EVERY_S", 0.0)
+    monkeypatch.setattr("penstock.cli.commands.simulate.TELL_EVERY_S", 0.0)
     source = a_source(5, schedule={"every": "6h"})
     folder = write(tmp_path / "project", {"sources": {"shop.test": source}})
 

@@ -6,8 +6,8 @@ import io
 import os
 import re
 
-from penstock.cli.output import Output
-from penstock.cli.unblocked import UnblockedStream, unblocked
+from penstock.cli.render.output import Output
+from penstock.cli.render.unblocked import UnblockedStream, unblocked
 
 
 def test_output_that_nobody_reads_is_taken_at_once_and_what_is_left_out_is_counted() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from penstock.cli.output import Output
+from penstock.cli.render.output import Output
 from penstock.errors import Refused
 
 

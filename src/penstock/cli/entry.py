@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from penstock.cli import exits
-from penstock.cli.output import Output
 from penstock.cli.parser import Parser
 from penstock.cli.remedies import hint_of
+from penstock.cli.render.output import Output
 from penstock.errors import ConfigError, PenstockError, UsageError
 from penstock.version import __version__
 
@@ -127,7 +127,7 @@ def parser_for(argv: Sequence[str]) -> Parser:
     said = [] if asks_for_help else [word for word in argv if word in MODULES]
     # Only what is needed is imported: a command that looks must answer at once.
     for module in dict.fromkeys(MODULES[word] for word in said or MODULES):
-        importlib.import_module(f"penstock.cli.{module}").register(commands)
+        importlib.import_module(f"penstock.cli.commands.{module}").register(commands)
     return parser
 
 

@@ -1,0 +1,33 @@
+"""`penstock start`: start a draft run."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
+
+DESCRIPTION = """\
+Let a draft begin. A draft is a run that was made with `penstock run SOURCE --draft`: it is complete and
+durable, and none of its jobs starts before this."""
+EXAMPLES = """\
+  penstock run acme.com --draft
+  penstock start 12 --reason "checked with Ann" """
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "start", "start a draft run", DESCRIPTION, EXAMPLES)
+    parser.add_argument("run_id", type=whole_number, metavar="RUN", help="the draft")
+    add_reason(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.cli.render.steering import tell_run
+
+    with opened(args) as project:
+        begun = project.runs.begin(args.run_id, reason=args.reason)
+        said = f"run {begun.id} of {begun.source} is {begun.state}"
+        tell_run(project, args, begun, said, is_new=True)
+    return 0

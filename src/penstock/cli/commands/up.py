@@ -1,0 +1,78 @@
+"""`penstock up`: work until stopped, or until there is nothing left to do."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from penstock.cli import exits
+from penstock.cli.commands.working import add_workers, say_stopped, working_on
+from penstock.cli.parser import Commands, add_command
+from penstock.cli.render.output import Output
+from penstock.cli.render.service_log import ServiceLog, add_log_options
+
+DESCRIPTION = """\
+Run workers and the scheduler until stopped. SIGTERM or Ctrl-C drains: running work finishes or is put
+back, no attempt is spent; a second one stops at once. With --until-idle it ends by itself when nothing
+is running, queued or due soon: for cron, for CI, and after a crash; its exit code is 0 then, whatever the
+runs came to, and its last line counts them.
+
+It prints a line when a run starts or ends, a breaker opens or closes, a cause is escalated, a job is
+quarantined, a worker is lost or a schedule was missed; on many hosts the one that schedules does.
+
+On Postgres it may run on as many hosts as you like: they share the work, one of them schedules, and
+when one is lost the others take over its jobs."""
+EXAMPLES = """\
+  penstock up
+  penstock up --until-idle
+  penstock up --reload      drain and start again when a step or penstock.yaml was changed
+  penstock up --log-format json   for a log collector
+  penstock up --workers 4   four worker processes on this host (Postgres)"""
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "up", "run workers and the scheduler", DESCRIPTION, EXAMPLES)
+    parser.add_argument("--until-idle", action="store_true", help="end when nothing is left to do")
+    parser.add_argument(
+        "--reload",
+        action="store_true",
+        help="for development: load code and penstock.yaml again when they change",
+    )
+    add_workers(parser)
+    add_log_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+    from penstock.cli.render.unblocked import unblocked
+
+    out: Output = args.out
+    with opened(args, is_validated=True) as project:
+        log = ServiceLog(out, args)
+        with unblocked(out):
+            end = project.service.up(
+                until_idle=args.until_idle,
+                workers=args.workers,
+                reload=args.reload,
+                on_begin=lambda: log.tell(working_on(project, "working on")),
+                on_activity=log.line,
+                tell=log.tell,
+            )
+        if end.reason == "stopped":
+            say_stopped(project, log.tell)
+    if end.reason == "code_changed":
+        _start_again()
+    if end.reason == "idle":
+        log.last(end.ended)
+        return exits.DONE
+    # Without --until-idle, being stopped is how it ends.
+    return exits.INTERRUPTED if args.until_idle else exits.DONE
+
+
+def _start_again() -> None:
+    """Become the same command anew, in the same process: Python can't unload what it has imported."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  ourselves
