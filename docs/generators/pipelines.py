@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import penstock
 from docs.generators.signatures import about, block, cell, first_line, signature
 from docs.generators.verbs import verbs
-from docs.generators.views import about_class, fields_table
+from docs.generators.views import PAGE, about_class, fields_table
 from penstock import testing
 from penstock.jobs.windows import Window
 from penstock.pipeline.attempt import RunView, SourceView
@@ -45,7 +45,7 @@ def _class(name: str, kind: type, variable: str) -> Iterator[str]:
         yield block(signature(name, kind))
     rows = list(_properties(kind))
     if name == "Response":
-        yield from fields_table(kind)
+        yield from fields_table(kind, PAGE)
     elif rows:
         yield "| attribute | type | meaning |\n|---|---|---|"
         yield from (f"| `{variable}.{row[0]}` | `{row[1]}` | {row[2]} |" for row in rows)
@@ -58,7 +58,7 @@ def _class(name: str, kind: type, variable: str) -> Iterator[str]:
 
 def _fields(name: str, kind: type) -> Iterator[str]:
     yield f"### {name}\n\n{about_class(kind)}\n"
-    yield from fields_table(kind)
+    yield from fields_table(kind, PAGE)
 
 
 def _properties(kind: type) -> Iterator[tuple[str, str, str]]:

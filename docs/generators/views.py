@@ -113,25 +113,24 @@ def hints(kind: type) -> Iterator[tuple[str, str, str]]:
     yield from found.values()
 
 
-def fields_table(kind: type) -> Iterator[str]:
-    """A row for each field, and for each property."""
+def fields_table(kind: type, page: str = "") -> Iterator[str]:
+    """A row for each field and for each property; `page` is where the views are, if not here."""
     encoded, defaults = _json_names(kind), _defaults(kind)
-    rows = [
-        (n, _type(t, home, defaults.get(n, "")), encoded.get(n, "")) for n, t, home in hints(kind)
-    ]
-    own = _properties(kind)
-    rows += [(name, _type(hint, kind.__module__), "–" if encoded else "") for name, hint in own]
+    fields = [(name, hint, home, defaults.get(name, "")) for name, hint, home in hints(kind)]
+    rows = [(f[0], _type(*f[1:], page), encoded.get(f[0], "")) for f in fields]
+    for name, hint in _properties(kind):
+        rows.append((name, _type(hint, kind.__module__, "", page), "–" if encoded else ""))
     yield "| field | type | in JSON |\n|---|---|---|" if encoded else "| field | type |\n|---|---|"
     for name, shown, json in rows:
         yield f"| `{name}` | {shown} | {json} |" if encoded else f"| `{name}` | {shown} |"
     yield ""
 
 
-def _type(annotation: str, home: str, default: str = "") -> str:
+def _type(annotation: str, home: str, default: str, page: str) -> str:
     text = plain_type(HIDDEN.sub(r"\1", annotation)).removesuffix(UNSET)
     shown = cell(f"`{text}{default}`")
     named = [each for each in classes_in(annotation, home) if each in documented()]
-    return f"[{shown}](#{_anchor(named[0])})" if named else shown
+    return f"[{shown}]({page}#{_anchor(named[0])})" if named else shown
 
 
 def _json_names(kind: type) -> dict[str, str]:

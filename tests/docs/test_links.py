@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT, anchors, links, name_of, pages, slug_of
+from tests.docs.pages import DOCS, ROOT, anchors, links, name_of, pages, prose, slug_of
 
 MKDOCS = (ROOT / "mkdocs.yml").read_text("utf-8")
 
@@ -28,6 +28,18 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
 def test_every_page_is_in_the_navigation_once() -> None:
     named = re.findall(r": ([\w/-]+\.md)$", MKDOCS, re.MULTILINE)
     assert sorted(named) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+# What MkDocs takes for a fenced block; it shows any other info string as text.
+INFO = re.compile(r'(\w+( [\w-]+="[^"]*")*)?')
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_page_can_be_rendered_and_loads_nothing_from_outside(page: Path) -> None:
+    text = page.read_text("utf-8")
+    fences = re.findall(r"^ *```(.*)$", text, re.MULTILINE)
+    assert [each for each in fences if not INFO.fullmatch(each.strip())] == []
+    assert re.findall(r"!\[[^\]]*\]\([a-z]+:|<(?:script|iframe|link|img)\b", prose(page)) == []
 
 
 @pytest.mark.parametrize(

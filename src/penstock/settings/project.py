@@ -116,7 +116,7 @@ class ProjectKeys(Keys, frozen=True):
         Reads(read_hooks, hooks_schema, below=HookKeys),
         about(
             "webhooks and commands that are called when a run of any source ends; see "
-            "[below](#hooks-who-is-told)"
+            "[below](#hooks-webhooks-and-commands)"
         ),
         Usual("nobody"),
     ] = ()
