@@ -131,7 +131,7 @@ def outlook(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     with project_in(folder, nothing(size["sources"]), store) as project:
         runs = [project.run(key) for key in project.settings.sources]
         projects.enqueue(project.connection, runs, size["jobs"], size["jobs"])
-        project.connection.register("bench", "here", 1, "bench", 16)
+        project.connection.workers.register("bench", "here", 1, "bench", 16)
         project.outlook()
         looks_ms = []
         for _ in range(size["looks"]):
@@ -178,7 +178,7 @@ class TimedProject(Project):
 async def _work_for(project: TimedProject, turns: int) -> None:
     name = "bench"
     project.enough = turns
-    project.connection.register(name, "here", 1, "bench")
+    project.connection.workers.register(name, "here", 1, "bench")
     worker, close = build_worker(project, name, print)
     project.worker = worker
     await worker.work()
@@ -205,7 +205,7 @@ def _run(project: Project, source: str) -> RunReport:
 def _records(store: Store, collection: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     after = ""
-    while page := store.records(collection, after):
+    while page := store.records.of(collection, after):
         found.update((row.key, row.data) for row in page)
         after = page[-1].key
     return found
@@ -225,7 +225,7 @@ def _started_after(project: Project, pause_s: tuple[float, float]) -> float:
         if time.monotonic() - began > GIVE_UP_S:
             raise TimeoutError("nobody worked off the run")
         time.sleep(0.005)
-    [version] = project.connection.versions("start", str(run_id))
+    [version] = project.connection.records.versions("start", str(run_id))
     return float(version.data["started_at"]) - began
 
 

@@ -99,7 +99,7 @@ class Flow:
             run_id = self._runs[self._added // self._chunk % len(self._runs)]
             numbers = range(self._added, self._added + self._chunk)
             jobs = [new_job(run_id, number) for number in numbers]
-            self._project.connection.enqueue(run_id, jobs)
+            self._project.connection.jobs.enqueue(run_id, jobs)
             self._added += self._chunk
         return self._added - seen.queued - seen.running
 

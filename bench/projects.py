@@ -66,7 +66,7 @@ def enqueue(store: Store, runs: list[int], jobs: int, chunk: int) -> None:
     for run_id in runs:
         new = (new_job(run_id, number) for number in range(per_source))
         while batch := list(islice(new, chunk)):
-            store.enqueue(run_id, batch)
+            store.jobs.enqueue(run_id, batch)
 
 
 def new_job(run_id: int, number: int) -> NewJob:

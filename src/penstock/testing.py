@@ -4,7 +4,7 @@
     with Simulation(project, network, seed=1, clock=clock) as simulation:
         run = project.run("acme.com")
         simulation.run()
-        assert project.connection.run(run).state == "completed"
+        assert project.runs.get(run).state == "completed"
 
 Under a simulation nothing waits and nothing is random: the same project, network and seed give the
 same journal, byte for byte.
@@ -162,7 +162,7 @@ class Simulation:
         self._network = network
 
     def __enter__(self) -> Simulation:
-        self._store.register(self._name, "simulated", 1, "simulated")
+        self._store.workers.register(self._name, "simulated", 1, "simulated")
         return self
 
     def __exit__(
@@ -180,8 +180,8 @@ class Simulation:
 
     async def work(self, for_s: float | None = None) -> None:
         """The same as a coroutine, to be run beside others."""
-        if not self._store.beat(self._name):  # it signed off when it had nothing more to do
-            self._store.register(self._name, "simulated", 1, "simulated")
+        if not self._store.workers.beat(self._name):  # it signed off when it had nothing more to do
+            self._store.workers.register(self._name, "simulated", 1, "simulated")
         worker = self._worker()
         beating = asyncio.create_task(self._beat())
         if for_s is not None:
@@ -195,12 +195,12 @@ class Simulation:
         """Do the leader's chores: reset budgets whose period has ended. Returns how many jobs it released."""
         bounds = rules_of(self._project.settings).lasting()
         released = 0
-        while batch := self._store.renew_budgets(bounds):
+        while batch := self._store.budgets.renew(bounds):
             released += batch
         return released
 
     async def _beat(self) -> None:
-        while self._store.beat(self._name):
+        while self._store.workers.beat(self._name):
             await asyncio.sleep(5.0)
 
     def _worker(self) -> Worker:
@@ -244,6 +244,8 @@ def run_together(clock: VirtualClock, *simulations: Simulation) -> None:
 def journal(project: Project) -> list[EventRow]:
     """The whole journal, oldest first."""
     found: list[EventRow] = []
-    while page := project.connection.events(after_id=found[-1].id if found else 0, limit=5000):
+    while page := project.connection.journal.events(
+        after_id=found[-1].id if found else 0, limit=5000
+    ):
         found.extend(page)
     return found

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from penstock.app.replay_service import commit, seal
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Extracted, Save
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.replay import REPLAY_STAGE, replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.store.replays import Committed, StagedChange
-from penstock.store.store import Capacity, Kept
+from penstock.store.snapshots import Kept
 from tests.contract.scenes import SITE, World, a_job, done, quarantined
 
 Data = Mapping[str, Any]
@@ -84,14 +85,14 @@ class Shop:
         """A replay whose pages are brought and claimed."""
         self.world.clock.advance(100)
         self._runs += 1
-        run_id, _ = self.store.start_run(
+        run_id, _ = self.store.runs.start(
             self.world.source(), RunKind.REPLAY, replay_plan(SITE), "v2",
             key=f"replay {self._runs}", actor="ops",
             options=RunOptions(is_staged=True), of_run_id=of_run_id,
         )  # fmt: skip
         [bringing] = self._claimed(run_id)
         assert bringing.stage == REPLAY_STAGE
-        jobs = self.store.replayed_jobs(of_run_id, "extract", None)
+        jobs = self.store.replays.jobs(of_run_id, "extract", None)
         children = [NewJob("extract", j.key, j.item.encode(), 5, j.snapshot) for j in jobs]
         self.world.turn("w", done(bringing, children=children))
         return run_id, {job.key: job for job in self._claimed(run_id)}
@@ -115,13 +116,15 @@ class Shop:
     def versions(self) -> dict[str, tuple[str | None, int | None]]:
         """With which version each page was done, and in which run."""
         source_id = self.world.source()
-        found = {page: self.store.page(source_id, url_of(page)) for page in ("p1", "p2", "p3")}
+        found = {page: self.store.pages.get(source_id, url_of(page)) for page in ("p1", "p2", "p3")}
         return {page: (row.done_version, row.done_run_id) for page, row in found.items() if row}
 
     def changes(self, run_id: int) -> list[StagedChange]:
         seal(self.store, run_id)
         found: list[StagedChange] = []
-        while page := self.store.staged_changes(run_id, found[-1].where if found else ("", ""), 2):
+        while page := self.store.replays.staged_changes(
+            run_id, found[-1].where if found else ("", ""), 2
+        ):
             found += page
         return found
 
@@ -132,8 +135,8 @@ class Shop:
         return commit(self.store, run_id, is_forced=is_forced, actor="ops", reason="because")
 
     def records(self) -> dict[str, Any]:
-        return {row.key: row.data for row in self.store.records("product")}
+        return {row.key: row.data for row in self.store.records.of("product")}
 
     def history(self, key: str) -> list[tuple[int, int, Any, bool]]:
-        rows = self.store.versions("product", key)
+        rows = self.store.records.versions("product", key)
         return [(row.version, row.run, row.data, row.is_removed) for row in rows]

@@ -13,15 +13,18 @@ import msgspec
 import psycopg
 
 from penstock.clock import Clock, SystemClock
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.effects import Covered, Effects, Mark, Merge, Note, Raised, Rejection, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
+from penstock.store.jobs import Enqueued, JobFilter
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity, Enqueued, JobFilter, Store, Turn
+from penstock.store.store import Store
+from penstock.store.turn import Turn
 from penstock.testing import VirtualClock
 
 SITE = Plan(
@@ -213,10 +216,10 @@ class World:
 
     def register(self, *names: str) -> None:
         for name in names:
-            self.store.register(name, "here", 1, "test")
+            self.store.workers.register(name, "here", 1, "test")
 
     def source(self, key: str = "acme.com", limits: LaneLimits = WIDE) -> int:
-        source_id = self.store.ensure_sources([key])[key]
+        source_id = self.store.sources.ensure([key])[key]
         self.limits[source_id] = limits
         return source_id
 
@@ -229,7 +232,7 @@ class World:
         is_draft: bool = False,
     ) -> int:
         source_id = self.source(source)
-        run_id, _ = self.store.start_run(
+        run_id, _ = self.store.runs.start(
             source_id,
             kind,
             plan,
@@ -271,23 +274,25 @@ class World:
         return job
 
     def enqueue(self, run_id: int, *keys: str, stage: str = "extract") -> list[Enqueued]:
-        return self.store.enqueue(run_id, [a_job(key, stage=stage) for key in keys])
+        return self.store.jobs.enqueue(run_id, [a_job(key, stage=stage) for key in keys])
 
     def job(self, job_id: int) -> JobRow:
-        found = self.store.job(job_id)
+        found = self.store.jobs.get(job_id)
         assert found is not None
         return found
 
     def run(self, run_id: int) -> RunRow:
-        found = self.store.run(run_id)
+        found = self.store.runs.get(run_id)
         assert found is not None
         return found
 
     def jobs(self, run_id: int, *states: JobState, stage: str | None = None) -> list[JobRow]:
-        return self.store.jobs(JobFilter(run_id=run_id, states=states, stage=stage, limit=100_000))
+        return self.store.jobs.find(
+            JobFilter(run_id=run_id, states=states, stage=stage, limit=100_000)
+        )
 
     def kinds(self, job_id: int | None = None, run_id: int | None = None) -> list[str]:
-        found = self.store.events(run_id=run_id, job_id=job_id, limit=100_000)
+        found = self.store.journal.events(run_id=run_id, job_id=job_id, limit=100_000)
         return [event.kind for event in found]
 
     def dump(self) -> dict[str, list[Any]]:
@@ -313,7 +318,7 @@ class World:
         return self.kind.breaking(self.path, act, table)
 
     def close(self) -> None:
-        problems = self.store.check()
+        problems = self.store.upkeep.check()
         self.store.close()
         assert problems == [], "every test leaves a sound store behind"
 
@@ -399,7 +404,7 @@ def enqueue_elsewhere(kind: str, place: str, run_id: int, keys: Sequence[str]) -
     store = KINDS[kind].open(place, SystemClock())
     ids: list[int] = []
     for first in range(0, len(keys), 50):
-        answers = store.enqueue(run_id, [a_job(key) for key in keys[first : first + 50]])
+        answers = store.jobs.enqueue(run_id, [a_job(key) for key in keys[first : first + 50]])
         ids += [answer.job_id for answer in answers]
     store.close()
     return ids
@@ -415,4 +420,4 @@ def fill(world: World) -> None:
     world.turn("w", done(job, effects=Effects(saves=saves, marks=marks)))
     world.start(source="news")
     world.turn("w", msgspec.structs.replace(quarantined(world.one()), cause="no price"))
-    world.store.open_breaker("host:cdn.example.com", 60, "me", "")
+    world.store.breakers.open("host:cdn.example.com", 60, "me", "")

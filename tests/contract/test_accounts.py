@@ -36,7 +36,7 @@ CHAIN = Plan(
 
 
 def account(world: World, run_id: int) -> Account:
-    return world.store.account(world.run(run_id))
+    return world.store.runs.account(world.run(run_id))
 
 
 def candidates(world: World, *keys: str, run: str = "first") -> int:
@@ -97,7 +97,7 @@ def test_pages_end_up_in_one_place(world: World) -> None:
     run_id = world.start_with_pages(4)
     one, two, three, four = world.claim()
     world.turn("w", done(one), skipped(two), quarantined(three), released(four))
-    world.store.cancel_job(four.id, "ops", "")
+    world.store.jobs.cancel(four.id, "ops", "")
 
     found = account(world, run_id).pages
 
@@ -124,7 +124,7 @@ def test_retry_of_what_failed_moves_it_from_failed_to_accepted(world: World) -> 
     world.turn("w", quarantined(world.one()))
     assert account(world, run_id).candidates.failed == 1
 
-    world.store.retry_failed(run_id, "ops", "")
+    world.store.runs.retry_failed(run_id, "ops", "")
     world.turn("w", done(world.one(), saves=[a_save("a", {})]))
 
     found = account(world, run_id)
@@ -135,7 +135,7 @@ def test_retry_of_what_failed_moves_it_from_failed_to_accepted(world: World) -> 
 def test_late_end_of_a_zombie_counts_nothing(world: World) -> None:
     run_id = candidates(world, "a")
     zombie = world.one()
-    world.store.bury("w", "killed")
+    world.store.workers.bury("w", "killed")
     world.register("w")
     again = world.one()
     late = done(zombie, effects=Effects(rejections=[NO]))
@@ -161,7 +161,7 @@ def test_attempt_that_was_cut_short_after_a_commit_leaves_the_sums_right(world: 
     run_id = candidates(world, "a")
     job = world.one()
     world.turn("w", Flush(job.id, job.attempt, Effects(saves=[a_save("a", {})]), number=1))
-    world.store.bury("w", "killed")
+    world.store.workers.bury("w", "killed")
     world.register("w")
 
     world.turn("w", done(world.one(), saves=[a_save("a", {})]))
@@ -182,10 +182,10 @@ def test_unit_that_the_worker_tells_is_not_looked_up(world: World) -> None:
 def test_cancelled_run_keeps_its_sums_while_it_is_swept(world: World) -> None:
     run_id = candidates(world, *"abcdef")
     world.claim(slots=2)
-    world.store.cancel_run(run_id, "ops", "")
+    world.store.runs.cancel(run_id, "ops", "")
     assert account(world, run_id).unaccounted == 0
 
-    while world.store.sweep_cancelled(2):
+    while world.store.runs.sweep_cancelled(2):
         assert account(world, run_id).unaccounted == 0
 
     assert account(world, run_id).candidates.cancelled == 6
@@ -203,9 +203,13 @@ def test_difference_at_the_end_of_a_run_is_an_event(world: World) -> None:
 
     assert account(world, run_id).candidates.unaccounted == 1
     assert "run.counts_mismatch" in world.kinds(run_id=run_id)
-    [event] = [e for e in world.store.events(run_id=run_id) if e.kind == "run.counts_mismatch"]
+    [event] = [
+        e for e in world.store.journal.events(run_id=run_id) if e.kind == "run.counts_mismatch"
+    ]
     assert event.detail == "not accounted for: 0 pages, 1 candidate"
-    assert world.store.check() == [f"what was enqueued is not what became of it: run {run_id}"]
+    assert world.store.upkeep.check() == [
+        f"what was enqueued is not what became of it: run {run_id}"
+    ]
     world.tamper(f"UPDATE run SET candidates_added = candidates_added - 1 WHERE id = {run_id}")
 
 
@@ -218,7 +222,7 @@ def test_run_that_adds_up_says_nothing(world: World) -> None:
 
 
 def test_run_that_older_code_may_have_a_hand_in_is_not_held_to_its_sums(world: World) -> None:
-    world.store.register("old", "there", 1, "0.1")
+    world.store.workers.register("old", "there", 1, "0.1")
     world.tamper("UPDATE worker SET schema = 2 WHERE id = 'old'")
     run_id = candidates(world, "a")
     world.tamper(f"UPDATE run SET candidates_added = 99 WHERE id = {run_id}")
@@ -229,7 +233,7 @@ def test_run_that_older_code_may_have_a_hand_in_is_not_held_to_its_sums(world: W
     assert (found.is_kept, found.unaccounted) == (False, 0)
     assert (found.candidates.candidates, found.candidates.accepted) == (1, 1)
     assert "run.counts_mismatch" not in world.kinds(run_id=run_id)
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
 
 
 def test_failures_are_counted_by_kind(world: World) -> None:
@@ -240,7 +244,7 @@ def test_failures_are_counted_by_kind(world: World) -> None:
             failed.job_id, failed.attempt, failed.state, spends_try=True, reason=kind, error="x",
         ))  # fmt: skip
 
-    assert world.store.failures_by_kind(run_id) == {"data": 2, "auth": 1}
+    assert world.store.runs.failures_by_kind(run_id) == {"data": 2, "auth": 1}
 
 
 def test_failures_of_a_run_are_told_by_cause_the_most_frequent_first(world: World) -> None:
@@ -253,21 +257,21 @@ def test_failures_of_a_run_are_told_by_cause_the_most_frequent_first(world: Worl
             error=f"{cause} on {job.key}", cause=cause,
         ))  # fmt: skip
 
-    price, title = world.store.failures_by_cause(run_id)
+    price, title = world.store.runs.failures_by_cause(run_id)
 
     assert (price.cause, price.jobs, price.job_id) == ("no price", 3, claimed[0].id)
     assert (price.kind, price.error) == ("data", f"no price on {claimed[0].key}")
     assert (title.cause, title.jobs, title.job_id) == ("no title", 1, claimed[1].id)
-    assert world.store.failures_by_cause(run_id, limit=1) == [price]
+    assert world.store.runs.failures_by_cause(run_id, limit=1) == [price]
 
 
 def test_runs_know_which_runs_were_made_of_them(world: World) -> None:
     run_id = world.start()
-    replay, _ = world.store.start_run(
+    replay, _ = world.store.runs.start(
         world.source(), RunKind.REPLAY, SITE, "v1", key="r", actor="a", of_run_id=run_id
     )
 
-    assert [row.id for row in world.store.runs_made_of(run_id)] == [replay]
+    assert [row.id for row in world.store.runs.made_of(run_id)] == [replay]
 
 
 # Empty ends.
@@ -288,7 +292,7 @@ def an_empty_run(world: World, key: str = "empty") -> int:
 
 
 def signals(world: World) -> list[str]:
-    found = (row.name for row in world.store.signals())
+    found = (row.name for row in world.store.signals.after())
     return [name for name in found if not name.startswith("run.")]
 
 
@@ -309,14 +313,14 @@ def test_empty_run_of_a_source_that_usually_yields_is_partial_and_tells(world: W
     assert (run.state, run.end_reason) == (RunState.PARTIAL, UNEXPECTED)
     assert signals(world) == [ZERO_YIELD]
     assert ZERO_YIELD in world.kinds(run_id=run_id)
-    [event] = [e for e in world.store.events(run_id=run_id) if e.kind == "run.partial"]
+    [event] = [e for e in world.store.journal.events(run_id=run_id) if e.kind == "run.partial"]
     assert event.detail == UNEXPECTED
 
 
 def test_other_sources_and_kinds_are_not_compared(world: World) -> None:
     for number in range(5):
         a_full_run(world, f"run-{number}", 2)
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.INCREMENTAL, SITE, "v1", key="i", actor="a"
     )
     world.turn("w", done(world.one()))
@@ -378,7 +382,7 @@ def test_retry_of_a_run_that_was_not_let_in_clears_why_it_ended(world: World) ->
     ))  # fmt: skip
     assert world.run(run_id).end_reason == NOT_ALLOWED
 
-    world.store.retry_failed(run_id, "ops", "let in now")
+    world.store.runs.retry_failed(run_id, "ops", "let in now")
     world.turn("w", done(world.one(), saves=[a_save("a", {})]))
 
     run = world.run(run_id)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.jobs.effects import Effects
-from penstock.store.announcing import MOST, Announcement, Sooner
-from penstock.store.store import Keep
+from penstock.store.announcements import MOST, Announcement, Sooner
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, done
 from tests.contract.test_scheduling import Bench
 
@@ -42,12 +42,12 @@ def test_moment_is_known_once_its_attempt_has_ended_and_only_once(
     store, source_id = b.world.store, b.world.source("acme.com")
     at = b.world.clock.now() + 5000.0
     b.tick(60.0)
-    assert store.announcements(source_id) == []
+    assert store.announcements.of(source_id) == []
     announce(b, [at + 1.5, at])
     b.tick(60.0)
     announce(b, [at, at - 10 * DAY_S])
 
-    assert store.announcements(source_id) == [at, at + 1.5], "what is long over says nothing"
+    assert store.announcements.of(source_id) == [at, at + 1.5], "what is long over says nothing"
 
 
 def test_announced_moment_brings_the_next_tick_forward(bench: Callable[..., Bench]) -> None:
@@ -59,7 +59,7 @@ def test_announced_moment_brings_the_next_tick_forward(bench: Callable[..., Benc
     announce(b, [fired_at + 1200.0])
     b.tick(1.0)
     assert b.row().next_due_at == fired_at + 600.0, "the window begins"
-    assert b.world.store.open_announcements() == []
+    assert b.world.store.announcements.open() == []
 
     b.tick(599.0)
     b.finish()
@@ -102,10 +102,23 @@ def test_schedule_that_is_due_earlier_by_now_or_is_another_one_is_left_alone(
     row = b.row()
     due_at = row.next_due_at or 0.0
     store = b.world.store
-    assert store.bring_forward([], [Sooner(row.source_id, row.name, row.version, due_at + 1)]) == 0
-    assert store.bring_forward([], [Sooner(row.source_id, row.name, 99, due_at - 1)]) == 0
+    assert (
+        store.announcements.bring_forward(
+            [], [Sooner(row.source_id, row.name, row.version, due_at + 1)]
+        )
+        == 0
+    )
+    assert (
+        store.announcements.bring_forward([], [Sooner(row.source_id, row.name, 99, due_at - 1)])
+        == 0
+    )
     assert b.row().next_due_at == due_at
-    assert store.bring_forward([], [Sooner(row.source_id, row.name, row.version, due_at - 1)]) == 1
+    assert (
+        store.announcements.bring_forward(
+            [], [Sooner(row.source_id, row.name, row.version, due_at - 1)]
+        )
+        == 1
+    )
     assert (b.row().next_due_at, b.row().look_at) == (due_at - 1, due_at - 1)
 
 
@@ -116,10 +129,10 @@ def test_moment_announced_again_after_it_was_heard_is_not_heard_again(
     at = b.world.clock.now() + 5000.0
     b.tick(60.0)
     announce(b, [at])
-    assert b.world.store.open_announcements() == [Announcement(b.world.source("acme.com"), at)]
+    assert b.world.store.announcements.open() == [Announcement(b.world.source("acme.com"), at)]
     b.tick(60.0)
     announce(b, [at])
-    assert b.world.store.open_announcements() == []
+    assert b.world.store.announcements.open() == []
 
 
 def test_source_has_so_many_moments_at_most_and_known_ones_take_no_place(
@@ -133,7 +146,9 @@ def test_source_has_so_many_moments_at_most_and_known_ones_take_no_place(
     announce(b, many)
     b.tick(60.0)
     announce(b, [*many, first + MOST + 1, first + MOST])
-    assert b.world.store.announcements(source_id) == [*many, first + MOST], "the soonest are kept"
+    assert b.world.store.announcements.of(source_id) == [*many, first + MOST], (
+        "the soonest are kept"
+    )
 
 
 def test_moments_are_forgotten_a_day_after_they_are_over(bench: Callable[..., Bench]) -> None:
@@ -143,9 +158,9 @@ def test_moments_are_forgotten_a_day_after_they_are_over(bench: Callable[..., Be
     b.tick(60.0)
     announce(b, [now + 100.0, now + 5000.0])
     b.world.clock.advance(DAY_S + 60.0)
-    while b.world.store.prune(Keep(None, None, None, None)):
+    while b.world.store.upkeep.prune(Keep(None, None, None, None)):
         pass
-    assert b.world.store.announcements(source_id) == [now + 5000.0]
+    assert b.world.store.announcements.of(source_id) == [now + 5000.0]
 
 
 def test_ticks_near_a_moment_that_nobody_was_there_for_are_missed_when_the_schedule_changes(

@@ -41,13 +41,13 @@ def test_following_is_bounded_by_depth_and_count(
     is_cut = found == pages
     assert run.state == "completed"
     assert run.end_reason == (f"cut: crawl has its {pages} jobs" if is_cut else "")
-    cuts = world.store.events(run_id=run_id, kind="run.limit_reached")
+    cuts = world.store.journal.events(run_id=run_id, kind="run.limit_reached")
     assert len(cuts) == int(is_cut)
 
 
 def test_run_of_few_pages_has_no_more_of_them_whatever_is_found(world: World) -> None:
     plan = Plan((PlannedStage("discover", "run"), PlannedStage("extract", "page", ("discover",))))
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.FULL, plan, "v1",
         key="few", actor="ann", reason="", options=RunOptions(pages=3, params={"of": [1, None]}),
     )  # fmt: skip
@@ -58,5 +58,5 @@ def test_run_of_few_pages_has_no_more_of_them_whatever_is_found(world: World) ->
     assert {job.key for job in world.jobs(run_id, stage="extract")} == {"a", "b", "c"}
     world.turn("w", *(done(job) for job in world.claim()))
     assert world.run(run_id).end_reason == "cut: extract has its 3 jobs"
-    facts = world.store.run_facts([run_id])[run_id]
+    facts = world.store.runs.facts([run_id])[run_id]
     assert facts.options.params == {"of": [1, None]}

@@ -10,12 +10,14 @@ from threading import Lock
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Settlement
 from penstock.settings.values import BreakerSettings
-from penstock.store.breakers import BreakerRow, HostTold
-from penstock.store.store import Capacity, Keep
+from penstock.store.breaker_rows import BreakerRow
+from penstock.store.hosts import HostTold
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, throttled
 
 SHOP = "acme.com"
@@ -56,7 +58,7 @@ def a_shop(world: World, pages: int = 100, limits: LaneLimits = LIMITS) -> int:
 
 
 def breaker(world: World, key: str = KEY) -> BreakerRow | None:
-    return next((row for row in world.store.breakers() if row.key == key), None)
+    return next((row for row in world.store.breakers.all() if row.key == key), None)
 
 
 def state(world: World, key: str = KEY) -> str:
@@ -82,11 +84,11 @@ def break_it(world: World) -> float:
 
 
 def events(world: World, *kinds: str) -> list[str]:
-    return [each.kind for each in world.store.events(limit=100_000) if each.kind in kinds]
+    return [each.kind for each in world.store.journal.events(limit=100_000) if each.kind in kinds]
 
 
 def details(world: World, *kinds: str) -> list[str]:
-    return [each.detail for each in world.store.events(limit=100_000) if each.kind in kinds]
+    return [each.detail for each in world.store.journal.events(limit=100_000) if each.kind in kinds]
 
 
 BREAKER_EVENTS = ("breaker.opened", "breaker.half-open", "breaker.closed")
@@ -100,8 +102,8 @@ def test_source_that_fails_is_left_alone_until_its_time(world: World) -> None:
     assert turn.claimed == []
     assert turn.next_due_at is not None
     assert turn.next_due_at <= opens_at
-    assert not world.store.has_startable(0)
-    assert world.store.has_startable(opens_at - world.clock.now() + 1)
+    assert not world.store.jobs.has_startable(0)
+    assert world.store.jobs.has_startable(opens_at - world.clock.now() + 1)
     world.clock.advance(opens_at - world.clock.now() - 0.5)
     assert world.claim() == []
 
@@ -117,7 +119,7 @@ def test_one_job_tries_it_whoever_asks_then_two_then_four(world: World) -> None:
         trying = world.claim("w") + world.claim("w2") + world.claim("w")
         ramps.append(len(trying))
         world.clock.advance(1)
-        mine = world.store.jobs_of("w")
+        mine = world.store.workers.jobs_of("w")
         world.turn("w", *(ok(job) for job in trying if (job.id, job.attempt) in mine))
         world.turn("w2", *(ok(job) for job in trying if (job.id, job.attempt) not in mine))
 
@@ -237,7 +239,7 @@ def test_probe_whose_worker_died_is_followed_by_another(world: World) -> None:
     world.clock.advance(opens_at - world.clock.now())
     assert len(world.claim("w2")) == 1
     assert world.claim() == []
-    world.store.bury("w2", "killed")
+    world.store.workers.bury("w2", "killed")
     assert len(world.claim()) == 1
 
 
@@ -290,7 +292,7 @@ def test_replays_neither_wait_for_it_nor_tell_of_it(world: World) -> None:
 
     a_shop(world)
     break_it(world)
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(SHOP, LIMITS), RunKind.REPLAY, SITE, "v1", key="again", actor="test"
     )
     [root] = world.claim()
@@ -316,9 +318,9 @@ def test_jobs_turned_away_at_a_host_close_the_source_for_as_long(world: World) -
 def test_source_outside_its_hours_has_nothing_to_start(world: World) -> None:
     a_shop(world)
     shop = world.source(SHOP, LIMITS)
-    assert world.store.has_startable(0)
-    assert not world.store.has_startable(0, [shop])
-    assert world.store.has_startable(0, [shop + 1])
+    assert world.store.jobs.has_startable(0)
+    assert not world.store.jobs.has_startable(0, [shop])
+    assert world.store.jobs.has_startable(0, [shop + 1])
 
 
 def test_workers_that_fail_at_the_same_time_wait_for_each_other_in_one_direction(
@@ -342,10 +344,10 @@ def test_workers_that_fail_at_the_same_time_wait_for_each_other_in_one_direction
                 ends = [_some_end(job, chance) for job in claimed]
                 chance.shuffle(ends)
                 hosts = chance.sample(shops, 3)
-                store.note_hosts(
+                store.hosts.note(
                     {host: HostTold([(0.0, 1)], chance.randint(0, 3)) for host in hosts}
                 )
-                store.admit_hosts(hosts)
+                store.hosts.admit(hosts)
                 with clock_hand:
                     world.clock.advance(chance.uniform(0.0, 0.5))
             store.turn(f"hand{number}", ends, Capacity(0), world.limits)
@@ -353,7 +355,7 @@ def test_workers_that_fail_at_the_same_time_wait_for_each_other_in_one_direction
     with ThreadPoolExecutor(hands) as threads:
         list(threads.map(work, range(hands)))
 
-    assert {row.kind for row in world.store.breakers()} == {"source", "host"}
+    assert {row.kind for row in world.store.breakers.all()} == {"source", "host"}
     assert sum(world.run(run_id).succeeded for run_id in runs) > 20
 
 
@@ -373,13 +375,13 @@ def _some_end(job: Claimed, chance: random.Random) -> Settlement:
 
 def test_operator_opens_and_closes_a_breaker(world: World) -> None:
     a_shop(world)
-    assert world.store.open_breaker(KEY, 3600.0, "ann", "they asked")
-    assert not world.store.open_breaker(KEY, 3600.0, "ann", "again")
+    assert world.store.breakers.open(KEY, 3600.0, "ann", "they asked")
+    assert not world.store.breakers.open(KEY, 3600.0, "ann", "again")
     assert world.claim() == []
-    assert world.store.close_breaker(KEY, "ann", "they are done")
-    assert not world.store.close_breaker(KEY, "ann", "twice")
+    assert world.store.breakers.close(KEY, "ann", "they are done")
+    assert not world.store.breakers.close(KEY, "ann", "twice")
     assert len(world.claim()) == LIMITS.concurrency
-    told = [each for each in world.store.events(limit=1000) if each.kind in BREAKER_EVENTS]
+    told = [each for each in world.store.journal.events(limit=1000) if each.kind in BREAKER_EVENTS]
     assert {(each.actor, each.source) for each in told} == {("ann", SHOP)}
     assert "they are done" in told[-1].detail
     assert [row for row in world.dump()["signal"] if row[1] == "breaker.closed"]
@@ -390,63 +392,63 @@ def test_operator_opens_and_closes_a_breaker(world: World) -> None:
 
 def test_host_that_fails_is_known_to_all_and_tried_by_one_over_all_workers(world: World) -> None:
     host, now = "cdn.example", world.clock.now()
-    watched = world.store.note_hosts({host: HostTold(failed=10, reason="connection refused")})
+    watched = world.store.hosts.note({host: HostTold(failed=10, reason="connection refused")})
     kind, opens_at = watched[host]
     assert kind == "open"
     with closing(world.kind.open(world.path, world.clock)) as elsewhere:
-        assert elsewhere.watched_hosts() == watched
-        [verdict, free] = elsewhere.admit_hosts([host, "other.example"])
+        assert elsewhere.hosts.watched() == watched
+        [verdict, free] = elsewhere.hosts.admit([host, "other.example"])
         assert verdict.gate == "breaker"
         assert verdict.wait_s == pytest.approx(opens_at - now)
         assert free.gate == ""
         world.clock.advance(opens_at - now)
-        first = world.store.admit_hosts([host, host])
-        second = elsewhere.admit_hosts([host])
+        first = world.store.hosts.admit([host, host])
+        second = elsewhere.hosts.admit([host])
         assert [each.gate for each in (*first, *second)] == ["", "breaker", "breaker"]
-        elsewhere.note_hosts({host: HostTold([(0.0, 1)], back=1)})
-        assert [each.gate for each in world.store.admit_hosts([host] * 3)] == ["", "", "breaker"]
+        elsewhere.hosts.note({host: HostTold([(0.0, 1)], back=1)})
+        assert [each.gate for each in world.store.hosts.admit([host] * 3)] == ["", "", "breaker"]
 
 
 def test_host_closes_again_after_its_ramp(world: World) -> None:
     host = "cdn.example"
-    _, opens_at = world.store.note_hosts({host: HostTold(failed=10)})[host]
+    _, opens_at = world.store.hosts.note({host: HostTold(failed=10)})[host]
     world.clock.advance(opens_at - world.clock.now())
     ramps = []
     while state(world, f"host:{host}") != "closed" and soon(world):
-        let = sum(not each.gate for each in world.store.admit_hosts([host] * 20))
+        let = sum(not each.gate for each in world.store.hosts.admit([host] * 20))
         ramps.append(let)
-        world.store.note_hosts({host: HostTold([(0.0, let)], back=let)})
+        world.store.hosts.note({host: HostTold([(0.0, let)], back=let)})
     assert ramps == [1, 2, 4]
-    assert not any(each.gate for each in world.store.admit_hosts([host] * 20))
+    assert not any(each.gate for each in world.store.hosts.admit([host] * 20))
 
 
 def test_try_that_came_to_nothing_gives_its_place_back(world: World) -> None:
     host = "cdn.example"
-    _, opens_at = world.store.note_hosts({host: HostTold(failed=10)})[host]
+    _, opens_at = world.store.hosts.note({host: HostTold(failed=10)})[host]
     world.clock.advance(opens_at - world.clock.now())
-    assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"]
-    world.store.note_hosts({host: HostTold(back=1)})
-    assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"]
+    assert [each.gate for each in world.store.hosts.admit([host] * 2)] == ["", "breaker"]
+    world.store.hosts.note({host: HostTold(back=1)})
+    assert [each.gate for each in world.store.hosts.admit([host] * 2)] == ["", "breaker"]
     world.clock.advance(300)
-    assert [each.gate for each in world.store.admit_hosts([host] * 2)] == ["", "breaker"], (
+    assert [each.gate for each in world.store.hosts.admit([host] * 2)] == ["", "breaker"], (
         "who had it may have died"
     )
 
 
 def test_well_host_that_is_told_of_leaves_one_row_and_no_event(world: World) -> None:
-    assert world.store.note_hosts({"a.example": HostTold([(0.0, 5)])}) == {}
-    assert world.store.note_hosts({"a.example": HostTold(failed=1)}).keys() == {"a.example"}
+    assert world.store.hosts.note({"a.example": HostTold([(0.0, 5)])}) == {}
+    assert world.store.hosts.note({"a.example": HostTold(failed=1)}).keys() == {"a.example"}
     world.clock.advance(100)
-    assert world.store.watched_hosts() == {}
+    assert world.store.hosts.watched() == {}
     assert events(world, *BREAKER_EVENTS) == []
 
 
 def test_breaker_that_has_been_closed_for_long_is_forgotten(world: World) -> None:
-    world.store.note_hosts({"a.example": HostTold(failed=1), "b.example": HostTold(failed=50)})
+    world.store.hosts.note({"a.example": HostTold(failed=1), "b.example": HostTold(failed=50)})
     world.clock.advance(90_000)
-    world.store.note_hosts({"c.example": HostTold(failed=1)})
-    world.store.prune(Keep(None, None, None, None))
-    assert {row.name for row in world.store.breakers()} == {"b.example", "c.example"}
+    world.store.hosts.note({"c.example": HostTold(failed=1)})
+    world.store.upkeep.prune(Keep(None, None, None, None))
+    assert {row.name for row in world.store.breakers.all()} == {"b.example", "c.example"}
 
 
 # Adaptive concurrency.

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from penstock.gates.admission import Report
+from penstock.gates.capacity import Capacity
 from penstock.gates.rates import Verdict, Want
 from penstock.gates.terms import HostLimit, Terms
 from penstock.jobs.effects import Effects
@@ -24,7 +25,7 @@ from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind, RunOptions, RunState
 from penstock.settings.budget import Bound
 from penstock.store.rows import BudgetRow
-from penstock.store.store import Capacity, Store
+from penstock.store.store import Store
 from tests.contract.scenes import SITE, World, a_job, done, pages, quarantined, retried, throttled
 
 SHOP = "acme.com"
@@ -39,7 +40,7 @@ def a_want(*bounds: Bound, host: HostLimit | None = None, cost: float = 0.0) -> 
 
 
 def ask(world: World, *wants: Want, worker: str = "w", **report: Any) -> list[str]:
-    return gates(world.store.reserve_places(wants, Report(worker, **report)))
+    return gates(world.store.hosts.reserve(wants, Report(worker, **report)))
 
 
 def gates(verdicts: list[Verdict]) -> list[str]:
@@ -47,7 +48,7 @@ def gates(verdicts: list[Verdict]) -> list[str]:
 
 
 def row(world: World, bound: Bound) -> BudgetRow:
-    [found] = [r for r in world.store.budgets() if (r.scope, r.measure, r.period) == bound.key]
+    [found] = [r for r in world.store.budgets.all() if (r.scope, r.measure, r.period) == bound.key]
     return found
 
 
@@ -65,7 +66,7 @@ def test_requests_are_counted_when_they_are_let_through_and_stop_at_the_bound(wo
     assert ask(world, *[want] * 8) == [""] * 8
     assert ask(world, *[want] * 4) == ["", "", "budget", "budget"]
     assert row(world, REQUESTS).used == 10
-    [verdict] = world.store.reserve_places([want], Report("w"))
+    [verdict] = world.store.hosts.reserve([want], Report("w"))
     assert verdict.reason == "the budget of 10 requests a day of acme.com is exhausted"
     midnight = datetime.fromtimestamp(world.clock.now() + verdict.wait_s, ZoneInfo("Europe/Paris"))
     assert (midnight.hour, midnight.minute) == (0, 0)
@@ -86,9 +87,9 @@ def test_budget_with_less_left_than_a_request_costs_is_used_up(world: World) -> 
     money = Bound(f"source:{SHOP}", "money", "day", 1.0)
     want = a_want(money, cost=0.4)
     assert ask(world, want, want) == ["", ""]
-    assert world.store.exhausted_budgets() == []
+    assert world.store.budgets.exhausted() == []
     assert ask(world, want) == ["budget"]
-    [found] = world.store.exhausted_budgets()
+    [found] = world.store.budgets.exhausted()
     assert (found.used, found.warned) == (0.8, 100)
     assert world.kinds().count("budget.exhausted") == 1
     assert ask(world, want, want) == ["budget", "budget"]
@@ -135,7 +136,7 @@ def test_what_a_worker_had_reserved_that_goes_counts_as_used(world: World, ends:
     want = a_want(REQUESTS, BYTES, host=HOST)
     assert ask(world, want, want, worker="doomed") == ["", ""]
     assert ask(world, want) == ["slots"]
-    getattr(world.store, ends)("doomed", "gone")
+    getattr(world.store.workers, ends)("doomed", "gone")
     assert (row(world, BYTES).used, row(world, BYTES).held) == (2 * MOST, 0)
     assert row(world, REQUESTS).used == 2
     assert ask(world, want) == [""]
@@ -152,7 +153,7 @@ def test_warnings_are_journalled_once_each(world: World) -> None:
         ask(world, a_want(REQUESTS))
     told = [
         (e.kind, e.source, e.detail.split(":")[0])
-        for e in world.store.events(limit=100)
+        for e in world.store.journal.events(limit=100)
         if e.kind.startswith("budget.")
     ]
     assert told == [
@@ -210,7 +211,7 @@ def test_connections_that_reserve_at_once_never_pass_a_bound(
                 mine -= ending
                 held = {size.holding: float(mine * MOST), limit.key: float(mine)}
                 asks = chance.randrange(4)
-                verdicts = store.reserve_places([want] * asks, Report(workers[number], held, spent))
+                verdicts = store.hosts.reserve([want] * asks, Report(workers[number], held, spent))
                 given = gates(verdicts).count("")
                 spent = []
                 with lock:
@@ -220,7 +221,7 @@ def test_connections_that_reserve_at_once_never_pass_a_bound(
                     most[0] = max(most[0], under_way[0])
             held = {size.holding: 0.0, limit.key: 0.0}
             brought[0] += sum([0.0] * mine)
-            store.reserve_places([], Report(workers[number], held, spent))
+            store.hosts.reserve([], Report(workers[number], held, spent))
 
     with ThreadPoolExecutor(connections) as threads:
         list(threads.map(work, range(connections)))
@@ -246,17 +247,17 @@ def test_charges_are_written_with_the_attempt_and_only_with_it(world: World) -> 
     first, second = world.claim()
     world.turn("w", done(first, effects=a_charge(0.4)))
     assert world.run(run_id).money == 0.4
-    world.store.bury("w", "dead")
+    world.store.workers.bury("w", "dead")
     world.register("w")
     late = world.turn("w", done(second, effects=a_charge(5.0)))
     assert late.lost == [second.id]
-    [found] = world.store.budgets()
+    [found] = world.store.budgets.all()
     assert (found.used, found.bound, found.warned) == (0.4, 1.0, 0)
 
     [again] = world.claim()
     world.turn("w", done(again, effects=a_charge(0.7)))
     assert world.run(run_id).money == pytest.approx(1.1)
-    [found] = world.store.exhausted_budgets()
+    [found] = world.store.budgets.exhausted()
     assert found.used == pytest.approx(1.1)
     assert found.warned == 100
 
@@ -271,7 +272,7 @@ def test_charges_of_attempts_that_failed_are_written_too(world: World) -> None:
     odd.children = [a_job("k", stage="unheard-of")]
     world.turn("w", *charged, done(jobs[3], effects=odd))
     assert world.job(jobs[3].id).state is JobState.QUARANTINED
-    [found] = world.store.budgets()
+    [found] = world.store.budgets.all()
     assert found.used == pytest.approx(0.4)
     assert world.run(run_id).money == pytest.approx(0.4)
 
@@ -309,7 +310,7 @@ def test_charges_and_reservations_meet_without_waiting_in_a_circle(world: World)
                 want = a_want(*chance.sample(bounds, 4), host=HOST, cost=1.0)
                 spent = [(bounds[2], 1.0)]
                 nothing = {bounds[2].holding: 0.0, HOST.key: 0.0}
-                [verdict] = store.reserve_places([want], Report(worker, nothing, spent))
+                [verdict] = store.hosts.reserve([want], Report(worker, nothing, spent))
                 counted = [b.key for b in bounds if b.measure != "bytes" and not verdict.gate]
                 with lock:
                     expected.update([bounds[2].key, *counted])
@@ -319,7 +320,7 @@ def test_charges_and_reservations_meet_without_waiting_in_a_circle(world: World)
         for each in running:
             each.result()
 
-    used = {(row.scope, row.measure, row.period): row.used for row in world.store.budgets()}
+    used = {(row.scope, row.measure, row.period): row.used for row in world.store.budgets.all()}
     assert used == expected
 
 
@@ -360,10 +361,10 @@ def test_whole_queue_is_set_aside_in_batches_and_comes_back_whole(world: World) 
     first, second = world.claim(slots=2)
     exhaust(world)
     world.turn("w", stopped(first))
-    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w", limit=20) == 20
+    assert world.store.jobs.set_aside(run_id, "extract", "it is exhausted", "w", limit=20) == 20
     assert world.run(run_id).state == RunState.RUNNING
-    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 8
-    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 0
+    assert world.store.jobs.set_aside(run_id, "extract", "it is exhausted", "w") == 8
+    assert world.store.jobs.set_aside(run_id, "extract", "it is exhausted", "w") == 0
     world.turn("w", done(second))
     run = world.run(run_id)
     assert (run.state, run.end_reason, run.quarantined) == (RunState.PARTIAL, "budget", 29)
@@ -372,17 +373,17 @@ def test_whole_queue_is_set_aside_in_batches_and_comes_back_whole(world: World) 
     assert world.kinds(run_id=run_id).count("job.quarantined") == 29
 
     world.clock.advance(86_400)
-    assert world.store.renew_budgets([REQUESTS]) == 29
+    assert world.store.budgets.renew([REQUESTS]) == 29
     assert len(world.claim()) == 29
 
 
 def test_what_a_person_has_paused_or_cancelled_is_not_set_aside(world: World) -> None:
     run_id = world.start_with_pages(3)
-    world.store.pause_run(run_id, "me", "")
-    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 0
-    world.store.cancel_run(run_id, "me", "")
-    assert world.store.set_aside(run_id, "extract", "it is exhausted", "w") == 0
-    while world.store.sweep_cancelled():
+    world.store.runs.pause(run_id, "me", "")
+    assert world.store.jobs.set_aside(run_id, "extract", "it is exhausted", "w") == 0
+    world.store.runs.cancel(run_id, "me", "")
+    assert world.store.jobs.set_aside(run_id, "extract", "it is exhausted", "w") == 0
+    while world.store.runs.sweep_cancelled():
         pass
 
 
@@ -395,13 +396,13 @@ def test_midnight_releases_what_was_set_aside_and_opens_its_run_again(world: Wor
     one, two, three = world.claim()
     exhaust(world)
     world.turn("w", done(one), stopped(two), stopped(three))
-    assert world.store.renew_budgets([REQUESTS]) == 0
+    assert world.store.budgets.renew([REQUESTS]) == 0
 
     world.clock.advance(86_400)
-    assert world.store.renew_budgets([REQUESTS], limit=1) == 1
+    assert world.store.budgets.renew([REQUESTS], limit=1) == 1
     assert world.run(run_id).state == RunState.RUNNING
-    assert world.store.renew_budgets([REQUESTS]) == 1
-    assert world.store.renew_budgets([REQUESTS]) == 0
+    assert world.store.budgets.renew([REQUESTS]) == 1
+    assert world.store.budgets.renew([REQUESTS]) == 0
     assert sorted(job.id for job in world.claim()) == [two.id, three.id]
     assert world.kinds().count("budget.reset") == 1
     assert [row[1] for row in world.dump()["signal"] if row[1].startswith("budget.")] == [
@@ -416,16 +417,16 @@ def test_run_of_a_degraded_source_is_opened_again_when_that_has_recovered(world:
     exhaust(world)
     world.turn("w", done(one), stopped(two))
     options = RunOptions(degrade_after=1)
-    bad, _ = world.store.start_run(
+    bad, _ = world.store.runs.start(
         world.source(), RunKind.FULL, SITE, "v1", key="bad", actor="test", options=options
     )
     world.turn("w", *(quarantined(job) for job in world.claim() if job.run_id == bad))
     world.clock.advance(86_400)
-    assert world.store.renew_budgets([REQUESTS]) == 0
+    assert world.store.budgets.renew([REQUESTS]) == 0
     assert world.run(run_id).state == RunState.PARTIAL
 
-    world.store.recover_source(world.source(), "test", "")
-    assert world.store.renew_budgets([REQUESTS]) == 1
+    world.store.sources.recover(world.source(), "test", "")
+    assert world.store.budgets.renew([REQUESTS]) == 1
     assert world.run(run_id).state == RunState.RUNNING
 
 
@@ -437,7 +438,7 @@ def test_release_does_not_depend_on_who_began_the_new_period(world: World) -> No
     world.turn("w", stopped(job))
     world.clock.advance(86_400)
     ask(world, a_want(REQUESTS))
-    assert world.store.renew_budgets([REQUESTS]) == 1
+    assert world.store.budgets.renew([REQUESTS]) == 1
 
 
 def test_only_what_a_budget_stopped_is_released(world: World) -> None:
@@ -449,9 +450,9 @@ def test_only_what_a_budget_stopped_is_released(world: World) -> None:
         shop[0].id, shop[0].attempt, JobState.QUARANTINED, spends_try=True, reason="data", error="x"
     )
     world.turn("w", broken, stopped(shop[1]))
-    assert world.store.renew_budgets([REQUESTS]) == 0
+    assert world.store.budgets.renew([REQUESTS]) == 0
     world.clock.advance(86_400)
-    assert world.store.renew_budgets([REQUESTS]) == 1
+    assert world.store.budgets.renew([REQUESTS]) == 1
     assert world.job(shop[0].id).state == JobState.QUARANTINED
     assert world.job(shop[1].id).state == JobState.QUEUED
     assert [world.job(job.id).state for job in other] == [JobState.RUNNING]
@@ -465,9 +466,9 @@ def test_source_waits_for_the_projects_budget_too(world: World) -> None:
     world.turn("w", stopped(job))
     world.clock.advance(2 * 86_400)
     bounds = [REQUESTS, whole]
-    assert world.store.renew_budgets(bounds) == 0
+    assert world.store.budgets.renew(bounds) == 0
     world.clock.advance(31 * 86_400)
-    assert world.store.renew_budgets(bounds) == 1
+    assert world.store.budgets.renew(bounds) == 1
 
 
 def test_run_that_its_own_budget_stopped_waits_for_a_person(world: World) -> None:
@@ -476,9 +477,9 @@ def test_run_that_its_own_budget_stopped_waits_for_a_person(world: World) -> Non
     exhaust(world, Bound(f"run:{run_id}", "requests", "run", 2))
     world.turn("w", stopped(job))
     world.clock.advance(400 * 86_400)
-    assert world.store.renew_budgets([]) == 0
-    assert [row.scope for row in world.store.budgets(run_id)] == [f"run:{run_id}"]
-    assert world.store.retry_failed(run_id, "me", "raised") == 1
+    assert world.store.budgets.renew([]) == 0
+    assert [row.scope for row in world.store.budgets.all(run_id)] == [f"run:{run_id}"]
+    assert world.store.runs.retry_failed(run_id, "me", "raised") == 1
     assert [job.id for job in world.claim()] == [job.id]
 
 
@@ -488,12 +489,12 @@ def test_bound_that_is_gone_or_raised_stops_nobody_any_more(world: World) -> Non
     exhaust(world)
     world.turn("w", stopped(one), stopped(two))
     higher = Bound(REQUESTS.scope, "requests", "day", 11, REQUESTS.timezone)
-    assert world.store.renew_budgets([higher], limit=1) == 1
+    assert world.store.budgets.renew([higher], limit=1) == 1
     [job] = world.claim()
     assert ask(world, a_want(higher), a_want(higher)) == ["", "budget"]
     world.turn("w", stopped(job))
-    assert world.store.renew_budgets([higher]) == 0
-    assert world.store.renew_budgets([]) == 2
+    assert world.store.budgets.renew([higher]) == 0
+    assert world.store.budgets.renew([]) == 2
 
 
 def test_cancelled_run_is_not_opened_by_a_new_budget(world: World) -> None:
@@ -501,11 +502,11 @@ def test_cancelled_run_is_not_opened_by_a_new_budget(world: World) -> None:
     one, _ = world.claim()
     exhaust(world)
     world.turn("w", stopped(one))
-    world.store.cancel_run(run_id, "me", "enough")
-    while world.store.sweep_cancelled():
+    world.store.runs.cancel(run_id, "me", "enough")
+    while world.store.runs.sweep_cancelled():
         pass
     world.clock.advance(86_400)
-    assert world.store.renew_budgets([REQUESTS]) == 0
+    assert world.store.budgets.renew([REQUESTS]) == 0
     assert world.run(run_id).state == RunState.CANCELLED
 
 
@@ -528,7 +529,7 @@ def test_two_leaders_release_each_job_once(world: World) -> None:
 
 def renewed(store: Store) -> int:
     total = 0
-    while batch := store.renew_budgets([REQUESTS], limit=7):
+    while batch := store.budgets.renew([REQUESTS], limit=7):
         total += batch
     return total
 
@@ -547,9 +548,9 @@ def test_children_that_were_found_before_the_stop_are_kept(world: World) -> None
 def test_requests_of_a_worker_that_died_are_put_down_with_their_run(world: World) -> None:
     """Those that were put down by the attempts that sent them are not held any more."""
     run_id = world.start()
-    world.store.register("dying", "here", 1, "test")
+    world.store.workers.register("dying", "here", 1, "test")
     wants = [Want("acme.com", 1000.0, "acme.com", run_id)] * 5
-    world.store.reserve_places(wants, Report("dying"))
-    world.store.reserve_places([], Report("dying", {f"usage:{run_id}": 2.0, "usage:99": 0.0}))
-    world.store.bury("dying", "killed")
+    world.store.hosts.reserve(wants, Report("dying"))
+    world.store.hosts.reserve([], Report("dying", {f"usage:{run_id}": 2.0, "usage:99": 0.0}))
+    world.store.workers.bury("dying", "killed")
     assert world.run(run_id).requests == 2

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from penstock.errors import Refused, UsageError
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Covered, Effects, Mark
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Flush
@@ -18,7 +19,7 @@ from penstock.jobs.run import RunKind
 from penstock.jobs.run_policy import policy_of
 from penstock.store import checkpoints
 from penstock.store.checkpoints import CheckpointMove, as_it_was, last_upto
-from penstock.store.store import Capacity, Keep
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, done
 from tests.journeys.rig import until
 
@@ -51,8 +52,8 @@ def test_checkpoint_knows_its_offset_run_time_and_how_it_came_there(world: World
     world.clock.advance(5)
     world.turn("w", done(job, effects=Effects(marks=[mark(2, offset=20), mark(3, offset=30)])))
 
-    [row] = world.store.checkpoint_rows(world.source())
-    newest, oldest = world.store.checkpoint_history(world.source(), "eur")
+    [row] = world.store.checkpoints.all(world.source())
+    newest, oldest = world.store.checkpoints.history(world.source(), "eur")
 
     assert (row.partition, row.cursor, row.last_offset) == ("eur", 3, 30)
     assert (row.run_id, row.at, row.moves) == (run_id, world.clock.now(), 2)
@@ -68,7 +69,7 @@ def test_newest_cursor_of_each_run_is_its_own_or_the_one_it_left_at_its_source(
     own = marked(world, "a", "b", kind=RunKind.BACKFILL)
     silent = world.start(key="silent")
 
-    found = world.store.newest_cursors([overtaken, newest, own, silent])
+    found = world.store.checkpoints.newest_of_runs([overtaken, newest, own, silent])
 
     assert found == {newest: "3", own: '"b"'}
 
@@ -81,9 +82,9 @@ def test_newest_cursor_of_each_run_is_its_own_or_the_one_it_left_at_its_source(
 def test_cursor_never_goes_back_or_empty(world: World, old: Any, new: Any) -> None:
     run_id = marked(world, old, new)
 
-    assert world.store.checkpoints(world.source()) == {"eur": old}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": old}
     assert "checkpoint.refused" in world.kinds(run_id=run_id)
-    refused, moved = world.store.checkpoint_history(world.source(), "eur")
+    refused, moved = world.store.checkpoints.history(world.source(), "eur")
     assert (refused.act, refused.cursor, moved.act) == ("refused", new, "moved")
     assert world.run(run_id).state == "completed"
 
@@ -96,7 +97,7 @@ def test_cursor_never_goes_back_or_empty(world: World, old: Any, new: Any) -> No
 def test_cursor_that_goes_on_is_moved_to(world: World, old: Any, new: Any) -> None:
     run_id = marked(world, old, new)
 
-    assert world.store.checkpoints(world.source()) == {"eur": new}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": new}
     assert "checkpoint.refused" not in world.kinds(run_id=run_id)
 
 
@@ -107,8 +108,8 @@ def test_mark_after_a_refused_one_counts(world: World) -> None:
 
     world.turn("w", done(job, effects=Effects(marks=[mark(6), mark(3), mark(4), mark(7)])))
 
-    assert world.store.checkpoints(world.source()) == {"eur": 7}
-    acts = [move.act for move in world.store.checkpoint_history(world.source(), "eur")]
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 7}
+    acts = [move.act for move in world.store.checkpoints.history(world.source(), "eur")]
     assert acts == ["refused", "moved", "moved"], "one line for a turn that refused several"
 
 
@@ -117,14 +118,14 @@ def test_run_that_begins_again_from_the_beginning_is_refused_once(world: World) 
     marked(world, 5)
     run_id = marked(world, 1, 2, 3, 4, 5, 6, 2, 3, 7)
 
-    history = world.store.checkpoint_history(world.source(), "eur")
+    history = world.store.checkpoints.history(world.source(), "eur")
 
     assert [(move.act, move.cursor) for move in reversed(history)] == [
         ("moved", 5), ("refused", 1), ("moved", 6), ("refused", 2), ("moved", 7),
     ]  # fmt: skip
     assert world.kinds(run_id=run_id).count("checkpoint.refused") == 2
     marked(world, 6)
-    assert world.store.checkpoint_history(world.source(), "eur")[0].act == "refused"
+    assert world.store.checkpoints.history(world.source(), "eur")[0].act == "refused"
 
 
 def test_tokens_without_an_order_may_go_anywhere_but_to_nothing(world: World) -> None:
@@ -134,7 +135,7 @@ def test_tokens_without_an_order_may_go_anywhere_but_to_nothing(world: World) ->
         marks = [mark(token, ordered=False)]
         world.turn("w", Flush(job.id, job.attempt, Effects(marks=marks)))
 
-    assert world.store.checkpoints(world.source()) == {"eur": "aa"}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": "aa"}
 
 
 def test_same_cursor_again_is_no_move(world: World) -> None:
@@ -142,7 +143,7 @@ def test_same_cursor_again_is_no_move(world: World) -> None:
     world.turn("w", done(world.one(), effects=Effects(marks=[mark(1, offset=10)])))
     again = marked(world, 1)
 
-    [row] = world.store.checkpoint_rows(world.source())
+    [row] = world.store.checkpoints.all(world.source())
     assert (row.moves, row.run_id, row.last_offset) == (1, again, 10)
 
 
@@ -153,14 +154,14 @@ def test_run_that_looks_again_never_moves_the_live_checkpoints(
     marked(world, 5)
     run_id = marked(world, 9, 2, kind=kind_of_run)
 
-    assert world.store.checkpoints(world.source()) == {"eur": 5}
-    assert world.store.run_cursors(run_id) == {"eur": 2}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 5}
+    assert world.store.checkpoints.of_run(run_id) == {"eur": 2}
 
 
 def test_lost_attempt_moves_nothing(world: World) -> None:
     world.start()
     job = world.one()
-    world.store.bury("w", "gone")
+    world.store.workers.bury("w", "gone")
     world.register("fresh")
     fresh = world.one("fresh")
     world.turn("fresh", Flush(fresh.id, fresh.attempt, Effects(marks=[mark(1)])))
@@ -168,7 +169,7 @@ def test_lost_attempt_moves_nothing(world: World) -> None:
     late = world.turn("w", done(job, effects=Effects(marks=[mark(99)])))
 
     assert late.lost == [job.id]
-    assert world.store.checkpoints(world.source()) == {"eur": 1}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 1}
 
 
 def test_history_keeps_the_newest_moves_of_each_partition(
@@ -181,11 +182,11 @@ def test_history_keeps_the_newest_moves_of_each_partition(
         marks = [mark(number), *([mark(number, "usd")] if number < 3 else [])]
         world.turn("w", Flush(job.id, job.attempt, Effects(marks=marks)))
 
-    history = world.store.checkpoint_history(world.source(), "eur", limit=5000)
+    history = world.store.checkpoints.history(world.source(), "eur", limit=5000)
 
     assert len(history) == 50
     assert (history[0].cursor, history[-1].cursor) == (69, 20)
-    assert len(world.store.checkpoint_history(world.source(), "usd")) == 3
+    assert len(world.store.checkpoints.history(world.source(), "usd")) == 3
     assert len(world.dump()["checkpoint_move"]) == 53
 
 
@@ -194,21 +195,21 @@ def test_history_is_pruned_with_the_journal_and_the_checkpoint_stays(world: Worl
     world.clock.advance(10)
     marked(world, 3)
 
-    while world.store.prune(Keep(None, 10.0, None, None)):
+    while world.store.upkeep.prune(Keep(None, 10.0, None, None)):
         pass
 
-    assert [m.cursor for m in world.store.checkpoint_history(world.source(), "eur")] == [3]
-    assert world.store.checkpoints(world.source()) == {"eur": 3}
+    assert [m.cursor for m in world.store.checkpoints.history(world.source(), "eur")] == [3]
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 3}
 
 
 def test_cursors_of_a_run_go_with_its_jobs(world: World) -> None:
     run_id = marked(world, 1, kind=RunKind.BACKFILL)
     world.clock.advance(20)
 
-    while world.store.prune(Keep(10.0, None, None, None)):
+    while world.store.upkeep.prune(Keep(10.0, None, None, None)):
         pass
 
-    assert world.store.run_cursors(run_id) == {}
+    assert world.store.checkpoints.of_run(run_id) == {}
 
 
 def test_two_workers_that_mark_at_once_leave_the_further_one(world: World) -> None:
@@ -231,7 +232,7 @@ def test_two_workers_that_mark_at_once_leave_the_further_one(world: World) -> No
         ]
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(settle, ("a", "b"), jobs, marks))
-        found = world.store.checkpoints(world.source())
+        found = world.store.checkpoints.cursors(world.source())
         assert (found[f"p{number}"], found[f"q{number}"]) == (2, 2)
 
 
@@ -251,7 +252,7 @@ def test_mark_waits_for_one_that_is_being_written_and_is_compared_with_it(world:
         settling.result(timeout=20)
     store.close()
 
-    assert world.store.checkpoints(world.source()) == {"eur": 9}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 9}
     assert "checkpoint.refused" in world.kinds()
 
 
@@ -266,58 +267,58 @@ def is_waited_for(connection: psycopg.Connection[Any]) -> bool:
 def test_rewind_moves_back_and_says_who_did_it_and_why(world: World) -> None:
     marked(world, 1, 2, 3)
     target = as_it_was(
-        world.store.checkpoint_history(world.source(), "eur"), at=world.clock.now() - 2
+        world.store.checkpoints.history(world.source(), "eur"), at=world.clock.now() - 2
     )
     assert target is not None
 
-    world.store.rewind_checkpoint(world.source(), "eur", target, actor="ann", reason="bad prices")
+    world.store.checkpoints.rewind(world.source(), "eur", target, actor="ann", reason="bad prices")
 
-    newest = world.store.checkpoint_history(world.source(), "eur")[0]
+    newest = world.store.checkpoints.history(world.source(), "eur")[0]
     assert (newest.act, newest.cursor, newest.actor, newest.reason) == (
         "rewound", 1, "ann", "bad prices",
     )  # fmt: skip
-    assert world.store.checkpoints(world.source()) == {"eur": 1}
-    [event] = [e for e in world.store.events(limit=1000) if e.kind == "checkpoint.rewound"]
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 1}
+    [event] = [e for e in world.store.journal.events(limit=1000) if e.kind == "checkpoint.rewound"]
     assert (event.actor, event.detail) == ("ann", "eur: 3 → 1 (bad prices)")
     marked(world, 2)
-    assert world.store.checkpoints(world.source()) == {"eur": 2}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 2}
 
 
 def test_rewind_is_refused_while_a_run_may_move_the_checkpoint(world: World) -> None:
     marked(world, 1, 2)
-    target = world.store.checkpoint_history(world.source(), "eur")[-1]
+    target = world.store.checkpoints.history(world.source(), "eur")[-1]
     world.start(key="going on")
-    rewind = world.store.rewind_checkpoint
+    rewind = world.store.checkpoints.rewind
 
     with pytest.raises(Refused, match="has not ended"):
         rewind(world.source(), "eur", target, actor="ann", reason="")
-    assert world.store.checkpoints(world.source()) == {"eur": 2}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 2}
 
     rewind(world.source(), "eur", target, actor="ann", reason="", is_forced=True)
-    assert world.store.checkpoints(world.source()) == {"eur": 1}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 1}
 
 
 def test_backfill_that_runs_does_not_stand_in_the_way_of_a_rewind(world: World) -> None:
     marked(world, 1, 2)
-    target = world.store.checkpoint_history(world.source(), "eur")[-1]
+    target = world.store.checkpoints.history(world.source(), "eur")[-1]
     world.start(key="behind", kind=RunKind.BACKFILL)
 
-    world.store.rewind_checkpoint(world.source(), "eur", target, actor="ann", reason="")
+    world.store.checkpoints.rewind(world.source(), "eur", target, actor="ann", reason="")
 
-    assert world.store.checkpoints(world.source()) == {"eur": 1}
+    assert world.store.checkpoints.cursors(world.source()) == {"eur": 1}
 
 
 def test_checkpoint_that_is_not_there_can_not_be_rewound(world: World) -> None:
     nowhere = CheckpointMove(1, 1, None, 1, 0.0, "ann", "moved")
     with pytest.raises(UsageError, match="no checkpoint 'eur'"):
-        world.store.rewind_checkpoint(world.source(), "eur", nowhere, actor="ann", reason="")
+        world.store.checkpoints.rewind(world.source(), "eur", nowhere, actor="ann", reason="")
 
 
 def test_where_a_checkpoint_stood_is_known_by_run_time_and_cursor(world: World) -> None:
     first = marked(world, 1, 2)
     between = world.clock.now()
     second = marked(world, 3, 1, 4)
-    history = world.store.checkpoint_history(world.source(), "eur")
+    history = world.store.checkpoints.history(world.source(), "eur")
 
     assert [found.cursor for found in (as_it_was(history, run_id=first),) if found] == [2]
     assert [found.cursor for found in (as_it_was(history, run_id=second),) if found] == [4]
@@ -331,9 +332,9 @@ def test_where_a_checkpoint_stood_is_known_by_run_time_and_cursor(world: World) 
 def test_rewind_does_not_change_where_a_run_had_left_a_checkpoint(world: World) -> None:
     run = marked(world, 1, 2)
     back = CheckpointMove(0, 1, None, run, 0.0, "", "rewound")
-    world.store.rewind_checkpoint(world.source(), "eur", back, actor="ann", reason="")
+    world.store.checkpoints.rewind(world.source(), "eur", back, actor="ann", reason="")
 
-    found = as_it_was(world.store.checkpoint_history(world.source(), "eur"), run_id=run)
+    found = as_it_was(world.store.checkpoints.history(world.source(), "eur"), run_id=run)
 
     assert found is not None
     assert (found.cursor, found.act) == (2, "moved")
@@ -346,12 +347,12 @@ def test_units_since_are_windows_where_there_are_any_and_pages_otherwise(world: 
     then = world.clock.now()
     world.clock.advance(1)
     world.turn("w", *(done(page) for page in pages[2:4]))
-    assert world.store.units_since(world.source(), "eur", then) == 2
+    assert world.store.checkpoints.units_since(world.source(), "eur", then) == 2
 
     world.clock.advance(1)
     covered = [Covered("eur", day * DAY, (day + 1) * DAY) for day in range(3)]
     world.turn("w", done(pages[4], effects=Effects(covered=covered)))
 
-    assert world.store.units_since(world.source(), "eur", then) == 3
-    assert world.store.units_since(world.source(), "usd", then) == 3
+    assert world.store.checkpoints.units_since(world.source(), "eur", then) == 3
+    assert world.store.checkpoints.units_since(world.source(), "usd", then) == 3
     assert world.run(run_id).is_ended

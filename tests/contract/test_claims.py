@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource
 from penstock.jobs.job import AGEING_S
 from penstock.jobs.run import Plan, PlannedStage
-from penstock.store.store import Capacity
 from tests.contract.scenes import WIDE, World, a_job, done, quarantined, retried, snoozed, throttled
 
 
@@ -84,10 +84,10 @@ def test_job_that_waited_long_overtakes_a_more_urgent_one(
     run_id = world.start()
     world.turn("w", done(world.one(), children=[a_job("keep it open")]))
     world.one()
-    world.store.enqueue(run_id, [a_job("old", priority=9)])
+    world.store.jobs.enqueue(run_id, [a_job("old", priority=9)])
 
     world.clock.advance(waited_s * AGEING_S * 4)
-    world.store.enqueue(run_id, [a_job("new", priority=5)])
+    world.store.jobs.enqueue(run_id, [a_job("new", priority=5)])
 
     assert world.one().key == first
 
@@ -144,7 +144,7 @@ def test_slots_are_counted_from_rows_that_run(world: World) -> None:
     assert len(first) == 4
     assert world.claim("other") == []
 
-    world.store.bury("w", "killed")
+    world.store.workers.bury("w", "killed")
     assert len(world.claim("other")) == 4, "a dead worker leaks no slot"
 
 
@@ -192,12 +192,12 @@ def test_throttled_source_cools_down_and_others_go_on(world: World) -> None:
 
     assert turn.claimed == []
     assert turn.next_due_at == world.clock.now() + 30
-    assert world.store.closed_hosts() == {"acme.com": world.clock.now() + 30}
+    assert world.store.hosts.closed() == {"acme.com": world.clock.now() + 30}
     world.start(source="third.org")
     assert [job.source_id for job in world.claim()] == [world.source("third.org")]
     world.clock.advance(30)
     assert len(world.claim()) == 3
-    assert world.store.closed_hosts() == {}
+    assert world.store.hosts.closed() == {}
 
 
 def test_shorter_wish_to_wait_does_not_end_a_longer_one(world: World) -> None:
@@ -208,7 +208,7 @@ def test_shorter_wish_to_wait_does_not_end_a_longer_one(world: World) -> None:
 
     world.clock.advance(59)
     assert world.claim() == []
-    assert world.store.closed_hosts() != {}
+    assert world.store.hosts.closed() != {}
 
 
 def test_job_under_which_two_workers_died_runs_alone_among_such(world: World) -> None:
@@ -216,7 +216,7 @@ def test_job_under_which_two_workers_died_runs_alone_among_such(world: World) ->
     for name in ("first", "second"):
         world.register(name)
         assert len(world.claim(name)) == 6
-        world.store.bury(name, "killed")
+        world.store.workers.bury(name, "killed")
 
     suspects = world.claim()
     assert len(suspects) == 1
@@ -234,7 +234,7 @@ def test_ward_does_not_hold_up_healthy_jobs(world: World) -> None:
     for name in ("first", "second"):
         world.register(name)
         world.claim(name)
-        world.store.bury(name, "killed")
+        world.store.workers.bury(name, "killed")
     world.enqueue(run_id, *(f"healthy-{n}" for n in range(20)))
 
     found = world.claim(slots=10) + world.claim(slots=10)
@@ -248,8 +248,8 @@ def test_worker_for_the_sound_leaves_suspects_to_the_ward(world: World) -> None:
     for name in ("first", "second"):
         world.register(name)
         world.claim(name)
-        world.store.bury(name, "killed")
-    assert world.store.has_suspects()
+        world.store.workers.bury(name, "killed")
+    assert world.store.jobs.has_suspects()
     world.enqueue(run_id, "healthy")
 
     sound = world.store.turn("w", [], Capacity(10, admits="sound"), {}).claimed
@@ -266,7 +266,7 @@ def test_busy_lane_leaves_a_place_for_a_suspect(world: World) -> None:
     for name in ("first", "second"):
         world.register(name)
         world.claim(name)
-        world.store.bury(name, "killed")
+        world.store.workers.bury(name, "killed")
     world.enqueue(run_id, *(f"healthy-{n}" for n in range(20)))
     limits = {1: LaneLimits(concurrency=3)}
 
@@ -293,12 +293,12 @@ def test_quarantined_job_is_not_claimed(world: World) -> None:
 
 def test_jobs_wait_for_their_lane_and_not_for_a_paused_run_before_them(world: World) -> None:
     one, two = world.start(key="one"), world.start(key="two")
-    world.store.pause_run(one, "ops", "")
+    world.store.runs.pause(one, "ops", "")
 
     assert [job.run_id for job in world.claim()] == [two]
-    assert world.store.has_startable(0) is False
-    world.store.resume_run(one, "ops", "")
-    assert world.store.has_startable(0)
+    assert world.store.jobs.has_startable(0) is False
+    world.store.runs.resume(one, "ops", "")
+    assert world.store.jobs.has_startable(0)
 
 
 def test_a_worker_claims_only_what_it_has_loaded(world: World) -> None:
@@ -307,16 +307,16 @@ def test_a_worker_claims_only_what_it_has_loaded(world: World) -> None:
     known = Loaded(sources={world.source(): LoadedSource("v1", ("discover",))})
 
     assert world.turn("w", capacity=Capacity(10, loaded=known)).claimed == []
-    world.store.announce("w", known, 77)
-    [code] = world.store.worker_codes()
+    world.store.workers.announce("w", known, 77)
+    [code] = world.store.workers.codes()
     assert (code.worker, code.parent_pid, code.loaded) == ("w", 77, known)
-    assert sorted(world.store.startable_stages(0)) == sorted(
+    assert sorted(world.store.jobs.startable_stages(0)) == sorted(
         [(world.source(), "extract"), (world.source("new.org"), "discover")]
     )
-    outlook = world.store.explain(world.limits, Capacity(10), run_id=other)
+    outlook = world.store.outlooks.explain(world.limits, Capacity(10), run_id=other)
     assert (outlook.stands, outlook.gate) == ("person", "code")
     assert "new.org" in next(gate.by for gate in outlook.gates if gate.name == "code")
-    outlook = world.store.explain(world.limits, Capacity(10), run_id=pages)
+    outlook = world.store.outlooks.explain(world.limits, Capacity(10), run_id=pages)
     assert "'extract'" in next(gate.by for gate in outlook.gates if gate.name == "code")
 
     whole = Loaded(
@@ -325,8 +325,8 @@ def test_a_worker_claims_only_what_it_has_loaded(world: World) -> None:
             world.source("new.org"): LoadedSource("v1", ("discover",)),
         }
     )
-    world.store.announce("w", whole, 77)
-    assert world.store.explain(world.limits, Capacity(10), run_id=other).would_start
+    world.store.workers.announce("w", whole, 77)
+    assert world.store.outlooks.explain(world.limits, Capacity(10), run_id=other).would_start
     claimed = world.turn("w", capacity=Capacity(10, loaded=whole)).claimed
     assert {job.run_id for job in claimed} == {pages, other}
 
@@ -334,9 +334,9 @@ def test_a_worker_claims_only_what_it_has_loaded(world: World) -> None:
 def test_a_run_says_which_version_performs_it(world: World) -> None:
     run_id = world.start()
 
-    assert world.store.restamp(run_id, "v1", "v0", "w")
-    assert not world.store.restamp(run_id, "v1", "v2", "another"), "somebody was faster"
+    assert world.store.runs.restamp(run_id, "v1", "v0", "w")
+    assert not world.store.runs.restamp(run_id, "v1", "v2", "another"), "somebody was faster"
 
     assert world.run(run_id).pipeline_version == "v0"
-    [event] = world.store.events(run_id=run_id, kind="run.version_changed")
+    [event] = world.store.journal.events(run_id=run_id, kind="run.version_changed")
     assert (event.actor, event.detail) == ("w", "now uses pipeline v0; before: v1")

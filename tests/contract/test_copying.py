@@ -18,14 +18,16 @@ from penstock.app import store_copy
 from penstock.app.store_copy import Copied, Digest, Step, copy_project, digests
 from penstock.clock import Clock
 from penstock.errors import PenstockError, Refused, StoreError, StoreUnreachable
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects
 from penstock.store.copying import End
 from penstock.store.postgres.copying import PostgresEnd
 from penstock.store.postgres.database import PostgresDatabase
+from penstock.store.snapshots import Kept
 from penstock.store.sqlite.copying import SqliteEnd
 from penstock.store.sqlite.database import SqliteDatabase
-from penstock.store.store import Capacity, Keep, Kept
 from penstock.store.tables import TABLES
+from penstock.store.upkeep import Keep
 from penstock.store.workers import LEASE_S
 from tests.contract.scenes import (
     POOLED,
@@ -155,9 +157,9 @@ def live_a_little(world: World) -> int:
         snoozed(jobs[6], 0.1),
     )
     world.start(source="beta.org", key="other")
-    world.store.pause_source(world.source("beta.org"), "ops", "moving")
-    world.store.lead("scheduler", "host/1/x", 1.0)
-    world.store.reserve_places([])
+    world.store.sources.pause(world.source("beta.org"), "ops", "moving")
+    world.store.leaders.lead("scheduler", "host/1/x", 1.0)
+    world.store.hosts.reserve([])
     world.clock.advance(2.0)
     return run_id
 
@@ -180,7 +182,7 @@ def test_copy_holds_what_was_there_and_is_sound(
     origin: World, target: Place, way: tuple[StoreKind, StoreKind]
 ) -> None:
     live_a_little(origin)
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     before = held(origin, origin.path)
 
     told = copied(origin, target)
@@ -190,13 +192,15 @@ def test_copy_holds_what_was_there_and_is_sound(
     changed = {name for name in before if after[name] != before[name]}
     assert changed == {"event"}, "the copy's journal says one thing more"
     store = way[1].open(target, origin.clock)
-    last = store.events()[-1]
+    last = store.journal.events()[-1]
     assert (last.kind, last.actor) == ("db.copied", "ops")
-    assert store.check() == []
-    assert store.runs() == origin.store.runs()
-    assert store.sources() == origin.store.sources()
-    assert store.records("product") == origin.store.records("product")
-    assert store.versions("product", "shared") == origin.store.versions("product", "shared")
+    assert store.upkeep.check() == []
+    assert store.runs.newest() == origin.store.runs.newest()
+    assert store.sources.all() == origin.store.sources.all()
+    assert store.records.of("product") == origin.store.records.of("product")
+    assert store.records.versions("product", "shared") == origin.store.records.versions(
+        "product", "shared"
+    )
     assert store.overview() == origin.store.overview()
     store.close()
 
@@ -205,12 +209,12 @@ def test_work_goes_on_in_the_copy_and_no_id_is_given_twice(
     origin: World, target: Place, way: tuple[StoreKind, StoreKind]
 ) -> None:
     run_id = live_a_little(origin)
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     copied(origin, target)
 
     copy = arrived(origin, way[1], target)
     copy.clock.advance(10.0)
-    copy.store.retry_failed(run_id, "ops", "")
+    copy.store.runs.retry_failed(run_id, "ops", "")
     while jobs := copy.claim():
         copy.turn("w", *(done(job, saves=[a_save(f"late-{job.id}", {})]) for job in jobs))
     copy.start(source="third.net", key="new")
@@ -224,7 +228,7 @@ def test_known_key_is_known_in_the_copy(
 ) -> None:
     run_id = origin.start_with_pages(3)
     [before] = origin.enqueue(run_id, "page-000001")
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     copied(origin, target)
 
     copy = arrived(origin, way[1], target)
@@ -240,12 +244,12 @@ def test_ids_of_what_is_gone_are_not_given_again(
     origin.turn("w", *(done(job) for job in origin.claim()))
     last = max(job.id for job in origin.jobs(run_id))
     origin.clock.advance(100.0)
-    while origin.store.prune(Keep(1.0, 1.0, None, None)):
+    while origin.store.upkeep.prune(Keep(1.0, 1.0, None, None)):
         pass
     assert origin.jobs(run_id) == []
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     origin.clock.advance(100.0)
-    while origin.store.prune(Keep(1.0, 1.0, None, None)):
+    while origin.store.upkeep.prune(Keep(1.0, 1.0, None, None)):
         pass
 
     copied(origin, target)
@@ -284,27 +288,27 @@ def test_numbers_arrive_to_the_last_bit(
     saves = [a_save(f"{number}", {}, score=score) for number, score in enumerate(scores)]
     origin.start()
     origin.turn("w", done(origin.one(), saves=saves))
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     # A zero below zero is one that SQLite does not know.
     origin.tamper("UPDATE record SET score = '-0.0' WHERE score = 0")
 
     copied(origin, target)
 
     store = way[1].open(target, origin.clock)
-    assert [record.score for record in store.records("product")] == scores
+    assert [record.score for record in store.records.of("product")] == scores
     store.close()
 
 
 def test_text_that_only_one_database_can_hold_arrives_readable(places: Places) -> None:
     world, target = World(SQLITE, places.new(SQLITE)), places.new(POSTGRES)
     run_id = world.start()
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     world.tamper("UPDATE run SET reason = 'a' || char(0) || 'b'")
 
     copied(world, target)
 
     store = POSTGRES.open(target, world.clock)
-    run = store.run(run_id)
+    run = store.runs.get(run_id)
     assert run is not None
     assert run.reason == r"a\x00b"
     store.close()
@@ -316,16 +320,16 @@ def test_target_that_holds_no_run_is_good_enough(
 ) -> None:
     """`penstock status` on a new address has made its sources known there."""
     live_a_little(origin)
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     store = way[1].open(target, origin.clock)
-    store.ensure_sources(["zeta.io", "acme.com"])
-    store.pause_source(2, "ops", "")
+    store.sources.ensure(["zeta.io", "acme.com"])
+    store.sources.pause(2, "ops", "")
     store.close()
 
     copied(origin, target)
 
     store = way[1].open(target, origin.clock)
-    assert store.sources() == origin.store.sources()
+    assert store.sources.all() == origin.store.sources.all()
     store.close()
 
 
@@ -440,7 +444,7 @@ def test_copy_of_a_copy_back_again_is_what_it_was(
     origin: World, target: Place, places: Places, way: tuple[StoreKind, StoreKind]
 ) -> None:
     live_a_little(origin)
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     copied(origin, target)
     back = places.new(way[0])
     moved(target, back, origin.clock)
@@ -457,7 +461,7 @@ def test_any_world_copied_there_and_back_equals_itself(places: Places, seed: int
     here, there = rng.choice([(SQLITE, POSTGRES), (POSTGRES, SQLITE)])
     world = World(here, places.new(here))
     live_at_random(world, rng)
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     stop(world)
 
     middle, back = places.new(there), places.new(here)
@@ -467,7 +471,7 @@ def test_any_world_copied_there_and_back_equals_itself(places: Places, seed: int
     first, last = held(world, world.path), held(world, back)
     assert {name for name in first if first[name] != last[name]} <= {"event"}
     store = here.open(back, world.clock)
-    assert store.check() == []
+    assert store.upkeep.check() == []
     store.close()
     world.close()
 
@@ -485,10 +489,10 @@ def live_at_random(world: World, rng: random.Random) -> None:
         world.clock.advance(rng.uniform(0, 5))
         jobs = world.claim(slots=rng.randint(1, 5))
         world.turn("w", *(rng.choice(ends)(job) for job in jobs if rng.random() < 0.8))
-        world.store.beat("w")
+        world.store.workers.beat("w")
     if rng.random() < 0.3:
-        world.store.cancel_run(world.store.runs()[0].id, "ops", "")
-        while world.store.sweep_cancelled():
+        world.store.runs.cancel(world.store.runs.newest()[0].id, "ops", "")
+        while world.store.runs.sweep_cancelled():
             pass
 
 
@@ -505,10 +509,10 @@ def test_project_is_not_copied_onto_itself(places: Places) -> None:
 def test_target_that_holds_a_project_is_refused_and_left_alone(
     origin: World, target: Place, way: tuple[StoreKind, StoreKind]
 ) -> None:
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     other = World(way[1], target)
     other.start()
-    other.store.sign_off("w")
+    other.store.workers.sign_off("w")
     before = other.dump()
 
     for restart in (False, True):
@@ -524,14 +528,14 @@ def test_nothing_is_copied_while_somebody_works_on_either_side(
 ) -> None:
     with pytest.raises(Refused, match="a worker on here is working on"):
         copied(origin, target)
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
 
     other = World(way[1], target, origin.clock)
     with pytest.raises(Refused, match="a worker on here is working on"):
         copied(origin, target)
-    other.store.sign_off("w")
+    other.store.workers.sign_off("w")
 
-    origin.store.lead("scheduler", "there/1/x", 5.0)
+    origin.store.leaders.lead("scheduler", "there/1/x", 5.0)
     with pytest.raises(Refused, match=r"a scheduler \(there/1/x\) is working on"):
         copied(origin, target)
     origin.clock.advance(6.0)
@@ -553,7 +557,7 @@ def test_unfinished_copy_of_something_else_is_not_gone_on_with(
 
     assert not told.is_resumed
     copy = arrived(origin, way[1], target)
-    assert len(copy.store.runs()) == 3
+    assert len(copy.store.runs.newest()) == 3
     copy.close()
 
 
@@ -561,7 +565,7 @@ def test_origin_that_changes_meanwhile_is_noticed(
     origin: World, target: Place, way: tuple[StoreKind, StoreKind]
 ) -> None:
     live_a_little(origin)
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     is_first = True
 
     def change(step: Step) -> None:
@@ -585,7 +589,7 @@ def test_nobody_can_work_on_an_unfinished_copy_even_who_was_there_before(
     assert cut_off_at(origin, target, 9)
 
     with pytest.raises(Refused, match=r"unfinished copy of .* no worker can start"):
-        early.register("early", "there", 1, "test")
+        early.workers.register("early", "there", 1, "test")
     early.close()
 
 
@@ -624,7 +628,7 @@ def test_copy_that_is_done_is_said_to_be_until_somebody_works_there(
     assert (again.tables, again.is_resumed, again.released) == (first.tables, True, 0)
     assert held(origin, target) == before
     copy = arrived(origin, way[1], target)
-    copy.store.sign_off("w")
+    copy.store.workers.sign_off("w")
     for restart in (False, True):
         with pytest.raises(Refused, match="holds a project already"):
             copied(origin, target, restart=restart)
@@ -635,7 +639,7 @@ def test_copy_that_is_not_what_was_copied_is_an_error(
     origin: World, target: Place, way: tuple[StoreKind, StoreKind]
 ) -> None:
     live_a_little(origin)
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
 
     def meddle(step: Step) -> None:
         if step.act == "copying" and step.table == "leader":
@@ -652,13 +656,13 @@ def test_fractions_of_money_and_seconds_arrive_to_the_last_bit(
     run_id = origin.start_with_pages(3)
     for job, money in zip(origin.claim(slots=3), (0.1, 0.2, 945.25), strict=True):
         origin.turn("w", done(job, effects=Effects(spent={"money": money, "seconds": money / 3})))
-    before = origin.store.run(run_id)
+    before = origin.store.runs.get(run_id)
     stop(origin)
 
     copied(origin, target)
 
     copy = arrived(origin, way[1], target)
-    after = copy.store.run(run_id)
+    after = copy.store.runs.get(run_id)
     copy.close()
     assert before is not None
     assert after is not None
@@ -719,6 +723,6 @@ def test_batches_are_bounded_by_rows_and_by_text() -> None:
 
 
 def test_error_of_the_target_is_told_in_words(origin: World, places: Places) -> None:
-    origin.store.sign_off("w")
+    origin.store.workers.sign_off("w")
     with pytest.raises(PenstockError):
         copied(origin, "postgresql://nobody:secret@127.0.0.1:1/nothing")

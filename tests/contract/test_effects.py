@@ -31,6 +31,6 @@ def test_turn_writes_each_effect(world: World) -> None:
 
 def counted(world: World) -> dict[str, float]:
     """How many rows each table has; of runs, what they have spent."""
-    [run] = world.store.runs()
+    [run] = world.store.runs.newest()
     tables = world.dump()
     return {table.name: len(tables[table.name]) for table in TABLES} | {"money": run.money}

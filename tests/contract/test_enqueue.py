@@ -92,7 +92,7 @@ def test_batch_is_all_or_nothing(world: World) -> None:
     before = world.dump()
 
     with pytest.raises(UsageError, match="no stage extrakt"):
-        world.store.enqueue(run_id, [a_job("a"), a_job("b", stage="extrakt")])
+        world.store.jobs.enqueue(run_id, [a_job("a"), a_job("b", stage="extrakt")])
 
     assert world.dump() == before
 

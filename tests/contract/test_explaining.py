@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import UsageError
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
@@ -17,8 +18,7 @@ from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
 from penstock.outlook.outlook import Outlook
 from penstock.outlook.seen_gates import GateSeen
 from penstock.settings.opening_hours import OpeningHours, WeeklyWindow
-from penstock.store.scheduling import Planned
-from penstock.store.store import Capacity
+from penstock.store.schedules import Planned
 from tests.contract.scenes import (
     SITE,
     WIDE,
@@ -41,7 +41,7 @@ HEAVY = Plan(
 
 
 def explained(world: World, room: Capacity = ROOM, **of: Any) -> Outlook:
-    return world.store.explain(world.limits, room, **of)
+    return world.store.outlooks.explain(world.limits, room, **of)
 
 
 def closed(outlook: Outlook) -> dict[str, GateSeen]:
@@ -93,7 +93,7 @@ def test_explaining_changes_nothing(world: World) -> None:
 
 def test_nobody_works(world: World) -> None:
     run_id = world.start_with_pages(1)
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
 
     outlook = explained(world, job_id=queued(world, run_id)[0])
 
@@ -133,7 +133,7 @@ def test_gates_stand_in_the_order_in_which_they_are_asked(world: World) -> None:
 
 def test_held_source_names_who_and_why_and_what_opens_it(world: World) -> None:
     run_id = world.start_with_pages(1)
-    world.store.hold("acme.com", "ann", "a quiet night")
+    world.store.sources.hold("acme.com", "ann", "a quiet night")
     at = world.clock.now()
     world.clock.advance(5)
 
@@ -146,7 +146,7 @@ def test_held_source_names_who_and_why_and_what_opens_it(world: World) -> None:
 
 def test_held_project_is_opened_by_unhold_alone(world: World) -> None:
     run_id = world.start_with_pages(1)
-    world.store.hold("", "ann", "")
+    world.store.sources.hold("", "ann", "")
 
     gate = only(explained(world, run_id=run_id))
 
@@ -155,7 +155,7 @@ def test_held_project_is_opened_by_unhold_alone(world: World) -> None:
 
 def test_paused_source(world: World) -> None:
     run_id = world.start_with_pages(1)
-    world.store.pause_source(world.source(), "ann", "they are moving")
+    world.store.sources.pause(world.source(), "ann", "they are moving")
 
     outlook = explained(world, job_id=queued(world, run_id)[0])
 
@@ -168,12 +168,12 @@ def test_paused_source(world: World) -> None:
     [("draft", "penstock start {}"), ("paused", "penstock resume {}")],
 )
 def test_run_that_must_not_start(world: World, state: str, command: str) -> None:
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.FULL, SITE, "v1", key="it", actor="ann", reason="r",
         is_draft=state == "draft",
     )  # fmt: skip
     if state == "paused":
-        world.store.pause_run(run_id, "ann", "r")
+        world.store.runs.pause(run_id, "ann", "r")
 
     outlook = explained(world, run_id=run_id)
 
@@ -195,7 +195,7 @@ def test_job_that_waits_says_until_when_and_why(world: World) -> None:
     assert (outlook.stands, outlook.opens_at) == ("time", world.clock.now() + 240)
     assert gate.command == f"penstock retry --job {job.id}"
     world.clock.advance(240)
-    world.store.beat("w")
+    world.store.workers.beat("w")
     assert explained(world, job_id=job.id).would_start
 
 
@@ -204,7 +204,7 @@ def test_held_job_and_quarantined_job(world: World) -> None:
     bad = world.one()
     world.turn("w", quarantined(bad, "no price"))
     [held] = queued(world, run_id)
-    world.store.hold_job(held, "ann", "ask first")
+    world.store.jobs.hold(held, "ann", "ask first")
 
     gate = only(explained(world, job_id=held))
     assert (gate.by, gate.command) == ("held by ann: ask first", f"penstock unhold --job {held}")
@@ -272,13 +272,13 @@ def test_rate_says_when_it_has_room(world: World) -> None:
     assert outlook.opens_at is not None
     assert outlook.opens_at <= at
     world.clock.advance(outlook.opens_at - world.clock.now())
-    world.store.beat("w")
+    world.store.workers.beat("w")
     assert explained(world, job_id=queued(world, run_id)[0]).would_start
 
 
 def test_open_breaker(world: World) -> None:
     run_id = world.start_with_pages(1)
-    world.store.open_breaker("source:acme.com", 120, "ann", "it is down")
+    world.store.breakers.open("source:acme.com", 120, "ann", "it is down")
 
     outlook = explained(world, run_id=run_id)
 
@@ -358,12 +358,12 @@ def test_ended_run_says_what_takes_it_up(world: World) -> None:
 def test_source_without_work_says_when_it_has_some(world: World) -> None:
     source_id = world.source()
     due_at = world.clock.now() + 600
-    world.store.plan_schedules([Planned(source_id, "main", "{}", "every hour", "every", due_at)])
+    world.store.schedules.plan([Planned(source_id, "main", "{}", "every hour", "every", due_at)])
 
     outlook = explained(world, source="acme.com")
     assert (outlook.stands, outlook.opens_at) == ("idle", world.clock.now() + 600)
 
-    world.store.pause_source(source_id, "ann", "")
+    world.store.sources.pause(source_id, "ann", "")
     outlook = explained(world, source="acme.com")
     assert set(closed(outlook)) == {"work", "paused"}
     assert (outlook.stands, outlook.command) == ("person", "penstock resume acme.com")
@@ -388,7 +388,7 @@ def test_story_of_a_job_has_every_attempt_with_its_end(world: World) -> None:
     again = world.one()
     world.turn("w", done(again, children=[a_job("c", stage="persist")]))
 
-    story = world.store.story(job.id)
+    story = world.store.jobs.story(job.id)
 
     assert [(t.attempt, t.worker, t.outcome) for t in story.attempts] == [
         (1, "w", "retried"), (2, "w", "succeeded"),
@@ -472,7 +472,7 @@ SCENES = st.builds(
 def build(world: World, scene: Scene, tag: str) -> list[int]:
     sources = [f"{tag}.acme.com", f"{tag}.other.org"]
     runs = [
-        world.store.start_run(
+        world.store.runs.start(
             world.source(key), kind, HEAVY, "v1", key=tag, actor="ann", reason=""
         )[0]
         for key, kind in zip(sources, scene.kinds, strict=True)
@@ -493,13 +493,13 @@ def _work(world: World, scene: Scene, runs: list[int]) -> None:
     for _ in range(scene.deaths):
         world.register("doomed")
         world.turn("doomed", capacity=Capacity(1))
-        world.store.bury("doomed", "killed")
+        world.store.workers.bury("doomed", "killed")
     begun = world.turn("w", capacity=Capacity(scene.running + len(scene.waits))).claimed
     world.turn("w", *(retried(j, s) for j, s in zip(begun, scene.waits, strict=False)))
     if "hold" in scene.extra:
         left = queued(world, runs[0])
         if left:
-            world.store.hold_job(left[0], "ann", "")
+            world.store.jobs.hold(left[0], "ann", "")
 
 
 def _close(world: World, scene: Scene, sources: list[str], runs: list[int]) -> None:
@@ -517,7 +517,7 @@ def _close(world: World, scene: Scene, sources: list[str], runs: list[int]) -> N
         if level is not None:
             world.tamper(f"UPDATE source SET level = {level} WHERE id = {source_id}")
         if scene.is_paused[number]:
-            world.store.pause_source(source_id, "ann", "")
+            world.store.sources.pause(source_id, "ann", "")
         until = now + scene.cooldowns[number]
         world.tamper(f"UPDATE source SET cooldown_until = {until} WHERE id = {source_id}")
         world.tamper(
@@ -533,14 +533,14 @@ def _close(world: World, scene: Scene, sources: list[str], runs: list[int]) -> N
         steer(world, runs[number], scene.run_states[number])
     tag = sources[0].partition(".")[0]
     for scope in scene.held:
-        world.store.hold(f"{tag}.{scope}" if scope else "", "ann", "")
+        world.store.sources.hold(f"{tag}.{scope}" if scope else "", "ann", "")
 
 
 def steer(world: World, run_id: int, state: str) -> None:
     if state == "paused":
-        world.store.pause_run(run_id, "ann", "")
+        world.store.runs.pause(run_id, "ann", "")
     elif state == "cancelled":
-        world.store.cancel_run(run_id, "ann", "")
+        world.store.runs.cancel(run_id, "ann", "")
     elif state == "draft":
         # No verb leads back to a draft: one that was never started, for all that matters here.
         world.tamper(f"UPDATE run SET state = 'draft' WHERE id = {run_id} AND state = 'queued'")
@@ -594,10 +594,10 @@ def the_only_worker(world: World, scene: Scene) -> tuple[str, Capacity, Capacity
     """Its name, what it can take on when nothing runs in it, and what it has left."""
     if scene.admits is not None:
         whole = Capacity(scene.slots, scene.cpu, 1000.0, scene.admits)
-        world.store.register("new", "here", 1, "test", scene.slots, scene.admits)
-        world.store.sign_off("w")  # what it ran is queued again
+        world.store.workers.register("new", "here", 1, "test", scene.slots, scene.admits)
+        world.store.workers.sign_off("w")  # what it ran is queued again
         return "new", whole, whole
-    own = [world.job(job_id) for job_id, _ in world.store.jobs_of("w")]
+    own = [world.job(job_id) for job_id, _ in world.store.workers.jobs_of("w")]
     heavy = sum(job.stage == "extract" for job in own)
     left = Capacity(scene.slots, scene.cpu, 1000.0)
     whole = Capacity(scene.slots + len(own), scene.cpu + 2.0 * heavy, 1000.0 + 100.0 * heavy)
@@ -606,14 +606,14 @@ def the_only_worker(world: World, scene: Scene) -> tuple[str, Capacity, Capacity
 
 def cleared(world: World) -> None:
     """End all of it, so that the next example has the workers to itself."""
-    for row in world.store.holds():
-        world.store.unhold(row.scope, "ann", "")
-    for run in world.store.runs(limit=1000):
+    for row in world.store.sources.holds():
+        world.store.sources.unhold(row.scope, "ann", "")
+    for run in world.store.runs.newest(limit=1000):
         if run.state not in (RunState.CANCELLED, RunState.COMPLETED):
-            world.store.cancel_run(run.id, "ann", "")
-    while world.store.sweep_cancelled():
+            world.store.runs.cancel(run.id, "ann", "")
+    while world.store.runs.sweep_cancelled():
         pass
-    for worker in world.store.workers():
-        world.store.sign_off(worker.id)
+    for worker in world.store.workers.all():
+        world.store.workers.sign_off(worker.id)
     world.register("w")
     world.limits = dict.fromkeys(world.limits, WIDE)

@@ -48,18 +48,20 @@ def failed(
 
 
 def entry(world: World, job: Claimed) -> EntryRow:
-    found = world.store.entry(job.id)
+    found = world.store.quarantine.get(job.id)
     assert found is not None
     return found
 
 
 def escalations(world: World) -> list[str]:
-    return [e.detail for e in world.store.events(limit=10_000) if e.kind == "cause.escalated"]
+    return [
+        e.detail for e in world.store.journal.events(limit=10_000) if e.kind == "cause.escalated"
+    ]
 
 
 def start_version(world: World, version: str, count: int) -> list[Claimed]:
     """The pages of a new run of the source, with this version of its pipeline."""
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.FULL, SITE, version, key=version, actor="test"
     )
     [root] = [job for job in world.claim() if job.run_id == run_id]
@@ -131,7 +133,7 @@ def test_attempts_count_over_deaths_and_restarts(world: World) -> None:
     world.turn("w", failed(first, kind="transient", again_s=0.0))
     world.register("dies")
     second = world.one("dies")
-    world.store.bury("dies", "killed")
+    world.store.workers.bury("dies", "killed")
     world.store.close()
     world.store = world.kind.open(world.path, world.clock)
 
@@ -151,14 +153,14 @@ def test_three_jobs_that_fail_for_one_cause_escalate_it(world: World) -> None:
     for job in jobs[: ENOUGH - 1]:
         world.turn("w", failed(job))
     assert escalations(world) == []
-    assert [row.escalated_at for row in world.store.entries(EntryFilter())] == [None] * 2
+    assert [row.escalated_at for row in world.store.quarantine.each(EntryFilter())] == [None] * 2
     world.turn("w", failed(jobs[ENOUGH - 1]))
 
     assert len(escalations(world)) == 1
     assert escalations(world)[0].startswith(f"{SELECTOR}: 3 jobs quarantined")
-    rows = list(world.store.entries(EntryFilter(is_escalated=True)))
+    rows = list(world.store.quarantine.each(EntryFilter(is_escalated=True)))
     assert {row.id for row in rows} == {job.id for job in jobs[:ENOUGH]}
-    [cause] = world.store.causes()
+    [cause] = world.store.quarantine.causes()
     assert (cause.cause, cause.failures, cause.source) == (SELECTOR, 3, "acme.com")
 
 
@@ -197,7 +199,7 @@ def test_five_failures_of_one_turn_escalate_once_and_mark_all(world: World) -> N
     world.turn("w", *(failed(job) for job in world.claim()))
 
     assert len(escalations(world)) == 1
-    assert world.store.count_entries(EntryFilter(is_escalated=True)) == 5
+    assert world.store.quarantine.count(EntryFilter(is_escalated=True)) == 5
 
 
 def test_new_version_of_the_pipeline_starts_the_count_again(world: World) -> None:
@@ -209,7 +211,7 @@ def test_new_version_of_the_pipeline_starts_the_count_again(world: World) -> Non
     world.turn("w", failed(second))
 
     assert world.job(first.id).state is JobState.WAITING
-    [cause] = world.store.causes()
+    [cause] = world.store.quarantine.causes()
     assert (cause.failures, cause.escalated_at, cause.pipeline_version) == (1, None, "v2")
 
 
@@ -220,16 +222,16 @@ def test_release_starts_the_count_again(world: World, act: str) -> None:
     world.turn("w", *(failed(job) for job in jobs))
 
     if act == "release":
-        list(world.store.release_entries(EntryFilter(cause=SELECTOR), "me", "mended"))
+        list(world.store.quarantine.release(EntryFilter(cause=SELECTOR), "me", "mended"))
     elif act == "retry":
-        world.store.retry_job(jobs[0].id, "me", "mended")
+        world.store.jobs.retry(jobs[0].id, "me", "mended")
     else:
-        world.store.retry_failed(run_id, "me", "mended")
+        world.store.runs.retry_failed(run_id, "me", "mended")
 
     again = world.claim()
     world.turn("w", failed(again[0], kind="unknown", again_s=1.0))
     assert world.job(again[0].id).state is JobState.WAITING
-    assert world.store.causes() == []
+    assert world.store.quarantine.causes() == []
     world.turn("w", *(done(job) for job in again[1:]))
 
 
@@ -269,7 +271,7 @@ def test_failures_without_a_cause_have_nothing_in_common(world: World) -> None:
     world.start_with_pages(ENOUGH + 1)
     world.turn("w", *(quarantined(job) for job in world.claim()))
 
-    assert (escalations(world), world.store.causes()) == ([], [])
+    assert (escalations(world), world.store.quarantine.causes()) == ([], [])
 
 
 @pytest.mark.parametrize("cause", ["a\x00b", "\ud800", "é" * 1000, "'; DROP TABLE job --"])
@@ -288,7 +290,7 @@ def test_job_that_kills_its_workers_has_an_entry_too(world: World) -> None:
     for name in ("a", "b", "c"):
         world.register(name)
         job = world.one(name)
-        world.store.bury(name, "killed")
+        world.store.workers.bury(name, "killed")
 
     found = entry(world, job)
     assert (found.kind, found.quarantines, found.deaths) == (POISON, 1, 3)
@@ -299,7 +301,7 @@ def test_escalated_cause_raises_a_signal_with_its_last_error(world: World) -> No
 
     world.turn("w", *(failed(job) for job in world.claim()))
 
-    [raised] = [each for each in world.store.signals() if each.name == "cause.escalated"]
+    [raised] = [each for each in world.store.signals.after() if each.name == "cause.escalated"]
     assert (raised.source, raised.data) == (
         "acme.com", {"cause": SELECTOR, "failures": ENOUGH, "run": run_id, "error": "broken"},
     )  # fmt: skip

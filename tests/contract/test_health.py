@@ -21,7 +21,7 @@ def start(
     options: RunOptions = NO_OPTIONS,
     source: str = "acme.com",
 ) -> int:
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(source), kind, SITE, "v1", key=key, actor="test", options=options
     )
     return run_id
@@ -46,7 +46,7 @@ def probe(world: World, key: str, **seen: int) -> int:
 
 
 def kinds(world: World) -> list[str]:
-    events = world.store.events(limit=100_000)
+    events = world.store.journal.events(limit=100_000)
     return [event.kind for event in events if event.kind.startswith("source.")]
 
 
@@ -57,14 +57,14 @@ def test_source_is_degraded_in_the_transaction_that_ends_the_run(world: World) -
     job = world.one()
     with world.breaking("UPDATE", "health"), pytest.raises(Exception, match="planted"):
         world.turn("w", quarantined(job))
-    assert world.store.health(world.source()).bad_runs == 2
+    assert world.store.sources.health(world.source()).bad_runs == 2
     assert world.job(job.id).state is JobState.RUNNING
 
     world.turn("w", quarantined(job))
-    health = world.store.health(world.source())
+    health = world.store.sources.health(world.source())
     assert (health.bad_runs, health.degraded_at) == (3, world.clock.now())
     assert kinds(world) == ["source.degraded"]
-    [row] = world.store.sources()
+    [row] = world.store.sources.all()
     assert (row.degraded_at, row.bad_runs, row.degraded_reason) == (
         health.degraded_at,
         3,
@@ -86,7 +86,7 @@ def test_one_completed_run_forgives_all(world: World) -> None:
     fail(world, "two")
     complete(world, "three")
     fail(world, "four")
-    assert world.store.health(world.source()).bad_runs == 1
+    assert world.store.sources.health(world.source()).bad_runs == 1
     assert kinds(world) == []
 
 
@@ -94,47 +94,47 @@ def test_one_completed_run_forgives_all(world: World) -> None:
 def test_runs_of_other_kinds_say_nothing_of_a_source(world: World, other: RunKind) -> None:
     for number in range(4):
         fail(world, f"run {number}", kind=other)
-    assert world.store.health(world.source()).bad_runs == 0
+    assert world.store.sources.health(world.source()).bad_runs == 0
 
 
 def test_cancelled_run_says_nothing(world: World) -> None:
     fail(world, "one")
     run_id = start(world, "two")
-    world.store.cancel_run(run_id, "test", "")
-    assert world.store.health(world.source()).bad_runs == 1
+    world.store.runs.cancel(run_id, "test", "")
+    assert world.store.sources.health(world.source()).bad_runs == 1
 
 
 def test_run_that_fails_with_the_rest_of_another_says_nothing(world: World) -> None:
     """What was left is what had failed: three broken pages of a hundred thousand do not make it ill."""
     run_id = fail(world, "one")
     for _ in range(3):
-        run_id, is_new = world.store.continue_run(run_id, SITE, "v1", "test", "")
+        run_id, is_new = world.store.runs.continue_(run_id, SITE, "v1", "test", "")
         world.turn("w", quarantined(world.one()))
         assert is_new
         assert world.run(run_id).state == RunState.FAILED
-    assert world.store.health(world.source()).bad_runs == 1
+    assert world.store.sources.health(world.source()).bad_runs == 1
 
-    world.store.continue_run(run_id, SITE, "v1", "test", "")
+    world.store.runs.continue_(run_id, SITE, "v1", "test", "")
     world.turn("w", done(world.one()))
-    assert world.store.health(world.source()).bad_runs == 0, "that it went well does"
+    assert world.store.sources.health(world.source()).bad_runs == 0, "that it went well does"
 
 
 def test_options_of_the_run_say_how_many(world: World) -> None:
     fail(world, "one", options=RunOptions(degrade_after=1))
-    assert world.store.health(world.source()).degraded_at is not None
+    assert world.store.sources.health(world.source()).degraded_at is not None
     fail(world, "other", options=RunOptions(degrade_after=0), source="other.com")
-    assert world.store.health(world.source("other.com")).degraded_at is None
+    assert world.store.sources.health(world.source("other.com")).degraded_at is None
 
 
 def test_probes_lead_back_and_only_good_ones(world: World) -> None:
     fail(world, "bad", options=RunOptions(degrade_after=1))
     probe(world, "p1", would_save=1)
     probe(world, "p2", would_save=1, throttled=1)
-    assert world.store.health(world.source()).good_probes == 0
+    assert world.store.sources.health(world.source()).good_probes == 0
     probe(world, "p3", would_save=1)
-    assert world.store.health(world.source()).good_probes == 1
+    assert world.store.sources.health(world.source()).good_probes == 1
     probe(world, "p4")
-    assert world.store.health(world.source()).degraded_at is None
+    assert world.store.sources.health(world.source()).degraded_at is None
     assert kinds(world) == ["source.degraded", "source.recovered"]
 
 
@@ -177,11 +177,11 @@ def test_what_a_probe_saw_adds_up_over_its_attempts(world: World) -> None:
 
 
 def test_operator_takes_a_source_for_healthy_once(world: World) -> None:
-    assert world.store.recover_source(world.source(), "ana", "") is False
+    assert world.store.sources.recover(world.source(), "ana", "") is False
     fail(world, "bad", options=RunOptions(degrade_after=1))
-    assert world.store.recover_source(world.source(), "ana", "mended") is True
-    assert world.store.recover_source(world.source(), "ana", "mended") is False
-    events = [e for e in world.store.events(limit=100) if e.kind == "source.recovered"]
+    assert world.store.sources.recover(world.source(), "ana", "mended") is True
+    assert world.store.sources.recover(world.source(), "ana", "mended") is False
+    events = [e for e in world.store.journal.events(limit=100) if e.kind == "source.recovered"]
     assert [(event.actor, event.detail) for event in events] == [("ana", "mended")]
 
 
@@ -230,11 +230,11 @@ def test_runs_that_end_at_the_same_time_are_all_counted(world: World) -> None:
     for thread in threads:
         thread.join()
     for source in sources:
-        assert world.store.health(world.source(source)).bad_runs == 16
+        assert world.store.sources.health(world.source(source)).bad_runs == 16
 
 
 def _none() -> Any:
-    from penstock.store.store import Capacity
+    from penstock.gates.capacity import Capacity
 
     return Capacity(0)
 
@@ -246,34 +246,36 @@ def test_what_waits_for_a_recovery_begins_when_its_source_is_not_degraded_any_mo
     other = world.source("other.com")
     waiting = RunOptions(waits_for_recovery=True)
     about: dict[str, Any] = {"actor": "test", "options": waiting, "is_draft": True}
-    put_off, _ = world.store.start_run(
+    put_off, _ = world.store.runs.start(
         world.source(), RunKind.BACKFILL, SITE, "v1", key="gap", **about
     )
-    healthy, _ = world.store.start_run(other, RunKind.BACKFILL, SITE, "v1", key="gap", **about)
-    draft, _ = world.store.start_run(
+    healthy, _ = world.store.runs.start(other, RunKind.BACKFILL, SITE, "v1", key="gap", **about)
+    draft, _ = world.store.runs.start(
         other, RunKind.FULL, SITE, "v1", key="draft", actor="test", is_draft=True
     )
 
-    assert world.store.start_recovered("penstock") == [healthy]
-    assert world.store.start_recovered("penstock") == []
+    assert world.store.runs.start_recovered("penstock") == [healthy]
+    assert world.store.runs.start_recovered("penstock") == []
     assert (world.run(put_off).state, world.run(draft).state) == ("draft", "draft")
 
     for number in range(2):
         probe_id = start(world, f"probe {number}", RunKind.PROBE)
         [job] = [job for job in world.claim() if job.run_id == probe_id]
         world.turn("w", done(job, effects=Effects(probed={"would_save": 1})))
-    assert world.store.start_recovered("penstock") == [put_off]
+    assert world.store.runs.start_recovered("penstock") == [put_off]
     assert (world.run(put_off).state, world.run(draft).state) == ("queued", "draft")
-    [event] = [e for e in world.store.events(run_id=put_off, limit=9) if e.kind == "run.queued"]
+    [event] = [
+        e for e in world.store.journal.events(run_id=put_off, limit=9) if e.kind == "run.queued"
+    ]
     assert (event.actor, event.detail) == ("penstock", "its source has recovered")
 
 
 def test_run_that_continues_one_that_waited_for_a_recovery_waits_for_nothing(world: World) -> None:
     options = RunOptions(waits_for_recovery=True)
     run_id = start(world, "gap", RunKind.BACKFILL, options)
-    world.store.cancel_run(run_id, "test", "")
+    world.store.runs.cancel(run_id, "test", "")
 
-    again, _ = world.store.continue_run(run_id, SITE, "v1", "test", "")
+    again, _ = world.store.runs.continue_(run_id, SITE, "v1", "test", "")
 
     assert not world.run(again).options.waits_for_recovery
 
@@ -282,15 +284,15 @@ def test_new_version_of_the_pipeline_is_counted_from_its_own_first_failure(world
     fail(world, "one")
     fail(world, "two")
     run_id = start(world, "three")
-    world.store.restamp(run_id, "v1", "v2", "w")
+    world.store.runs.restamp(run_id, "v1", "v2", "w")
     world.turn("w", quarantined(world.one()))
-    health = world.store.health(world.source())
+    health = world.store.sources.health(world.source())
     assert (health.bad_runs, health.bad_run_id, health.degraded_at) == (1, run_id, None)
 
 
 def test_runs_that_are_not_to_degrade_their_source_are_not_counted(world: World) -> None:
     for number in range(4):
         fail(world, f"tried {number}", options=RunOptions(is_tried=True))
-    assert world.store.health(world.source()).bad_runs == 0
+    assert world.store.sources.health(world.source()).bad_runs == 0
     fail(world, "in earnest")
-    assert world.store.health(world.source()).bad_runs == 1
+    assert world.store.sources.health(world.source()).bad_runs == 1

@@ -13,12 +13,13 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.jobs.effects import Effects, Rejection
+from penstock.store.jobs import JobFilter
 from penstock.store.postgres.database import BEGIN
 from penstock.store.postgres.migrate import PACKAGE
 from penstock.store.queries import queries
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import JobFilter, Keep
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, a_save, done
 from tests.contract.test_postgres_plans import VALUES, values_for
 from tests.contract.test_retention import DAY_S, ended_run, prune_all
@@ -103,14 +104,14 @@ def sqlite_with(path: Path, ended: int) -> SqliteStore:
 
 LOOKS: dict[str, Callable[[SqliteStore], Any]] = {
     "overview": lambda store: store.overview(),
-    "sources": lambda store: store.sources(),
-    "active runs": lambda store: store.runs(active_only=True),
-    "runs": lambda store: store.runs(),
-    "runs of a source": lambda store: store.runs("s1"),
-    "queued jobs": lambda store: store.jobs(JobFilter(states=("queued",))),  # type: ignore[arg-type]
-    "undecided": lambda store: store.undecided(),
-    "startable": lambda store: store.has_startable(1.0),
-    "old replays": lambda store: store.drop_old_replay(DAY_S),
+    "sources": lambda store: store.sources.all(),
+    "active runs": lambda store: store.runs.newest(active_only=True),
+    "runs": lambda store: store.runs.newest(),
+    "runs of a source": lambda store: store.runs.newest("s1"),
+    "queued jobs": lambda store: store.jobs.find(JobFilter(states=("queued",))),  # type: ignore[arg-type]
+    "undecided": lambda store: store.replays.undecided(),
+    "startable": lambda store: store.jobs.has_startable(1.0),
+    "old replays": lambda store: store.replays.drop_old(DAY_S),
 }
 
 
@@ -207,33 +208,37 @@ def test_runs_go_when_they_are_old_and_nothing_needs_them(world: World) -> None:
     world.clock.advance(20 * DAY_S)
     young = ended_run(world, 1, key="young")
     prune_all(world, RUNS)
-    assert [world.store.run(run_id) is not None for run_id in old] == [True] * 5
+    assert [world.store.runs.get(run_id) is not None for run_id in old] == [True] * 5
 
     world.clock.advance(11 * DAY_S)
     prune_all(world, RUNS)
 
-    assert [world.store.run(run_id) for run_id in old] == [None] * 5
+    assert [world.store.runs.get(run_id) for run_id in old] == [None] * 5
     assert world.run(young).succeeded == 2
     left = world.dump()
     assert {row[0] for row in left["run_stage"]} == {young}
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
 
 
 def test_last_run_and_last_good_run_of_a_source_stay(world: World) -> None:
     good = ended_run(world, 1, key="good")
     world.clock.advance(1.0)
     bad = world.start(key="bad")
-    world.store.cancel_run(bad, "ops", "")
+    world.store.runs.cancel(bad, "ops", "")
     world.clock.advance(1.0)
     last = world.start(key="last")
-    world.store.cancel_run(last, "ops", "")
-    while world.store.sweep_cancelled():
+    world.store.runs.cancel(last, "ops", "")
+    while world.store.runs.sweep_cancelled():
         pass
     world.clock.advance(400 * DAY_S)
 
     prune_all(world, RUNS)
 
-    assert [world.store.run(each) is not None for each in (good, bad, last)] == [True, False, True]
+    assert [world.store.runs.get(each) is not None for each in (good, bad, last)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_runs_with_quarantine_or_rejects_stay(world: World) -> None:
@@ -247,7 +252,7 @@ def test_runs_with_quarantine_or_rejects_stay(world: World) -> None:
 
     prune_all(world, RUNS)
 
-    assert world.store.run(gone) is None
+    assert world.store.runs.get(gone) is None
     assert world.run(failed).quarantined == 1
     assert world.run(rejecting).rejected == 1
 
@@ -262,8 +267,8 @@ def test_record_outlives_the_run_that_saved_it(world: World) -> None:
 
     prune_all(world, RUNS)
 
-    assert world.store.run(run_id) is None
-    [record] = world.store.records("product")
+    assert world.store.runs.get(run_id) is None
+    [record] = world.store.records.of("product")
     assert (record.run, record.data) == (run_id, {"n": 1})
 
 
@@ -276,7 +281,7 @@ def test_run_is_kept_while_its_jobs_and_snapshots_are(world: World) -> None:
     prune_all(world, Keep(365 * DAY_S, None, None, DAY_S, runs_s=DAY_S))
     prune_all(world, Keep(DAY_S, None, None, 365 * DAY_S, runs_s=DAY_S))
 
-    assert world.store.run(run_id) is not None
+    assert world.store.runs.get(run_id) is not None
 
 
 # Retention in pieces.
@@ -307,7 +312,7 @@ def test_pieces_of_retention_do_not_grow_with_what_was_dropped_or_stays(tmp_path
         pieces = []
         while True:
             left: list[int] = []
-            taken = [sum(steps_of(db, lambda: left.append(store.prune(keep, 200))))]  # noqa: B023
+            taken = [sum(steps_of(db, lambda: left.append(store.upkeep.prune(keep, 200))))]  # noqa: B023
             pieces += taken
             if not left[0]:
                 break

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.gates.admission import Report
+from penstock.gates.capacity import Capacity
 from penstock.gates.rates import Verdict, Want
 from penstock.gates.terms import HostLimit, Terms, outside
 from penstock.jobs.job import JobState
@@ -16,9 +17,9 @@ from penstock.outlook.outlook import Outlook
 from penstock.outlook.seen_gates import GateSeen
 from penstock.settings import BreakerSettings
 from penstock.settings.opening_hours import OpeningHours, parse_window
-from penstock.store import hours as hours_of_hosts
-from penstock.store.breakers import HostTold
-from penstock.store.store import Capacity, Keep
+from penstock.store import hosts as hosts_of_store
+from penstock.store.hosts import HostTold
+from penstock.store.upkeep import Keep
 from penstock.testing import EPOCH
 from tests.contract.scenes import World
 
@@ -33,7 +34,7 @@ def a_want(source: str = "acme.com", **limits: Any) -> Want:
 
 
 def verdicts(world: World, *wants: Want, worker: str = "w") -> list[Verdict]:
-    return world.store.reserve_places(wants, Report(worker))
+    return world.store.hosts.reserve(wants, Report(worker))
 
 
 # Hours.
@@ -61,7 +62,7 @@ def test_hours_hold_for_every_source_and_connection(world: World) -> None:
     with closing(world.kind.open(world.path, world.clock)) as elsewhere:
         for store, worker in ((world.store, "w"), (elsewhere, "other")):
             wants = [a_want(key, windows=EVENING) for key in ("acme.com", "zoo.org")]
-            found = store.reserve_places(wants, Report(worker))
+            found = store.hosts.reserve(wants, Report(worker))
             assert [verdict.gate for verdict in found] == ["window", "window"]
 
 
@@ -73,7 +74,7 @@ def test_rate_and_places_of_a_host_are_one_for_all_sources_and_workers(world: Wo
     with closing(world.kind.open(world.path, world.clock)) as elsewhere:
         limits = {"rate_per_s": 2.0, "concurrency": 3}
         found = [
-            store.reserve_places([a_want(source, **limits)], Report(worker, {f"host:{API}": held}))
+            store.hosts.reserve([a_want(source, **limits)], Report(worker, {f"host:{API}": held}))
             for store, worker, source, held in (
                 (world.store, "w", "acme.com", 0.0),
                 (elsewhere, "other", "zoo.org", 0.0),
@@ -89,21 +90,21 @@ def test_rate_and_places_of_a_host_are_one_for_all_sources_and_workers(world: Wo
 
 
 def state(world: World) -> tuple[str, float]:
-    [row] = world.store.breakers()
+    [row] = world.store.breakers.all()
     return row.state, row.opens_at - world.clock.now()
 
 
 def test_breaker_of_a_host_opens_and_stays_open_by_its_own_numbers(world: World) -> None:
     rule = BreakerSettings(at_least=3, open_for_s=600.0, longest_s=600.0)
-    world.store.note_hosts({API: HostTold(failed=2, rule=rule)})
+    world.store.hosts.note({API: HostTold(failed=2, rule=rule)})
     assert state(world)[0] == "closed"
-    world.store.note_hosts({API: HostTold(failed=1, rule=rule)})
+    world.store.hosts.note({API: HostTold(failed=1, rule=rule)})
     kind, opens_in_s = state(world)
     assert kind == "open"
     assert 600 <= opens_in_s <= 720
     world.clock.advance(opens_in_s)
-    assert [each.gate for each in world.store.admit_hosts([API, API])] == ["", "breaker"]
-    world.store.note_hosts({API: HostTold(failed=1, back=1, rule=rule)})
+    assert [each.gate for each in world.store.hosts.admit([API, API])] == ["", "breaker"]
+    world.store.hosts.note({API: HostTold(failed=1, back=1, rule=rule)})
     assert state(world)[1] <= 720, "not for twice as long: that is its longest"
 
 
@@ -114,13 +115,13 @@ def test_what_a_host_is_counted_over_is_its_own_window(
     """Every other request fails, one in five minutes."""
     rule = BreakerSettings(window_s=window_s, at_least=7)
     for _ in range(3):
-        world.store.note_hosts({API: HostTold(failed=1, rule=rule)})
+        world.store.hosts.note({API: HostTold(failed=1, rule=rule)})
         world.clock.advance(300)
-        world.store.note_hosts({API: HostTold([(0.0, 1)], rule=rule)})
-        assert (API in world.store.watched_hosts()) is (window_s > 300)
+        world.store.hosts.note({API: HostTold([(0.0, 1)], rule=rule)})
+        assert (API in world.store.hosts.watched()) is (window_s > 300)
         world.clock.advance(300)
     assert state(world)[0] == "closed"
-    world.store.note_hosts({API: HostTold(failed=1, rule=rule)})
+    world.store.hosts.note({API: HostTold(failed=1, rule=rule)})
     assert state(world)[0] == found
 
 
@@ -128,11 +129,11 @@ def test_what_a_host_is_counted_over_is_its_own_window(
 def test_operator_names_a_host_as_people_do_and_means_what_requests_ask(
     world: World, name: str
 ) -> None:
-    world.store.note_hosts({API: HostTold(failed=1)})
-    key = world.store.breaker_key(name, name)
-    world.store.open_breaker(key, 60.0, "ann", "")
-    assert [each.gate for each in world.store.admit_hosts([API])] == ["breaker"]
-    assert world.store.breaker_key("host:127.0.0.1:8443", "") == "host:127.0.0.1:8443"
+    world.store.hosts.note({API: HostTold(failed=1)})
+    key = world.store.breakers.key(name, name)
+    world.store.breakers.open(key, 60.0, "ann", "")
+    assert [each.gate for each in world.store.hosts.admit([API])] == ["breaker"]
+    assert world.store.breakers.key("host:127.0.0.1:8443", "") == "host:127.0.0.1:8443"
 
 
 # Explained.
@@ -156,7 +157,7 @@ def put_off(world: World) -> int:
 
 
 def explained(world: World, **of: Any) -> Outlook:
-    return world.store.explain(world.limits, Capacity(1000), **of)
+    return world.store.outlooks.explain(world.limits, Capacity(1000), **of)
 
 
 def closed(outlook: Outlook) -> dict[str, GateSeen]:
@@ -179,7 +180,7 @@ def test_job_that_waits_for_its_hosts_hours_names_them_and_the_setting(
     assert closed(outlook)["job"].by == f"waiting: {outside(API)}"
     assert (outlook.stands, outlook.gate, outlook.command) == ("time", "host", gate.command)
     assert outlook.opens_at == pytest.approx(EPOCH + OPENS_S, abs=1)
-    row = world.store.job(job_id)
+    row = world.store.jobs.get(job_id)
     assert row is not None
     assert (row.tries, row.throttles) == (0, 0)
 
@@ -199,7 +200,7 @@ def test_when_its_hosts_hours_are_others_now_a_retry_is_what_helps(world: World)
 def test_job_starts_when_the_hours_of_its_host_have_begun(world: World) -> None:
     job_id = put_off(world)
     world.clock.advance(OPENS_S + 1)
-    world.store.beat("w")
+    world.store.workers.beat("w")
     assert explained(world, job_id=job_id, hours={API: EVENING}).would_start
     assert world.one().id == job_id
 
@@ -222,7 +223,7 @@ def test_what_a_job_waits_for_is_its_last_wait(world: World) -> None:
         ),
     )
     world.clock.advance(7200)
-    world.store.beat("w")
+    world.store.workers.beat("w")
     outlook = explained(world, job_id=job_id, hours={API: EVENING})
     assert closed(outlook)["job"].by == "waiting: refused"
     assert "host" not in closed(outlook)
@@ -233,25 +234,27 @@ def test_what_a_job_waits_for_is_its_last_wait(world: World) -> None:
 
 def test_jobs_that_wait_for_hours_are_looked_at_again_when_those_change(world: World) -> None:
     job_id = put_off(world)
-    assert world.store.plan_hours({API: "evening"}, "scheduler") == 1, "nobody had led before"
-    [event] = [e for e in world.store.events(job_id=job_id, limit=99) if e.kind == "job.due"]
+    assert world.store.hosts.plan_hours({API: "evening"}, "scheduler") == 1, "nobody had led before"
+    [event] = [
+        e for e in world.store.journal.events(job_id=job_id, limit=99) if e.kind == "job.due"
+    ]
     assert (event.actor, event.detail) == ("scheduler", f"the hours of {API} have changed")
     assert world.job(job_id).state is JobState.QUEUED
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
     assert world.one().id == job_id
 
 
 def test_hours_that_are_the_same_or_of_another_host_wake_nobody(world: World) -> None:
-    world.store.plan_hours({API: "evening", "b.example": "night"}, "scheduler")
+    world.store.hosts.plan_hours({API: "evening", "b.example": "night"}, "scheduler")
     job_id = put_off(world)
     for definitions in (
         {API: "evening", "b.example": "night"},
         {API: "evening", "b.example": "day"},
         {API: "evening"},
     ):
-        assert world.store.plan_hours(definitions, "scheduler") == 0
+        assert world.store.hosts.plan_hours(definitions, "scheduler") == 0
     assert world.job(job_id).state is JobState.WAITING
-    assert world.store.plan_hours({}, "scheduler") == 1, "it has no hours any more"
+    assert world.store.hosts.plan_hours({}, "scheduler") == 1, "it has no hours any more"
 
 
 def test_job_that_waits_for_something_else_by_now_is_left_alone(world: World) -> None:
@@ -262,14 +265,14 @@ def test_job_that_waits_for_something_else_by_now_is_left_alone(world: World) ->
     world.turn(
         "w", Settlement(job.id, job.attempt, JobState.WAITING, delay_s=600.0, spends_try=True)
     )
-    assert world.store.plan_hours({API: "night"}, "scheduler") == 0
+    assert world.store.hosts.plan_hours({API: "night"}, "scheduler") == 0
     assert world.job(job_id).state is JobState.WAITING
 
 
 def test_many_that_wait_are_looked_at_again_in_batches(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hours_of_hosts, "BATCH", 2)
+    monkeypatch.setattr(hosts_of_store, "BATCH", 2)
     world.start_with_pages(5)
     about: dict[str, Any] = {"delay_s": 900.0, "reason": outside(API), "host": API}
     world.turn(
@@ -279,21 +282,21 @@ def test_many_that_wait_are_looked_at_again_in_batches(
             for job in world.claim()
         ),
     )
-    assert world.store.plan_hours({API: "night"}, "scheduler") == 5
+    assert world.store.hosts.plan_hours({API: "night"}, "scheduler") == 5
     assert len(world.claim()) == 5
 
 
 def test_what_jobs_waited_for_is_forgotten_when_its_time_has_come(world: World) -> None:
     put_off(world)
-    world.store.prune(Keep(None, None, None, None))
+    world.store.upkeep.prune(Keep(None, None, None, None))
     assert len(world.dump()["host_wait"]) == 1
     world.clock.advance(OPENS_S + 1)
-    world.store.prune(Keep(None, None, None, None))
+    world.store.upkeep.prune(Keep(None, None, None, None))
     assert world.dump()["host_wait"] == []
 
 
 def test_places_taken_at_hosts_are_told_for_all_workers_together(world: World) -> None:
     for worker, held in (("u", 2.0), ("v", 1.0)):
-        world.store.register(worker, "here", 1, "test")
-        world.store.reserve_places([], Report(worker, {f"host:{API}": held, "budget:a:b:c": 5.0}))
-    assert world.store.held_at_hosts() == {API: 3.0}
+        world.store.workers.register(worker, "here", 1, "test")
+        world.store.hosts.reserve([], Report(worker, {f"host:{API}": held, "budget:a:b:c": 5.0}))
+    assert world.store.hosts.held() == {API: 3.0}

@@ -15,10 +15,10 @@ from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.job_events import JobNoted
-from penstock.store import reading
+from penstock.store import jobs as jobs_of_store
+from penstock.store.jobs import JobFilter
 from penstock.store.ledger import Ledger
 from penstock.store.rows import Cursor, EventRow
-from penstock.store.store import JobFilter
 from tests.contract.scenes import POSTGRES, Place, StoreKind, World, done, quarantined
 
 
@@ -32,7 +32,7 @@ def rest(
     """Everything behind a cursor, in pages."""
     found: list[EventRow] = []
     while True:
-        rows, cursor = world.store.follow(cursor, None, run_id, job_id, limit)
+        rows, cursor = world.store.journal.follow(cursor, None, run_id, job_id, limit)
         found += rows
         if len(rows) < limit:
             return found
@@ -40,18 +40,18 @@ def rest(
 
 def test_follow_begins_with_the_newest_and_goes_on_behind_them(world: World) -> None:
     world.start_with_pages(10)
-    shown, cursor = world.store.follow(None, limit=3)
-    assert shown == world.store.events(limit=3)
+    shown, cursor = world.store.journal.follow(None, limit=3)
+    assert shown == world.store.journal.events(limit=3)
     assert rest(world, cursor) == []
     world.start(source="other.com")
-    new = world.store.events(after_id=shown[-1].id, limit=100)
+    new = world.store.journal.events(after_id=shown[-1].id, limit=100)
     assert rest(world, cursor) == new
     assert rest(world, cursor, limit=1) == new
 
 
 def test_follow_can_be_for_one_run_or_job_only(world: World) -> None:
     first = world.start_with_pages(3)
-    _, cursor = world.store.follow(None, run_id=first)
+    _, cursor = world.store.journal.follow(None, run_id=first)
     second = world.start(source="other.com")
     world.claim()
     assert {row.run_id for row in rest(world, cursor, run_id=first)} == {first}
@@ -61,7 +61,7 @@ def test_follow_can_be_for_one_run_or_job_only(world: World) -> None:
 
 
 def of_job(world: World, job_id: int) -> list[EventRow]:
-    return [row for row in world.store.events(limit=100_000) if row.job_id == job_id]
+    return [row for row in world.store.journal.events(limit=100_000) if row.job_id == job_id]
 
 
 def a_long_journal(world: World) -> list[int]:
@@ -73,11 +73,11 @@ def a_long_journal(world: World) -> list[int]:
         end = quarantined(job) if number % 2 else done(job)
         world.turn("w", end)
         world.start(source=f"other{number}.com", key=f"other {number}")
-    world.store.note_entry(jobs[1].id, "asked the shop", "ann")
+    world.store.quarantine.note(jobs[1].id, "asked the shop", "ann")
     world.clock.advance(7200.0)
-    world.store.retry_job(jobs[3].id, "ann", "")
-    world.store.retry_job(jobs[5].id, "ann", "")
-    world.store.cancel_job(jobs[5].id, "ann", "")
+    world.store.jobs.retry(jobs[3].id, "ann", "")
+    world.store.jobs.retry(jobs[5].id, "ann", "")
+    world.store.jobs.cancel(jobs[5].id, "ann", "")
     world.clock.advance(7200.0)
     world.start(source="last.com", key="last")
     return [job.id for job in jobs]
@@ -87,11 +87,11 @@ def test_lines_of_a_job_are_all_of_them_wherever_they_stand(world: World) -> Non
     for job_id in a_long_journal(world):
         expected = of_job(world, job_id)
         assert len(expected) >= 2
-        assert world.store.events(job_id=job_id) == expected
-        assert world.store.events(job_id=job_id, limit=1) == expected[-1:]
-        assert world.store.events(job_id=job_id, kind="job.started") == expected[:1]
-        assert world.store.events(job_id=job_id, after_id=0) == expected
-        assert world.store.follow(None, job_id=job_id)[0] == expected
+        assert world.store.journal.events(job_id=job_id) == expected
+        assert world.store.journal.events(job_id=job_id, limit=1) == expected[-1:]
+        assert world.store.journal.events(job_id=job_id, kind="job.started") == expected[:1]
+        assert world.store.journal.events(job_id=job_id, after_id=0) == expected
+        assert world.store.journal.follow(None, job_id=job_id)[0] == expected
 
 
 def test_lines_of_a_job_that_is_done_are_not_looked_for_behind_its_last_move(
@@ -101,11 +101,11 @@ def test_lines_of_a_job_that_is_done_are_not_looked_for_behind_its_last_move(
     done_id, noted_id, *_ = a_long_journal(world)
     for job_id in (done_id, noted_id):
         expected = of_job(world, job_id)
-        with world.store._db.writing() as now:  # type: ignore[attr-defined]
-            ledger = Ledger(world.store._db, now)  # type: ignore[attr-defined]
+        with world.store._db.writing() as now:
+            ledger = Ledger(world.store._db, now)
             ledger.journal(JobNoted("out of place"), 1, 1, job_id, 1, "nobody")
             ledger.write()
-        assert world.store.events(job_id=job_id) == expected
+        assert world.store.journal.events(job_id=job_id) == expected
 
 
 @pytest.mark.parametrize("step_s", [-7200.0, 7200.0, -86_400.0])
@@ -118,55 +118,55 @@ def test_clock_that_was_set_hides_no_line_of_a_job(world: World, step_s: float) 
         for more in range(10):
             world.start(source="other.com", key=f"{number} {more}")
     for job in jobs:
-        assert world.store.events(job_id=job.id) == of_job(world, job.id)
+        assert world.store.journal.events(job_id=job.id) == of_job(world, job.id)
 
 
-@pytest.mark.parametrize("many", [0, reading.MANY])
+@pytest.mark.parametrize("many", [0, jobs_of_store.MANY])
 def test_jobs_of_any_state_are_found_in_their_order(
     world: World, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr(reading, "MANY", many)
+    monkeypatch.setattr(jobs_of_store, "MANY", many)
     a_long_journal(world)
     job = world.one()
-    world.store.hold_job(world.jobs(world.start(source="b.com", key="b"))[0].id, "ann", "")
+    world.store.jobs.hold(world.jobs(world.start(source="b.com", key="b"))[0].id, "ann", "")
     put_off = world.claim()[0]
     world.turn("w", Settlement(put_off.id, put_off.attempt, JobState.WAITING, delay_s=60.0))
     world.start(source="c.com", key="c")
-    everything = world.store.jobs(JobFilter(limit=1000))
+    everything = world.store.jobs.find(JobFilter(limit=1000))
     assert {row.state for row in everything} >= {*OPEN_JOB_STATES, JobState.SUCCEEDED}
     for states in [(state,) for state in JobState] + [OPEN_JOB_STATES, tuple(JobState)]:
         expected = [row for row in everything if row.state in states]
-        assert world.store.jobs(JobFilter(states=states, limit=1000)) == expected
+        assert world.store.jobs.find(JobFilter(states=states, limit=1000)) == expected
         for of in ({"run_id": job.run_id}, {"source": "acme.com"}, {"stage": job.stage}):
             name, value = next(iter(of.items()))
             some = [row for row in expected if getattr(row, name) == value]
-            assert world.store.jobs(JobFilter(states=states, limit=1000, **of)) == some
+            assert world.store.jobs.find(JobFilter(states=states, limit=1000, **of)) == some
         after = JobFilter(states=states, after_id=everything[4].id, limit=3)
-        assert world.store.jobs(after) == [r for r in expected if r.id > everything[4].id][:3]
+        assert world.store.jobs.find(after) == [r for r in expected if r.id > everything[4].id][:3]
 
 
 def test_events_can_be_of_one_kind_or_of_all_of_a_noun(world: World) -> None:
     world.start_with_pages(3)
     world.claim()
-    everything = [row.kind for row in world.store.events(limit=100)]
+    everything = [row.kind for row in world.store.journal.events(limit=100)]
     begun = [kind for kind in everything if kind == "job.started"]
     of_jobs = [kind for kind in everything if kind.startswith("job.")]
     assert begun
     assert len(of_jobs) < len(everything)
 
-    assert [row.kind for row in world.store.events(limit=100, kind="job.started")] == begun
-    assert [row.kind for row in world.store.events(limit=100, kind="job")] == of_jobs
-    assert world.store.events(limit=100, kind="jo") == []
-    assert world.store.events(limit=100, kind="job.start%") == []
-    followed, _ = world.store.follow(None, limit=100, kind="job")
+    assert [row.kind for row in world.store.journal.events(limit=100, kind="job.started")] == begun
+    assert [row.kind for row in world.store.journal.events(limit=100, kind="job")] == of_jobs
+    assert world.store.journal.events(limit=100, kind="jo") == []
+    assert world.store.journal.events(limit=100, kind="job.start%") == []
+    followed, _ = world.store.journal.follow(None, limit=100, kind="job")
     assert [row.kind for row in followed] == of_jobs
 
 
 def test_what_nobody_wanted_is_not_looked_at_again(world: World) -> None:
     run_id = world.start_with_pages(3)
-    _, cursor = world.store.follow(None, run_id=run_id)
+    _, cursor = world.store.journal.follow(None, run_id=run_id)
     world.start(source="other.com")
-    rows, later = world.store.follow(cursor, run_id=run_id)
+    rows, later = world.store.journal.follow(cursor, run_id=run_id)
     assert rows == []
     assert later != cursor
 
@@ -175,8 +175,8 @@ def test_reader_beside_many_writers_sees_each_line_once(kind: StoreKind, place: 
     """On a server the ids of those who write at once become visible in any order."""
     world = World(kind, place)
     writers, turns = (4, 25) if kind is POSTGRES else (2, 10)
-    _, cursor = world.store.follow(None)
-    last = world.store.events(limit=1)[-1].id
+    _, cursor = world.store.journal.follow(None)
+    last = world.store.journal.events(limit=1)[-1].id
     threads = [
         threading.Thread(target=write, args=(kind, place, number, turns))
         for number in range(writers)
@@ -185,12 +185,12 @@ def test_reader_beside_many_writers_sees_each_line_once(kind: StoreKind, place: 
         thread.start()
     seen: list[int] = []
     while any(thread.is_alive() for thread in threads):
-        rows, cursor = world.store.follow(cursor, limit=random.randint(1, 20))
+        rows, cursor = world.store.journal.follow(cursor, limit=random.randint(1, 20))
         seen += [row.id for row in rows]
     for thread in threads:
         thread.join()
     seen += [row.id for row in rest(world, cursor)]
-    written = [row.id for row in world.store.events(after_id=last, limit=100_000)]
+    written = [row.id for row in world.store.journal.events(after_id=last, limit=100_000)]
     assert [line for line, times in Counter(seen).items() if times > 1] == []
     assert sorted(seen) == written
     world.close()
@@ -199,8 +199,8 @@ def test_reader_beside_many_writers_sees_each_line_once(kind: StoreKind, place: 
 def write(kind: StoreKind, place: str | Path, number: int, turns: int) -> None:
     store = kind.open(place, SystemClock())
     for turn in range(turns):
-        store.register(f"w-{number}-{turn}", "here", 1, "test")
-        store.sign_off(f"w-{number}-{turn}")
+        store.workers.register(f"w-{number}-{turn}", "here", 1, "test")
+        store.workers.sign_off(f"w-{number}-{turn}")
     store.close()
 
 
@@ -208,16 +208,16 @@ def test_line_that_is_committed_late_is_seen_late_and_holds_up_nobody(
     schema_database: str,
 ) -> None:
     world = World(POSTGRES, schema_database)
-    _, cursor = world.store.follow(None)
+    _, cursor = world.store.journal.follow(None)
     slow = psycopg.connect(schema_database)
     slow.execute("INSERT INTO penstock.event (at, kind) VALUES (1, 'slow')")
     world.register("quick")
-    rows, cursor = world.store.follow(cursor)
+    rows, cursor = world.store.journal.follow(cursor)
     assert [row.kind for row in rows] == ["worker.started"]
     slow.commit()
     slow.close()
-    late, cursor = world.store.follow(cursor)
+    late, cursor = world.store.journal.follow(cursor)
     assert [row.kind for row in late] == ["slow"]
     assert late[0].id < rows[0].id
-    assert world.store.follow(cursor)[0] == []
+    assert world.store.journal.follow(cursor)[0] == []
     world.close()

@@ -13,7 +13,7 @@ DAY_S = 86400.0
 
 def numbers(world: World, days: float = 30.0, source: str | None = None) -> dict[str, float | None]:
     source_id = None if source is None else world.source(source)
-    report = world.store.kpis(world.clock.now() - days * DAY_S, source_id)
+    report = world.store.kpis.report(world.clock.now() - days * DAY_S, source_id)
     return {each.name: each.value for each in report.kpis}
 
 
@@ -26,7 +26,7 @@ def test_scripted_incident_is_told_in_five_numbers(world: World) -> None:
     # a minute; a page fails, and is sent back by one command; at last all is well.
     run_id = world.start_with_pages(2)
     world.claim()
-    world.store.bury("w", "killed")
+    world.store.workers.bury("w", "killed")
     world.register("w")
     world.clock.advance(4.0)
     one, two = world.claim()
@@ -39,7 +39,7 @@ def test_scripted_incident_is_told_in_five_numbers(world: World) -> None:
     world.turn("w", done(one, saves=[a_save("a", {"n": 1}), a_save("a", {"n": 1})]))
     assert world.run(run_id).state == "partial"
     assert numbers(world)["completion_without_restart"] == 0.0
-    world.store.retry_failed(run_id, "ana", "mended")
+    world.store.runs.retry_failed(run_id, "ana", "mended")
     world.turn("w", done(world.one(), saves=[a_save("b", {})]))
     assert world.run(run_id).state == "completed"
 
@@ -81,23 +81,23 @@ def test_journal_that_is_too_long_is_read_from_its_end_and_says_so(
 ) -> None:
     world.start_with_pages(3)
     since = world.clock.now() - DAY_S
-    assert world.store.kpis(since).journal_since is None
+    assert world.store.kpis.report(since).journal_since is None
 
     monkeypatch.setattr(kpis, "NEWEST_LINES", 2)
     world.clock.advance(5.0)
     world.claim()
 
-    assert world.store.kpis(since).journal_since == world.clock.now()
+    assert world.store.kpis.report(since).journal_since == world.clock.now()
 
 
 def test_time_that_a_project_was_down_belongs_to_its_recovery(world: World) -> None:
     world.start_with_pages(1)
     world.claim()
-    lease_s = world.store.workers()[0].lease_expires_at - world.clock.now()
+    lease_s = world.store.workers.all()[0].lease_expires_at - world.clock.now()
     world.clock.advance(20.0)  # killed at once, with whoever could have noticed
 
-    died_at = world.store.workers()[0].lease_expires_at - lease_s
-    world.store.bury("w", "it was gone when Penstock started", died_at)
+    died_at = world.store.workers.all()[0].lease_expires_at - lease_s
+    world.store.workers.bury("w", "it was gone when Penstock started", died_at)
     world.register("w")
     world.clock.advance(1.0)
     world.claim()
@@ -109,7 +109,7 @@ def test_lost_host_is_missed_since_its_last_sign_of_life(world: World) -> None:
     world.start_with_pages(1)
     world.claim()
     world.clock.advance(18.0)
-    assert world.store.bury_if_expired("w", "its lease ran out") is not None
+    assert world.store.workers.bury_if_expired("w", "its lease ran out") is not None
     world.register("w")
     world.clock.advance(1.0)
     world.claim()
@@ -125,13 +125,13 @@ def test_cancelled_backfill_that_was_started_over_is_no_completion_without_resta
 
     def backfill(options: RunOptions, key: str) -> int:
         about = (world.source(), RunKind.BACKFILL, SITE, "v1")
-        run_id, _ = world.store.start_run(*about, key=key, actor="ana", options=options)
+        run_id, _ = world.store.runs.start(*about, key=key, actor="ana", options=options)
         return run_id
 
     first = backfill(january, "first")
     world.claim()
-    world.store.cancel_run(first, "ana", "wrong limits")
-    while world.store.sweep_cancelled():
+    world.store.runs.cancel(first, "ana", "wrong limits")
+    while world.store.runs.sweep_cancelled():
         pass
     other = backfill(july, "other")
     world.turn("w", done(world.one()))

@@ -13,9 +13,9 @@ from penstock.jobs.effects import Effects
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
-from penstock.store import lifecycle
+from penstock.store import continuation
 from penstock.store.adding import add_jobs
-from penstock.store.scheduling import Passing, Planned, Start
+from penstock.store.schedules import Passing, Planned, Start
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
 
 GATHERED = Plan(
@@ -29,14 +29,14 @@ GATHERED = Plan(
 
 
 def a_draft(world: World, key: str = "draft") -> int:
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.FULL, SITE, "v1", key=key, actor="ann", reason="r", is_draft=True
     )
     return run_id
 
 
 def continued(world: World, run_id: int, plan: Plan = SITE) -> int:
-    new_id, is_new = world.store.continue_run(run_id, plan, "v2", "ann", "the site is back")
+    new_id, is_new = world.store.runs.continue_(run_id, plan, "v2", "ann", "the site is back")
     assert is_new
     return new_id
 
@@ -52,12 +52,12 @@ def test_draft_starts_nothing_until_it_is_started(world: World) -> None:
     run_id = a_draft(world)
 
     assert world.claim() == []
-    assert not world.store.has_startable(0)
+    assert not world.store.jobs.has_startable(0)
     assert world.store.overview().queued == 0, "what is a draft does not wait for a worker"
     assert world.run(run_id).state is RunState.DRAFT
 
-    assert world.store.start_draft(run_id, "bob", "go")
-    assert not world.store.start_draft(run_id, "bob", "go"), "it is none any more"
+    assert world.store.runs.start_draft(run_id, "bob", "go")
+    assert not world.store.runs.start_draft(run_id, "bob", "go"), "it is none any more"
     assert [job.run_id for job in world.claim()] == [run_id]
     assert world.kinds(run_id=run_id)[:3] == ["run.draft", "run.queued", "run.started"]
 
@@ -66,7 +66,7 @@ def test_draft_takes_jobs_before_it_is_started(world: World) -> None:
     run_id = a_draft(world)
     world.enqueue(run_id, "a", "b")
 
-    world.store.start_draft(run_id, "bob", "")
+    world.store.runs.start_draft(run_id, "bob", "")
 
     assert {job.key for job in world.claim()} == {"root", "a", "b"}
 
@@ -74,22 +74,22 @@ def test_draft_takes_jobs_before_it_is_started(world: World) -> None:
 def test_draft_can_be_cancelled(world: World) -> None:
     run_id = a_draft(world)
 
-    assert world.store.cancel_run(run_id, "bob", "no")
-    while world.store.sweep_cancelled():
+    assert world.store.runs.cancel(run_id, "bob", "no")
+    while world.store.runs.sweep_cancelled():
         pass
 
     assert world.run(run_id).state is RunState.CANCELLED
-    assert not world.store.start_draft(run_id, "bob", "")
+    assert not world.store.runs.start_draft(run_id, "bob", "")
     assert keys_of(world, run_id, JobState.CANCELLED) == {"root"}
 
 
 def test_draft_whose_jobs_were_cancelled_ends_when_it_is_started(world: World) -> None:
     run_id = a_draft(world)
     [root] = world.jobs(run_id)
-    world.store.cancel_job(root.id, "bob", "")
+    world.store.jobs.cancel(root.id, "bob", "")
     assert world.run(run_id).state is RunState.DRAFT
 
-    world.store.start_draft(run_id, "bob", "")
+    world.store.runs.start_draft(run_id, "bob", "")
 
     assert world.run(run_id).state is RunState.CANCELLED
 
@@ -105,17 +105,17 @@ def test_nothing_starts_while_it_is_held_and_all_goes_on_where_it_was(
     running, waiting = world.claim(slots=2)
     world.turn("w", retried(waiting, 30))
 
-    assert world.store.hold(scope, "ann", "the disk is being changed")
-    assert not world.store.hold(scope, "ann", "again"), "it is held already"
+    assert world.store.sources.hold(scope, "ann", "the disk is being changed")
+    assert not world.store.sources.hold(scope, "ann", "again"), "it is held already"
     assert world.claim() == []
     assert world.turn("w", done(running)).settled == [running.id], "what runs goes on"
     new_id = world.start(key="accepted")
     world.clock.advance(31)
     assert world.claim() == []
-    assert not world.store.has_startable(60)
+    assert not world.store.jobs.has_startable(60)
 
-    assert world.store.unhold(scope, "bob", "it has a new disk")
-    assert not world.store.unhold(scope, "bob", "")
+    assert world.store.sources.unhold(scope, "bob", "it has a new disk")
+    assert not world.store.sources.unhold(scope, "bob", "")
     claimed = world.claim()
     assert {job.run_id for job in claimed} == {running.run_id, new_id}
     assert waiting.id in {job.id for job in claimed}
@@ -126,15 +126,15 @@ def test_hold_and_unhold_change_nothing_but_the_journal(world: World, scope: str
     run_id = world.start_with_pages(5)
     jobs = world.claim(slots=4)
     world.turn("w", done(jobs[0]), retried(jobs[1], 60), quarantined(jobs[2]))
-    world.store.pause_run(world.start(key="paused"), "ops", "")
-    world.store.pause_source(world.source("other.org"), "ops", "")
-    world.store.hold_job(world.jobs(run_id, JobState.QUEUED)[0].id, "ops", "")
+    world.store.runs.pause(world.start(key="paused"), "ops", "")
+    world.store.sources.pause(world.source("other.org"), "ops", "")
+    world.store.jobs.hold(world.jobs(run_id, JobState.QUEUED)[0].id, "ops", "")
     before = world.dump()
 
-    world.store.hold(scope, "ann", "maintenance")
+    world.store.sources.hold(scope, "ann", "maintenance")
     world.clock.advance(1)
     assert world.claim() == []
-    world.store.unhold(scope, "ann", "done")
+    world.store.sources.unhold(scope, "ann", "done")
 
     after = world.dump()
     changed = {name for name in before if sorted_rows(before[name]) != sorted_rows(after[name])}
@@ -147,57 +147,57 @@ def sorted_rows(rows: list[Any]) -> list[str]:
 
 def test_hold_of_one_source_lets_the_others_work(world: World) -> None:
     world.start_all({"acme.com": 3, "other.org": 3})
-    world.store.hold("acme.com", "ann", "")
+    world.store.sources.hold("acme.com", "ann", "")
 
     assert {job.source_id for job in world.claim()} == {world.source("other.org")}
 
 
 def test_source_that_is_held_by_itself_stays_held_when_the_project_is_not(world: World) -> None:
     world.start_with_pages(1)
-    world.store.hold("acme.com", "ann", "theirs")
+    world.store.sources.hold("acme.com", "ann", "theirs")
     world.clock.advance(1)
-    world.store.hold("", "bob", "ours")
+    world.store.sources.hold("", "bob", "ours")
 
-    held = [(row.scope, row.actor, row.reason, row.at) for row in world.store.holds()]
+    held = [(row.scope, row.actor, row.reason, row.at) for row in world.store.sources.holds()]
     now = world.clock.now()
     assert held == [("", "bob", "ours", now), ("acme.com", "ann", "theirs", now - 1)]
-    world.store.unhold("", "bob", "")
+    world.store.sources.unhold("", "bob", "")
     assert world.claim() == []
-    world.store.unhold("acme.com", "ann", "")
+    world.store.sources.unhold("acme.com", "ann", "")
     assert len(world.claim()) == 1
 
 
 def test_hold_outlives_a_restart(world: World) -> None:
     world.start_with_pages(1)
-    world.store.hold("", "ann", "")
+    world.store.sources.hold("", "ann", "")
 
     world.store.close()
     world.store = world.kind.open(world.path, world.clock)
 
     assert world.claim() == []
-    assert [row.scope for row in world.store.holds()] == [""]
+    assert [row.scope for row in world.store.sources.holds()] == [""]
 
 
 def test_schedules_go_on_while_they_are_held(world: World) -> None:
     source_id = world.source()
     now = world.clock.now()
-    world.store.plan_schedules([Planned(source_id, "main", "{}", "every hour", "every", now)])
-    world.store.hold("", "ann", "")
+    world.store.schedules.plan([Planned(source_id, "main", "{}", "every hour", "every", now)])
+    world.store.sources.hold("", "ann", "")
 
-    [row] = world.store.due_schedules(now)
+    [row] = world.store.schedules.due(now)
     start = Start(RunKind.FULL, SITE, "v1")
-    done = world.store.pass_ticks(Passing(row, now + 3600, fires=now, start=start))
+    done = world.store.schedules.pass_ticks(Passing(row, now + 3600, fires=now, start=start))
 
     assert done is not None
     run_id = done.run_id
     assert world.claim() == []
-    world.store.unhold("", "ann", "")
+    world.store.sources.unhold("", "ann", "")
     assert [job.run_id for job in world.claim()] == [run_id]
 
 
 def test_hold_of_an_unknown_source_is_refused(world: World) -> None:
     with pytest.raises(UsageError, match=r"no source 'nobody\.org'"):
-        world.store.hold("nobody.org", "ann", "")
+        world.store.sources.hold("nobody.org", "ann", "")
 
 
 def test_single_job_that_is_held_returns_exactly_to_where_it_was(world: World) -> None:
@@ -207,16 +207,16 @@ def test_single_job_that_is_held_returns_exactly_to_where_it_was(world: World) -
     due_at = world.job(waiting.id).due_at
     queued = world.jobs(run_id, JobState.QUEUED)[0].id
 
-    assert world.store.hold_job(queued, "ann", "look at it first")
-    assert world.store.hold_job(waiting.id, "ann", "")
-    assert not world.store.hold_job(queued, "ann", ""), "it is held already"
+    assert world.store.jobs.hold(queued, "ann", "look at it first")
+    assert world.store.jobs.hold(waiting.id, "ann", "")
+    assert not world.store.jobs.hold(queued, "ann", ""), "it is held already"
     assert world.job(queued).state is world.job(waiting.id).state is JobState.HELD
     assert world.run(run_id).held == 2
     assert queued not in {job.id for job in world.claim()}
 
-    assert world.store.unhold_job(queued, "ann", "")
-    assert world.store.unhold_job(waiting.id, "ann", "")
-    assert not world.store.unhold_job(waiting.id, "ann", "")
+    assert world.store.jobs.unhold(queued, "ann", "")
+    assert world.store.jobs.unhold(waiting.id, "ann", "")
+    assert not world.store.jobs.unhold(waiting.id, "ann", "")
     assert world.job(waiting.id).state is JobState.WAITING
     assert world.job(waiting.id).due_at == due_at
     assert [job.id for job in world.claim()] == [queued]
@@ -226,11 +226,11 @@ def test_job_that_is_overdue_when_it_is_unheld_starts_at_once(world: World) -> N
     world.start_with_pages(1)
     job = world.one()
     world.turn("w", retried(job, 60))
-    world.store.hold_job(job.id, "ann", "")
+    world.store.jobs.hold(job.id, "ann", "")
     world.clock.advance(100)
     assert world.claim() == []
 
-    world.store.unhold_job(job.id, "ann", "")
+    world.store.jobs.unhold(job.id, "ann", "")
 
     assert [again.id for again in world.claim()] == [job.id]
 
@@ -238,11 +238,11 @@ def test_job_that_is_overdue_when_it_is_unheld_starts_at_once(world: World) -> N
 def test_run_does_not_end_while_a_job_of_it_is_held(world: World) -> None:
     run_id = world.start_with_pages(2)
     held, other = world.jobs(run_id, JobState.QUEUED)
-    world.store.hold_job(held.id, "ann", "")
+    world.store.jobs.hold(held.id, "ann", "")
     world.turn("w", *(done(job) for job in world.claim()))
     assert world.run(run_id).state is RunState.RUNNING
 
-    world.store.cancel_job(held.id, "ann", "")
+    world.store.jobs.cancel(held.id, "ann", "")
 
     assert world.run(run_id).state is RunState.COMPLETED
     assert world.job(other.id).state is JobState.SUCCEEDED
@@ -252,10 +252,10 @@ def test_run_does_not_end_while_a_job_of_it_is_held(world: World) -> None:
 def test_what_runs_or_has_ended_can_not_be_held(world: World, end: Callable[..., Any]) -> None:
     world.start_with_pages(2)
     job = world.one()
-    assert not world.store.hold_job(job.id, "ann", "")
+    assert not world.store.jobs.hold(job.id, "ann", "")
     world.turn("w", end(job))
 
-    assert not world.store.hold_job(job.id, "ann", "")
+    assert not world.store.jobs.hold(job.id, "ann", "")
 
 
 # Continuing.
@@ -301,7 +301,7 @@ def test_what_a_repeated_discover_yields_again_is_skipped_where_it_was_done(worl
     world.turn("w", Flush(root.id, root.attempt, Effects(children=[a_job("a"), a_job("b")]), 1))
     a, _ = world.claim()
     world.turn("w", done(a))
-    world.store.cancel_run(old, "ann", "stopped in the middle")
+    world.store.runs.cancel(old, "ann", "stopped in the middle")
 
     new = continued(world, old)
     jobs = {job.key: job for job in world.claim()}
@@ -311,9 +311,9 @@ def test_what_a_repeated_discover_yields_again_is_skipped_where_it_was_done(worl
 
     assert keys_of(world, new, JobState.SKIPPED) == {"a"}
     assert [job.key for job in world.claim()] == ["c"]
-    assert [e.detail for e in world.store.events(run_id=new) if e.kind == "job.skipped"] == [
-        f"done in run {old}"
-    ]
+    assert [
+        e.detail for e in world.store.journal.events(run_id=new) if e.kind == "job.skipped"
+    ] == [f"done in run {old}"]
 
 
 def test_chain_of_continued_runs_does_everything_once(world: World) -> None:
@@ -359,7 +359,7 @@ def test_gather_runs_again_and_all_that_comes_after_it(world: World) -> None:
 def test_job_that_a_person_cancelled_stays_cancelled(world: World) -> None:
     old = world.start_with_pages(3)
     unwanted, bad, good = world.claim()
-    world.store.cancel_job(unwanted.id, "ann", "not this one")
+    world.store.jobs.cancel(unwanted.id, "ann", "not this one")
     world.turn("w", quarantined(bad), done(good))
 
     new = continued(world, old)
@@ -371,7 +371,7 @@ def test_all_that_was_open_when_a_run_was_cancelled_is_carried_on(world: World) 
     old = world.start_with_pages(5)
     ran, waited, good, bad = world.claim(slots=4)
     world.turn("w", retried(waited, 60), done(good), quarantined(bad))
-    world.store.cancel_run(old, "ann", "")
+    world.store.runs.cancel(old, "ann", "")
 
     new = continued(world, old)
 
@@ -386,14 +386,14 @@ def test_run_is_continued_once(world: World) -> None:
 
     new = continued(world, old)
 
-    assert world.store.continue_run(old, SITE, "v2", "ann", "") == (new, False)
+    assert world.store.runs.continue_(old, SITE, "v2", "ann", "") == (new, False)
 
 
 def test_who_was_stopped_while_carrying_goes_on_with_it(world: World) -> None:
     old = world.start_with_pages(3)
     world.turn("w", *(quarantined(job) for job in world.claim()))
     options = RunOptions(continues=old, continued_stages=("discover", "extract", "persist"))
-    half, _ = world.store.start_run(
+    half, _ = world.store.runs.start(
         world.source(), RunKind.FULL, SITE, "v2", key=f"continues:{old}", actor="ann",
         options=options, is_draft=True,
     )  # fmt: skip
@@ -411,7 +411,7 @@ def test_carrying_can_be_cut_off_anywhere_and_gone_on_with(
 ) -> None:
     old = world.start_with_pages(5)
     world.turn("w", *(quarantined(job) for job in world.claim()))
-    monkeypatch.setattr(lifecycle, "CARRY_LIMIT", 2)
+    monkeypatch.setattr(continuation, "CARRY_LIMIT", 2)
     left = iter(range(batches))
 
     def cut_off(*values: Any) -> set[int]:
@@ -422,8 +422,8 @@ def test_carrying_can_be_cut_off_anywhere_and_gone_on_with(
         return added
 
     with monkeypatch.context() as patched, suppress(ConnectionResetError):
-        patched.setattr(lifecycle, "add_jobs", cut_off)
-        world.store.continue_run(old, SITE, "v2", "ann", "")
+        patched.setattr(continuation, "add_jobs", cut_off)
+        world.store.runs.continue_(old, SITE, "v2", "ann", "")
         assert batches == 3, "five jobs are three batches"
     if batches < 3:
         assert world.claim() == [], "it is a draft until all is carried over"
@@ -450,11 +450,11 @@ def test_checkpoints_of_the_run_itself_go_with_it(world: World) -> None:
 def test_options_and_what_it_was_made_of_are_kept(world: World) -> None:
     of = world.start_with_pages(1)
     world.turn("w", done(world.one()))
-    old, _ = world.store.start_run(
+    old, _ = world.store.runs.start(
         world.source(), RunKind.BACKFILL, SITE, "v1", key="b", actor="ann",
         options=RunOptions(start_at=1.0, end_at=2.0, partitions=("A",)), of_run_id=of,
     )  # fmt: skip
-    world.store.cancel_run(old, "ann", "")
+    world.store.runs.cancel(old, "ann", "")
 
     run = world.run(continued(world, old))
 
@@ -466,7 +466,7 @@ def test_options_and_what_it_was_made_of_are_kept(world: World) -> None:
 def test_only_a_run_that_ended_with_something_left_is_continued(world: World, state: str) -> None:
     run_id = world.start(key="it")
     if state == "paused":
-        world.store.pause_run(run_id, "ann", "")
+        world.store.runs.pause(run_id, "ann", "")
     if state in ("running", "completed"):
         root = world.one()
     if state == "completed":
@@ -474,25 +474,25 @@ def test_only_a_run_that_ended_with_something_left_is_continued(world: World, st
     assert world.run(run_id).state == state
 
     with pytest.raises(Refused, match=f"run {run_id}"):
-        world.store.continue_run(run_id, SITE, "v1", "ann", "")
+        world.store.runs.continue_(run_id, SITE, "v1", "ann", "")
 
 
 @pytest.mark.parametrize("options", [RunOptions(is_undo=True), RunOptions(is_redrive=True)])
 def test_what_has_no_beginning_of_its_own_is_not_continued(
     world: World, options: RunOptions
 ) -> None:
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
         options=options,
     )  # fmt: skip
-    world.store.cancel_run(run_id, "ann", "")
+    world.store.runs.cancel(run_id, "ann", "")
 
     with pytest.raises(Refused, match="is not continued"):
-        world.store.continue_run(run_id, SITE, "v1", "ann", "")
+        world.store.runs.continue_(run_id, SITE, "v1", "ann", "")
 
 
 def test_replay_is_done_again_as_a_whole(world: World) -> None:
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.REPLAY, SITE, "v1", key="it", actor="ann",
         options=RunOptions(is_staged=True), of_run_id=1,
     )  # fmt: skip
@@ -508,29 +508,29 @@ def test_replay_is_done_again_as_a_whole(world: World) -> None:
 
 def test_continuing_a_run_that_is_not_there_is_refused(world: World) -> None:
     with pytest.raises(UsageError, match="no run 77"):
-        world.store.continue_run(77, SITE, "v1", "ann", "")
+        world.store.runs.continue_(77, SITE, "v1", "ann", "")
 
 
 # Who did it, and why.
 
 Steering = Callable[[World, int, int], object]
 STEERED: dict[str, tuple[str, Steering]] = {
-    "pause a source": ("source.paused", lambda w, r, j: w.store.pause_source(w.source(), "ann", "why")),
-    "resume a source": ("source.resumed", lambda w, r, j: w.store.resume_source(w.source(), "ann", "why")),
-    "hold a source": ("source.held", lambda w, r, j: w.store.hold("acme.com", "ann", "why")),
-    "unhold a source": ("source.unheld", lambda w, r, j: w.store.unhold("acme.com", "ann", "why")),
-    "hold everything": ("project.held", lambda w, r, j: w.store.hold("", "ann", "why")),
-    "unhold everything": ("project.unheld", lambda w, r, j: w.store.unhold("", "ann", "why")),
-    "pause a run": ("run.paused", lambda w, r, j: w.store.pause_run(r, "ann", "why")),
-    "resume a run": ("run.resumed", lambda w, r, j: w.store.resume_run(r, "ann", "why")),
-    "hold a job": ("job.held", lambda w, r, j: w.store.hold_job(j, "ann", "why")),
-    "unhold a job": ("job.unheld", lambda w, r, j: w.store.unhold_job(j, "ann", "why")),
-    "cancel a job": ("job.cancelled", lambda w, r, j: w.store.cancel_job(j, "ann", "why")),
-    "retry what failed": ("run.reopened", lambda w, r, j: w.store.retry_failed(r, "ann", "why")),
-    "retry a job": ("job.requeued", lambda w, r, j: w.store.retry_job(failed(w, r), "ann", "why")),
-    "cancel a run": ("run.cancelled", lambda w, r, j: w.store.cancel_run(r, "ann", "why")),
-    "continue a run": ("run.queued", lambda w, r, j: w.store.continue_run(r, SITE, "v", "ann", "why")),
-    "start a draft": ("run.queued", lambda w, r, j: w.store.start_draft(a_draft(w), "ann", "why")),
+    "pause a source": ("source.paused", lambda w, r, j: w.store.sources.pause(w.source(), "ann", "why")),
+    "resume a source": ("source.resumed", lambda w, r, j: w.store.sources.resume(w.source(), "ann", "why")),
+    "hold a source": ("source.held", lambda w, r, j: w.store.sources.hold("acme.com", "ann", "why")),
+    "unhold a source": ("source.unheld", lambda w, r, j: w.store.sources.unhold("acme.com", "ann", "why")),
+    "hold everything": ("project.held", lambda w, r, j: w.store.sources.hold("", "ann", "why")),
+    "unhold everything": ("project.unheld", lambda w, r, j: w.store.sources.unhold("", "ann", "why")),
+    "pause a run": ("run.paused", lambda w, r, j: w.store.runs.pause(r, "ann", "why")),
+    "resume a run": ("run.resumed", lambda w, r, j: w.store.runs.resume(r, "ann", "why")),
+    "hold a job": ("job.held", lambda w, r, j: w.store.jobs.hold(j, "ann", "why")),
+    "unhold a job": ("job.unheld", lambda w, r, j: w.store.jobs.unhold(j, "ann", "why")),
+    "cancel a job": ("job.cancelled", lambda w, r, j: w.store.jobs.cancel(j, "ann", "why")),
+    "retry what failed": ("run.reopened", lambda w, r, j: w.store.runs.retry_failed(r, "ann", "why")),
+    "retry a job": ("job.requeued", lambda w, r, j: w.store.jobs.retry(failed(w, r), "ann", "why")),
+    "cancel a run": ("run.cancelled", lambda w, r, j: w.store.runs.cancel(r, "ann", "why")),
+    "continue a run": ("run.queued", lambda w, r, j: w.store.runs.continue_(r, SITE, "v", "ann", "why")),
+    "start a draft": ("run.queued", lambda w, r, j: w.store.runs.start_draft(a_draft(w), "ann", "why")),
 }  # fmt: skip
 # What has to be done before.
 BEFORE = {
@@ -555,12 +555,12 @@ def test_every_act_of_an_operator_is_journalled_with_actor_and_reason(
         world.turn("w", *(quarantined(job) for job in world.claim()))
     elif before is not None:
         STEERED[before][1](world, run_id, job_id)
-    last = max(event.id for event in world.store.events(limit=1000))
+    last = max(event.id for event in world.store.journal.events(limit=1000))
     kind, steer = STEERED[act]
 
     assert steer(world, run_id, job_id)
 
-    lines = [event for event in world.store.events(limit=1000) if event.id > last]
+    lines = [event for event in world.store.journal.events(limit=1000) if event.id > last]
     assert kind in {line.kind for line in lines}
     steered = [line for line in lines if line.kind == kind]
     assert {(line.actor, line.detail) for line in steered} <= {("ann", "why"), ("ann", "r")}
@@ -574,11 +574,13 @@ def test_every_move_of_a_run_or_job_has_an_actor(world: World) -> None:
     world.clock.advance(5)
     world.turn("w", *(done(job) for job in world.claim()))
     assert world.run(run_id).state is RunState.PARTIAL
-    world.store.cancel_run(continued(world, run_id), "ann", "")
-    while world.store.sweep_cancelled():
+    world.store.runs.cancel(continued(world, run_id), "ann", "")
+    while world.store.runs.sweep_cancelled():
         pass
 
-    moves = [line for line in world.store.events(limit=1000) if line.kind[:4] in ("run.", "job.")]
+    moves = [
+        line for line in world.store.journal.events(limit=1000) if line.kind[:4] in ("run.", "job.")
+    ]
 
     assert [(line.kind, line.detail) for line in moves if not line.actor] == []
 
@@ -590,20 +592,20 @@ def test_running_jobs_of_what_is_paused_or_held_are_named_to_their_worker(
     run_id, other = world.start(), world.start(source="other.org")
     jobs = {job.run_id: job.id for job in world.claim()}
     ids, source_id = sorted(jobs.values()), world.source()
-    assert world.store.halted("w", ids) == {}
+    assert world.store.workers.halted("w", ids) == {}
 
     match by:
         case "run":
-            world.store.pause_run(run_id, "ann", "later")
+            world.store.runs.pause(run_id, "ann", "later")
         case "source":
-            world.store.pause_source(source_id, "ann", "later")
+            world.store.sources.pause(source_id, "ann", "later")
         case "hold":
-            world.store.hold("acme.com", "ann", "later")
+            world.store.sources.hold("acme.com", "ann", "later")
         case "project":
-            world.store.hold("", "ann", "later")
+            world.store.sources.hold("", "ann", "later")
 
-    halted = world.store.halted("w", ids)
+    halted = world.store.workers.halted("w", ids)
     assert set(halted) == ({*ids} if by == "project" else {jobs[run_id]})
     assert all(reason.endswith(("is paused", "is held")) for reason in halted.values())
-    assert world.store.halted("another", ids) == {}
+    assert world.store.workers.halted("another", ids) == {}
     assert jobs[other] in ids

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from penstock.errors import Refused
+from penstock.gates.capacity import Capacity
 from penstock.jobs.account import Fate
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, JobState
@@ -31,7 +32,6 @@ from penstock.jobs.transitions import JOB_MOVES, RUN_MOVES
 from penstock.store.entries import EntryFilter
 from penstock.store.rows import Admits
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity
 from tests.contract.model import ACTIVE, LIMITS, OPEN, PLAN, WARD_DEATHS, Job, Model
 from tests.contract.scenes import (
     SQLITE,
@@ -162,7 +162,7 @@ class Machine(RuleBasedStateMachine):
 
     def _learn_closings(self, ended: list[int]) -> None:
         """Entries of quarantine that the store has closed: each was answered by a run that ended just now."""
-        for event in self.world.store.events(kind="quarantine.closed", limit=10_000):
+        for event in self.world.store.journal.events(kind="quarantine.closed", limit=10_000):
             if event.id not in self.closings and event.job_id is not None:
                 self.closings.add(event.id)
                 self.model.close(event.job_id, ended)
@@ -243,7 +243,7 @@ class Machine(RuleBasedStateMachine):
         worker = data.draw(st.sampled_from(sorted(self.model.workers)))
         had = sorted(job.id for job in self.model.jobs.values() if job.worker == worker)
         store = self.world.store
-        found = store.bury(worker, "killed") if is_dead else store.sign_off(worker)
+        found = store.workers.bury(worker, "killed") if is_dead else store.workers.sign_off(worker)
         assert sorted(found) == had
         self.model.take_back(worker, is_dead)
         self.model.advance()
@@ -266,7 +266,7 @@ class Machine(RuleBasedStateMachine):
     def _cancel_job(self, data: st.DataObject) -> None:
         job = self._draw_job(data)
         may = job.state in (*OPEN, JobState.QUARANTINED)
-        assert self.world.store.cancel_job(job.id, "ops", "") == may
+        assert self.world.store.jobs.cancel(job.id, "ops", "") == may
         if may:
             self.model.cancel(job)
             self.model.advance()
@@ -278,7 +278,7 @@ class Machine(RuleBasedStateMachine):
             job.state in (JobState.QUARANTINED, JobState.WAITING)
             and self.model.runs[job.run_id] is not RunState.CANCELLED
         )
-        assert self.world.store.retry_job(job.id, "ops", "") == may
+        assert self.world.store.jobs.retry(job.id, "ops", "") == may
         if may:
             self.model.retry(job)
 
@@ -290,7 +290,7 @@ class Machine(RuleBasedStateMachine):
             for job in self.model.jobs.values()
             if job.run_id == run_id and job.state is JobState.QUARANTINED and not is_cancelled
         ]
-        assert self.world.store.retry_failed(run_id, "ops", "") == len(failed)
+        assert self.world.store.runs.retry_failed(run_id, "ops", "") == len(failed)
         for job in failed:
             self.model.retry(job)
 
@@ -303,14 +303,14 @@ class Machine(RuleBasedStateMachine):
             if job.run_id == run_id and job.state is JobState.QUARANTINED
         ]
         store, wanted = self.world.store, EntryFilter(run_id=run_id)
-        assert store.count_entries(wanted) == len(entries)
+        assert store.quarantine.count(wanted) == len(entries)
         if is_release:
-            released = sum(store.release_entries(wanted, "ops", ""))
+            released = sum(store.quarantine.release(wanted, "ops", ""))
             assert released == (0 if is_cancelled else len(entries))
             for job in entries[:released]:
                 self.model.retry(job)
             return
-        assert sum(store.discard_entries(wanted, "ops", "")) == len(entries)
+        assert sum(store.quarantine.discard(wanted, "ops", "")) == len(entries)
         for job in entries:
             self.model.cancel(job)
         self.model.advance()
@@ -319,8 +319,8 @@ class Machine(RuleBasedStateMachine):
     def _cancel_run(self, data: st.DataObject) -> None:
         run_id = self._draw_run(data)
         may = self.model.runs[run_id] in ACTIVE
-        assert self.world.store.cancel_run(run_id, "ops", "") == may
-        while may and self.world.store.sweep_cancelled(3):
+        assert self.world.store.runs.cancel(run_id, "ops", "") == may
+        while may and self.world.store.runs.sweep_cancelled(3):
             pass
         if may:
             self.model.runs[run_id] = RunState.CANCELLED
@@ -334,10 +334,10 @@ class Machine(RuleBasedStateMachine):
         store = self.world.store
         if is_pause:
             may = state in (RunState.QUEUED, RunState.RUNNING)
-            assert store.pause_run(run_id, "ops", "") == may
+            assert store.runs.pause(run_id, "ops", "") == may
         else:
             may = state is RunState.PAUSED
-            assert store.resume_run(run_id, "ops", "") == may
+            assert store.runs.resume(run_id, "ops", "") == may
         if may:
             self.model.runs[run_id] = RunState.PAUSED if is_pause else RunState.RUNNING
 
@@ -349,11 +349,11 @@ class Machine(RuleBasedStateMachine):
             job = self.model.jobs[data.draw(st.sampled_from(held))]
         store, is_held = self.world.store, job.state is JobState.HELD
         may = job.state in (JobState.QUEUED, JobState.WAITING)
-        assert store.hold_job(job.id, "ops", "") == may
+        assert store.jobs.hold(job.id, "ops", "") == may
         if may:
             self.model.hold(job)
         elif is_held:
-            assert store.unhold_job(job.id, "ops", "")
+            assert store.jobs.unhold(job.id, "ops", "")
             self.model.unhold(job)
 
     def _hold_or_unhold(self, data: st.DataObject) -> None:
@@ -363,10 +363,10 @@ class Machine(RuleBasedStateMachine):
         is_held, store = of in self.model.held, self.world.store
         # Held for one act in three: else nothing would ever be done.
         if is_held or data.draw(st.integers(0, 2)):
-            assert store.unhold(scope, "ops", "") == is_held
+            assert store.sources.unhold(scope, "ops", "") == is_held
             self.model.held.discard(of)
         else:
-            assert store.hold(scope, "ops", "")
+            assert store.sources.hold(scope, "ops", "")
             self.model.held.add(of)
 
     @rule(source=st.sampled_from(SOURCES), is_pause=st.booleans())
@@ -374,10 +374,10 @@ class Machine(RuleBasedStateMachine):
         source_id, store = self.world.source(source, LIMITS), self.world.store
         is_paused = source_id in self.model.paused
         if is_pause:
-            assert store.pause_source(source_id, "ops", "") == (not is_paused)
+            assert store.sources.pause(source_id, "ops", "") == (not is_paused)
             self.model.paused.add(source_id)
         else:
-            assert store.resume_source(source_id, "ops", "") == is_paused
+            assert store.sources.resume(source_id, "ops", "") == is_paused
             self.model.paused.discard(source_id)
 
     @rule(seconds=st.sampled_from((1.0, 5.0, 60.0)))
@@ -398,14 +398,16 @@ class Machine(RuleBasedStateMachine):
             for row in rows.values()
         }  # fmt: skip
         assert found == {job.id: job.as_row() for job in self.model.jobs.values()}
-        assert {run.id: run.state for run in self.world.store.runs(limit=100)} == self.model.runs
-        records = {r.key: (r.data, r.version) for r in self.world.store.records("product")}
+        assert {
+            run.id: run.state for run in self.world.store.runs.newest(limit=100)
+        } == self.model.runs
+        records = {r.key: (r.data, r.version) for r in self.world.store.records.of("product")}
         assert records == self.model.records
 
     @invariant()
     def everything_is_accounted_for(self) -> None:
-        for row in self.world.store.runs(limit=100):
-            account = self.world.store.account(row)
+        for row in self.world.store.runs.newest(limit=100):
+            account = self.world.store.runs.account(row)
             assert account.is_kept
             assert (account.pages.unaccounted, account.candidates.unaccounted) == (0, 0)
             found = account.candidates
@@ -418,7 +420,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def store_is_sound(self) -> None:
-        assert self.world.store.check() == []
+        assert self.world.store.upkeep.check() == []
 
     @invariant()
     def nothing_open_needs_somebody_to_notice_it(self) -> None:

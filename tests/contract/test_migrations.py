@@ -90,9 +90,9 @@ def test_later_version_expands_by_itself_and_the_former_goes_on(world: World) ->
     open_again(world)
     world.turn("w", done(world.one()))
     assert world.run(run_id).state == "completed"
-    assert [(e.kind, e.detail) for e in world.store.events() if e.kind == "db.migrated"] == [
-        ("db.migrated", f"{NEWEST + 1:04}_later")
-    ]
+    assert [
+        (e.kind, e.detail) for e in world.store.journal.events() if e.kind == "db.migrated"
+    ] == [("db.migrated", f"{NEWEST + 1:04}_later")]
 
 
 def test_nothing_is_taken_away_by_opening(world: World) -> None:
@@ -113,12 +113,12 @@ def test_contract_waits_until_older_workers_are_gone(world: World) -> None:
             migrate(world)
         assert number_of(world) == NEWEST + 1, "what came before it is done"
 
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     with later(world, EXPANDS, CONTRACTS):
         [applied] = migrate(world, "the last old host is gone")
         assert applied.migration.number == NEWEST + 2
         assert migrate(world) == []
-    told = [e for e in world.store.events() if e.kind == "db.migrated"]
+    told = [e for e in world.store.journal.events() if e.kind == "db.migrated"]
     assert (told[-1].actor, told[-1].detail) == (
         "ops",
         f"{NEWEST + 2:04}_later: the last old host is gone",
@@ -126,7 +126,7 @@ def test_contract_waits_until_older_workers_are_gone(world: World) -> None:
 
 
 def test_former_version_is_refused_once_what_it_knows_is_gone(world: World) -> None:
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     with later(world, EXPANDS, CONTRACTS):
         migrate(world)
 
@@ -134,7 +134,7 @@ def test_former_version_is_refused_once_what_it_knows_is_gone(world: World) -> N
         open_again(world)
     with pytest.raises(Refused, match="schema is newer"):
         world.register("too-late")
-    assert world.store.workers() == []
+    assert world.store.workers.all() == []
 
 
 def test_worker_whose_lease_has_run_out_is_in_nobodys_way(world: World) -> None:
@@ -145,10 +145,10 @@ def test_worker_whose_lease_has_run_out_is_in_nobodys_way(world: World) -> None:
 
 
 def test_worker_of_the_later_version_is_in_nobodys_way(world: World) -> None:
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     with later(world, EXPANDS):
         store = world.kind.open(world.path, world.clock)
-        store.register("new", "there", 1, "later")
+        store.workers.register("new", "there", 1, "later")
 
     with later(world, EXPANDS, CONTRACTS), closing(schema_of(world)) as schema:
         assert [worker.id for worker in schema.plan().old_workers] == ["new"]

@@ -14,10 +14,10 @@ from penstock.app.views.quarantine import EntryFilter
 from penstock.app.views.rejects import RejectFilter
 from penstock.cli.remedies import hint_of
 from penstock.errors import Refused, UsageError
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Mark, Rejection
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
-from penstock.store.store import Capacity
 from tests.contract.scenes import PLAIN_STEPS, Place, a_job
 
 JUDGE = """
@@ -38,7 +38,7 @@ def project(tmp_path: Path, place: Place) -> Iterator[Project]:
     settings |= {"defaults": {"pipeline": "steps:plain"}}
     (tmp_path / "penstock.yaml").write_text(json.dumps(settings))
     with Project.open(tmp_path) as made:
-        made.connection.register("w", "here", 1, "1")
+        made.connection.workers.register("w", "here", 1, "1")
         yield made
 
 
@@ -58,7 +58,8 @@ def settled(project: Project, state: JobState = JobState.SUCCEEDED, **about: Any
 
 def journaled(project: Project, kind: str) -> list[tuple[str, str]]:
     return [
-        (row.actor or "", row.detail or "") for row in project.connection.events(kind=kind, limit=9)
+        (row.actor or "", row.detail or "")
+        for row in project.connection.journal.events(kind=kind, limit=9)
     ]
 
 
@@ -196,10 +197,10 @@ def test_signal_is_raised_once_under_its_key_and_listed_from_the_newest(project:
 
 def test_hook_is_told_again_of_what_it_did_not_accept(project: Project) -> None:
     store = project.connection
-    store.plan_hooks([("ops", "completed", 0)])
+    store.hooks.plan([("ops", "completed", 0)])
     runs = [ended(project), ended(project)]
-    for parcel in store.claim_outbox(2, 60.0):
-        store.refuse_outbox(parcel, "no", None, "w")
+    for parcel in store.hooks.claim(2, 60.0):
+        store.hooks.refuse(parcel, "no", None, "w")
 
     newest = project.hooks.list(limit=1)
     [oldest] = project.hooks.list(limit=1, cursor=newest.next).items

@@ -7,8 +7,8 @@ import pytest
 
 from penstock.jobs.job import JobState
 from penstock.jobs.run import Plan, PlannedStage, RunState
-from penstock.store.outbox import OutboxRow
-from penstock.store.store import Keep
+from penstock.store.hooks import OutboxRow
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, done, quarantined
 
 LEASE_S = 30.0
@@ -18,7 +18,7 @@ ONE = Plan((PlannedStage("look", "run"),))
 
 def hook(world: World, *states: str, name: str = "tell", source: str = "") -> None:
     source_id = world.source(source) if source else 0
-    world.store.plan_hooks([(name, state, source_id) for state in states])
+    world.store.hooks.plan([(name, state, source_id) for state in states])
 
 
 def a_run(world: World, source: str = "acme.com", key: str = "first") -> int:
@@ -29,7 +29,7 @@ def a_run(world: World, source: str = "acme.com", key: str = "first") -> int:
 
 
 def rows(world: World) -> list[OutboxRow]:
-    return world.store.outbox()
+    return world.store.hooks.outbox()
 
 
 def test_the_end_of_a_run_is_put_down_for_who_asked_for_it(world: World) -> None:
@@ -37,7 +37,7 @@ def test_the_end_of_a_run_is_put_down_for_who_asked_for_it(world: World) -> None
     run_id = a_run(world)
     [row] = rows(world)
     assert (row.hook, row.run_id, row.run_state, row.state) == ("tell", run_id, "completed", "due")
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
     assert f'"run":{run_id}' in parcel.body
     assert '"source":"acme.com"' in parcel.body
 
@@ -56,12 +56,12 @@ def test_nobody_is_told_what_nobody_asked_for(world: World) -> None:
 def test_a_cancelled_run_has_ended_too(world: World) -> None:
     hook(world, "cancelled")
     run_id = world.start(ONE)
-    world.store.cancel_run(run_id, "somebody", "no longer wanted")
+    world.store.runs.cancel(run_id, "somebody", "no longer wanted")
     [row] = rows(world)
     assert row.run_state == "cancelled"
-    names = [signal.name for signal in world.store.signals()]
+    names = [signal.name for signal in world.store.signals.after()]
     assert names == ["run.cancelled"]
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
     assert '"reason":"no longer wanted"' in parcel.body
 
 
@@ -73,7 +73,7 @@ def test_a_run_that_ends_twice_is_told_of_twice(world: World) -> None:
     assert world.run(run_id).state == RunState.PARTIAL
     for _ in range(2):
         world.clock.advance(60.0)
-        assert world.store.retry_failed(run_id, "somebody", "") == 1
+        assert world.store.runs.retry_failed(run_id, "somebody", "") == 1
         [job] = world.claim()
         world.turn("w", quarantined(job))
     assert [row.run_state for row in rows(world)] == ["partial"] * 3
@@ -99,31 +99,31 @@ def test_the_line_and_the_end_are_one(world: World) -> None:
 def test_a_line_is_one_senders_at_a_time(world: World) -> None:
     hook(world, "completed")
     a_run(world)
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
-    assert world.store.claim_outbox(10, LEASE_S) == []
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
+    assert world.store.hooks.claim(10, LEASE_S) == []
     world.clock.advance(LEASE_S + 1)  # whoever had it is dead
-    [again] = world.store.claim_outbox(10, LEASE_S)
+    [again] = world.store.hooks.claim(10, LEASE_S)
     assert again.id == parcel.id
     assert again.body == parcel.body
-    world.store.accept_outbox(again, "hooks")
+    world.store.hooks.accept(again, "hooks")
     world.clock.advance(DAY_S)
-    assert world.store.claim_outbox(10, LEASE_S) == []
+    assert world.store.hooks.claim(10, LEASE_S) == []
     assert rows(world)[0].state == "delivered"
 
 
 def test_what_was_refused_is_sent_again_later_and_then_given_up(world: World) -> None:
     hook(world, "completed")
     a_run(world)
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
-    world.store.refuse_outbox(parcel, "it answered 500", 60.0, "hooks")
-    assert world.store.claim_outbox(10, LEASE_S) == []
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
+    world.store.hooks.refuse(parcel, "it answered 500", 60.0, "hooks")
+    assert world.store.hooks.claim(10, LEASE_S) == []
     assert (rows(world)[0].state, rows(world)[0].error) == ("failing", "it answered 500")
     world.clock.advance(61.0)
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
     assert parcel.attempts == 2
-    world.store.refuse_outbox(parcel, "it answered 500", None, "hooks")
+    world.store.hooks.refuse(parcel, "it answered 500", None, "hooks")
     world.clock.advance(DAY_S)
-    assert world.store.claim_outbox(10, LEASE_S) == []
+    assert world.store.hooks.claim(10, LEASE_S) == []
     assert rows(world)[0].state == "given up"
     assert "hook.failed" in world.kinds()
 
@@ -131,13 +131,13 @@ def test_what_was_refused_is_sent_again_later_and_then_given_up(world: World) ->
 def test_a_late_refusal_undoes_neither_an_acceptance_nor_a_later_attempt(world: World) -> None:
     hook(world, "completed")
     a_run(world)
-    [slow] = world.store.claim_outbox(10, LEASE_S)
+    [slow] = world.store.hooks.claim(10, LEASE_S)
     world.clock.advance(LEASE_S + 1)
-    [quick] = world.store.claim_outbox(10, LEASE_S)
-    world.store.refuse_outbox(slow, "too late", None, "hooks")
+    [quick] = world.store.hooks.claim(10, LEASE_S)
+    world.store.hooks.refuse(slow, "too late", None, "hooks")
     assert rows(world)[0].due_at is not None
-    world.store.accept_outbox(quick, "hooks")
-    world.store.refuse_outbox(quick, "too late", 1.0, "hooks")
+    world.store.hooks.accept(quick, "hooks")
+    world.store.hooks.refuse(quick, "too late", 1.0, "hooks")
     assert rows(world)[0].state == "delivered"
     assert world.kinds().count("hook.delivered") == 1
 
@@ -145,23 +145,23 @@ def test_a_late_refusal_undoes_neither_an_acceptance_nor_a_later_attempt(world: 
 def test_retry_sends_again_what_was_given_up_but_not_what_was_accepted(world: World) -> None:
     hook(world, "completed")
     a_run(world)
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
-    world.store.refuse_outbox(parcel, "gone", None, "hooks")
-    assert world.store.retry_outbox(parcel.id, "somebody", "mended")
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
+    world.store.hooks.refuse(parcel, "gone", None, "hooks")
+    assert world.store.hooks.retry(parcel.id, "somebody", "mended")
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
     assert parcel.attempts == 1
-    world.store.accept_outbox(parcel, "hooks")
-    assert not world.store.retry_outbox(parcel.id, "somebody", "")
+    world.store.hooks.accept(parcel, "hooks")
+    assert not world.store.hooks.retry(parcel.id, "somebody", "")
 
 
 def test_old_lines_go_and_what_is_due_stays(world: World) -> None:
     hook(world, "completed")
     a_run(world)
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
-    world.store.accept_outbox(parcel, "hooks")
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
+    world.store.hooks.accept(parcel, "hooks")
     a_run(world, key="second")
     world.clock.advance(100 * DAY_S)
-    while world.store.prune(Keep(None, DAY_S, None, None)):
+    while world.store.upkeep.prune(Keep(None, DAY_S, None, None)):
         pass
     assert [row.state for row in rows(world)] == ["due"]
 
@@ -179,7 +179,7 @@ def test_what_is_told_of_a_run_that_failed_has_its_errors(world: World) -> None:
     first, second, well = world.claim()
     world.turn("w", quarantined(first), quarantined(second), done(well))
 
-    [parcel] = world.store.claim_outbox(10, LEASE_S)
+    [parcel] = world.store.hooks.claim(10, LEASE_S)
 
     [error] = msgspec.json.decode(parcel.body)["errors"]
     assert (error["jobs"], error["job"]) == (2, min(first.id, second.id))

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from penstock.gates.capacity import Capacity
 from penstock.gates.loaded import Loaded, LoadedSource
 from penstock.outlook.outlook import Outlook
-from penstock.store.scheduling import Planned
-from penstock.store.store import Capacity
+from penstock.store.schedules import Planned
 from tests.contract.scenes import SITE, World, a_job, done, retried, throttled
 from tests.contract.test_explaining import (
     QUICK,
@@ -29,8 +29,8 @@ from tests.contract.test_explaining import (
 
 
 def outlooks(world: World, room: Capacity = ROOM, **of: Any) -> dict[str, Outlook]:
-    limits = {row.key: world.limits[row.id] for row in world.store.sources()}
-    return {each.source: each for each in world.store.outlooks(limits, room, **of)}
+    limits = {row.key: world.limits[row.id] for row in world.store.sources.all()}
+    return {each.source: each for each in world.store.outlooks.of_sources(limits, room, **of)}
 
 
 def decided(outlook: Outlook) -> tuple[Any, ...]:
@@ -70,9 +70,9 @@ def agrees(world: World, scene: Scene, second: Any) -> None:
     world.clock.advance(1)
     worker, whole, free = the_only_worker(world, scene)
     if second is not None:
-        world.store.register("z", "here", 1, "test", 2, second)
+        world.store.workers.register("z", "here", 1, "test", 2, second)
     sources = list({world.job(job_id).source for job_id in job_ids})
-    older = [row.key for row in world.store.sources() if row.key not in sources][:1]
+    older = [row.key for row in world.store.sources.all() if row.key not in sources][:1]
 
     seen = outlooks(world, whole, sources=[*sources, *older])
     for key, outlook in seen.items():
@@ -91,7 +91,7 @@ def test_outlook_of_sources_that_have_no_work_says_when_they_have_some(world: Wo
     due_at = world.clock.now() + 600
     source_id = world.source("acme.com")
     world.source("other.org")
-    world.store.plan_schedules([Planned(source_id, "main", "{}", "every hour", "every", due_at)])
+    world.store.schedules.plan([Planned(source_id, "main", "{}", "every hour", "every", due_at)])
 
     seen = outlooks(world)
 
@@ -104,9 +104,9 @@ def test_outlook_of_sources_that_have_no_work_says_when_they_have_some(world: Wo
 def test_outlook_asks_the_gates_in_the_order_of_the_claim(world: World) -> None:
     world.start_with_pages(3)
     world.turn("w", throttled(world.one(), 90))
-    world.store.open_breaker("source:acme.com", 60, "ann", "it is down")
-    world.store.pause_source(world.source(), "ann", "")
-    world.store.hold("", "ann", "")
+    world.store.breakers.open("source:acme.com", 60, "ann", "it is down")
+    world.store.sources.pause(world.source(), "ann", "")
+    world.store.sources.hold("", "ann", "")
 
     seen = outlooks(world)["acme.com"]
 
@@ -121,7 +121,7 @@ def test_outlook_sees_what_the_next_turn_wakes(world: World) -> None:
     assert (waits.stands, waits.gate, waits.opens_at) == ("time", "job", world.clock.now() + 30)
 
     world.clock.advance(30)
-    world.store.beat("w")
+    world.store.workers.beat("w")
 
     assert outlooks(world)["acme.com"].would_start
     assert len(world.claim()) == 1
@@ -132,7 +132,7 @@ def test_outlook_of_a_source_that_no_worker_has_loaded(world: World) -> None:
     world.start(source="other.org")
     source_id = world.source("other.org")
     stages = tuple(stage.name for stage in SITE.stages)
-    world.store.announce("w", Loaded("", {}, {source_id: LoadedSource("v1", stages)}), 1)
+    world.store.workers.announce("w", Loaded("", {}, {source_id: LoadedSource("v1", stages)}), 1)
 
     seen = outlooks(world)
 
@@ -183,7 +183,7 @@ def test_outlook_waits_for_nobody_who_writes(world: World) -> None:
 def test_outlook_keeps_nobody_from_writing(world: World) -> None:
     """While it is read at one moment, a turn goes on and claims."""
     world.start_with_pages(1)
-    with world.store._db.at_one_moment():  # type: ignore[attr-defined]
+    with world.store._db.at_one_moment():
         other = world.kind.open(world.path, world.clock)
         claimed = other.turn("w", [], ROOM, world.limits).claimed
         other.close()
@@ -193,7 +193,7 @@ def test_outlook_keeps_nobody_from_writing(world: World) -> None:
 def test_what_stops_a_source_is_told_although_post_processing_goes_on(world: World) -> None:
     run_id = world.start_with_pages(2)
     world.turn("w", done(world.one(), children=[a_job("c", stage="persist")]))
-    world.store.open_breaker("source:acme.com", 120, "ann", "it is down")
+    world.store.breakers.open("source:acme.com", 120, "ann", "it is down")
 
     seen = outlooks(world)["acme.com"]
 

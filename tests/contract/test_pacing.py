@@ -10,10 +10,10 @@ from threading import Lock
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import Capacity
 from penstock.testing import EPOCH, VirtualClock
 from tests.contract.scenes import World
 
@@ -25,7 +25,7 @@ def waits(verdicts: list[Verdict]) -> list[tuple[float, str]]:
 
 
 def reserve(world: World, *wants: Want) -> list[tuple[float, str]]:
-    return waits(world.store.reserve_places(wants))
+    return waits(world.store.hosts.reserve(wants))
 
 
 def test_places_of_one_source_follow_each_other_by_its_rate(world: World) -> None:
@@ -67,10 +67,10 @@ def test_a_clock_that_was_set_costs_seconds_and_not_hours(world: World, step_s: 
     want = Want(SHOP, 1.0)
     reserve(world, want, want)
     world.clock.advance(step_s)
-    [verdict] = world.store.reserve_places([want])
+    [verdict] = world.store.hosts.reserve([want])
     assert verdict.wait_s <= LONGEST_WAIT_S + 1.0 + 1e-5
     world.clock.advance(verdict.wait_s)
-    [verdict] = world.store.reserve_places([want])
+    [verdict] = world.store.hosts.reserve([want])
     assert not verdict.gate
 
 
@@ -101,7 +101,7 @@ def test_a_place_counts_from_when_it_is_given_not_from_when_it_was_asked_for(wor
 
     with closing(world.kind.open(world.path, clock)) as held_up:
         clock.meanwhile = others_go_first
-        assert waits(held_up.reserve_places([want])) == [(0, "")]
+        assert waits(held_up.hosts.reserve([want])) == [(0, "")]
 
     assert reserve(world, want) == [(1, "")]
 
@@ -112,7 +112,7 @@ def test_hosts_whose_clocks_are_hours_apart_share_one_rate(schema_database: str)
     for hours, gate in ((0, ""), (5, "rate"), (-5, "rate")):
         skewed = VirtualClock(EPOCH + hours * 3600)
         with closing(PostgresStore(schema_database, skewed)) as store:
-            [verdict] = store.reserve_places([want])
+            [verdict] = store.hosts.reserve([want])
         assert verdict.gate == gate
         assert not gate or 3000 < verdict.wait_s <= 3600
 
@@ -137,12 +137,12 @@ def test_pages_of_a_source_without_a_place_soon_are_not_claimed(world: World) ->
 
 def test_closed_hosts_are_known_to_all_and_never_opened_early(world: World) -> None:
     now = world.clock.now()
-    world.store.close_hosts({"b.org": 10.0, "a.org": 60.0})
-    world.store.close_hosts({"a.org": 5.0})
+    world.store.hosts.close({"b.org": 10.0, "a.org": 60.0})
+    world.store.hosts.close({"a.org": 5.0})
     with closing(world.kind.open(world.path, world.clock)) as another:
-        assert another.closed_hosts() == {"a.org": now + 60, "b.org": now + 10}
+        assert another.hosts.closed() == {"a.org": now + 60, "b.org": now + 10}
     world.clock.advance(10)
-    assert world.store.closed_hosts() == {"a.org": now + 60}
+    assert world.store.hosts.closed() == {"a.org": now + 60}
 
 
 def shuffled(seed: int, keys: list[str], rate: float) -> list[Want]:
@@ -163,7 +163,7 @@ def test_connections_that_reserve_at_the_same_time_never_share_a_place(
         with closing(world.kind.open(world.path, world.clock)) as store:
             for turn in range(rounds):
                 wants = shuffled(number * 1000 + turn, keys[: 1 + turn % 3], rate)
-                verdicts = store.reserve_places(wants)
+                verdicts = store.hosts.reserve(wants)
                 assert not any(verdict.gate for verdict in verdicts)
                 given += [(w.key, v.wait_s) for w, v in zip(wants, verdicts, strict=True)]
         return given
@@ -185,7 +185,7 @@ def test_rate_holds_over_all_connections_while_time_passes(world: World, connect
         chance, sent_at = random.Random(number), []
         with closing(world.kind.open(world.path, world.clock)) as store:
             for _ in range(240 // connections):
-                [verdict] = store.reserve_places([want])
+                [verdict] = store.hosts.reserve([want])
                 if not verdict.gate:
                     sent_at.append(world.clock.now() + verdict.wait_s)
                 with clock_hand:

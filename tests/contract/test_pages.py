@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Announced, Effects, Extracted
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.pages import URL_BYTES, PageRow
-from penstock.store.store import Capacity, Keep, Kept
+from penstock.store.snapshots import Kept
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, a_job, done, quarantined, released
 
 URL = "https://acme.com/a"
@@ -21,13 +23,13 @@ def extracted(url: str = URL, **about: Any) -> Extracted:
 
 
 def page_of(world: World, url: str = URL, source: str = "acme.com") -> PageRow:
-    found = world.store.page(world.source(source), url)
+    found = world.store.pages.get(world.source(source), url)
     assert found is not None
     return found
 
 
 def known(world: World, url: str = URL) -> PageRow | None:
-    return world.store.page(world.source(), url)
+    return world.store.pages.get(world.source(), url)
 
 
 def a_page(world: World, key: str = "first") -> Claimed:
@@ -184,7 +186,7 @@ def test_snapshot_comes_with_its_page_until_retention_drops_it(world: World) -> 
     )
     world.clock.advance(100)
     world.turn("w", *[done(job) for job in world.claim()])
-    while world.store.prune(Keep(None, None, None, snapshots_s=10.0)):
+    while world.store.upkeep.prune(Keep(None, None, None, snapshots_s=10.0)):
         pass
     page = page_of(world)
     assert (page.snapshot, page.done_hash) == (None, "h1")
@@ -221,7 +223,7 @@ def test_page_whose_candidate_is_quarantined_is_not_done_with(world: World) -> N
 def test_quarantined_job_that_had_no_page_changes_none(world: World) -> None:
     ended(world, a_page(world), extracted())
     run_id = world.start(key="second")
-    world.store.enqueue(run_id, [a_job("x")])
+    world.store.jobs.enqueue(run_id, [a_job("x")])
     world.turn("w", *[quarantined(job) for job in world.claim()])
     assert page_of(world).done_version == "v1"
 
@@ -234,9 +236,9 @@ def test_page_that_no_run_has_met_for_long_is_forgotten(world: World) -> None:
     announced = Effects(announced=[Announced(f"{URL}7", "2026")])
     world.turn("w", Flush(met.id, met.attempt, announced, 1))
 
-    looked, after = 0, world.store.forget_pages(50.0, limit=10)
+    looked, after = 0, world.store.pages.forget(50.0, limit=10)
     while after is not None:
-        looked, after = looked + 1, world.store.forget_pages(50.0, after, limit=10)
+        looked, after = looked + 1, world.store.pages.forget(50.0, after, limit=10)
 
     assert looked == 3
     assert [row[1] for row in world.dump()["page"]] == [f"{URL}7"]

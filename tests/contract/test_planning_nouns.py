@@ -15,7 +15,7 @@ from penstock.app.views.schedules import UpcomingTick
 from penstock.cli.remedies import hint_of
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import ConfigError, Refused, UsageError
-from penstock.store.scheduling import Passing
+from penstock.store.schedules import Passing
 from tests.contract.scenes import PLAIN_STEPS, Place
 
 WINDOWS = """
@@ -101,9 +101,9 @@ def test_upcoming_ticks_in_pages_are_the_same_as_all_at_once(opened: Open) -> No
 def test_ticks_of_a_schedule_are_paged_and_explained(opened: Open) -> None:
     project = planned(opened(HOURLY))
     store, schedules = project.connection, project.schedules
-    [row] = store.due_schedules(store.now() + 7200)
+    [row] = store.schedules.due(store.now() + 7200)
     due = [round(row.due_at) - 3600.0 * n for n in range(1, 4)]
-    store.pass_ticks(Passing(row, None, passed=due[::-1]))
+    store.schedules.pass_ticks(Passing(row, None, passed=due[::-1]))
 
     newest = schedules.ticks("acme.com", "hourly", limit=2)
     [oldest] = schedules.ticks("acme.com", "hourly", limit=2, cursor=newest.next).items

@@ -36,7 +36,7 @@ def test_second_project_is_refused_and_told_what_to_do(
     kind: StoreKind, place: Place, tmp_path: Path
 ) -> None:
     with closing(open_as(tmp_path, "shop", place)) as store:
-        store.ensure_sources(["acme.com"])
+        store.sources.ensure(["acme.com"])
 
     with pytest.raises(Refused, match="holds the project 'shop', and this is 'blog'") as refused:
         open_as(tmp_path, "blog", place)
@@ -45,7 +45,7 @@ def test_second_project_is_refused_and_told_what_to_do(
     assert own in refused.value.hint
     assert "penstock db rename" in refused.value.hint
     with closing(open_as(tmp_path, "shop", place)) as store:
-        assert [row.key for row in store.sources()] == ["acme.com"]
+        assert [row.key for row in store.sources.all()] == ["acme.com"]
 
 
 def test_database_without_a_name_takes_that_of_the_first_project(
@@ -66,7 +66,7 @@ def test_renamed_project_goes_on_in_its_database(place: Place, tmp_path: Path) -
         assert rename(end.db, "store", "ops") == "shop"
 
     with closing(open_store(renamed, CLOCK)) as store:
-        [event] = [each for each in store.events() if each.kind == "db.renamed"]
+        [event] = [each for each in store.journal.events() if each.kind == "db.renamed"]
         assert (event.actor, event.detail) == ("ops", "from shop to store")
     with pytest.raises(Refused, match="'store', and this is 'shop'"):
         open_as(tmp_path, "shop", place)

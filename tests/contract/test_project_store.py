@@ -33,7 +33,7 @@ def call(folder: Path, name: str, place: Place) -> None:
 
 
 def journaled(project: Project, kind: str) -> list[tuple[str, str]]:
-    events = project.connection.events(after_id=0, limit=1000)
+    events = project.connection.journal.events(after_id=0, limit=1000)
     return [(event.actor, event.detail) for event in events if event.kind == kind]
 
 

@@ -43,7 +43,7 @@ class Watched(Bench):
 
     def start(self, kind: RunKind = RunKind.FULL, *, is_draft: bool = False) -> int:
         source = self.project.source(SHOP)
-        run_id, _ = self.world.store.start_run(
+        run_id, _ = self.world.store.runs.start(
             self.world.source(SHOP),
             kind,
             self.project.graph(source).plan(source.priority, RunKind.FULL),
@@ -64,12 +64,12 @@ class Watched(Bench):
 
     def told(self) -> list[tuple[str, str]]:
         names = ("sla.", "schema.")
-        events = self.world.store.events(limit=100_000)
+        events = self.world.store.journal.events(limit=100_000)
         return [(each.kind, each.detail) for each in events if each.kind.startswith(names)]
 
     def raised(self) -> list[str]:
         names = ("sla.", "schema.")
-        signals = self.world.store.signals()
+        signals = self.world.store.signals.after()
         return [each.name for each in signals if each.name.startswith(names)]
 
 
@@ -108,7 +108,7 @@ def test_schema_that_is_never_verified_is_stale_once_and_starts_one_run(
     b.end()
     assert [each for _ in range(5) for each in b.look(DAY_S)] == [], "a run that verifies nothing"
     assert b.raised() == ["schema.stale"]
-    [breach] = b.world.store.breaches(open_only=True)
+    [breach] = b.world.store.promises.breaches(open_only=True)
     assert (breach.rule, breach.source) == ("schema_freshness", SHOP)
 
 
@@ -120,11 +120,11 @@ def test_step_that_verifies_the_schema_ends_that_until_it_is_stale_again(
     [run_id] = b.look(31 * DAY_S)
     b.world.turn("w", done(b.one(), effects=VERIFIED))
     verified_at = b.world.clock.now()
-    assert b.world.store.verification(b.world.source(SHOP)).verified_at == verified_at
+    assert b.world.store.promises.verification(b.world.source(SHOP)).verified_at == verified_at
 
     b.look()
     assert [kind for kind, _ in b.told()] == ["schema.stale", "schema.verified", "schema.restored"]
-    assert b.world.store.breaches(open_only=True) == []
+    assert b.world.store.promises.breaches(open_only=True) == []
     assert b.look(30 * DAY_S - 25) == []
     [again] = b.look(20)
     assert again > run_id
@@ -137,14 +137,16 @@ def test_schema_is_verified_with_the_attempt_and_only_with_it(
     b = bench(schema_freshness="30d")
     b.start()
     zombie = b.one()
-    b.world.store.bury("w", "killed")
+    b.world.store.workers.bury("w", "killed")
     b.world.register("w")
     b.world.turn("w", done(zombie, effects=VERIFIED))
-    assert b.world.store.verification(b.world.source(SHOP)).verified_at is None
+    assert b.world.store.promises.verification(b.world.source(SHOP)).verified_at is None
 
     job = b.one()
     b.world.turn("w", Flush(job.id, job.attempt, VERIFIED, number=1))
-    assert b.world.store.verification(b.world.source(SHOP)).verified_at == b.world.clock.now()
+    assert (
+        b.world.store.promises.verification(b.world.source(SHOP)).verified_at == b.world.clock.now()
+    )
     b.world.turn("w", done(job))
 
 
@@ -156,7 +158,7 @@ def test_every_page_may_say_so_and_the_journal_says_it_once_for_a_run(world: Wor
     world.turn("w", *(done(job, effects=VERIFIED) for job in others))
 
     assert world.kinds().count("schema.verified") == 1
-    assert world.store.verification(world.source()).verified_at == world.clock.now()
+    assert world.store.promises.verification(world.source()).verified_at == world.clock.now()
 
 
 def test_schema_that_was_verified_before_it_was_promised_is_as_old_as_that(
@@ -180,12 +182,12 @@ def test_promise_that_somebody_else_made_meanwhile_keeps_its_time(
     b = mapped(bench)
     b.look()
     promised_at = b.world.clock.now()
-    assert b.world.store.verification(b.world.source(SHOP)).promised_at == promised_at
+    assert b.world.store.promises.verification(b.world.source(SHOP)).promised_at == promised_at
 
-    monkeypatch.setattr(b.world.store, "_ask", lambda *_: [])  # as it was read before
+    monkeypatch.setattr(b.world.store.promises, "_ask", lambda *_: [])  # as it was read before
     b.look(DAY_S)
     monkeypatch.undo()
-    assert b.world.store.verification(b.world.source(SHOP)).promised_at == promised_at
+    assert b.world.store.promises.verification(b.world.source(SHOP)).promised_at == promised_at
 
 
 def test_promise_that_is_taken_back_is_no_longer_broken(bench: Callable[..., Watched]) -> None:
@@ -214,10 +216,10 @@ def test_run_that_ends_too_late_between_two_looks_is_told_of_once(
     for _ in range(3):
         b.look()
     assert b.raised() == ["sla.breached", "sla.restored"]
-    [breach] = b.world.store.breaches()
+    [breach] = b.world.store.promises.breaches()
     assert (breach.rule, breach.run_id, breach.source) == ("deadline", run_id, SHOP)
     assert breach.ended_at == breach.since + 1
-    [signal, _] = [each for each in b.world.store.signals() if each.name.startswith("sla.")]
+    [signal, _] = [each for each in b.world.store.signals.after() if each.name.startswith("sla.")]
     assert (signal.source, signal.run_id, signal.data["source"]) == (SHOP, run_id, SHOP)
 
 
@@ -252,7 +254,7 @@ def test_who_looked_while_the_run_ended_tells_nothing_twice(
     monkeypatch.undo()
     b.look()
     assert b.raised() == ["sla.breached", "sla.restored"]
-    assert b.world.store.breaches(open_only=True) == []
+    assert b.world.store.promises.breaches(open_only=True) == []
 
 
 def test_run_in_time_and_runs_of_other_kinds_break_no_deadline(
@@ -275,14 +277,14 @@ def test_run_that_is_cancelled_too_late_is_late_and_a_draft_is_not(
     b = bench(deadline="2h")
     draft = b.start(is_draft=True)
     b.world.clock.advance(5 * HOUR_S)
-    b.world.store.cancel_run(draft, "test", "")
+    b.world.store.runs.cancel(draft, "test", "")
     assert b.told() == []
 
     run_id = b.start()
     b.world.clock.advance(5 * HOUR_S)
-    b.world.store.cancel_run(run_id, "test", "")
+    b.world.store.runs.cancel(run_id, "test", "")
     assert b.raised() == ["sla.breached", "sla.restored"]
-    while b.world.store.sweep_cancelled():
+    while b.world.store.runs.sweep_cancelled():
         pass
 
 
@@ -290,7 +292,7 @@ def test_draft_has_its_time_from_when_it_was_started(bench: Callable[..., Watche
     b = bench(deadline="2h")
     draft = b.start(is_draft=True)
     b.world.clock.advance(5 * HOUR_S)
-    b.world.store.start_draft(draft, "test", "")
+    b.world.store.runs.start_draft(draft, "test", "")
     b.look(HOUR_S)
     b.end()
     assert b.told() == []
@@ -302,7 +304,7 @@ def test_run_that_is_opened_again_has_its_time_again(bench: Callable[..., Watche
     b.world.turn("w", quarantined(b.one()))
     assert b.world.run(run_id).state == RunState.FAILED
     b.world.clock.advance(5 * DAY_S)
-    b.world.store.retry_failed(run_id, "test", "")
+    b.world.store.runs.retry_failed(run_id, "test", "")
     b.look(HOUR_S)
     b.end()
     assert b.world.run(run_id).state == RunState.COMPLETED
@@ -330,7 +332,7 @@ def test_runs_that_end_late_in_one_turn_are_each_told_of(world: World, tmp_path:
     jobs = b.world.claim()
     b.world.clock.advance(100)
     b.world.turn("w", *(done(job) for job in jobs))
-    assert [each.run_id for each in b.world.store.breaches()] == [second, first]
+    assert [each.run_id for each in b.world.store.promises.breaches()] == [second, first]
     assert b.raised() == ["sla.breached", "sla.breached", "sla.restored", "sla.restored"]
 
 
@@ -352,7 +354,7 @@ def test_source_that_was_stale_between_two_looks_is_told_of_once(
     b.end()
 
     assert b.told() == [("sla.breached", OLD), ("sla.restored", OLD)]
-    [breach] = b.world.store.breaches()
+    [breach] = b.world.store.promises.breaches()
     assert (breach.rule, breach.since) == ("freshness", good_at + 2 * HOUR_S)
     assert (breach.run_id, breach.ended_at) == (None, b.world.clock.now())
     for _ in range(3):
@@ -369,7 +371,7 @@ def test_source_that_had_no_good_run_is_as_old_as_it_is_known(
     b.world.clock.advance(3 * HOUR_S)
     b.start()
     b.end()
-    [breach] = b.world.store.breaches()
+    [breach] = b.world.store.promises.breaches()
     assert breach.since == known_at + 2 * HOUR_S
 
 
@@ -395,7 +397,7 @@ def test_only_a_good_run_of_the_right_kind_ends_staleness(bench: Callable[..., W
     b.world.turn("w", quarantined(b.one()))
     b.start(RunKind.BACKFILL)
     b.end()
-    b.world.store.cancel_run(b.start(), "test", "")
+    b.world.store.runs.cancel(b.start(), "test", "")
     assert b.told() == []
 
 
@@ -414,7 +416,7 @@ def test_run_that_is_opened_again_is_left_to_those_who_look(
     run_id = b.start()
     b.world.turn("w", quarantined(b.one()))
     b.world.clock.advance(3 * HOUR_S)
-    b.world.store.retry_failed(run_id, "test", "")
+    b.world.store.runs.retry_failed(run_id, "test", "")
     b.end()
     assert b.world.run(run_id).state == RunState.COMPLETED
     assert b.told() == [], "it may have been good before, and then nothing was broken"
@@ -445,11 +447,11 @@ def test_schema_that_was_stale_between_two_looks_is_told_of_once(
         ("schema.stale", STALE),
         ("schema.restored", STALE),
     ]
-    [breach] = b.world.store.breaches()
+    [breach] = b.world.store.promises.breaches()
     assert (breach.since, breach.run_id) == (promised_at + 30 * DAY_S, None)
     b.look()
     assert b.raised() == ["schema.stale", "schema.restored"]
-    assert b.world.store.verification(b.world.source(SHOP)).run_id == run_id
+    assert b.world.store.promises.verification(b.world.source(SHOP)).run_id == run_id
 
 
 def test_schema_that_is_verified_in_time_or_never_was_promised_is_not_stale(
@@ -474,9 +476,9 @@ def test_stream_that_is_alive_is_fresh_and_one_that_died_is_not(
     job = watched.one()
     for _ in range(3):
         watched.look(HOUR_S / 2)
-        assert world.store.beat_stream("w", job.id, job.attempt)
-    assert world.store.breaches() == []
+        assert world.store.jobs.beat_stream("w", job.id, job.attempt)
+    assert world.store.promises.breaches() == []
 
     watched.look(HOUR_S + 60.0)
 
-    assert [each.rule for each in world.store.breaches(open_only=True)] == ["freshness"]
+    assert [each.rule for each in world.store.promises.breaches(open_only=True)] == ["freshness"]

@@ -11,12 +11,14 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.errors import Refused, UsageError
+from penstock.gates.capacity import Capacity
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.journal.run_events import RunCommitted
 from penstock.store.entries import EntryFilter, EntryRow
-from penstock.store.store import Capacity, Keep, Kept
+from penstock.store.snapshots import Kept
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import SITE, World, a_job, done, pages
 
 ALL = EntryFilter()
@@ -36,15 +38,15 @@ def a_page(job: Claimed, snapshot_id: int) -> Kept:
 
 
 def entries(world: World, wanted: EntryFilter = ALL) -> list[EntryRow]:
-    return list(world.store.entries(wanted))
+    return list(world.store.quarantine.each(wanted))
 
 
 def released(world: World, wanted: EntryFilter = ALL) -> int:
-    return sum(world.store.release_entries(wanted, "ana", "mended"))
+    return sum(world.store.quarantine.release(wanted, "ana", "mended"))
 
 
 def discarded(world: World, wanted: EntryFilter = ALL) -> int:
-    return sum(world.store.discard_entries(wanted, "ana", "not wanted"))
+    return sum(world.store.quarantine.discard(wanted, "ana", "not wanted"))
 
 
 def in_quarantine(world: World, count: int, source: str = "acme.com", key: str = "first") -> int:
@@ -77,8 +79,8 @@ def test_entry_has_all_that_is_known_of_a_failure(world: World) -> None:
     assert found.item == '{"n":0}'
     assert found.snapshot is not None
     assert (found.snapshot.id, found.snapshot.url) == (7, f"https://acme.com/{page.key}")
-    assert found == world.store.entry(page.id)
-    assert world.store.entry(other.id) is None
+    assert found == world.store.quarantine.get(page.id)
+    assert world.store.quarantine.get(other.id) is None
 
 
 def test_entry_of_a_candidate_names_the_page_that_it_came_from(world: World) -> None:
@@ -99,7 +101,7 @@ def test_second_failure_keeps_one_entry_and_counts(world: World) -> None:
     world.start_with_pages(1)
     page = world.one()
     world.turn("w", failed(page, "first cause"))
-    world.store.note_entry(page.id, "ask the shop", "ana")
+    world.store.quarantine.note(page.id, "ask the shop", "ana")
     [before] = entries(world)
     world.clock.advance(60.0)
     assert released(world) == 1
@@ -118,8 +120,8 @@ def test_notes_are_kept_in_order_and_journalled(world: World) -> None:
     run_id = in_quarantine(world, 1)
     [found] = entries(world)
 
-    world.store.note_entry(found.id, "first", "ana")
-    world.store.note_entry(found.id, "then 'this' \x00 \ud800", "bo")
+    world.store.quarantine.note(found.id, "first", "ana")
+    world.store.quarantine.note(found.id, "then 'this' \x00 \ud800", "bo")
 
     [found] = entries(world)
     assert [note.actor for note in found.notes] == ["ana", "bo"]
@@ -131,7 +133,7 @@ def test_only_what_is_in_quarantine_can_be_noted(world: World) -> None:
     world.start_with_pages(1)
     page = world.one()
     with pytest.raises(Refused, match="is not in quarantine"):
-        world.store.note_entry(page.id, "x", "ana")
+        world.store.quarantine.note(page.id, "x", "ana")
 
 
 # Filters.
@@ -183,7 +185,7 @@ def test_act_touches_what_its_filter_counts_and_nothing_else(
     chosen = wanted(shelf)
     ids = {row.id for row in entries(shelf.world, chosen)}
     everything = {row.id for row in entries(shelf.world)}
-    assert shelf.world.store.count_entries(chosen) == len(ids) == count
+    assert shelf.world.store.quarantine.count(chosen) == len(ids) == count
 
     assert discarded(shelf.world, chosen) == count
 
@@ -197,12 +199,12 @@ def test_one_job_is_chosen_by_its_number(shelf: Shelf) -> None:
     assert released(shelf.world, EntryFilter(job_id=first.id)) == 1
 
     assert shelf.world.job(first.id).state is JobState.QUEUED
-    assert shelf.world.store.count_entries(ALL) == 4
+    assert shelf.world.store.quarantine.count(ALL) == 4
 
 
 def test_unknown_source_is_refused(world: World) -> None:
     with pytest.raises(UsageError, match=r"there is no source 'acme\.con'"):
-        world.store.count_entries(EntryFilter(source="acme.con"))
+        world.store.quarantine.count(EntryFilter(source="acme.con"))
 
 
 # Acts on many.
@@ -219,7 +221,9 @@ def test_release_opens_the_run_and_discard_leaves_it_as_it_ended(world: World) -
     assert world.run(first).state is RunState.RUNNING
     assert world.run(second).state is RunState.PARTIAL
     assert world.run(second).cancelled == 2
-    kinds = [e for e in world.store.events(run_id=first, limit=1000) if "quarantine." in e.kind]
+    kinds = [
+        e for e in world.store.journal.events(run_id=first, limit=1000) if "quarantine." in e.kind
+    ]
     assert {(e.kind, e.actor, e.detail) for e in kinds} == {
         ("quarantine.released", "ana", "mended"),
     }
@@ -241,8 +245,8 @@ def test_nothing_of_a_cancelled_run_is_released(world: World) -> None:
     run_id = world.start_with_pages(2)
     broken, _ = world.claim()
     world.turn("w", failed(broken))
-    world.store.cancel_run(run_id, "ana", "")
-    while world.store.sweep_cancelled():
+    world.store.runs.cancel(run_id, "ana", "")
+    while world.store.runs.sweep_cancelled():
         pass
 
     assert released(world) == 0
@@ -255,7 +259,7 @@ def test_many_are_released_in_batches_each_once(world: World) -> None:
     count = 1203
     run_id = in_quarantine(world, count)
 
-    batches = list(world.store.release_entries(ALL, "ana", ""))
+    batches = list(world.store.quarantine.release(ALL, "ana", ""))
 
     assert (sum(batches), len(batches)) == (count, 3)
     assert world.kinds(run_id=run_id).count("quarantine.released") == count
@@ -269,20 +273,17 @@ def test_release_and_discard_at_the_same_time_share_what_there_is(world: World) 
 
     def act(verb: str) -> None:
         store = world.kind.open(world.path, SystemClock())
-        answers.append(sum(getattr(store, verb)(ALL, verb, "")))
+        answers.append(sum(getattr(store.quarantine, verb)(ALL, verb, "")))
         store.close()
 
-    threads = [
-        threading.Thread(target=act, args=(verb,))
-        for verb in ("release_entries", "discard_entries") * 3
-    ]
+    threads = [threading.Thread(target=act, args=(verb,)) for verb in ("release", "discard") * 3]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert world.store.count_entries(ALL) == count - sum(answers)
-    moved = [e.job_id for e in world.store.events(limit=100_000) if "quarantine." in e.kind]
+    assert world.store.quarantine.count(ALL) == count - sum(answers)
+    moved = [e.job_id for e in world.store.journal.events(limit=100_000) if "quarantine." in e.kind]
     assert len(moved) == len(set(moved)) == sum(answers)
 
 
@@ -295,11 +296,11 @@ def test_what_nobody_cared_for_is_discarded_and_the_journal_says_so(world: World
     in_quarantine(world, 2, "other.com", key="second")
     world.clock.advance(60.0)
 
-    assert world.store.expire_entries(100.0) == 3
-    assert world.store.expire_entries(100.0) == 0
+    assert world.store.quarantine.expire(100.0) == 3
+    assert world.store.quarantine.expire(100.0) == 0
 
-    assert world.store.count_entries(ALL) == 2
-    expired = [e for e in world.store.events(limit=1000) if e.kind == "quarantine.expired"]
+    assert world.store.quarantine.count(ALL) == 2
+    expired = [e for e in world.store.journal.events(limit=1000) if e.kind == "quarantine.expired"]
     assert len(expired) == 3
     assert {e.actor for e in expired} == {"upkeep"}
 
@@ -308,7 +309,7 @@ def test_expiry_takes_a_batch_at_a_time(world: World) -> None:
     in_quarantine(world, 5)
     world.clock.advance(101.0)
 
-    assert [world.store.expire_entries(100.0, 2) for _ in range(4)] == [2, 2, 1, 0]
+    assert [world.store.quarantine.expire(100.0, 2) for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_page_of_a_quarantined_candidate_is_kept_as_evidence(world: World) -> None:
@@ -320,14 +321,14 @@ def test_page_of_a_quarantined_candidate_is_kept_as_evidence(world: World) -> No
     world.turn("w", failed(world.one()))
     world.clock.advance(1000.0)
 
-    world.store.prune(Keep(None, None, None, 500.0))
+    world.store.upkeep.prune(Keep(None, None, None, 500.0))
     [found] = entries(world)
     assert found.snapshot is not None
-    assert world.store.last_snapshot(f"https://acme.com/{other.key}") is None
+    assert world.store.snapshots.last(f"https://acme.com/{other.key}") is None
 
     discarded(world)
-    world.store.prune(Keep(None, None, None, 500.0))
-    assert world.store.last_snapshot(f"https://acme.com/{page.key}") is None
+    world.store.upkeep.prune(Keep(None, None, None, 500.0))
+    assert world.store.snapshots.last(f"https://acme.com/{page.key}") is None
 
 
 # Closing.
@@ -336,7 +337,7 @@ def test_page_of_a_quarantined_candidate_is_kept_as_evidence(world: World) -> No
 def page_run(world: World, kind: RunKind = RunKind.FULL) -> Claimed:
     """The one page of a new run: the same page in each."""
     options = RunOptions(is_staged=True) if kind is RunKind.REPLAY else NO_OPTIONS
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), kind, SITE, "v1", key=uuid.uuid4().hex, actor="test", options=options
     )
     [root] = [job for job in world.claim() if job.run_id == run_id]
@@ -359,20 +360,20 @@ def test_later_success_of_a_page_closes_its_entry_which_stays_findable(world: Wo
     assert (closed.id, closed.state, closed.closed_by_job_id) == (
         first.id, JobState.CANCELLED, second.id,
     )  # fmt: skip
-    assert closed == world.store.entry(first.id)
-    [told] = [e for e in world.store.events(limit=100) if e.kind == "quarantine.closed"]
+    assert closed == world.store.quarantine.get(first.id)
+    [told] = [e for e in world.store.journal.events(limit=100) if e.kind == "quarantine.closed"]
     assert (told.job_id, told.detail) == (
         first.id, f"job {second.id} of run {second.run_id} succeeded",
     )  # fmt: skip
-    assert world.store.count_entries(EntryFilter(is_closed=True)) == 1
-    assert world.store.check() == []
+    assert world.store.quarantine.count(EntryFilter(is_closed=True)) == 1
+    assert world.store.upkeep.check() == []
 
 
 def test_page_that_fails_in_run_after_run_is_one_entry_with_a_count(world: World) -> None:
     first = page_run(world)
     world.turn("w", failed(first))
     [before] = entries(world)
-    world.store.note_entry(first.id, "ask the shop", "ana")
+    world.store.quarantine.note(first.id, "ask the shop", "ana")
     for _ in range(2):
         world.turn("w", failed(page_run(world)))
 
@@ -381,7 +382,7 @@ def test_page_that_fails_in_run_after_run_is_one_entry_with_a_count(world: World
     assert (found.quarantines, found.first_at) == (3, before.first_at)
     assert found.last_at > before.last_at
     assert [note.text for note in found.notes] == ["ask the shop"]
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
 
 
 def test_skipped_page_closes_its_entry_and_a_missing_one_is_counted(world: World) -> None:
@@ -421,7 +422,7 @@ def test_entries_of_other_pages_and_newer_ones_stay(world: World) -> None:
 
 def test_long_run_closes_entries_before_it_ends(world: World) -> None:
     world.turn("w", failed(page_run(world)))
-    run_id, _ = world.store.start_run(
+    run_id, _ = world.store.runs.start(
         world.source(), RunKind.FULL, SITE, "v1", key="long", actor="test"
     )
     [root] = [job for job in world.claim() if job.run_id == run_id]
@@ -431,7 +432,7 @@ def test_long_run_closes_entries_before_it_ends(world: World) -> None:
     world.turn("w", done(page))
     assert len(entries(world)) == 1
 
-    assert world.store.close_answered_entries() == 1
+    assert world.store.quarantine.close_answered() == 1
     assert entries(world) == []
 
 
@@ -448,10 +449,12 @@ def test_replay_fails_apart_escalates_nothing_and_answers_nothing_until_it_is_co
     assert [row.id for row in entries(world)] == [live.id]
     assert len(entries(world, EntryFilter(is_apart=True))) == 3
     assert world.store.overview().quarantined == 1
-    assert [(cause.failures, cause.escalated_at) for cause in world.store.causes()] == [(1, None)]
+    assert [(cause.failures, cause.escalated_at) for cause in world.store.quarantine.causes()] == [
+        (1, None)
+    ]
 
-    world.store.begin_commit(good.run_id, "ana", "")
-    world.store.end_commit(good.run_id, "ana", RunCommitted())
+    world.store.replays.begin_commit(good.run_id, "ana", "")
+    world.store.replays.end_commit(good.run_id, "ana", RunCommitted())
     assert entries(world) == []
 
 
@@ -459,10 +462,10 @@ def test_dropped_replay_leaves_nothing_in_quarantine(world: World) -> None:
     page = page_run(world, RunKind.REPLAY)
     world.turn("w", failed(page))
 
-    world.store.drop_replay(page.run_id, "ana", "no use")
+    world.store.replays.drop(page.run_id, "ana", "no use")
 
     assert entries(world, EntryFilter(is_apart=True)) == []
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
 
 
 def test_discarded_entries_can_be_found_as_closed(world: World) -> None:

@@ -57,7 +57,7 @@ class Listening(Bench):
         return job.run_id
 
     def raised(self) -> list[Any]:
-        return [each for each in self.world.store.signals() if each.name == self.name]
+        return [each for each in self.world.store.signals.after() if each.name == self.name]
 
     def started(self) -> RunRow:
         """The one run that was started, of what was raised once."""
@@ -110,7 +110,7 @@ def test_run_that_brings_less_than_half_of_what_is_usual(
         "reason": reason, "brought": 10, "usual": 20.5, "runs_before": 4,
     }  # fmt: skip
     assert b.world.run(fallen).state == "completed", "what it brought is good"
-    [event] = [e for e in b.world.store.events(run_id=fallen) if e.kind == ANOMALY]
+    [event] = [e for e in b.world.store.journal.events(run_id=fallen) if e.kind == ANOMALY]
     assert event.detail == reason
 
 
@@ -155,7 +155,7 @@ def test_stream_that_was_away_for_longer_than_its_gap(
     assert b.raised() == []
     b.world.clock.advance(50)
     with monkeypatch.context() as patch:
-        patch.setattr(store, "beat_stream", broken)
+        patch.setattr(store.jobs, "beat_stream", broken)
         with pytest.raises(StoreError):
             asyncio.run(listen())
     asyncio.run(listen())
@@ -173,13 +173,13 @@ def test_budget_that_begins_anew(listening: Callable[[str], Listening]) -> None:
     b = listening("budget.reset")
     bound = Bound(f"source:{SHOP}", "requests", "day", 2)
     want = Want(SHOP, None, "api.example", 7, 3000, 20.0, Terms((bound,)))
-    b.world.store.reserve_places([want, want], Report("w"))
-    b.world.store.renew_budgets([bound])
+    b.world.store.hosts.reserve([want, want], Report("w"))
+    b.world.store.budgets.renew([bound])
     assert b.raised() == []
 
     b.world.clock.advance(DAY_S)
-    b.world.store.renew_budgets([bound])
-    b.world.store.renew_budgets([bound])
+    b.world.store.budgets.renew([bound])
+    b.world.store.budgets.renew([bound])
 
     run = b.started()
     assert run.options.signal is not None

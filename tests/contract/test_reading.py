@@ -71,7 +71,7 @@ def test_records_are_found_page_by_page_in_the_order_of_their_keys(project: Proj
 
 def test_a_record_that_is_not_there_is_told_from_one_that_was_removed(project: Project) -> None:
     run_id = project.records.get("product", "k0").run
-    project.connection.cancel_run(run_id, "test", "")
+    project.connection.runs.cancel(run_id, "test", "")
     project.runs.undo(run_id)
     assert code_of(lambda: project.records.get("product", "k0")) == "record_removed"
     assert code_of(lambda: project.records.get("product", "zz")) == "no_record"

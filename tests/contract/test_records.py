@@ -6,11 +6,12 @@ import random
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Mark, Merge, Save
 from penstock.jobs.job import NewJob
 from penstock.jobs.run import RunKind
 from penstock.store.rows import RecordRow
-from penstock.store.store import Capacity, Kept
+from penstock.store.snapshots import Kept
 from tests.contract.scenes import SITE, World, a_save, done
 
 
@@ -25,7 +26,7 @@ def save(world: World, *saves: Save, run_id: int | None = None) -> int:
 
 
 def only(world: World) -> RecordRow:
-    [row] = world.store.records("product")
+    [row] = world.store.records.of("product")
     return row
 
 
@@ -90,20 +91,20 @@ def test_changed_score_alone_is_a_version(world: World) -> None:
     run_id = save(world, a_save("k", {"a": 1}, score=0.6))
 
     assert counts(world, run_id) == (0, 1, 0)
-    assert [row.score for row in world.store.versions("product", "k")] == [0.5, 0.6]
+    assert [row.score for row in world.store.records.versions("product", "k")] == [0.5, 0.6]
 
 
 def test_version_tells_its_run_snapshot_and_pipeline_version(world: World) -> None:
     source_id = world.source()
     runs = [
-        world.store.start_run(source_id, RunKind.FULL, SITE, f"code-{n}", key=str(n), actor="t")[0]
+        world.store.runs.start(source_id, RunKind.FULL, SITE, f"code-{n}", key=str(n), actor="t")[0]
         for n in (1, 2)
     ]
     for number, run_id in enumerate(runs, 1):
         world.clock.advance(10)
         save(world, a_save("k", {"n": number}, snapshot=70 + number), run_id=run_id)
 
-    old, new = world.store.versions("product", "k")
+    old, new = world.store.records.versions("product", "k")
 
     assert (old.version, old.run, old.snapshot_id, old.pipeline_version) == (
         1,
@@ -134,7 +135,7 @@ def test_counts_are_those_of_the_run_that_saved(world: World) -> None:
 
     assert counts(world, first) == (5, 0, 0)
     assert counts(world, second) == (1, 1, 2)
-    assert world.store.collections() == [("product", 6)]
+    assert world.store.records.collections() == [("product", 6)]
 
 
 def test_saves_of_one_transaction_leave_one_version(world: World) -> None:
@@ -142,7 +143,7 @@ def test_saves_of_one_transaction_leave_one_version(world: World) -> None:
 
     assert only(world).data == {"n": 3}
     assert only(world).version == 1
-    assert len(world.store.versions("product", "k")) == 1
+    assert len(world.store.records.versions("product", "k")) == 1
     assert counts(world, run_id) == (1, 2, 0)
 
 
@@ -158,7 +159,7 @@ def test_attempts_of_one_turn_save_in_their_order(world: World) -> None:
 def test_equal_keys_of_other_collections_are_other_records(world: World) -> None:
     save(world, Save("a", "k", b"1", None, "replace"), Save("b", "k", b"2", None, "replace"))
 
-    assert world.store.collections() == [("a", 1), ("b", 1)]
+    assert world.store.records.collections() == [("a", 1), ("b", 1)]
 
 
 @pytest.mark.parametrize("key", ["", "a\x00b", "a\ud800b", "k" * 5000, "ключ", "'\"\\"])
@@ -167,14 +168,14 @@ def test_any_record_key_is_found_again(world: World, key: str) -> None:
     run_id = save(world, a_save(key, {"n": 1}))
 
     assert counts(world, run_id) == (0, 0, 1)
-    assert world.store.collections() == [("product", 2)]
+    assert world.store.records.collections() == [("product", 2)]
 
 
 def test_records_come_in_pages_in_the_order_of_their_keys(world: World) -> None:
     save(world, *(a_save(f"k{n}", n) for n in (3, 1, 2, 0)))
 
-    first = world.store.records("product", limit=3)
-    rest = world.store.records("product", after_key=first[-1].key, limit=3)
+    first = world.store.records.of("product", limit=3)
+    rest = world.store.records.of("product", after_key=first[-1].key, limit=3)
 
     assert [row.key for row in first + rest] == ["k0", "k1", "k2", "k3"]
 
@@ -187,11 +188,11 @@ def test_checkpoint_moves_with_the_attempt_and_belongs_to_its_source(world: Worl
     two_end.effects.marks.append(Mark("inbox", b'{"uid": 8}'))
 
     world.turn("w", one_end)
-    assert world.store.checkpoints(world.source()) == {"inbox": {"uid": 7}}
+    assert world.store.checkpoints.cursors(world.source()) == {"inbox": {"uid": 7}}
     world.turn("w", two_end)
 
-    assert world.store.checkpoints(world.source()) == {"inbox": {"uid": 8}}
-    assert world.store.checkpoints(world.source("other.org")) == {}
+    assert world.store.checkpoints.cursors(world.source()) == {"inbox": {"uid": 8}}
+    assert world.store.checkpoints.cursors(world.source("other.org")) == {}
 
 
 def test_latest_snapshot_of_an_address_is_the_one_shown(world: World) -> None:
@@ -201,11 +202,11 @@ def test_latest_snapshot_of_an_address_is_the_one_shown(world: World) -> None:
         kept = Kept(number + 1, job.id, job.run_id, "https://a/", 200, {}, 5.0, *where)
         world.store.turn("w", [done(job)], Capacity(0), {}, [kept])
 
-    latest = world.store.last_snapshot("https://a/")
+    latest = world.store.snapshots.last("https://a/")
 
     assert latest is not None
     assert latest.hash == "h1"
-    assert world.store.last_snapshot("https://b/") is None
+    assert world.store.snapshots.last("https://b/") is None
 
 
 @pytest.mark.parametrize("length", [2000, 2001, 9000], ids=str)
@@ -217,7 +218,7 @@ def test_key_of_any_length_is_one_record(world: World, length: int) -> None:
     run_id = save(world, a_save(key, 1))
 
     assert counts(world, run_id) == (0, 0, 1)
-    assert world.store.collections() == [("product", 2)]
+    assert world.store.records.collections() == [("product", 2)]
 
 
 def test_name_of_any_length_is_one_partition(world: World) -> None:
@@ -228,7 +229,7 @@ def test_name_of_any_length_is_one_partition(world: World) -> None:
 
     world.turn("w", done(job, effects=Effects(marks=[Mark(name, b"1"), Mark(name, b"2")])))
 
-    assert list(world.store.checkpoints(world.source()).values()) == [2]
+    assert list(world.store.checkpoints.cursors(world.source()).values()) == [2]
 
 
 def test_records_come_in_pages_without_an_end_that_nobody_asked_for(world: World) -> None:
@@ -236,8 +237,8 @@ def test_records_come_in_pages_without_an_end_that_nobody_asked_for(world: World
     world.start_with_pages(1)
     world.turn("w", done(world.one(), saves=[a_save(f"{n:06}", {"n": n}) for n in range(count)]))
 
-    assert len(world.store.records("product")) == count
-    each = world.store.each_record("product")
+    assert len(world.store.records.of("product")) == count
+    each = world.store.records.each("product")
     assert [row.data["n"] for row in each] == list(range(count))
 
 
@@ -248,7 +249,7 @@ def test_records_are_chosen_by_source_run_and_time(world: World) -> None:
         world.clock.advance(60.0)
 
     def keys(**where: float | int) -> list[str]:
-        return [row.key for row in world.store.each_record("product", **where)]  # type: ignore[arg-type]
+        return [row.key for row in world.store.records.each("product", **where)]  # type: ignore[arg-type]
 
     assert keys(source_id=world.source("acme.com")) == [f"of run {runs[0]}"]
     assert keys(run_id=runs[1]) == [f"of run {runs[1]}"]
@@ -264,15 +265,15 @@ def test_pages_are_found_by_their_job_their_address_and_their_candidate(world: W
     world.store.turn("w", [done(page, children=[child])], Capacity(0), world.limits, [kept])
     candidate = world.one()
 
-    [found] = world.store.pages_of(page.id)
+    [found] = world.store.snapshots.of_job(page.id)
     assert (found.id, found.url, found.headers, found.job_id) == (
         7, "https://acme.com/a", {"x": "y"}, page.id,
     )  # fmt: skip
-    assert world.store.pages_of(candidate.id) == [found]
-    assert world.store.pages_at("https://acme.com/a") == [found]
-    assert world.store.pages_at("https://acme.com/b") == []
-    assert world.store.last_job_of(world.source(), "extract", page.key) == page.id
-    assert world.store.last_job_of(world.source(), "extract", "other") is None
+    assert world.store.snapshots.of_job(candidate.id) == [found]
+    assert world.store.snapshots.at("https://acme.com/a") == [found]
+    assert world.store.snapshots.at("https://acme.com/b") == []
+    assert world.store.jobs.last_of(world.source(), "extract", page.key) == page.id
+    assert world.store.jobs.last_of(world.source(), "extract", "other") is None
 
 
 def test_records_that_another_source_wrote_are_counted_when_they_are_replaced(
@@ -283,8 +284,8 @@ def test_records_that_another_source_wrote_are_counted_when_they_are_replaced(
     again = [a_save("a", {"n": 2}), a_save("b", {"n": 2}), a_save("c", {"m": 2}, "merge")]
     save(world, *again, run_id=other)
 
-    [event] = world.store.events(kind="record.overwritten")
+    [event] = world.store.journal.events(kind="record.overwritten")
     assert (event.source, event.run_id) == ("other.org", other)
     assert event.detail == "2 of product were last written by acme.com"
     save(world, a_save("a", {"n": 3}), run_id=other)
-    assert len(world.store.events(kind="record.overwritten")) == 1, "it is its own by now"
+    assert len(world.store.journal.events(kind="record.overwritten")) == 1, "it is its own by now"

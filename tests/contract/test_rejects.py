@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.run import RunKind, RunState
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
-from penstock.store.store import Capacity, Keep
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import SITE, World, a_job, a_save, done
 
 DAY_S = 86400.0
@@ -36,12 +37,12 @@ def candidates(world: World, *keys: str, source: str = "acme.com", run: str = "f
 
 
 def all_rejects(world: World, **wanted: Any) -> list[RejectRow]:
-    return world.store.rejects(RejectFilter(**wanted))
+    return world.store.rejects.newest(RejectFilter(**wanted))
 
 
 def redrive(world: World, key: str = "again", **wanted: Any) -> Redriven | None:
     plan = redrive_plan(SITE, {"persist"})
-    return world.store.redrive(
+    return world.store.rejects.redrive(
         world.source(), plan, "v2", RejectFilter(**wanted),
         key=key, actor="ops", reason="the parser is mended",
     )  # fmt: skip
@@ -57,7 +58,7 @@ def test_reject_is_kept_with_its_item_code_reason_and_score(world: World) -> Non
     assert (row.source, row.run_id, row.job_id) == ("acme.com", run_id, job.id)
     assert (row.stage, row.key, row.code) == ("persist", "a", "no_price")
     assert (row.reason, row.score, row.redriven_run_id) == ("it is free", 0.2, None)
-    assert world.store.reject_item(row.id) == '{"sku":"a","of":"first"}'
+    assert world.store.rejects.item(row.id) == '{"sku":"a","of":"first"}'
     assert world.run(run_id).rejected == 1
     assert world.job(job.id).state is JobState.SUCCEEDED
 
@@ -65,7 +66,7 @@ def test_reject_is_kept_with_its_item_code_reason_and_score(world: World) -> Non
 def test_reject_of_an_attempt_that_lost_its_job_is_not_kept(world: World) -> None:
     run_id = candidates(world, "a")
     job = world.one()
-    world.store.bury("w", "killed")
+    world.store.workers.bury("w", "killed")
     world.register("w")
 
     assert world.turn("w", rejecting(job, no_price())).lost == [job.id]
@@ -113,8 +114,8 @@ def test_rejects_are_found_by_source_run_code_and_time(world: World) -> None:
     assert keys(run_id=other) == ["c"]
     assert keys(code="no_price") == ["c", "a"]
     assert keys(since=later) == ["c"]
-    assert world.store.count_rejects(RejectFilter(code="no_price")) == 2
-    assert world.store.rejects_by_code(first) == {"no_price": 1, "too_old": 1}
+    assert world.store.rejects.count(RejectFilter(code="no_price")) == 2
+    assert world.store.rejects.by_code(first) == {"no_price": 1, "too_old": 1}
 
 
 def test_redriven_item_that_is_accepted_now_is_a_record(world: World) -> None:
@@ -133,7 +134,7 @@ def test_redriven_item_that_is_accepted_now_is_a_record(world: World) -> None:
     assert sorted(jobs) == ["a", "b"]
     assert jobs["a"].item == '{"sku":"a","of":"first"}'
     world.turn("w", done(jobs["a"], saves=[a_save("a", {})]), rejecting(jobs["b"], no_price()))
-    assert [row.key for row in world.store.records("product")] == ["a", "c"]
+    assert [row.key for row in world.store.records.of("product")] == ["a", "c"]
     assert world.run(redriven.run_id).state is RunState.COMPLETED
     assert [(row.key, row.run_id) for row in all_rejects(world, open_only=True)] == [
         ("b", redriven.run_id)
@@ -210,14 +211,14 @@ def test_rejects_outlive_their_jobs_and_go_when_they_are_old(world: World) -> No
     candidates(world, "a")
     world.turn("w", rejecting(world.one(), no_price()))
     world.clock.advance(40 * DAY_S)
-    while world.store.prune(Keep(30 * DAY_S, None, None, None, rejects_s=90 * DAY_S)):
+    while world.store.upkeep.prune(Keep(30 * DAY_S, None, None, None, rejects_s=90 * DAY_S)):
         pass
     assert world.jobs(1) == []
     [row] = all_rejects(world)
-    assert world.store.reject_item(row.id) == '{"sku":"a","of":"first"}'
+    assert world.store.rejects.item(row.id) == '{"sku":"a","of":"first"}'
 
     world.clock.advance(60 * DAY_S)
-    while world.store.prune(Keep(None, None, None, None, rejects_s=90 * DAY_S)):
+    while world.store.upkeep.prune(Keep(None, None, None, None, rejects_s=90 * DAY_S)):
         pass
 
     assert all_rejects(world) == []

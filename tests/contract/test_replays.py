@@ -11,15 +11,16 @@ import pytest
 from penstock.app.diffs import read_diff
 from penstock.app.replay_service import seal
 from penstock.errors import Refused
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Extracted, Rejection
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
 from penstock.store.entries import EntryFilter
-from penstock.store.records import read_present, write_records
+from penstock.store.record_rows import read_present, write_records
 from penstock.store.rejected import RejectFilter
-from penstock.store.store import Capacity, Keep
+from penstock.store.upkeep import Keep
 from tests.contract.replaying import Shop, a_staged, url_of
 from tests.contract.scenes import SITE, World, a_job, a_save, done, quarantined
 
@@ -38,20 +39,20 @@ def shop(world: World) -> Shop:
 def test_pages_come_in_the_order_of_their_keys_with_the_page_they_fetched(shop: Shop) -> None:
     run_id = shop.run(PAGES)
 
-    first = shop.store.replayed_jobs(run_id, "extract", None, limit=2)
-    rest = shop.store.replayed_jobs(run_id, "extract", first[-1].key, limit=2)
+    first = shop.store.replays.jobs(run_id, "extract", None, limit=2)
+    rest = shop.store.replays.jobs(run_id, "extract", first[-1].key, limit=2)
 
     assert [job.key for job in first + rest] == ["p1", "p2", "p3"]
     assert [job.item for job in first] == ['{"page":"p1"}', '{"page":"p2"}']
-    snapshots = [shop.store.last_snapshot(url_of(job.key)) for job in first]
+    snapshots = [shop.store.snapshots.last(url_of(job.key)) for job in first]
     assert [job.snapshot for job in first] == [found.id for found in snapshots if found]
 
 
 def test_job_whose_key_is_empty_is_replayed_once(shop: Shop) -> None:
     run_id = shop.run({"": {"n": 0}, "p1": {"n": 1}})
 
-    pages = shop.store.replayed_jobs(run_id, "extract", None, limit=1)
-    pages += shop.store.replayed_jobs(run_id, "extract", "", limit=5)
+    pages = shop.store.replays.jobs(run_id, "extract", None, limit=1)
+    pages += shop.store.replays.jobs(run_id, "extract", "", limit=5)
 
     assert [job.key for job in pages] == ["", "p1"]
 
@@ -61,7 +62,7 @@ def snapshot_for(shop: Shop, run_id: int | None, page: str, **about: Any) -> int
         "of_run_id": run_id, "since_at": None, "source_id": shop.world.source(),
         "stage": "extract", "key": page, "snapshot_id": None, **about,
     }  # fmt: skip
-    found = shop.store.replayed_snapshot(url_of(page), **where)
+    found = shop.store.replays.snapshot(url_of(page), **where)
     return None if found is None else found.id
 
 
@@ -109,10 +110,10 @@ def test_runs_since_then_are_the_ended_ones_of_the_source_and_no_replays(shop: S
     active = shop.world.start(key="active")
     source_id = shop.world.source()
 
-    assert shop.store.runs_since(source_id, 0.0) == [second, first]
-    assert shop.store.runs_since(source_id, shop.world.clock.now() + 1) == []
-    shop.store.cancel_run(active, "ops", "")
-    while shop.store.sweep_cancelled():
+    assert shop.store.runs.since(source_id, 0.0) == [second, first]
+    assert shop.store.runs.since(source_id, shop.world.clock.now() + 1) == []
+    shop.store.runs.cancel(active, "ops", "")
+    while shop.store.runs.sweep_cancelled():
         pass
 
 
@@ -139,7 +140,7 @@ def test_unchanged_records_are_staged_without_their_data(shop: Shop) -> None:
     replay = shop.replay(run_id, PAGES)
 
     assert shop.kinds(replay) == {}
-    assert shop.store.staged_same(replay) == 3
+    assert shop.store.replays.staged_same(replay) == 3
     assert shop.world.run(replay).unchanged == 3
 
 
@@ -197,7 +198,7 @@ def test_a_page_that_failed_takes_nothing_away(shop: Shop) -> None:
 def test_a_page_that_was_cancelled_takes_nothing_away(shop: Shop) -> None:
     run_id = shop.run(PAGES)
     replay, jobs = shop.start(run_id)
-    shop.store.cancel_job(jobs["p1"].id, "ops", "not this one")
+    shop.store.jobs.cancel(jobs["p1"].id, "ops", "not this one")
     shop.world.turn("w", done(jobs["p2"]), done(jobs["p3"]))
 
     assert set(shop.kinds(replay)) == {"p2", "p3"}
@@ -237,7 +238,7 @@ def test_sealing_goes_on_where_it_was(shop: Shop) -> None:
     replay = shop.replay(run_id, {})
 
     rounds = 1
-    while shop.store.seal_replay(replay, limit=1):
+    while shop.store.replays.seal(replay, limit=1):
         rounds += 1
 
     assert rounds == 4
@@ -249,7 +250,7 @@ def test_replay_that_was_retried_is_sealed_again(shop: Shop) -> None:
     replay = shop.replay(run_id, {"p2": {"n": 2}}, failing=("p1",))
     assert set(shop.kinds(replay)) == {"p3"}
     shop.world.clock.advance(1)
-    shop.store.retry_failed(replay, "ops", "")
+    shop.store.runs.retry_failed(replay, "ops", "")
     job = shop.world.one()
     shop.world.turn("w", done(job, saves=[a_staged("p3", {"n": 3}, job.snapshot)]))
 
@@ -260,8 +261,8 @@ def test_cancelled_replay_removes_nothing(shop: Shop) -> None:
     run_id = shop.run(PAGES)
     replay, jobs = shop.start(run_id)
     shop.world.turn("w", done(jobs["p1"]))
-    shop.store.cancel_run(replay, "ops", "")
-    while shop.store.sweep_cancelled():
+    shop.store.runs.cancel(replay, "ops", "")
+    while shop.store.runs.sweep_cancelled():
         pass
 
     assert shop.kinds(replay) == {}
@@ -280,10 +281,10 @@ def test_commit_makes_new_versions_by_the_replay(shop: Shop) -> None:
     assert shop.records() == {"p1": {"n": 10}, "p2": {"n": 2}}
     assert shop.history("p1") == [(1, run_id, {"n": 1}, False), (2, replay, {"n": 10}, False)]
     assert shop.history("p3") == [(1, run_id, {"n": 3}, False), (2, replay, {"n": 3}, True)]
-    assert shop.store.collections() == [("product", 2)]
-    assert shop.store.replay_state(replay).state == "committed"
+    assert shop.store.records.collections() == [("product", 2)]
+    assert shop.store.replays.state(replay).state == "committed"
     assert shop.world.dump()["staged"] == []
-    [row] = [row for row in shop.store.versions("product", "p1") if row.version == 2]
+    [row] = [row for row in shop.store.records.versions("product", "p1") if row.version == 2]
     assert row.pipeline_version == "v2"
 
 
@@ -291,14 +292,14 @@ def test_removed_record_comes_back_as_new_when_it_is_saved_again(shop: Shop) -> 
     run_id = shop.run(PAGES)
     shop.commit(shop.replay(run_id, {}))
     assert shop.records() == {}
-    assert shop.store.collections() == [("product", 0)]
+    assert shop.store.records.collections() == [("product", 0)]
     assert shop.store.overview().records == 0
 
     again = shop.run({"p1": {"n": 1}})
 
     assert shop.records() == {"p1": {"n": 1}}
     assert shop.world.run(again).inserted == 1
-    assert shop.store.collections() == [("product", 1)]
+    assert shop.store.records.collections() == [("product", 1)]
     assert [entry[0] for entry in shop.history("p1")] == [1, 2, 3]
 
 
@@ -313,7 +314,7 @@ def test_merge_does_not_bring_back_the_fields_of_a_removed_record(shop: Shop, wo
 @contextmanager
 def stopped_after(shop: Shop, batches: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The process that commits dies after so many batches."""
-    made = shop.store.commit_batch
+    made = shop.store.replays.commit_batch
     left = [batches]
 
     def commit_batch(*args: Any, **options: Any) -> Any:
@@ -322,7 +323,7 @@ def stopped_after(shop: Shop, batches: int, monkeypatch: pytest.MonkeyPatch) -> 
         left[0] -= 1
         return made(*args, **{**options, "limit": 2})
 
-    monkeypatch.setattr(shop.store, "commit_batch", commit_batch)
+    monkeypatch.setattr(shop.store.replays, "commit_batch", commit_batch)
     with pytest.raises(KeyboardInterrupt):
         yield
     monkeypatch.undo()
@@ -338,13 +339,13 @@ def test_commit_that_was_cut_short_goes_on_where_it_was(
     with stopped_after(shop, batches, monkeypatch):
         shop.commit(replay)
     assert sum(data == {"n": -1} for data in shop.records().values()) == min(2 * batches, 6)
-    assert shop.store.replay_state(replay).state == "committing"
+    assert shop.store.replays.state(replay).state == "committing"
 
     again = shop.commit(replay)
 
     assert (again.added, again.changed, again.removed) == (0, 6, 1)
     assert {len(shop.history(page)) for page in pages} == {2}
-    kinds = [event.kind for event in shop.store.events(run_id=replay, limit=1000)]
+    kinds = [event.kind for event in shop.store.journal.events(run_id=replay, limit=1000)]
     assert kinds.count("run.commit_started") == kinds.count("run.committed") == 1
 
 
@@ -355,11 +356,11 @@ def test_batch_that_fails_changes_nothing(shop: Shop, act: str, table: str) -> N
     run_id = shop.run(PAGES)
     replay = shop.replay(run_id, {"p1": {"n": 10}, "p2": {"n": 20}})
     seal(shop.store, replay)
-    shop.store.begin_commit(replay, "ops", "")
+    shop.store.replays.begin_commit(replay, "ops", "")
     before = shop.world.dump()
 
     with shop.world.breaking(act, table), pytest.raises(Exception, match="planted"):
-        shop.store.commit_batch(replay)
+        shop.store.replays.commit_batch(replay)
 
     assert shop.world.dump() == before
     shop.commit(replay)
@@ -376,7 +377,7 @@ def test_what_was_changed_since_it_was_staged_is_left_alone_unless_forced(shop: 
     assert (first.changed, first.conflicts) == (1, 1)
     assert shop.records()["p1"] == {"n": 100}
     assert shop.kinds(replay) == {"p1": ("changed", "conflict")}
-    assert shop.store.replay_state(replay).state == "staged"
+    assert shop.store.replays.state(replay).state == "staged"
     forced = shop.commit(replay, is_forced=True)
     assert (forced.changed, forced.conflicts) == (2, 0)
     assert shop.records()["p1"] == {"n": 10}
@@ -410,12 +411,12 @@ def test_dropped_replay_is_gone_and_can_not_be_committed(shop: Shop) -> None:
     replay = shop.replay(run_id, {"p1": {"n": 10}})
     before = shop.records()
 
-    assert shop.store.drop_replay(replay, "ops", "worse") == 1
+    assert shop.store.replays.drop(replay, "ops", "worse") == 1
 
     assert shop.records() == before
     assert shop.world.dump()["staged"] == []
     with pytest.raises(Refused):
-        shop.store.begin_commit(replay, "ops", "")
+        shop.store.replays.begin_commit(replay, "ops", "")
 
 
 BETTER = {page: {"n": 10 * data["n"]} for page, data in PAGES.items()}
@@ -436,7 +437,7 @@ def test_dropped_replay_says_nothing_of_its_pages(shop: Shop) -> None:
     run_id = shop.run(PAGES)
     replay = shop.replay(run_id, BETTER)
 
-    shop.store.drop_replay(replay, "ops", "")
+    shop.store.replays.drop(replay, "ops", "")
 
     assert set(shop.versions().values()) == {("v1", run_id)}
     assert shop.world.dump()["staged_page"] == []
@@ -457,7 +458,7 @@ def test_only_pages_of_which_nothing_failed_or_was_cancelled_are_done_with(shop:
     }
     shop.world.turn("w", *ends.values())
     candidates = {job.key: job for job in shop.world.claim()}
-    shop.store.cancel_job(candidates["p2"].id, "ops", "not this one")
+    shop.store.jobs.cancel(candidates["p2"].id, "ops", "not this one")
     shop.world.turn("w", quarantined(candidates["p1"]), done(candidates["p3"]))
 
     shop.commit(replay)
@@ -517,7 +518,7 @@ def test_cancelled_replay_says_nothing_of_its_pages(shop: Shop) -> None:
     replay, jobs = shop.start(run_id)
     extracted = Extracted(url_of("p1"), f"h{jobs['p1'].snapshot}", is_staged=True)
     shop.world.turn("w", done(jobs["p1"], effects=Effects(extracted=[extracted])))
-    shop.store.cancel_run(replay, "ops", "")
+    shop.store.runs.cancel(replay, "ops", "")
 
     shop.commit(replay)
 
@@ -528,10 +529,10 @@ def test_pages_of_a_replay_whose_failed_jobs_are_gone_are_not_done_with(shop: Sh
     run_id = shop.run(PAGES)
     replay = shop.replay(run_id, BETTER, failing=("p1",))
     shop.world.clock.advance(DAY_S)
-    for _ in shop.store.discard_entries(EntryFilter(run_id=replay), "ops", ""):
+    for _ in shop.store.quarantine.discard(EntryFilter(run_id=replay), "ops", ""):
         pass
     shop.world.clock.advance(10 * DAY_S)
-    while shop.store.prune(Keep(DAY_S, None, None, None)):
+    while shop.store.upkeep.prune(Keep(DAY_S, None, None, None)):
         pass
 
     shop.commit(replay)
@@ -563,7 +564,8 @@ def test_items_without_keys_that_are_rejected_as_before_are_no_news(shop: Shop) 
     now = rejecting(shop, run_id, p1=digest("d"), p2="sku-9", p3=digest("c"))
 
     news, olds = (
-        shop.store.reject_shift(*runs, now) for runs in (([now], [before]), ([before], [now]))
+        shop.store.replays.reject_shift(*runs, now)
+        for runs in (([now], [before]), ([before], [now]))
     )
 
     assert (news.count, news.only, olds.count, olds.only) == (3, 1, 3, 1)
@@ -587,7 +589,7 @@ def test_what_was_rejected_of_a_page_that_is_not_replayed_is_not_missed(shop: Sh
     before = rejecting(shop, run_id, p1="sku-1", p2="sku-2", p3="sku-3")
     now = shop.replay(shop.run({"p2": {"n": 2}}), {"p2": {"n": 3}})
 
-    olds = shop.store.reject_shift([before], [now], now)
+    olds = shop.store.replays.reject_shift([before], [now], now)
 
     assert (olds.count, olds.only) == (1, 1)
     assert [each["key"] for each in olds.first] == ["sku-2"]
@@ -599,7 +601,7 @@ def test_item_that_is_rejected_of_another_page_is_news(shop: Shop) -> None:
     before = rejecting(shop, run_id, p1=digest("a"))
     now = rejecting(shop, other, p1=digest("b"))
 
-    assert shop.store.reject_shift([now], [before], now).only == 1
+    assert shop.store.replays.reject_shift([now], [before], now).only == 1
 
 
 def test_what_a_replay_rejects_is_redriven_only_when_it_is_committed(shop: Shop) -> None:
@@ -608,16 +610,16 @@ def test_what_a_replay_rejects_is_redriven_only_when_it_is_committed(shop: Shop)
     committed = rejecting(shop, run_id, p1="a", p2="b", p3="c")
     wanted = RejectFilter(source_id=shop.world.source(), open_only=True)
     everything = RejectFilter(source_id=shop.world.source())
-    assert (shop.store.count_rejects(wanted), shop.store.count_rejects(everything)) == (0, 6)
+    assert (shop.store.rejects.count(wanted), shop.store.rejects.count(everything)) == (0, 6)
     about: Any = (shop.world.source(), SITE, "v2", wanted)
-    assert shop.store.redrive(*about, key="early", actor="ops", reason="") is None
+    assert shop.store.rejects.redrive(*about, key="early", actor="ops", reason="") is None
 
-    shop.store.drop_replay(dropped, "ops", "")
+    shop.store.replays.drop(dropped, "ops", "")
     shop.commit(committed)
 
-    assert {row.run_id for row in shop.store.rejects(wanted)} == {committed}
-    assert shop.store.stages_of_rejects(wanted) == ["persist"]
-    redriven = shop.store.redrive(*about, key="again", actor="ops", reason="")
+    assert {row.run_id for row in shop.store.rejects.newest(wanted)} == {committed}
+    assert shop.store.rejects.stages(wanted) == ["persist"]
+    redriven = shop.store.rejects.redrive(*about, key="again", actor="ops", reason="")
     assert redriven is not None
     assert (redriven.rejects, redriven.items) == (3, 3)
 
@@ -626,30 +628,32 @@ def test_replays_that_wait_for_a_decision_are_named_until_it_is_made(shop: Shop)
     run_id = shop.run(PAGES)
     first, second, third = (shop.replay(run_id, {"p1": {"n": n}}) for n in (10, 11, 12))
     under_way, _ = shop.start(run_id)
-    shop.store.begin_commit(third, "ops", "")
+    shop.store.replays.begin_commit(third, "ops", "")
 
-    waiting = shop.store.undecided()
+    waiting = shop.store.replays.undecided()
 
     assert [(w.run_id, w.is_cut_short) for w in waiting] == [
         (first, False), (second, False), (third, True),
     ]  # fmt: skip
     assert {(w.source, w.of_run_id, w.is_undo) for w in waiting} == {("acme.com", run_id, False)}
     assert waiting[0].finished_at == shop.world.run(first).finished_at
-    shop.store.drop_replay(first, "ops", "")
+    shop.store.replays.drop(first, "ops", "")
     shop.commit(third)
-    assert [w.run_id for w in shop.store.undecided()] == [second]
-    assert under_way not in {w.run_id for w in shop.store.undecided()}
+    assert [w.run_id for w in shop.store.replays.undecided()] == [second]
+    assert under_way not in {w.run_id for w in shop.store.replays.undecided()}
 
 
 def test_two_who_commit_at_once_apply_each_change_once(shop: Shop) -> None:
     run_id = shop.run(PAGES)
     replay = shop.replay(run_id, {page: {"n": -1} for page in PAGES})
     seal(shop.store, replay)
-    shop.store.begin_commit(replay, "one", "")
+    shop.store.replays.begin_commit(replay, "one", "")
     other = shop.world.kind.open(shop.world.path, shop.world.clock)
-    other.begin_commit(replay, "two", "")
+    other.replays.begin_commit(replay, "two", "")
 
-    counts = [store.commit_batch(replay, limit=2).changed for store in (shop.store, other, other)]
+    counts = [
+        store.replays.commit_batch(replay, limit=2).changed for store in (shop.store, other, other)
+    ]
 
     assert counts == [2, 1, 0]
     assert {len(shop.history(page)) for page in PAGES} == {2}
@@ -664,7 +668,7 @@ def test_what_is_dropped_while_it_is_committed_is_not_applied(
     run_id = shop.run(PAGES)
     replay = shop.replay(run_id, {page: {"n": -1} for page in PAGES})
     seal(shop.store, replay)
-    shop.store.begin_commit(replay, "one", "")
+    shop.store.replays.begin_commit(replay, "one", "")
     other = shop.world.kind.open(shop.world.path, shop.world.clock)
 
     def while_another_drops(*args: Any) -> Any:
@@ -672,7 +676,7 @@ def test_what_is_dropped_while_it_is_committed_is_not_applied(
         return read_present(*args)
 
     monkeypatch.setattr(replays, "read_present", while_another_drops)
-    applied = shop.store.commit_batch(replay)
+    applied = shop.store.replays.commit_batch(replay)
 
     assert applied.changed == 0
     assert shop.records() == PAGES
@@ -688,12 +692,12 @@ def test_what_a_staged_replay_refers_to_outlives_retention_until_it_is_dropped(s
     shop.world.clock.advance(400 * DAY_S)
     keep = Keep(None, None, None, DAY_S)
 
-    while shop.store.prune(keep):
+    while shop.store.upkeep.prune(keep):
         pass
     assert snapshot_for(shop, run_id, "p1") == 1001
     assert snapshot_for(shop, run_id, "p2") is None
-    shop.store.drop_replay(replay, "ops", "")
-    while shop.store.prune(keep):
+    shop.store.replays.drop(replay, "ops", "")
+    while shop.store.upkeep.prune(keep):
         pass
 
     assert snapshot_for(shop, run_id, "p1") is None
@@ -704,7 +708,7 @@ def test_pages_of_a_replay_under_way_are_kept(shop: Shop) -> None:
     replay, jobs = shop.start(run_id)
     shop.world.clock.advance(400 * DAY_S)
 
-    while shop.store.prune(Keep(None, None, None, DAY_S)):
+    while shop.store.upkeep.prune(Keep(None, None, None, DAY_S)):
         pass
 
     assert snapshot_for(shop, run_id, "p1") == 1001
@@ -721,12 +725,12 @@ def test_what_nobody_commits_is_dropped_after_its_time_with_an_event(shop: Shop)
     )
 
     batches = []
-    while dropped := shop.store.drop_old_replay(30 * DAY_S, limit=2):
+    while dropped := shop.store.replays.drop_old(30 * DAY_S, limit=2):
         batches.append(dropped)
 
     assert batches == [2, 1]
-    assert not shop.store.has_staged(replay)
-    assert shop.store.has_staged(young)
+    assert not shop.store.replays.has_staged(replay)
+    assert shop.store.replays.has_staged(young)
     assert "run.dropped" in shop.world.kinds(run_id=replay)
 
 
@@ -768,7 +772,7 @@ def test_record_that_another_inserts_during_the_commit_is_a_conflict(
     run_id = shop.run(PAGES)
     replay = shop.replay(run_id, {**PAGES, "p3": {"n": 30}}, p3="new")
     seal(shop.store, replay)
-    shop.store.begin_commit(replay, "ops", "")
+    shop.store.replays.begin_commit(replay, "ops", "")
     other = Shop(shop.world)
     other.store = shop.world.kind.open(shop.world.path, shop.world.clock)
     left = [1]
@@ -776,7 +780,7 @@ def test_record_that_another_inserts_during_the_commit_is_a_conflict(
     def after_the_other(*args: Any) -> None:
         if left:
             left.pop()
-            live = other.store.start_run(
+            live = other.store.runs.start(
                 shop.world.source(), RunKind.FULL, SITE, "v1", key="live", actor="ops"
             )[0]
             root = other.store.turn("w", [], Capacity(1), shop.world.limits).claimed[0]
@@ -785,7 +789,7 @@ def test_record_that_another_inserts_during_the_commit_is_a_conflict(
         write_records(*args)
 
     monkeypatch.setattr(replays, "write_records", after_the_other)
-    batch = shop.store.commit_batch(replay)
+    batch = shop.store.replays.commit_batch(replay)
 
     assert (batch.added, batch.conflicts, batch.removed) == (0, 1, 1)
     assert shop.records() == {"p1": {"n": 1}, "p2": {"n": 2}, "new": {"live": 1}}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.gates.capacity import Capacity
 from penstock.jobs.job import JobState
-from penstock.store.store import Capacity, Keep, Kept
+from penstock.store.snapshots import Kept
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, a_save, done, pages, quarantined
 
 DAY_S = 86_400.0
@@ -23,7 +25,7 @@ def ended_run(world: World, count: int, failed: int = 0, key: str = "first") -> 
 
 def prune_all(world: World, keep: Keep, limit: int = 1000) -> list[int]:
     found = []
-    while dropped := world.store.prune(keep, limit):
+    while dropped := world.store.upkeep.prune(keep, limit):
         found.append(dropped)
     return found
 
@@ -66,9 +68,9 @@ def test_quarantined_jobs_and_their_evidence_are_kept(world: World) -> None:
 
     [left] = world.jobs(run_id)
     assert (left.id, left.state, left.error) == (bad.id, JobState.QUARANTINED, "broken")
-    assert world.store.snapshot_of(bad.id, "https://a/") is not None
-    assert world.store.snapshot_of(good.id, "https://a/") is None
-    assert world.store.retry_failed(run_id, "ops", "late") == 1
+    assert world.store.snapshots.of(bad.id, "https://a/") is not None
+    assert world.store.snapshots.of(good.id, "https://a/") is None
+    assert world.store.runs.retry_failed(run_id, "ops", "late") == 1
     world.turn("w", done(world.one()))
 
 
@@ -86,7 +88,7 @@ def test_keys_of_an_active_run_outlive_any_retention(world: World) -> None:
 
 def test_jobs_behind_many_that_must_stay_are_found_in_one_pass(world: World) -> None:
     world.start_with_pages(300, "active.org")
-    world.store.pause_source(world.source("active.org"), "ops", "")
+    world.store.sources.pause(world.source("active.org"), "ops", "")
     ended_run(world, 200, failed=150)
     young = world.start_with_pages(3, key="young")
     world.clock.advance(31 * DAY_S)
@@ -104,7 +106,7 @@ def test_journal_goes_by_its_own_age(world: World) -> None:
 
     prune_all(world, Keep(None, 5 * DAY_S, None, None), limit=2)
 
-    left = world.store.events(after_id=0)
+    left = world.store.journal.events(after_id=0)
     assert [event.at for event in left] == [world.clock.now()] * len(left)
     assert 0 < len(left) < len(before)
 
@@ -121,10 +123,13 @@ def test_version_is_kept_for_as_long_after_it_was_superseded(world: World) -> No
     world.clock.advance(2 * DAY_S)
     assert prune_all(world, keep) == [1]
 
-    assert [row.data for row in world.store.versions("product", "k")] == [{"n": 1}, {"n": 2}]
+    assert [row.data for row in world.store.records.versions("product", "k")] == [
+        {"n": 1},
+        {"n": 2},
+    ]
     world.clock.advance(900 * DAY_S)
     prune_all(world, keep)
-    assert [row.data for row in world.store.records("product")] == [{"n": 2}]
+    assert [row.data for row in world.store.records.of("product")] == [{"n": 2}]
 
 
 def test_nothing_goes_when_all_is_kept_for_ever(world: World) -> None:
@@ -132,7 +137,7 @@ def test_nothing_goes_when_all_is_kept_for_ever(world: World) -> None:
     before = world.dump()
     world.clock.advance(10_000 * DAY_S)
 
-    assert world.store.prune(FOR_EVER) == 0
+    assert world.store.upkeep.prune(FOR_EVER) == 0
     assert world.dump() == before
 
 
@@ -142,5 +147,5 @@ def test_overview_and_lists_go_on_after_retention(world: World) -> None:
     prune_all(world, Keep(DAY_S, DAY_S, DAY_S, DAY_S))
 
     assert world.store.overview().quarantined == 1
-    assert [run.id for run in world.store.runs()] == [run_id]
-    assert world.store.events() == []
+    assert [run.id for run in world.store.runs.newest()] == [run_id]
+    assert world.store.journal.events() == []

@@ -158,7 +158,7 @@ def test_gather_that_did_not_run_runs_after_the_retry(world: World) -> None:
     world.turn("w", done(discover), quarantined(prices))
     assert world.run(run_id).state == "failed"
 
-    assert world.store.retry_failed(run_id, "test", "mended") == 1
+    assert world.store.runs.retry_failed(run_id, "test", "mended") == 1
     world.turn("w", done(world.one()))
 
     assert [job.stage for job in world.claim()] == ["report"]
@@ -170,13 +170,13 @@ def test_retry_failed_touches_only_what_failed(world: World) -> None:
     world.turn("w", done(one), quarantined(two), skipped(three), quarantined(four))
     others = [world.job(job.id) for job in (one, three)]
 
-    assert world.store.retry_failed(run_id, "ops", "site is back") == 2
+    assert world.store.runs.retry_failed(run_id, "ops", "site is back") == 2
 
     assert world.run(run_id).state == "running"
     assert world.run(run_id).finished_at is None
     assert sorted(job.id for job in world.claim()) == [two.id, four.id]
     assert [world.job(job.id) for job in (one, three)] == others
-    assert world.store.retry_failed(run_id, "ops", "again") == 0
+    assert world.store.runs.retry_failed(run_id, "ops", "again") == 0
 
 
 def test_retried_job_has_fresh_tries_and_goes_on_counting_attempts(world: World) -> None:
@@ -184,7 +184,7 @@ def test_retried_job_has_fresh_tries_and_goes_on_counting_attempts(world: World)
     job = world.one()
     world.turn("w", quarantined(job))
 
-    assert world.store.retry_job(job.id, "ops", "now")
+    assert world.store.jobs.retry(job.id, "ops", "now")
 
     again = world.one()
     assert (again.attempt, again.tries, again.deaths) == (2, 0, 0)
@@ -196,7 +196,7 @@ def test_waiting_job_may_be_retried_before_it_is_due(world: World) -> None:
     job = world.one()
     world.turn("w", retried(job, 3600))
 
-    assert world.store.retry_job(job.id, "ops", "now")
+    assert world.store.jobs.retry(job.id, "ops", "now")
     assert world.one().id == job.id
 
 
@@ -207,8 +207,8 @@ def test_job_that_ended_well_is_not_retried(world: World, end: Callable[[Claimed
     world.turn("w", end(job))
     before = world.dump()
 
-    assert not world.store.retry_job(job.id, "ops", "again")
-    assert not world.store.cancel_job(job.id, "ops", "no")
+    assert not world.store.jobs.retry(job.id, "ops", "again")
+    assert not world.store.jobs.cancel(job.id, "ops", "no")
     assert world.dump() == before
 
 
@@ -216,14 +216,14 @@ def test_paused_run_starts_nothing_and_finishes_what_runs(world: World) -> None:
     run_id = world.start_with_pages(2)
     job = world.one()
 
-    assert world.store.pause_run(run_id, "ops", "look first")
-    assert not world.store.pause_run(run_id, "ops", "again")
+    assert world.store.runs.pause(run_id, "ops", "look first")
+    assert not world.store.runs.pause(run_id, "ops", "again")
     world.turn("w", done(job))
     assert world.claim() == []
     assert world.run(run_id).state == "paused"
 
-    assert world.store.resume_run(run_id, "ops", "fine")
-    assert not world.store.resume_run(run_id, "ops", "again")
+    assert world.store.runs.resume(run_id, "ops", "fine")
+    assert not world.store.runs.resume(run_id, "ops", "again")
     assert len(world.claim()) == 1
     assert world.kinds(run_id=run_id).count("run.paused") == 1
 
@@ -231,7 +231,7 @@ def test_paused_run_starts_nothing_and_finishes_what_runs(world: World) -> None:
 def test_paused_run_ends_with_its_last_running_job(world: World) -> None:
     run_id = world.start_with_pages(1)
     job = world.one()
-    world.store.pause_run(run_id, "ops", "")
+    world.store.runs.pause(run_id, "ops", "")
 
     world.turn("w", done(job))
 
@@ -240,10 +240,10 @@ def test_paused_run_ends_with_its_last_running_job(world: World) -> None:
 
 def test_run_paused_before_it_began_goes_on_when_resumed(world: World) -> None:
     run_id = world.start()
-    world.store.pause_run(run_id, "ops", "")
+    world.store.runs.pause(run_id, "ops", "")
     assert world.claim() == []
 
-    world.store.resume_run(run_id, "ops", "")
+    world.store.runs.resume(run_id, "ops", "")
 
     assert len(world.claim()) == 1
 
@@ -254,12 +254,12 @@ def test_paused_source_starts_nothing_of_any_run(world: World) -> None:
     world.start(key="two")
     world.start(source="other.org")
 
-    assert world.store.pause_source(source_id, "ops", "sick")
-    assert not world.store.pause_source(source_id, "ops", "sick")
+    assert world.store.sources.pause(source_id, "ops", "sick")
+    assert not world.store.sources.pause(source_id, "ops", "sick")
     assert {job.source_id for job in world.claim()} == {world.source("other.org")}
 
-    assert world.store.resume_source(source_id, "ops", "well")
-    assert not world.store.resume_source(source_id, "ops", "well")
+    assert world.store.sources.resume(source_id, "ops", "well")
+    assert not world.store.sources.resume(source_id, "ops", "well")
     assert len(world.claim()) == 2
 
 
@@ -268,37 +268,37 @@ def test_cancelled_run_starts_nothing_and_is_swept_in_batches(world: World) -> N
     running = world.claim(slots=2)
     world.turn("w", retried(running[0], 60))
 
-    assert world.store.cancel_run(run_id, "ops", "wrong site")
+    assert world.store.runs.cancel(run_id, "ops", "wrong site")
 
     assert world.run(run_id).state == "cancelled"
     assert world.job(running[1].id).state is JobState.CANCELLED
     assert world.claim() == []
-    assert [world.store.sweep_cancelled(4) for _ in range(4)] == [4, 4, 1, 0]
+    assert [world.store.runs.sweep_cancelled(4) for _ in range(4)] == [4, 4, 1, 0]
     assert len(world.jobs(run_id, JobState.CANCELLED)) == 10
-    assert not world.store.cancel_run(run_id, "ops", "again")
+    assert not world.store.runs.cancel(run_id, "ops", "again")
 
 
 def test_cancelled_run_with_nothing_open_does_not_hide_the_next(world: World) -> None:
     one, two = world.start(key="one"), world.start(key="two")
     world.claim()
     world.enqueue(two, "left")
-    world.store.cancel_run(one, "ops", "")
-    world.store.cancel_run(two, "ops", "")
+    world.store.runs.cancel(one, "ops", "")
+    world.store.runs.cancel(two, "ops", "")
 
-    assert world.store.sweep_cancelled() == 1
-    assert world.store.sweep_cancelled() == 0
+    assert world.store.runs.sweep_cancelled() == 1
+    assert world.store.runs.sweep_cancelled() == 0
 
 
 def test_nothing_of_a_cancelled_run_is_retried(world: World) -> None:
     run_id = world.start_with_pages(3)
     one, two, _ = world.claim()
     world.turn("w", quarantined(one), retried(two, 60))
-    world.store.cancel_run(run_id, "ops", "")
-    while world.store.sweep_cancelled():
+    world.store.runs.cancel(run_id, "ops", "")
+    while world.store.runs.sweep_cancelled():
         pass
 
-    assert not world.store.retry_job(one.id, "ops", "")
-    assert world.store.retry_failed(run_id, "ops", "") == 0
+    assert not world.store.jobs.retry(one.id, "ops", "")
+    assert world.store.runs.retry_failed(run_id, "ops", "") == 0
     assert world.run(run_id).state == "cancelled"
 
 
@@ -307,7 +307,7 @@ def test_cancelled_page_lets_its_run_end(world: World) -> None:
     one, two = world.claim()
     world.turn("w", done(one))
 
-    assert world.store.cancel_job(two.id, "ops", "not wanted")
+    assert world.store.jobs.cancel(two.id, "ops", "not wanted")
 
     assert world.run(run_id).state == "completed"
 
@@ -316,7 +316,7 @@ def test_run_whose_first_job_is_cancelled_before_it_began_is_cancelled(world: Wo
     run_id = world.start()
     [root] = world.jobs(run_id)
 
-    world.store.cancel_job(root.id, "ops", "not wanted")
+    world.store.jobs.cancel(root.id, "ops", "not wanted")
 
     assert world.run(run_id).state == "cancelled"
     assert world.kinds(run_id=run_id)[-1] == "run.cancelled"
@@ -326,7 +326,7 @@ def test_run_of_pages_alone_that_is_cancelled_before_it_began_is_cancelled(world
     run_id = world.start(Plan((PlannedStage("read", "page"),)))
     [root] = world.jobs(run_id)
 
-    world.store.cancel_job(root.id, "ops", "not wanted")
+    world.store.jobs.cancel(root.id, "ops", "not wanted")
 
     assert world.run(run_id).state == "cancelled"
 
@@ -338,7 +338,7 @@ def test_run_whose_required_step_is_cancelled_is_cancelled_and_gathers_nothing(
     discover, prices = world.claim()
     world.turn("w", done(discover))
 
-    world.store.cancel_job(prices.id, "ops", "not wanted")
+    world.store.jobs.cancel(prices.id, "ops", "not wanted")
 
     assert world.run(run_id).state == "cancelled"
     assert world.jobs(run_id, stage="report") == []
@@ -346,18 +346,18 @@ def test_run_whose_required_step_is_cancelled_is_cancelled_and_gathers_nothing(
 
 def test_what_does_not_exist_is_named(world: World) -> None:
     with pytest.raises(UsageError, match="no job 99"):
-        world.store.cancel_job(99, "ops", "")
+        world.store.jobs.cancel(99, "ops", "")
     with pytest.raises(UsageError, match="no job 99"):
-        world.store.retry_job(99, "ops", "")
+        world.store.jobs.retry(99, "ops", "")
     with pytest.raises(UsageError, match="no run 99"):
-        world.store.retry_failed(99, "ops", "")
+        world.store.runs.retry_failed(99, "ops", "")
     world.source()
     with pytest.raises(UsageError, match=r"no source 'acme\.con'"):
-        world.store.runs(source="acme.con")
-    assert world.store.run(99) is None
-    assert world.store.job(99) is None
-    assert not world.store.pause_run(99, "ops", "")
-    assert not world.store.cancel_run(99, "ops", "")
+        world.store.runs.newest(source="acme.con")
+    assert world.store.runs.get(99) is None
+    assert world.store.jobs.get(99) is None
+    assert not world.store.runs.pause(99, "ops", "")
+    assert not world.store.runs.cancel(99, "ops", "")
 
 
 def test_retries_throttles_and_snoozes_are_told_apart(world: World) -> None:
@@ -376,20 +376,20 @@ def test_retries_throttles_and_snoozes_are_told_apart(world: World) -> None:
 
 def test_every_steering_verb_is_in_the_journal_with_who_and_why(world: World) -> None:
     run_id = world.start_with_pages(1)
-    world.store.pause_source(world.source(), "ann", "maintenance")
+    world.store.sources.pause(world.source(), "ann", "maintenance")
 
-    [event] = world.store.events(source="acme.com")[-1:]
+    [event] = world.store.journal.events(source="acme.com")[-1:]
 
     assert (event.kind, event.actor, event.detail) == ("source.paused", "ann", "maintenance")
-    world.store.cancel_run(run_id, "bob", "enough")
-    assert world.store.events(run_id=run_id)[-1].actor == "bob"
+    world.store.runs.cancel(run_id, "bob", "enough")
+    assert world.store.journal.events(run_id=run_id)[-1].actor == "bob"
 
 
 def test_many_runs_are_read_with_one_query(world: World) -> None:
     runs = [world.start(source=f"shop-{number}", key="k") for number in range(3)]
     world.claim()
 
-    found = world.store.runs_by_id([*runs, runs[0], 10_000])
+    found = world.store.runs.by_id([*runs, runs[0], 10_000])
 
     assert {row.id: row for row in found} == {run_id: world.run(run_id) for run_id in runs}
-    assert world.store.runs_by_id([]) == []
+    assert world.store.runs.by_id([]) == []

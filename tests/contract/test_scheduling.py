@@ -21,9 +21,10 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind
 from penstock.project import Project
 from penstock.store.queries import queries
-from penstock.store.scheduling import Passing, Planned, ScheduleRow, Start, TickRow
-from penstock.store.store import Keep, Store
+from penstock.store.schedules import Passing, Planned, ScheduleRow, Start, TickRow
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import PLAIN_STEPS, SITE, Place, StoreKind, World, done
+from tests.tapped import Tapped
 
 MINUTE_S = 60.0
 HOUR_S = 3600.0
@@ -64,18 +65,18 @@ class Bench:
             self.world.turn("w", done(job))
 
     def row(self, source: str = "acme.com", name: str = "main") -> ScheduleRow:
-        rows = self.world.store.schedules(self.world.source(source))
+        rows = self.world.store.schedules.all(self.world.source(source))
         return next(row for row in rows if row.name == name)
 
     def ticks(self, source: str = "acme.com", name: str = "main") -> list[TickRow]:
         """The oldest first."""
-        return self.world.store.ticks(self.world.source(source), name, 1_000_000)[::-1]
+        return self.world.store.schedules.ticks(self.world.source(source), name, 1_000_000)[::-1]
 
     def outcomes(self, source: str = "acme.com", name: str = "main") -> Counter[str]:
         return Counter(tick.outcome for tick in self.ticks(source, name))
 
     def runs(self) -> list[Any]:
-        return self.world.store.runs(limit=1_000_000)[::-1]
+        return self.world.store.runs.newest(limit=1_000_000)[::-1]
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_source_has_several_schedules_with_kinds_of_their_own(
             {"name": "weekly", "every": "7d", "kind": "full"},
         ]
     )
-    [row] = b.world.store.sources()
+    [row] = b.world.store.sources.all()
     assert row.next_run_at == b.world.clock.now() + HOUR_S
     assert row.schedule == "every hour, incremental runs; every 7 days"
 
@@ -147,12 +148,12 @@ def test_tick_of_a_schedule_that_was_changed_meanwhile_is_not_fired(
 ) -> None:
     b = bench({"every": "1h"})
     b.world.clock.advance(HOUR_S)
-    [stale] = b.world.store.due_schedules(b.world.clock.now())
+    [stale] = b.world.store.schedules.due(b.world.clock.now())
     b.write({"acme.com": {"schedule": {"every": "2h"}}})
 
     start = Start(RunKind.FULL, SITE, "v1")
     passing = Passing(stale, None, fires=stale.due_at, start=start)
-    assert b.world.store.pass_ticks(passing) is None
+    assert b.world.store.schedules.pass_ticks(passing) is None
     assert b.runs() == []
 
 
@@ -162,29 +163,20 @@ def test_tick_that_has_its_row_is_never_fired_again(bench: Callable[..., Bench])
     b.finish()
     fired = b.row().last_due_at
     again = Planned(b.world.source(), "main", '{"every":"60m"}', "every hour", "full", fired)
-    b.world.store.plan_schedules([again])
-    [due] = b.world.store.due_schedules(b.world.clock.now())
+    b.world.store.schedules.plan([again])
+    [due] = b.world.store.schedules.due(b.world.clock.now())
     assert (due.version, due.due_at) == (2, fired)
 
     start = Start(RunKind.FULL, SITE, "v1")
     next_due_at = due.due_at + HOUR_S
-    done = b.world.store.pass_ticks(Passing(due, next_due_at, fires=due.due_at, start=start))
+    done = b.world.store.schedules.pass_ticks(
+        Passing(due, next_due_at, fires=due.due_at, start=start)
+    )
 
     assert done is not None
     assert done.outcome == "known"
     assert len(b.runs()) == 1
     assert b.row().next_due_at == next_due_at
-
-
-class Sleepy:
-    """A scheduler's view of the store, which may sleep before each thing that it does."""
-
-    def __init__(self, store: Store, sleep: Callable[[], None]) -> None:
-        self._store, self._sleep = store, sleep
-
-    def __getattr__(self, name: str) -> Any:
-        self._sleep()
-        return getattr(self._store, name)
 
 
 def test_four_schedulers_that_sleep_at_any_moment_fire_each_tick_once(
@@ -197,7 +189,8 @@ def test_four_schedulers_that_sleep_at_any_moment_fire_each_tick_once(
     stores = [kind.open(place, b.world.clock) for _ in range(4)]
     depth = 0
 
-    def sleep() -> None:
+    def sleep(_: str) -> None:
+        """Before each thing that a scheduler does."""
         nonlocal depth
         if depth < 3 and rng.random() < 0.2:
             depth += 1
@@ -205,7 +198,7 @@ def test_four_schedulers_that_sleep_at_any_moment_fire_each_tick_once(
             rng.choice(schedulers).tick()
             depth -= 1
 
-    views: list[Any] = [Sleepy(store, sleep) for store in stores]
+    views: list[Any] = [Tapped(store, sleep) for store in stores]
     schedulers = [Scheduler(b.project, view) for view in views]
     began = b.world.clock.now()
     for _ in range(150):
@@ -258,7 +251,7 @@ def test_schedulers_in_threads_fire_each_tick_once(
     assert len(b.runs()) == rounds * 5
     for source in sources:
         assert b.outcomes(source) == {"fired": rounds}
-    while b.world.store.sweep_cancelled():
+    while b.world.store.runs.sweep_cancelled():
         pass
 
 
@@ -295,9 +288,9 @@ def test_seven_days_of_a_minute_cron_are_one_run_and_every_miss_is_recorded(
     assert run.options.end_at == b.row().last_due_at
     assert "makes up for 10,079 ticks" in run.reason
     assert {tick.run_id for tick in b.ticks() if tick.outcome == "missed"} == {run.id}
-    told = [event for event in b.world.store.events() if event.kind == "schedule.missed"]
+    told = [event for event in b.world.store.journal.events() if event.kind == "schedule.missed"]
     assert [event.detail for event in told] == ["main: 10,079 ticks missed"]
-    [signal] = [each for each in b.world.store.signals() if each.name == "schedule.missed"]
+    [signal] = [each for each in b.world.store.signals.after() if each.name == "schedule.missed"]
     assert (signal.data["ticks"], signal.data["schedule"]) == (10_079, "main")
     assert first.id != run.id
 
@@ -332,7 +325,7 @@ def test_missed_all_makes_up_for_each_one_after_the_other(bench: Callable[..., B
     assert [run.options.end_at for run in b.runs()[:12]] == [tick.due_at for tick in ticks]
     assert [run.options.start_at for run in b.runs()[1:12]] == [t.due_at for t in ticks[:11]]
     assert {tick.reason for tick in ticks} == {"catching up on a missed tick"}
-    missed = [each for each in b.world.store.signals() if each.name == "schedule.missed"]
+    missed = [each for each in b.world.store.signals.after() if each.name == "schedule.missed"]
     assert [each.data["first_at"] for each in missed] == [tick.due_at for tick in ticks]
     assert [each.run_id for each in missed] == [tick.run_id for tick in ticks]
 
@@ -435,9 +428,9 @@ def test_overlap_replace_cancels_the_run_that_has_not_ended(bench: Callable[...,
     assert (first.state, second.state) == ("cancelled", "queued")
     assert b.world.job(job.id).state is JobState.CANCELLED
     assert b.outcomes() == {"fired": 2}
-    [told] = [e for e in b.world.store.events() if e.kind == "schedule.replaced"]
+    [told] = [e for e in b.world.store.journal.events() if e.kind == "schedule.replaced"]
     assert told.detail == f"main: run {first.id} had not ended"
-    while b.world.store.sweep_cancelled():
+    while b.world.store.runs.sweep_cancelled():
         pass
 
 
@@ -448,9 +441,9 @@ def test_overlap_replace_cancels_all_runs_that_hold_it_up(bench: Callable[..., B
     b.tick(HOUR_S)
 
     assert [run.state for run in b.runs()] == ["cancelled", "cancelled", "queued"]
-    told = [e for e in b.world.store.events() if e.kind == "schedule.replaced"]
+    told = [e for e in b.world.store.journal.events() if e.kind == "schedule.replaced"]
     assert len(told) == 2
-    while b.world.store.sweep_cancelled():
+    while b.world.store.runs.sweep_cancelled():
         pass
 
 
@@ -459,11 +452,11 @@ def test_scheduler_that_read_a_tick_before_another_fired_it_replaces_nothing(
 ) -> None:
     b = bench({"every": "1h", "overlap": "replace"})
     b.world.clock.advance(HOUR_S)
-    [stale] = b.world.store.due_schedules(b.world.clock.now())
+    [stale] = b.world.store.schedules.due(b.world.clock.now())
     b.tick()
     start = Start(RunKind.FULL, SITE, "v1")
     passing = Passing(stale, None, fires=stale.due_at, start=start, overlap="replace")
-    assert b.world.store.pass_ticks(passing) is None
+    assert b.world.store.schedules.pass_ticks(passing) is None
     assert [run.state for run in b.runs()] == ["queued"]
 
 
@@ -540,7 +533,7 @@ def test_unchanged_schedule_keeps_its_next_tick_and_a_changed_one_is_planned_ane
 
     assert (b.changed, b.row().version) == (1, 2)
     assert b.row().next_due_at == b.world.clock.now() + 2 * HOUR_S
-    versions = b.world.store.schedule_versions(b.world.source())
+    versions = b.world.store.schedules.versions(b.world.source())
     assert [(each.version, each.words) for each in versions] == [
         (1, "every hour"),
         (2, "every 2 hours"),
@@ -591,7 +584,7 @@ def test_history_says_which_version_fired(bench: Callable[..., Bench]) -> None:
     b.go(4 * HOUR_S, 600)
 
     assert [tick.version for tick in b.ticks()] == [1, 1, 1, 2, 2]
-    counts = b.world.store.tick_counts(b.world.source())
+    counts = b.world.store.schedules.tick_counts(b.world.source())
     assert [(each.version, each.outcome, each.ticks) for each in counts] == [
         (1, "fired", 3),
         (2, "fired", 2),
@@ -603,14 +596,14 @@ def test_schedule_that_is_taken_out_is_due_no_more_and_comes_back_as_the_next_ve
 ) -> None:
     b = bench({"every": "1h"})
     b.write({"acme.com": {}})
-    assert b.world.store.schedules() == []
+    assert b.world.store.schedules.all() == []
     assert b.tick(HOUR_S) is None
     assert b.runs() == []
-    assert b.world.store.sources()[0].next_run_at is None
+    assert b.world.store.sources.all()[0].next_run_at is None
 
     b.write({"acme.com": {"schedule": {"every": "1h"}}})
     assert b.row().version == 3
-    removed = b.world.store.schedule_versions(b.world.source())[1]
+    removed = b.world.store.schedules.versions(b.world.source())[1]
     assert (removed.definition, removed.words) == ("", "removed")
 
 
@@ -628,9 +621,9 @@ def test_idle_look_asks_one_question_and_a_look_reads_only_what_is_due(
     world: World, kind: StoreKind, tmp_path: Path
 ) -> None:
     keys = [f"source{n}" for n in range(100)]
-    ids, now = world.store.ensure_sources(keys), world.clock.now()
+    ids, now = world.store.sources.ensure(keys), world.clock.now()
     count = 10_000
-    world.store.plan_schedules(
+    world.store.schedules.plan(
         [
             Planned(ids[keys[n % 100]], f"s{n:05}", "{}", "every day", "every", now + 10 + n)
             for n in range(count)
@@ -638,20 +631,15 @@ def test_idle_look_asks_one_question_and_a_look_reads_only_what_is_due(
     )
     asked: list[str] = []
 
-    class Counting:
-        def __getattr__(self, name: str) -> Any:
-            asked.append(name)
-            return getattr(world.store, name)
-
-    view: Any = Counting()
+    view: Any = Tapped(world.store, asked.append)
     (tmp_path / "penstock.yaml").write_text("project: bare\nsources: {}\n")
     project = Project.open(tmp_path)
     scheduler = Scheduler(project, view)
     assert scheduler.tick() == now + 10
-    assert asked == ["now", "next_look_at"]
+    assert asked == ["now", "schedules.next_look_at"]
 
     world.clock.advance(12)
-    assert [row.name for row in world.store.due_schedules(world.clock.now())] == [
+    assert [row.name for row in world.store.schedules.due(world.clock.now())] == [
         "s00000", "s00001", "s00002",
     ]  # fmt: skip
     plans = _plans(world, kind, "due_schedules", "next_look_at")
@@ -694,7 +682,7 @@ def test_ticks_are_kept_as_long_as_events(bench: Callable[..., Bench]) -> None:
     b = bench({"every": "1h"})
     b.go(10 * HOUR_S, HOUR_S)
     keep = Keep(None, 5.5 * HOUR_S, None, None)
-    while b.world.store.prune(keep):
+    while b.world.store.upkeep.prune(keep):
         pass
     assert len(b.ticks()) == 6
 
@@ -709,13 +697,13 @@ def promising(b: Bench) -> SlaChore:
 def told(b: Bench) -> list[tuple[str, str]]:
     return [
         (event.kind, event.detail)
-        for event in b.world.store.events(limit=100_000)
+        for event in b.world.store.journal.events(limit=100_000)
         if event.kind.startswith("sla.")
     ]
 
 
 def raised(b: Bench) -> list[Any]:
-    return [each for each in b.world.store.signals() if each.name.startswith("sla.")]
+    return [each for each in b.world.store.signals.after() if each.name.startswith("sla.")]
 
 
 def test_source_without_a_good_run_breaks_its_promise_once_and_a_good_run_ends_that(
@@ -729,18 +717,18 @@ def test_source_without_a_good_run_breaks_its_promise_once_and_a_good_run_ends_t
         b.world.clock.advance(7 * HOUR_S)
         promises.look()
     assert told(b) == [("sla.breached", "freshness: no good run for longer than 26 h")]
-    [breach] = b.world.store.breaches(open_only=True)
+    [breach] = b.world.store.promises.breaches(open_only=True)
     assert (breach.rule, breach.ended_at) == ("freshness", None)
 
-    b.world.store.cancel_run(b.world.start(key="cancelled"), "test", "")
-    while b.world.store.sweep_cancelled():
+    b.world.store.runs.cancel(b.world.start(key="cancelled"), "test", "")
+    while b.world.store.runs.sweep_cancelled():
         pass
     b.world.clock.advance(60)
     promises.look()
     assert len(told(b)) == 1, "a cancelled run is no good one"
 
     b.project.clock = b.world.clock
-    b.world.store.start_run(
+    b.world.store.runs.start(
         b.world.source(),
         RunKind.FULL,
         b.project.graph(b.project.source("acme.com")).plan(5, RunKind.FULL),
@@ -752,7 +740,7 @@ def test_source_without_a_good_run_breaks_its_promise_once_and_a_good_run_ends_t
     b.world.clock.advance(60)
     promises.look()
     assert [kind for kind, _ in told(b)] == ["sla.breached", "sla.restored"]
-    assert b.world.store.breaches(open_only=True) == []
+    assert b.world.store.promises.breaches(open_only=True) == []
     assert [signal.name for signal in raised(b)] == ["sla.breached", "sla.restored"]
 
     b.world.clock.advance(27 * HOUR_S)
@@ -766,7 +754,7 @@ def test_run_that_takes_too_long_breaks_its_deadline_until_it_ends(
     b = bench(**{"acme.com": {"deadline": "2h"}})
     promises = promising(b)
     plan = b.project.graph(b.project.source("acme.com")).plan(5, RunKind.FULL)
-    run_id, _ = b.world.store.start_run(
+    run_id, _ = b.world.store.runs.start(
         b.world.source(), RunKind.FULL, plan, "v1", key="slow", actor="test"
     )
     for _ in range(4):
@@ -795,7 +783,7 @@ def test_two_who_watch_tell_of_a_broken_promise_once(bench: Callable[..., Bench]
 
 
 def missed_signals(b: Bench) -> list[dict[str, Any]]:
-    return [row.data for row in b.world.store.last_signals("schedule.missed")]
+    return [row.data for row in b.world.store.signals.newest("schedule.missed")]
 
 
 def test_one_tick_that_nobody_was_there_for_is_a_miss_and_starts_a_late_run(
@@ -807,9 +795,9 @@ def test_one_tick_that_nobody_was_there_for_is_a_miss_and_starts_a_late_run(
 
     [tick] = b.ticks()
     assert (tick.outcome, tick.reason) == ("fired", "catching up on a missed tick")
-    [count] = b.world.store.tick_counts(b.world.source())
+    [count] = b.world.store.schedules.tick_counts(b.world.source())
     assert (count.outcome, count.ticks, count.missed) == ("fired", 1, 1)
-    [event] = b.world.store.events(kind="schedule.missed", limit=10)
+    [event] = b.world.store.journal.events(kind="schedule.missed", limit=10)
     assert event.detail == "main: 1 tick missed"
     [data] = missed_signals(b)
     assert (data["ticks"], data["run"]) == (1, b.runs()[0].id)
@@ -821,7 +809,7 @@ def test_as_many_misses_are_recorded_as_ticks_were_missed(bench: Callable[..., B
     b.tick(5 * HOUR_S + 30 * MINUTE_S)
 
     assert b.outcomes() == {"missed": 4, "fired": 1}
-    assert sum(each.missed for each in b.world.store.tick_counts(b.world.source())) == 5
+    assert sum(each.missed for each in b.world.store.schedules.tick_counts(b.world.source())) == 5
     assert [data["ticks"] for data in missed_signals(b)] == [5]
     assert b.ticks()[-1].reason == "makes up for 5 ticks"
 
@@ -910,8 +898,8 @@ def test_ticks_that_wait_to_be_made_up_for_are_known_to_be_due(
     b.tick(3 * HOUR_S + MINUTE_S)
     b.finish()
     b.tick()
-    assert b.world.store.has_overdue_ticks()
+    assert b.world.store.schedules.has_overdue_ticks()
 
     b.go(10 * MINUTE_S, 10.0)
-    assert not b.world.store.has_overdue_ticks()
+    assert not b.world.store.schedules.has_overdue_ticks()
     assert b.outcomes() == {"fired": 3}

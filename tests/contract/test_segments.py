@@ -7,8 +7,10 @@ import threading
 import psycopg
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.jobs.job import Claimed
-from penstock.store.store import Capacity, Keep, Kept
+from penstock.store.snapshots import Kept
+from penstock.store.upkeep import Keep
 from tests.contract.conftest import STORES
 from tests.contract.scenes import StoreKind, World
 from tests.postgres.workspace import until
@@ -37,10 +39,10 @@ def keep(world: World, job: Claimed, number: int, segment: str, content: str = "
 
 def drop_all(world: World, limit: int = 1000) -> int:
     """Forget what can be forgotten; answers in how many batches."""
-    batches, after = 0, world.store.drop_unused_payloads("", limit)
+    batches, after = 0, world.store.snapshots.drop_unused_payloads("", limit)
     while after is not None:
         batches += 1
-        after = world.store.drop_unused_payloads(after, limit)
+        after = world.store.snapshots.drop_unused_payloads(after, limit)
     return batches
 
 
@@ -49,8 +51,8 @@ def test_only_segments_that_were_asked_for_are_said_to_be_in_use(world: World) -
     job = world.one()
     for number in range(4):
         keep(world, job, number, f"s{number}")
-    assert world.store.segments_in_use(["s1", "s3", "other"]) == {"s1", "s3"}
-    assert world.store.segments_in_use([]) == set()
+    assert world.store.snapshots.segments_in_use(["s1", "s3", "other"]) == {"s1", "s3"}
+    assert world.store.snapshots.segments_in_use([]) == set()
 
 
 def test_a_segment_is_in_use_until_its_last_snapshot_is_gone(world: World) -> None:
@@ -60,14 +62,14 @@ def test_a_segment_is_in_use_until_its_last_snapshot_is_gone(world: World) -> No
     keep(world, job, 2, "old")
     world.clock.advance(10 * DAY_S)
     keep(world, job, 3, "both")
-    world.store.cancel_run(job.run_id, "test", "")
-    world.store.bury("w", "test")
-    while world.store.prune(SNAPSHOTS):
+    world.store.runs.cancel(job.run_id, "test", "")
+    world.store.workers.bury("w", "test")
+    while world.store.upkeep.prune(SNAPSHOTS):
         pass
-    assert world.store.segments_in_use(["both", "old"]) == {"both", "old"}
+    assert world.store.snapshots.segments_in_use(["both", "old"]) == {"both", "old"}
     assert drop_all(world) == 1
-    assert world.store.segments_in_use(["both", "old"]) == {"both"}
-    assert world.store.check() == []
+    assert world.store.snapshots.segments_in_use(["both", "old"]) == {"both"}
+    assert world.store.upkeep.check() == []
 
 
 def test_every_segment_is_looked_at_however_small_the_batches(world: World) -> None:
@@ -98,7 +100,7 @@ def test_a_payload_that_a_turn_is_about_to_refer_to_is_not_forgotten(
             "INSERT INTO penstock.snapshot VALUES (2, %s, %s, 'https://a/2', 'equal', 200, '{}', 1)",
             (job.id, job.run_id),
         )
-        upkeep = threading.Thread(target=world.store.drop_unused_payloads)
+        upkeep = threading.Thread(target=world.store.snapshots.drop_unused_payloads)
         upkeep.start()
         until(
             "upkeep waits for the turn, or is done",
@@ -106,8 +108,8 @@ def test_a_payload_that_a_turn_is_about_to_refer_to_is_not_forgotten(
         )
         turn.commit()
         upkeep.join()
-    assert world.store.segments_in_use(["s"]) == {"s"}
-    assert world.store.check() == []
+    assert world.store.snapshots.segments_in_use(["s"]) == {"s"}
+    assert world.store.upkeep.check() == []
 
 
 def is_anyone_waiting(watcher: psycopg.Connection[tuple[int]]) -> bool:

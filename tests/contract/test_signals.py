@@ -17,9 +17,10 @@ from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.signals import RUN_COMPLETED
 from penstock.project import Project
-from penstock.store.delivering import DeliveryRow
+from penstock.store.deliveries import DeliveryRow
 from penstock.store.rows import RunRow
-from penstock.store.store import Keep, Store
+from penstock.store.store import Store
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import PLAIN_STEPS, World, done, quarantined
 
 HOUR_S = 3600.0
@@ -53,27 +54,27 @@ class Bench:
     ) -> int:
         source_id = 0 if source is None else self.world.source(source)
         about: dict[str, Any] = {"actor": "test", "source_id": source_id, "key": key}
-        return self.world.store.raise_signal(name, data, **about)[0]
+        return self.world.store.signals.raise_(name, data, **about)[0]
 
     def look(self) -> list[int]:
         return self.signals.look()
 
     def run(self, source: str, state: str = "completed", kind: RunKind = RunKind.FULL) -> int:
         """A run of a source from its start to its end."""
-        key = f"{source}-{self.world.clock.now()}-{len(self.world.store.runs(limit=1000))}"
+        key = f"{source}-{self.world.clock.now()}-{len(self.world.store.runs.newest(limit=1000))}"
         source_id = self.world.source(source)
         each = self.project.source(source)
         plan = self.project.graph(each).plan(each.priority, kind)
-        run_id, _ = self.world.store.start_run(source_id, kind, plan, "v1", key=key, actor="test")
+        run_id, _ = self.world.store.runs.start(source_id, kind, plan, "v1", key=key, actor="test")
         self.end(run_id, state)
         return run_id
 
     def end(self, run_id: int, state: str = "completed") -> None:
         if state == "cancelled":
-            assert self.world.store.cancel_run(run_id, "test", "")
+            assert self.world.store.runs.cancel(run_id, "test", "")
             return
         self.world.source("a")
-        for row in self.world.store.sources():
+        for row in self.world.store.sources.all():
             self.world.source(row.key)
         for job in self.world.claim():
             end = done(job) if state == "completed" or job.run_id != run_id else quarantined(job)
@@ -81,15 +82,15 @@ class Bench:
         assert self.world.run(run_id).state == state
 
     def became(self, signal_id: int) -> list[tuple[str, str]]:
-        rows = self.world.store.deliveries([signal_id])
+        rows = self.world.store.deliveries.of_signals([signal_id])
         return [(row.source, row.state) for row in rows]
 
     def delivery(self, signal_id: int) -> DeliveryRow:
-        [row] = self.world.store.deliveries([signal_id])
+        [row] = self.world.store.deliveries.of_signals([signal_id])
         return row
 
     def runs(self, source: str) -> list[RunRow]:
-        return self.world.store.runs(source, limit=1000)
+        return self.world.store.runs.newest(source, limit=1000)
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_a_signal_starts_one_run_of_each_schedule_that_waits_for_it(bench: Bench
 def test_a_signal_that_a_step_raises_starts_a_run_too(bench: Bench) -> None:
     run_id = bench.run("b")
     bench.look()
-    other = bench.world.store.start_run(
+    other = bench.world.store.runs.start(
         bench.world.source("b"), RunKind.FULL, bench.project.graph(bench.project.source("b")).plan(5),
         "v1", key="raising", actor="test",
     )[0]  # fmt: skip
@@ -144,7 +145,7 @@ def test_a_signal_with_a_key_is_raised_once(bench: Bench) -> None:
 def test_a_signal_that_nobody_waits_for_is_closed(bench: Bench) -> None:
     bench.signal("nobody")
     bench.look()
-    assert bench.world.store.open_signals() == []
+    assert bench.world.store.deliveries.open_signals() == []
     bench.write({"a": {"signal": "nobody"}})
     assert bench.look() == [], "who begins to wait later is not told what was before"
 
@@ -186,7 +187,7 @@ def test_two_who_deliver_at_once_start_one_run_for_each(bench: Bench) -> None:
         thread.join()
 
     assert troubles == []
-    by_source = Counter(row.source for row in world.store.runs(limit=100))
+    by_source = Counter(row.source for row in world.store.runs.newest(limit=100))
     assert by_source == dict.fromkeys(names, 1)
     assert len(started) == len(set(started)) == 6
     assert [state for _, state in bench.became(signals[0])] == ["started"] * 6
@@ -221,17 +222,17 @@ def test_who_dies_while_starting_leaves_it_in_the_queue(bench: Bench, table: str
 def test_who_comes_too_late_starts_nothing_and_changes_nothing(bench: Bench) -> None:
     bench.write({"a": {"signal": "go", "overlap": "replace"}})
     signal_id = bench.signal("go")
-    bench.signals._deliver(bench.world.store.open_signals())
-    [late] = bench.world.store.queued_deliveries()
+    bench.signals._deliver(bench.world.store.deliveries.open_signals())
+    [late] = bench.world.store.deliveries.queued()
     [run_id] = bench.look()
     waiter = bench.signals._waiters[late.place]
     start = bench.signals._plan_start(waiter, late)
 
-    assert bench.world.store.start_delivery(late, start) is None
+    assert bench.world.store.deliveries.start(late, start) is None
     assert bench.world.run(run_id).state == RunState.QUEUED, "it is not replaced by itself"
     bench.end(run_id)
-    assert bench.world.store.start_delivery(late, start) is None
-    bench.world.store.skip_delivery(late, "too late")
+    assert bench.world.store.deliveries.start(late, start) is None
+    bench.world.store.deliveries.skip(late, "too late")
     assert (bench.delivery(signal_id).state, bench.delivery(signal_id).run_id) == (
         "started",
         run_id,
@@ -284,7 +285,7 @@ def test_outside_its_hours_a_signal_waits_for_the_slot(bench: Bench) -> None:
     signal_id = bench.signal("go")
     assert bench.look() == []
     assert "the next slot is" in bench.delivery(signal_id).reason
-    assert not bench.world.store.has_to_deliver(), "nobody need stay up for it"
+    assert not bench.world.store.deliveries.has_to_deliver(), "nobody need stay up for it"
     bench.world.clock.advance(2 * HOUR_S + 1)
     assert len(bench.look()) == 1
 
@@ -317,7 +318,9 @@ def test_a_run_for_a_signal_that_raises_it_again_is_not_followed_by_another(benc
     assert bench.world.run(run_id).is_ended
 
     assert bench.look() == []
-    last = max(row.id for row in bench.world.store.signals() if row.name == "quality.zero_yield")
+    last = max(
+        row.id for row in bench.world.store.signals.after() if row.name == "quality.zero_yield"
+    )
     assert bench.became(last) == [("a", "skipped")]
 
 
@@ -351,7 +354,7 @@ def test_only_a_run_that_ended_well_and_is_live_is_followed(
         bench.run("a", state)
     else:
         data = {"kind": of_kind, "state": state}
-        bench.world.store.raise_signal(
+        bench.world.store.signals.raise_(
             RUN_COMPLETED, data, actor="test", source_id=bench.world.source("a")
         )
     assert bench.look() == []
@@ -415,9 +418,9 @@ def test_two_halves_delivered_in_two_transactions_make_one_whole(bench: Bench) -
     bench.run("b")
     place = (world.source("c"), "main")
     needs = {place: frozenset([world.source("a"), world.source("b")])}
-    for signal in store.open_signals():
-        store.deliver([signal.id], [], [(signal.id, place)], needs)
-    assert len(store.queued_deliveries()) == 1
+    for signal in store.deliveries.open_signals():
+        store.deliveries.deliver([signal.id], [], [(signal.id, place)], needs)
+    assert len(store.deliveries.queued()) == 1
     assert len(bench.look()) == 1
 
 
@@ -441,19 +444,19 @@ def test_what_stands_in_queues_can_be_looked_at_with_what_it_waits_for(bench: Be
     [run_id] = bench.look()
     source_id = bench.world.source("a")
 
-    rows, total = bench.world.store.standing_deliveries(source_id, limit=1)
+    rows, total = bench.world.store.deliveries.standing(source_id, limit=1)
 
     assert ([row.signal_id for row in rows], total) == ([second], 2)
     assert (rows[0].name, rows[0].about, rows[0].state) == ("go", None, "queued")
     assert rows[0].reason == f"run {run_id} has not ended yet"
-    rows, _ = bench.world.store.standing_deliveries(source_id)
+    rows, _ = bench.world.store.deliveries.standing(source_id)
     assert [row.signal_id for row in rows] == [second, third]
     assert first not in {row.signal_id for row in rows}
     bench.run("b")
     bench.look()
-    [waiting], _ = bench.world.store.standing_deliveries(bench.world.source("c"))
+    [waiting], _ = bench.world.store.deliveries.standing(bench.world.source("c"))
     assert (waiting.state, waiting.about, waiting.schedule) == ("waiting", "b", "main")
-    assert bench.world.store.standing_deliveries(bench.world.source("d")) == ([], 0)
+    assert bench.world.store.deliveries.standing(bench.world.source("d")) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -475,8 +478,8 @@ def test_what_waits_goes_by_what_its_schedule_waits_for_now(
     bench.write({**others, "z": {"after": after} if after else None})
     bench.look()
 
-    [ended] = [row for row in bench.world.store.last_signals(RUN_COMPLETED) if row.source == "a"]
-    rows = bench.world.store.deliveries([ended.id])
+    [ended] = [row for row in bench.world.store.signals.newest(RUN_COMPLETED) if row.source == "a"]
+    rows = bench.world.store.deliveries.of_signals([ended.id])
     assert [row.state for row in rows if row.source == "z"] == states
     assert len(bench.runs("z")) == runs
 
@@ -484,7 +487,7 @@ def test_what_waits_goes_by_what_its_schedule_waits_for_now(
 def test_a_degraded_source_is_probed(bench: Bench) -> None:
     for _ in range(3):
         bench.run("a", "failed")
-    assert bench.world.store.health(bench.world.source("a")).degraded_at is not None
+    assert bench.world.store.sources.health(bench.world.source("a")).degraded_at is not None
     bench.signal("go")
     [run_id] = bench.look()
     assert bench.world.run(run_id).kind == RunKind.PROBE
@@ -496,7 +499,7 @@ def test_what_is_old_is_dropped_and_numbers_are_not_given_out_again(bench: Bench
     bench.end(run_id)
     bench.look()
     bench.world.clock.advance(100 * 24 * HOUR_S)
-    while bench.world.store.prune(Keep(None, 24 * HOUR_S, None, None)):
+    while bench.world.store.upkeep.prune(Keep(None, 24 * HOUR_S, None, None)):
         pass
     assert bench.became(signal_id) == []
     fresh = bench.signal("go")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import Refused, StoreCorrupt, StoreError
+from penstock.gates.capacity import Capacity
 from penstock.store.sqlite.backup import restore
-from penstock.store.store import Capacity
 from tests.contract.foreign import (
     make_foreign,
     make_foreign_with_id,
@@ -49,7 +49,7 @@ def test_backup_is_whole_while_work_goes_on(world: World) -> None:
         world.turn("w", done(world.one()))
 
     copy = open_store(target)
-    assert copy.check() == []
+    assert copy.upkeep.check() == []
     assert copy.overview().queued > 2900
     copy.close()
     assert not target.with_name("backup.db.part").exists()
@@ -74,7 +74,7 @@ def test_restored_database_equals_its_backup_with_a_stale_log_beside(
     assert content(target) == content(backup)
     assert content(target.with_name("penstock.db.before-restore")) == before, "kept with its log"
     store = open_store(target)
-    assert store.check() == []
+    assert store.upkeep.check() == []
     store.close()
 
 
@@ -87,8 +87,8 @@ def test_leases_in_a_backup_are_void_and_their_jobs_released(world: World, tmp_p
     restore(backup, target, world.clock)
 
     store = open_store(target)
-    assert store.workers() == []
-    store.register("new", "here", 1, "test")
+    assert store.workers.all() == []
+    store.workers.register("new", "here", 1, "test")
     again = store.turn("new", [], Capacity(100), {}).claimed
     assert {(job.id, job.tries, job.deaths) for job in again} == {(j.id, 0, 0) for j in claimed}
     assert store.turn("w", [done(claimed[0])], Capacity(0), {}).lost == [claimed[0].id]

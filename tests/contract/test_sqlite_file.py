@@ -98,7 +98,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
             file = tmp_path / f"{number}.db"
             stores = list(pool.map(open_store, [file] * 8))
 
-    assert all(store.check() == [] for store in stores)
+    assert all(store.upkeep.check() == [] for store in stores)
 
 
 def test_who_opens_a_new_file_while_another_makes_it_waits(
@@ -115,7 +115,7 @@ def test_who_opens_a_new_file_while_another_makes_it_waits(
 
     monkeypatch.setattr("time.sleep", let_go)
 
-    assert open_store(file).check() == []
+    assert open_store(file).upkeep.check() == []
     assert len(waited) == 3
 
 
@@ -222,13 +222,13 @@ def test_every_write_is_in_an_immediate_transaction(world: World) -> None:
     run_id = world.start_with_pages(3)
     one, two, three = world.claim()
     world.turn("w", done(one, effects=everything("a")), retried(two, 1))
-    world.store.cancel_job(three.id, "ops", "")
-    world.store.pause_run(run_id, "ops", "")
-    world.store.resume_run(run_id, "ops", "")
-    world.store.pause_source(world.source(), "ops", "")
-    world.store.bury("w", "killed")
-    world.store.cancel_run(run_id, "ops", "")
-    world.store.sweep_cancelled()
+    world.store.jobs.cancel(three.id, "ops", "")
+    world.store.runs.pause(run_id, "ops", "")
+    world.store.runs.resume(run_id, "ops", "")
+    world.store.sources.pause(world.source(), "ops", "")
+    world.store.workers.bury("w", "killed")
+    world.store.runs.cancel(run_id, "ops", "")
+    world.store.runs.sweep_cancelled()
 
     is_writing = False
     for sql in statements:
@@ -268,9 +268,9 @@ def test_commit_of_another_connection_is_seen_once(world: World) -> None:
 
     assert other.has_changed()
     assert not other.has_changed()
-    other.register("other", "here", 1, "test")
+    other.workers.register("other", "here", 1, "test")
     assert not other.has_changed(), "its own commits are no news"
-    other.sign_off("other")
+    other.workers.sign_off("other")
     other.close()
 
 
@@ -281,7 +281,7 @@ def test_connection_carried_into_a_fork_is_refused_and_does_no_harm(world: World
     if child == 0:  # pragma: no cover
         code = 1
         try:
-            world.store.enqueue(run_id, [])
+            world.store.jobs.enqueue(run_id, [])
         except StoreError as error:
             code = 0 if "forked" in error.message else 2
         world.store.close()
@@ -323,11 +323,11 @@ def test_check_finds_what_is_wrong(tmp_path: Path, damage: str, words: str) -> N
     world.start_with_pages(3)
     world.turn("w", done(world.one(), effects=everything("a")))
     world.one()
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
 
     world.tamper(damage)
 
-    assert any(words in problem for problem in world.store.check())
+    assert any(words in problem for problem in world.store.upkeep.check())
     world.store.close()
 
 
@@ -337,7 +337,7 @@ def test_check_finds_a_run_that_nothing_would_ever_end(tmp_path: Path) -> None:
     world.tamper("DELETE FROM job")
     world.tamper("UPDATE run_stage SET queued = 0")
 
-    assert any("nothing left to do" in problem for problem in world.store.check())
+    assert any("nothing left to do" in problem for problem in world.store.upkeep.check())
     world.store.close()
 
 
@@ -357,10 +357,10 @@ def test_flipped_bytes_are_found_or_harmless_and_never_a_traceback(tmp_path: Pat
         with suppress(StoreError):
             store = open_store(file)
             store.quick_check()
-            store.check()
+            store.upkeep.check()
             store.overview()
-            store.runs()
-            store.records("product")
+            store.runs.newest()
+            store.records.of("product")
 
 
 def test_database_knows_its_own_mark(world: World) -> None:

@@ -23,7 +23,7 @@ def test_a_call_that_waits_for_a_locked_file_ends_when_it_is_given_up(tmp_path: 
     def call() -> None:
         for _ in range(2):  # the one under way, and the next
             try:
-                store.beat("w")
+                store.workers.beat("w")
             except StoreError as error:
                 met.append(error.message)
 
@@ -41,12 +41,12 @@ def test_a_call_that_waits_for_a_locked_file_ends_when_it_is_given_up(tmp_path: 
 def test_a_lock_that_is_let_go_is_waited_for(tmp_path: Path) -> None:
     file = tmp_path / "penstock.db"
     store = SqliteStore(file, SystemClock())
-    store.register("w", "host", 1, "1")
+    store.workers.register("w", "host", 1, "1")
     other = apsw.Connection(str(file))
     other.execute("BEGIN IMMEDIATE")
     timer = threading.Timer(0.2, other.execute, ["ROLLBACK"])
     timer.start()
-    assert store.beat("w")
+    assert store.workers.beat("w")
     timer.join()
     store.close()
     other.close()

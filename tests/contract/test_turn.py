@@ -7,12 +7,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Mark, Note, Raised, Rejection
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.repeats import Sayings
 from penstock.store.rejected import RejectFilter
-from penstock.store.store import Capacity, Kept
+from penstock.store.snapshots import Kept
 from tests.contract.scenes import (
     Ends,
     World,
@@ -44,11 +45,11 @@ def late_ends(job: Claimed) -> list[Ends]:
 
 
 def lost_to_bury(world: World, job: Claimed) -> None:
-    world.store.bury("slow", "killed")
+    world.store.workers.bury("slow", "killed")
 
 
 def lost_to_another_worker(world: World, job: Claimed) -> None:
-    world.store.bury("slow", "killed")
+    world.store.workers.bury("slow", "killed")
     assert world.one().id == job.id
 
 
@@ -58,11 +59,11 @@ def lost_to_its_own_next_attempt(world: World, job: Claimed) -> None:
 
 
 def lost_to_cancel_job(world: World, job: Claimed) -> None:
-    world.store.cancel_job(job.id, "test", "no")
+    world.store.jobs.cancel(job.id, "test", "no")
 
 
 def lost_to_cancel_run(world: World, job: Claimed) -> None:
-    world.store.cancel_run(job.run_id, "test", "no")
+    world.store.runs.cancel(job.run_id, "test", "no")
 
 
 def lost_to_its_own_end(world: World, job: Claimed) -> None:
@@ -118,7 +119,7 @@ def test_earlier_attempt_is_not_let_in_by_a_later_one_of_the_same_turn(world: Wo
     turn = world.turn("w", done(stale, effects=everything("stale")), done(fresh))
 
     assert (turn.settled, turn.lost) == ([fresh.id], [stale.id])
-    assert world.store.records("product") == []
+    assert world.store.records.of("product") == []
     assert world.run(run_id).state == "completed"
 
 
@@ -127,7 +128,7 @@ def test_page_fetched_by_an_attempt_that_lost_its_job_is_not_kept(world: World) 
     world.start()
     job = world.one("slow")
     page = Kept(1, job.id, job.run_id, "https://acme.com/", 200, {}, 1.0, "h", "s", 0, 9)
-    world.store.bury("slow", "killed")
+    world.store.workers.bury("slow", "killed")
     before = world.dump()
 
     turn = world.store.turn("slow", [], Capacity(0), {}, [page])
@@ -200,7 +201,7 @@ def test_effects_are_written_all_or_none(world: World, is_flush: bool) -> None:
         assert world.dump() == before, (act, table)
 
     assert world.turn("w", end).settled == [second.id]
-    assert len(world.store.records("product")) == 3
+    assert len(world.store.records.of("product")) == 3
 
 
 def test_every_effect_of_an_accepted_attempt_is_there(world: World) -> None:
@@ -211,11 +212,11 @@ def test_every_effect_of_an_accepted_attempt_is_there(world: World) -> None:
 
     [child] = world.jobs(run_id, stage="extract")
     assert (child.key, child.state) == ("child-a", JobState.QUEUED)
-    assert [row.key for row in world.store.records("product")] == ["record-a", "shared"]
-    assert world.store.checkpoints(world.source()) == {"inbox": {"cursor": "a"}}
+    assert [row.key for row in world.store.records.of("product")] == ["record-a", "shared"]
+    assert world.store.checkpoints.cursors(world.source()) == {"inbox": {"cursor": "a"}}
     assert len(world.dump()["signal"]) == 1
     assert world.kinds(job.id) == ["job.started", "job.succeeded", "job.noted", "schema.verified"]
-    assert world.store.verification(world.source()).run_id == run_id
+    assert world.store.promises.verification(world.source()).run_id == run_id
     assert world.run(run_id).rejected == 2
 
 
@@ -253,7 +254,7 @@ def test_attempt_ends_once_however_often_its_end_is_sent(world: World) -> None:
     assert turn.settled == [job.id]
     assert turn.lost == [job.id] * 3
     assert world.kinds(job.id) == ["job.started", "job.succeeded"]
-    assert world.store.records("product") == []
+    assert world.store.records.of("product") == []
 
 
 @pytest.mark.parametrize("is_flush", [False, True], ids=["end", "flush"])
@@ -316,8 +317,8 @@ def test_snapshots_are_referred_to_in_the_turn_and_equal_content_lies_once(world
     turn = world.store.turn("w", [done(one), done(two)], Capacity(0), {}, kept)
 
     assert turn.snapshot_ids == [11, 12]
-    assert world.store.places(["h", "unknown"]) == {"h": ("s1", 0, 9)}
-    found = world.store.snapshot_of(two.id, f"https://acme.com/{two.id}")
+    assert world.store.snapshots.places(["h", "unknown"]) == {"h": ("s1", 0, 9)}
+    found = world.store.snapshots.of(two.id, f"https://acme.com/{two.id}")
     assert found is not None
     assert (found.segment, found.headers) == ("s1", {"etag": "x"})
 
@@ -365,10 +366,10 @@ def keyed(sayings: Sayings, effects: Effects) -> Effects:
 
 
 def heard(world: World) -> tuple[list[str], list[str], list[str]]:
-    raised = world.store.signals(limit=100)
+    raised = world.store.signals.after(limit=100)
     signals = [signal.data for signal in raised if signal.name == "batch.done"]
-    notes = [event.detail for event in world.store.events(kind="job.noted", limit=100)]
-    rejects = [row.reason for row in world.store.rejects(RejectFilter(), 100)]
+    notes = [event.detail for event in world.store.journal.events(kind="job.noted", limit=100)]
+    rejects = [row.reason for row in world.store.rejects.newest(RejectFilter(), 100)]
     return sorted(map(str, signals)), sorted(notes), sorted(rejects)
 
 
@@ -377,7 +378,7 @@ def test_what_a_second_attempt_says_again_is_written_once(world: World) -> None:
     first, sayings = world.one(), Sayings()
     words = ["one", "two", "two"]
     world.turn("w", Flush(first.id, first.attempt, keyed(sayings, said(*words)), 1))
-    world.store.bury("w", "killed")
+    world.store.workers.bury("w", "killed")
     world.register("w")
 
     second, sayings = world.one(), Sayings()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.app.undo import UndoReport, preview_undo, undo
-from penstock.store.store import Keep
+from penstock.store.upkeep import Keep
 from tests.contract.replaying import Shop
 from tests.contract.scenes import World
 
@@ -37,16 +37,16 @@ def test_changed_records_go_back_and_new_ones_are_removed(shop: Shop) -> None:
 
     assert counts(report) == (1, 0, 1)
     assert shop.records() == PAGES
-    assert shop.store.collections() == [("product", 3)]
+    assert shop.store.records.collections() == [("product", 3)]
     assert shop.history("p1") == [
         (1, first, {"n": 1}, False),
         (2, second, {"n": 10}, False),
         (3, report.undo_run_id, {"n": 1}, False),
     ]
     assert shop.history("p9")[-1] == (2, report.undo_run_id, {"n": 9}, True)
-    row = shop.store.versions("product", "p1")
+    row = shop.store.records.versions("product", "p1")
     assert (row[0].snapshot_id, row[0].source) == (row[2].snapshot_id, row[2].source)
-    removed = shop.store.versions("product", "p9")
+    removed = shop.store.records.versions("product", "p9")
     assert (removed[1].snapshot_id, removed[1].source) == (removed[0].snapshot_id, "acme.com")
 
 
@@ -165,14 +165,14 @@ def test_committed_replay_is_undone_with_its_removals(shop: Shop) -> None:
 
     assert counts(report) == (1, 2, 1)
     assert shop.records() == PAGES
-    assert shop.store.collections() == [("product", 3)]
+    assert shop.store.records.collections() == [("product", 3)]
 
 
 def test_version_that_is_no_longer_kept_is_told_and_the_record_left_alone(shop: Shop) -> None:
     shop.run(PAGES)
     second = shop.run({"p1": {"n": 10}, "p2": {"n": 20}})
     shop.world.clock.advance(10 * DAY_S)
-    while shop.store.prune(Keep(None, None, DAY_S, None)):
+    while shop.store.upkeep.prune(Keep(None, None, DAY_S, None)):
         pass
 
     report = undone(shop, second)
@@ -186,19 +186,19 @@ def test_undo_that_was_cut_short_goes_on_where_it_was(shop: Shop, batches: int) 
     pages = {f"p{n}": {"n": n} for n in range(6)}
     shop.run(pages)
     second = shop.run({page: {"n": -1} for page in pages})
-    begun = shop.store.begin_undo(second, "ops", "")
+    begun = shop.store.undos.begin(second, "ops", "")
     after_id: int | None = 0
     for _ in range(batches):
-        after_id = shop.store.undo_batch(second, begun, after_id or 0, limit=2).last_id
+        after_id = shop.store.undos.undo(second, begun, after_id or 0, limit=2).last_id
     assert sum(data == {"n": -1} for data in shop.records().values()) == 6 - 2 * batches
 
-    [waiting] = shop.store.undecided()
+    [waiting] = shop.store.replays.undecided()
     assert (waiting.run_id, waiting.of_run_id) == (begun, second)
     assert (waiting.is_undo, waiting.is_cut_short) == (True, True)
 
     report = undone(shop, second)
 
-    assert shop.store.undecided() == []
+    assert shop.store.replays.undecided() == []
     assert report.undo_run_id == begun
     assert counts(report) == (6, 0, 0)
     assert shop.records() == pages
@@ -208,16 +208,16 @@ def test_undo_that_was_cut_short_goes_on_where_it_was(shop: Shop, batches: int) 
 def test_record_that_changes_meanwhile_is_left_alone(shop: Shop) -> None:
     shop.run(PAGES)
     second = shop.run({"p1": {"n": 10}, "p2": {"n": 20}})
-    begun = shop.store.begin_undo(second, "ops", "")
-    seen = shop.store.undo_changes
+    begun = shop.store.undos.begin(second, "ops", "")
+    seen = shop.store.undos.changes
 
     def seen_before_the_other_wrote(*args: Any, **options: Any) -> Any:
         found = seen(*args, **options)
         shop.run({"p1": {"n": 100}})
         return found
 
-    shop.store.undo_changes = seen_before_the_other_wrote  # type: ignore[method-assign]
-    batch = shop.store.undo_batch(second, begun)
+    shop.store.undos.changes = seen_before_the_other_wrote  # type: ignore[method-assign]
+    batch = shop.store.undos.undo(second, begun)
 
     assert batch.changed == 1
     assert shop.records()["p1"] == {"n": 100}
@@ -234,9 +234,13 @@ def test_undo_is_a_run_that_the_journal_and_the_list_show(shop: Shop) -> None:
     assert (row.kind, row.state, row.of_run_id, row.options.is_undo) == (
         "replay", "completed", second, True,
     )  # fmt: skip
-    [event] = [e for e in shop.store.events(run_id=second, limit=100) if e.kind == "run.undone"]
+    [event] = [
+        e for e in shop.store.journal.events(run_id=second, limit=100) if e.kind == "run.undone"
+    ]
     assert event.actor == "ops"
     assert event.detail.startswith("1 brought back, 0 returned, 0 removed")
     assert event.detail.endswith("wrong")
-    own = [e for e in shop.store.events(run_id=row.id, limit=100) if e.kind == "run.completed"]
+    own = [
+        e for e in shop.store.journal.events(run_id=row.id, limit=100) if e.kind == "run.completed"
+    ]
     assert [(e.actor, e.detail) for e in own] == [("ops", f"the undo of run {second} is done")]

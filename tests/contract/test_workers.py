@@ -14,24 +14,24 @@ from tests.contract.scenes import World, a_job, done
 def test_worker_that_does_not_beat_expires(world: World) -> None:
     world.register("quiet")
     world.clock.advance(LEASE_S - 1)
-    assert world.store.beat("w")
-    assert world.store.expired_workers() == []
+    assert world.store.workers.beat("w")
+    assert world.store.workers.expired() == []
 
     world.clock.advance(1)
 
-    assert world.store.expired_workers() == ["quiet"]
+    assert world.store.workers.expired() == ["quiet"]
 
 
 def test_late_beat_renews_a_worker_that_nobody_buried(world: World) -> None:
     world.clock.advance(LEASE_S * 10)
-    assert world.store.beat("w")
-    assert world.store.expired_workers() == []
+    assert world.store.workers.beat("w")
+    assert world.store.workers.expired() == []
 
 
 def test_buried_worker_learns_of_it(world: World) -> None:
-    world.store.bury("w", "killed")
+    world.store.workers.bury("w", "killed")
 
-    assert not world.store.beat("w")
+    assert not world.store.workers.beat("w")
     assert world.turn("w").is_buried
 
 
@@ -40,13 +40,13 @@ def test_jobs_of_a_buried_worker_run_again_and_that_counts(world: World) -> None
     run_id = world.start_with_pages(2)
     jobs = world.claim("doomed")
 
-    assert sorted(world.store.bury("doomed", "killed")) == sorted(job.id for job in jobs)
+    assert sorted(world.store.workers.bury("doomed", "killed")) == sorted(job.id for job in jobs)
 
     again = world.claim()
     assert {(job.attempt, job.tries, job.deaths, job.is_resumed) for job in again} == {
         (2, 1, 1, True)
     }
-    assert world.store.bury("doomed", "killed") == []
+    assert world.store.workers.bury("doomed", "killed") == []
     assert world.run(run_id).running == 2
     assert world.kinds(again[0].id) == ["job.started", "job.released", "job.started"]
 
@@ -56,7 +56,7 @@ def test_job_under_which_three_workers_died_is_quarantined(world: World) -> None
     for name in ("first", "second", "third"):
         world.register(name)
         [job] = world.claim(name)
-        world.store.bury(name, "signal 9")
+        world.store.workers.bury(name, "signal 9")
 
     row = world.job(job.id)
     assert (row.state, row.deaths, row.kind) == (JobState.QUARANTINED, 3, "poison")
@@ -74,7 +74,7 @@ def test_deaths_are_counted_since_an_attempt_last_brought_something_new(
         world.register(name)
         job = next(each for each in world.claim(name) if each.stage == "discover")
         world.turn(name, Flush(job.id, job.attempt, Effects(children=[a_job("a")]), 1))
-        world.store.bury(name, "signal 9")
+        world.store.workers.bury(name, "signal 9")
         assert world.job(job.id).deaths == died
     world.register("third")
     job = next(each for each in world.claim("third") if each.stage == "discover")
@@ -88,9 +88,9 @@ def test_retried_poison_has_its_deaths_forgiven(world: World) -> None:
     for name in ("first", "second", "third"):
         world.register(name)
         [job] = world.claim(name)
-        world.store.bury(name, "signal 9")
+        world.store.workers.bury(name, "signal 9")
 
-    world.store.retry_job(job.id, "ops", "mended")
+    world.store.jobs.retry(job.id, "ops", "mended")
 
     assert world.one().deaths == 0
 
@@ -101,23 +101,23 @@ def test_worker_that_signs_off_releases_without_spending_a_try(world: World) -> 
     jobs = world.claim("leaving")
     world.turn("leaving", done(jobs[0]))
 
-    assert world.store.sign_off("leaving") == [jobs[1].id]
+    assert world.store.workers.sign_off("leaving") == [jobs[1].id]
 
     again = world.one()
     assert (again.id, again.attempt, again.tries, again.deaths) == (jobs[1].id, 2, 0, 0)
     assert again.is_resumed
-    assert world.store.sign_off("leaving") == []
+    assert world.store.workers.sign_off("leaving") == []
 
 
 def test_worker_shows_what_it_runs(world: World) -> None:
     world.start_with_pages(2)
     jobs = world.claim()
 
-    [row] = world.store.workers()
+    [row] = world.store.workers.all()
 
     assert (row.id, row.running) == ("w", 2)
-    assert world.store.jobs_of("w") == {(job.id, job.attempt) for job in jobs}
-    assert world.store.jobs_of("nobody") == set()
+    assert world.store.workers.jobs_of("w") == {(job.id, job.attempt) for job in jobs}
+    assert world.store.workers.jobs_of("nobody") == set()
 
 
 def test_burial_lets_a_run_end_that_waited_for_its_poison(world: World) -> None:
@@ -127,6 +127,6 @@ def test_burial_lets_a_run_end_that_waited_for_its_poison(world: World) -> None:
         claimed = world.claim(name)
         if name == "first":
             world.turn(name, done(claimed[0]))
-        world.store.bury(name, "killed")
+        world.store.workers.bury(name, "killed")
 
     assert world.run(run_id).state == "partial"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.clock import Clock
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.outcome import Flush, Settlement
@@ -23,8 +24,10 @@ from penstock.pipeline import planner
 from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.snapshots import Place, directory, open_snapshots
+from penstock.store.jobs import JobFilter
+from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity, JobFilter, Kept, Turn
+from penstock.store.turn import Turn
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 from tests.crash.faults import FaultyDisk, FaultyOs, Plan
 
@@ -127,6 +130,7 @@ class Acknowledging(SqliteStore):
     def __init__(self, path: Path, clock: Clock, *, vfs: str | None, acks: Path | None) -> None:
         self._acks = acks
         super().__init__(path, clock, vfs=vfs)
+        self._start_run, self.runs.start = self.runs.start, self._acknowledged  # type: ignore[method-assign]
         self._checkpoint_often()
 
     def reopen(self) -> None:
@@ -142,8 +146,8 @@ class Acknowledging(SqliteStore):
             with open(self._acks, "a") as file:
                 file.write("".join(json.dumps([kind, thing]) + "\n" for thing in things))
 
-    def start_run(self, *args: Any, **kwargs: Any) -> tuple[int, bool]:
-        answer = super().start_run(*args, **kwargs)
+    def _acknowledged(self, *args: Any, **kwargs: Any) -> tuple[int, bool]:
+        answer = self._start_run(*args, **kwargs)
         self.acknowledge("run", [answer[0]])
         return answer
 
@@ -190,7 +194,7 @@ def work(folder: Path, plan: Plan | None, acks: Path, seed: int, scene: str = "f
         vars(directory)["os"] = FaultyOs(plan)
     try:
         take_over(project)
-        if not project.connection.runs():
+        if not project.connection.runs.newest():
             if scene == "backfill":
                 project.backfill("shop", "2024-01-01", "2024-01-07")
             else:
@@ -204,8 +208,8 @@ def work(folder: Path, plan: Plan | None, acks: Path, seed: int, scene: str = "f
 def take_over(project: Project) -> None:
     """What a supervisor does when it begins: it holds the lock, so whoever is registered is dead."""
     project.connection.quick_check()
-    for worker in project.connection.workers():
-        project.connection.bury(worker.id, "it was gone")
+    for worker in project.connection.workers.all():
+        project.connection.workers.bury(worker.id, "it was gone")
 
 
 def finish(project: Project, acks: Path, seed: int) -> None:
@@ -227,8 +231,8 @@ def problems_after_crash(folder: Path, acks: Path) -> list[str]:
     project = CrashingProject(folder)
     try:
         store = project.connection
-        found = store.check()
-        runs = {run.id for run in store.runs(limit=1000)}
+        found = store.upkeep.check()
+        runs = {run.id for run in store.runs.newest(limit=1000)}
         found += [f"run {run} is lost" for run in acknowledged(acks, "run") if run not in runs]
         ends = {(e.job_id, e.attempt) for e in journal(project) if e.kind in ENDS}
         found += [
@@ -245,7 +249,7 @@ def _lost_pages(project: Project, wanted: list[tuple[int, str]]) -> list[str]:
     snapshots = open_snapshots(project.settings.snapshots, "reader")
     found = []
     for job_id, url in wanted:
-        row = project.connection.snapshot_of(job_id, url)
+        row = project.connection.snapshots.of(job_id, url)
         if row is None:
             found.append(f"the page of job {job_id} is lost")
             continue
@@ -274,25 +278,28 @@ def facts(folder: Path) -> Facts:
     project = CrashingProject(folder)
     try:
         store = project.connection
-        [run] = store.runs(limit=100)
+        [run] = store.runs.newest(limit=100)
         return Facts(
             str(run.state),
             (run.inserted, run.updated, run.unchanged, run.rejected),
             {
                 (name, row.key): (row.data, row.version)
-                for name, _ in store.collections()
-                for row in store.records(name)
+                for name, _ in store.records.collections()
+                for row in store.records.of(name)
             },
-            store.checkpoints(project.source_ids["shop"]),
-            {(job.stage, job.key): str(job.state) for job in store.jobs(JobFilter(limit=1000))},
+            store.checkpoints.cursors(project.source_ids["shop"]),
+            {
+                (job.stage, job.key): str(job.state)
+                for job in store.jobs.find(JobFilter(limit=1000))
+            },
             Counter(event.detail for event in journal(project) if event.kind == "job.noted"),
             {
                 name: cursor["next"] if name == planner.CURSOR else cursor
-                for name, cursor in store.run_cursors(run.id).items()
+                for name, cursor in store.checkpoints.of_run(run.id).items()
             },
             [
                 (row.start_at, row.end_at)
-                for row in store.covered(run.source_id, ["shop"], 0, project.clock.now())
+                for row in store.sources.covered(run.source_id, ["shop"], 0, project.clock.now())
             ],
         )
     finally:
@@ -303,7 +310,7 @@ def problems_at_the_end(folder: Path, expected: Facts) -> list[str]:
     """What is wrong with the finished run: the oracle."""
     project = CrashingProject(folder)
     try:
-        found = [*project.connection.check(), *_wrong_ends(project)]
+        found = [*project.connection.upkeep.check(), *_wrong_ends(project)]
     finally:
         project.close()
     seen = facts(folder)
@@ -315,7 +322,7 @@ def problems_at_the_end(folder: Path, expected: Facts) -> list[str]:
 
 
 def _wrong_ends(project: Project) -> list[str]:
-    last = {job.id: job.attempt for job in project.connection.jobs(JobFilter(limit=1000))}
+    last = {job.id: job.attempt for job in project.connection.jobs.find(JobFilter(limit=1000))}
     ends = [event for event in journal(project) if event.kind in LAST_ENDS]
     found = [
         f"job {event.job_id} was ended by attempt {event.attempt}"
@@ -324,6 +331,6 @@ def _wrong_ends(project: Project) -> list[str]:
     ]
     if any(count > 1 for count in Counter(event.job_id for event in ends).values()):
         found.append("a job ended twice")
-    if any(worker.running for worker in project.connection.workers()):
+    if any(worker.running for worker in project.connection.workers.all()):
         found.append("a dead worker owns a job")
     return found

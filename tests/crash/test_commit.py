@@ -29,15 +29,15 @@ History = dict[str, list[tuple[int, Any, bool]]]
 
 def small_batches(store: SqliteStore) -> SqliteStore:
     """Two records at a time, and a log that is written back often."""
-    commit, undo = store.commit_batch, store.undo_batch
-    store.commit_batch = lambda *a, **o: commit(*a, **{**o, "limit": 2})  # type: ignore[method-assign]
-    store.undo_batch = lambda *a, **o: undo(*a, **{**o, "limit": 2})  # type: ignore[method-assign]
+    commit, undo = store.replays.commit_batch, store.undos.undo
+    store.replays.commit_batch = lambda *a, **o: commit(*a, **{**o, "limit": 2})  # type: ignore[method-assign]
+    store.undos.undo = lambda *a, **o: undo(*a, **{**o, "limit": 2})  # type: ignore[method-assign]
     store._db.connection.pragma("wal_autocheckpoint", 4)
     return store
 
 
 def commit(store: SqliteStore) -> None:
-    if store.replay_state(REPLAY).state != "committed":
+    if store.replays.state(REPLAY).state != "committed":
         replay_service.commit(store, REPLAY, is_forced=False, actor="ops", reason="")
 
 
@@ -58,7 +58,10 @@ def laid_out(folder: Path, act: Callable[[SqliteStore], None]) -> Path:
 
 def history(store: SqliteStore) -> History:
     return {
-        key: [(row.version, row.data, row.is_removed) for row in store.versions("product", key)]
+        key: [
+            (row.version, row.data, row.is_removed)
+            for row in store.records.versions("product", key)
+        ]
         for key in PAGES
     }
 
@@ -105,14 +108,14 @@ def assert_goes_on(
     path: Path, act: Callable[[SqliteStore], None], first: History, last: History, where: str
 ) -> None:
     store = SqliteStore(path, VirtualClock())
-    assert store.check() == [], where
+    assert store.upkeep.check() == [], where
     found = history(store)
     for key, versions in found.items():
         assert versions in (first[key], last[key]), (where, key, "is neither before nor after")
     act(store)
     assert history(store) == last, where
-    assert not store.has_staged(REPLAY), where
-    assert store.check() == [], where
+    assert not store.replays.has_staged(REPLAY), where
+    assert store.upkeep.check() == [], where
     store.close()
 
 

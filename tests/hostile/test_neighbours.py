@@ -211,7 +211,7 @@ def at_work(rig: Rig, harmful: CountingSite, kind: str) -> Iterator[Callable[[],
     until(lambda: harmful.counts()[path] > before + 2, "the hostile one is at work")
     yield lambda: harmful.counts()[path] - before
     assert not rig.run(harm).is_ended, "and it was until now"
-    rig.store.cancel_run(harm, "test", "enough")
+    rig.store.runs.cancel(harm, "test", "enough")
     until(lambda: rig.run(harm).is_ended, "it is at rest")
 
 

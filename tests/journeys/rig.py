@@ -24,9 +24,10 @@ from penstock.clock import SystemClock
 from penstock.jobs.job import JobState
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.settings import load_settings
+from penstock.store.jobs import JobFilter
 from penstock.store.opening import open_store
 from penstock.store.rows import EventRow, JobRow, RunRow
-from penstock.store.store import JobFilter, Store
+from penstock.store.store import Store
 from tests.journeys.commands import run_command
 
 ENVIRONMENT = {
@@ -196,15 +197,15 @@ class Rig:
         return self._store
 
     def run(self, run_id: int) -> RunRow:
-        row = self.store.run(run_id)
+        row = self.store.runs.get(run_id)
         assert row is not None
         return row
 
     def jobs(self, *states: JobState, stage: str | None = None) -> list[JobRow]:
-        return self.store.jobs(JobFilter(states=states, stage=stage, limit=1_000_000))
+        return self.store.jobs.find(JobFilter(states=states, stage=stage, limit=1_000_000))
 
     def events(self, *kinds: str) -> list[EventRow]:
-        found = self.store.events(after_id=0, limit=10_000_000)
+        found = self.store.journal.events(after_id=0, limit=10_000_000)
         return [event for event in found if not kinds or event.kind in kinds]
 
     def worker_pid(self, process: subprocess.Popen[str]) -> int | None:
@@ -213,7 +214,7 @@ class Rig:
 
     def worker_pids(self, process: subprocess.Popen[str]) -> list[int]:
         """All of them."""
-        pids = [worker.pid for worker in self.store.workers()]
+        pids = [worker.pid for worker in self.store.workers.all()]
         return [pid for pid in pids if _parent_of(pid) == process.pid]
 
     def wait_for_pages(
@@ -229,9 +230,9 @@ class Rig:
     def assert_sound(self) -> None:
         """The oracle: nothing is left open, nobody owns anything, each job ended once, the file is whole."""
         assert self.jobs(*OPEN_JOB_STATES) == []
-        assert self.store.workers() == []
+        assert self.store.workers.all() == []
         self.assert_fenced()
-        assert self.store.check() == []
+        assert self.store.upkeep.check() == []
         checked = self.penstock("db", "check")
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
@@ -248,7 +249,7 @@ class Rig:
 
     def assert_records(self, expected: set[str], collection: str = "page") -> None:
         """Each of these records is there, was written once, and nothing else is."""
-        rows = self.store.records(collection, limit=1_000_000)
+        rows = self.store.records.of(collection, limit=1_000_000)
         assert {row.key for row in rows} == expected
         assert len(rows) == len(expected)
         assert {row.version for row in rows} <= {1}

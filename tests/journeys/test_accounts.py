@@ -181,7 +181,7 @@ def test_kpis_are_told_and_none_is_made_up(shop: Shop) -> None:
 def test_wrong_words_are_answered_in_one_line(
     shop: Shop, words: tuple[str, ...], told: str
 ) -> None:
-    assert shop.rig.store.check() == [], "a database to look into"
+    assert shop.rig.store.upkeep.check() == [], "a database to look into"
 
     said = shop.said(*words, code=2)
 

@@ -127,8 +127,8 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
     source = source_of(site, ms=20, host=2, partitions=[name])
     with Rig(tmp_path, {"prices": source}, PRICES, store=store) as rig:
         process = rig.start("backfill", "prices", *YEAR, "--yes")
-        until(rig.store.runs, "the run is there", process=process)
-        [run] = rig.store.runs()
+        until(rig.store.runs.newest, "the run is there", process=process)
+        [run] = rig.store.runs.newest()
         rig.wait_for_pages(run.id, units * 6 // 10, process)
         process.kill()
         process.wait()
@@ -147,7 +147,7 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
         assert len(asked) == units
         # Only what was on its way when it was killed is asked for again.
         assert sum(asked.values()) <= units + SHARE
-        assert rig.store.checkpoints(ended.source_id) == {}
+        assert rig.store.checkpoints.cursors(ended.source_id) == {}
         rig.assert_sound()
 
 
@@ -188,7 +188,7 @@ def test_backfill_killed_at_random_moments_has_every_record_once(
         assert len(asked) == 2 * days
         again = sum(job.attempt - 1 for job in rig.jobs(stage="fetch"))
         assert sum(asked.values()) <= 2 * days + again
-        covered = rig.store.covered(run.source_id, [f"{name}a", f"{name}b"], 0, 2e9)
+        covered = rig.store.sources.covered(run.source_id, [f"{name}a", f"{name}b"], 0, 2e9)
         assert len(covered) == 2 * days
 
 
@@ -229,7 +229,7 @@ def test_second_backfill_of_a_range_is_a_reconciliation(tmp_path: Path, site: Co
         assert [(row["run"], row["is_reconciliation"]) for row in listed] == [(2, True), (1, False)]
         assert listed[0]["counts"]["unchanged"] == 31
         assert "backfill (reconciliation)" in rig.penstock("runs").stdout
-        assert rig.store.collections() == [("price", 31)]
+        assert rig.store.records.collections() == [("price", 31)]
 
 
 def test_missing_fetches_what_is_not_there_and_says_so_before(

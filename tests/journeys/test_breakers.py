@@ -104,7 +104,7 @@ def test_broken_site_is_left_alone_until_it_is_said_to_be_back(tmp_path: Path) -
         host = f"host:{site.host}"
 
         def is_shut() -> bool:
-            shut = {row.key for row in rig.store.breakers() if row.state == "open"}
+            shut = {row.key for row in rig.store.breakers.all() if row.state == "open"}
             return shut == {host, "source:acme.com"}
 
         until(is_shut, "both breakers are open", process=working)
@@ -187,7 +187,7 @@ def extract(page, ctx):
         until(lambda: rig.run(run_id).is_ended, "the run has ended", process=working)
         assert rig.run(run_id).state == "completed"
         assert [event.source for event in rig.events("breaker.closed")] == ["acme.com"]
-        assert len(rig.store.records("page", limit=100)) == 40
+        assert len(rig.store.records.of("page", limit=100)) == 40
 
 
 def test_wrong_words_are_answered_in_one_line(tmp_path: Path) -> None:

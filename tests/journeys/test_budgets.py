@@ -45,7 +45,7 @@ def test_day_budget_stops_a_run_and_a_higher_one_lets_it_go_on(tmp_path: Path) -
             assert requested(site) == run.requests == 6
             assert run.money == pytest.approx(0.06)
             assert {job.tries for job in rig.jobs(JobState.QUARANTINED)} == {0}
-            assert rig.store.check() == []
+            assert rig.store.upkeep.check() == []
 
             shown = {
                 (each["measure"], each["period"]): each
@@ -81,7 +81,7 @@ def test_day_budget_stops_a_run_and_a_higher_one_lets_it_go_on(tmp_path: Path) -
             until(lambda: rig.run(run_id + 1).is_ended, "the other, too", process=process)
             stop(process)
             assert rig.run(run_id + 1).state == "completed"
-            assert len(rig.store.records("page", limit=1000)) == 12
+            assert len(rig.store.records.of("page", limit=1000)) == 12
             # Both sitemaps, and the pages of both runs: each once.
             assert requested(site) == 2 + 2 * 12
 
@@ -102,7 +102,7 @@ def test_worker_that_is_killed_leaks_nothing_of_a_budget(tmp_path: Path) -> None
             stop(process)
             assert rig.run(run_id).state == "completed"
             assert held(rig) == 0
-            [budget] = rig.store.budgets()
+            [budget] = rig.store.budgets.all()
             assert budget.used >= rig.run(run_id).bytes
             rig.assert_sound()
 
@@ -135,13 +135,13 @@ def test_two_hosts_share_a_budget_and_a_limit(tmp_path: Path, database: str) -> 
             assert in_all > 70 * len(b"hello")
             assert {run.end_reason for run in found} <= {"budget", ""}
             assert "budget" in {run.end_reason for run in found}
-            used = {row.measure: (row.used, row.held) for row in rig.store.budgets()}
+            used = {row.measure: (row.used, row.held) for row in rig.store.budgets.all()}
             assert used == {"requests": (70, 0), "bytes": (in_all, 0)}
             rig.assert_sound()
 
 
 def held(rig: Rig) -> float:
-    return sum(row.held for row in rig.store.budgets())
+    return sum(row.held for row in rig.store.budgets.all())
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_what_old_code_performs_is_stamped_with_its_own_version(rig: Rig) -> Non
     assert done.returncode == 0, done.stderr
     until(lambda: ended(rig, 2), "the second run has ended", process=up)
 
-    [record] = rig.store.records("page")
+    [record] = rig.store.records.of("page")
     assert record.data == {"made_by": "OLD"}
     assert rig.run(2).pipeline_version == rig.run(1).pipeline_version == record.pipeline_version
     [event] = rig.events("run.version_changed")
@@ -76,7 +76,7 @@ def test_what_old_code_performs_is_stamped_with_its_own_version(rig: Rig) -> Non
 
 def test_a_source_added_meanwhile_waits_until_somebody_knows_it(rig: Rig) -> None:
     up = rig.start("up")
-    until(lambda: any(code.loaded for code in rig.store.worker_codes()), "a worker", process=up)
+    until(lambda: any(code.loaded for code in rig.store.workers.codes()), "a worker", process=up)
     add_source(rig, "new.org")
     assert rig.penstock("run", "new.org", "--detach").returncode == 0
     rig.enqueue("acme.com")
@@ -105,7 +105,7 @@ def test_reload_performs_new_attempts_with_the_new_code(rig: Rig) -> None:
     add_source(rig, "new.org")
     until(
         lambda: any(
-            code.loaded and len(code.loaded.sources) == 2 for code in rig.store.worker_codes()
+            code.loaded and len(code.loaded.sources) == 2 for code in rig.store.workers.codes()
         ),
         "the new code is loaded",
         process=up,
@@ -113,7 +113,7 @@ def test_reload_performs_new_attempts_with_the_new_code(rig: Rig) -> None:
     runs = rig.enqueue("acme.com", "new.org")
     until(lambda: all(ended(rig, run_id) for run_id in runs), "both have ended", process=up)
 
-    [record] = rig.store.records("page")
+    [record] = rig.store.records.of("page")
     assert record.data == {"made_by": "NEW"}
     assert record.pipeline_version == rig.run(2).pipeline_version != rig.run(1).pipeline_version
     assert rig.jobs(JobState.QUARANTINED) == []

@@ -66,7 +66,7 @@ def test_modules_in_the_current_folder_run_in_no_process_of_ours(
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert not marker.exists()
-        assert {row.key for row in rig.store.records("page")} == {"worker", "child"}
+        assert {row.key for row in rig.store.records.of("page")} == {"worker", "child"}
 
 
 def test_a_module_of_the_project_never_replaces_one_of_python(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_module_of_the_project_never_replaces_one_of_python(tmp_path: Path) ->
         done = rig.penstock("run", "shop")
         assert done.returncode == 0, done.stderr
         assert not marker.exists()
-        seen = {row.data["where"] for row in rig.store.records("page")}
+        seen = {row.data["where"] for row in rig.store.records.of("page")}
         assert seen.isdisjoint({str(tmp_path / "random.py")})
 
 

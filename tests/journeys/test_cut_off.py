@@ -81,7 +81,7 @@ def test_host_that_is_cut_off_stops_before_another_takes_over(
         proxy.thaw()
         let_go(rig)
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
-        assert {row.data["pid"] for row in rig.store.records("page")} == {near_pid}
+        assert {row.data["pid"] for row in rig.store.records.of("page")} == {near_pid}
         until(lambda: rig.worker_pid(far) not in (None, lost_pid), "it works again")
         stop(far, near)
         rig.assert_sound()
@@ -126,23 +126,26 @@ def test_scheduler_that_leads_and_is_stuck_is_followed_within_its_term(
 ) -> None:
     with Rig(tmp_path, {"clock": TICKS}, TICKING, store=database) as rig:
         stuck = rig.start("scheduler", *through(rig, proxy.through(database)))
-        until(rig.store.leaders, "it leads")
-        [first] = rig.store.leaders()
+        until(rig.store.leaders.all, "it leads")
+        [first] = rig.store.leaders.all()
         assert f"/{stuck.pid}/" in first.holder
         other = rig.start("up")
-        until(lambda: any(run.is_ended for run in rig.store.runs()), "a tick was fired and worked")
+        until(
+            lambda: any(run.is_ended for run in rig.store.runs.newest()),
+            "a tick was fired and worked",
+        )
         proxy.freeze()
         stuck_at = rig.store.now()
-        until(lambda: rig.store.leaders()[0].term > first.term, "another leads")
-        known = {run.id for run in rig.store.runs(limit=1000)}
+        until(lambda: rig.store.leaders.all()[0].term > first.term, "another leads")
+        known = {run.id for run in rig.store.runs.newest(limit=1000)}
         new = until(
-            lambda: [run for run in rig.store.runs(limit=1000) if run.id not in known],
+            lambda: [run for run in rig.store.runs.newest(limit=1000) if run.id not in known],
             "the other one fires",
         )
         in_time(min(run.created_at for run in new) - stuck_at, TERM_S + 5)
         proxy.thaw()
         pass_time(3.0, "what was held back has arrived")
-        assert f"/{other.pid}/" in rig.store.leaders()[0].holder
+        assert f"/{other.pid}/" in rig.store.leaders.all()[0].holder
         stop(stuck, other)
-        times = sorted(run.created_at for run in rig.store.runs(limit=1000))
+        times = sorted(run.created_at for run in rig.store.runs.newest(limit=1000))
         assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times))

@@ -42,9 +42,9 @@ def stop(
 
 def assert_nothing_was_spent(rig: Rig) -> None:
     assert rig.jobs(JobState.RUNNING) == []
-    assert rig.store.workers() == []
+    assert rig.store.workers.all() == []
     assert [job for job in rig.jobs() if job.tries or job.deaths] == []
-    assert rig.store.check() == []
+    assert rig.store.upkeep.check() == []
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_ctrl_c_puts_a_foreground_run_back_and_the_next_one_goes_on(tmp_path: Pa
         let_go(rig)
         done = rig.penstock("run", "shop", "--json")
         assert done.returncode == 0, done.stderr
-        assert len(rig.store.runs()) == 1
+        assert len(rig.store.runs.newest()) == 1
         rig.assert_sound()
         rig.assert_records({str(number) for number in range(5)})

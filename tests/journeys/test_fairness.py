@@ -63,7 +63,7 @@ def test_one_job_beside_a_hundred_thousand_starts_within_two_seconds(tmp_path: P
 
 def waits_of(rig: Rig, run_id: int) -> list[float]:
     """How long each job of a run waited by the journal, for the run to be queued or the job before it."""
-    events = rig.store.events(run_id=run_id, after_id=0, limit=1000)
+    events = rig.store.journal.events(run_id=run_id, after_id=0, limit=1000)
     [queued] = [event.at for event in events if event.kind == "run.queued"]
     started = [event.at for event in events if event.kind == "job.started"]
     return [later - earlier for earlier, later in zip([queued, *started], started, strict=False)]
@@ -93,7 +93,7 @@ def test_healthy_sources_keep_their_pace_beside_as_many_that_hang(
             until(lambda: hung(rig) == 40, "forty pages hang")
             beside.append(pace_of(rig, healthy))
             for run_id in stuck:
-                rig.store.cancel_run(run_id, "test", "enough")
+                rig.store.runs.cancel(run_id, "test", "enough")
             until(lambda: hung(rig) == 0, "nothing hangs any more")
         print(f"alone {alone}, beside ten that hang {beside} pages a second")
         in_time(1 / max(beside), 1 / (KEPT * max(alone)))

@@ -45,7 +45,7 @@ def test_a_database_that_is_taken_away_stops_up_loudly(tmp_path: Path, fate: str
 def test_a_database_that_is_taken_away_from_an_idle_project_is_noticed(tmp_path: Path) -> None:
     with counting_site() as site, Rig(tmp_path, {"site": source_of(site, 1)}) as rig:
         up = rig.start("up")
-        until(rig.store.workers, "it works", process=up)
+        until(rig.store.workers.all, "it works", process=up)
         rig.database.unlink()
 
         assert up.wait(timeout=60) == 5
@@ -80,7 +80,7 @@ def test_two_who_open_one_database_by_different_names_share_its_lock(tmp_path: P
             Rig(tmp_path / "two", {"site": slow}) as two,
         ):
             up = one.start("up")
-            until(one.store.workers, "it works", process=up)
+            until(one.store.workers.all, "it works", process=up)
             two.database.symlink_to(one.database)
             refused = two.penstock("up", "--until-idle")
 
@@ -128,9 +128,9 @@ def test_a_project_on_a_read_only_file_system_can_be_looked_at_and_backed_up(
 def test_many_who_run_one_source_at_once_start_one_run(rig: Rig) -> None:
     commands = [rig.start("run", "site", "--detach") for _ in range(8)]
     assert [command.wait(timeout=60) for command in commands] == [0] * len(commands)
-    assert len(rig.store.runs()) == 1
+    assert len(rig.store.runs.newest()) == 1
     assert rig.penstock("run", "site", "--detach", "--new").returncode == 0
-    assert len(rig.store.runs()) == 2
+    assert len(rig.store.runs.newest()) == 2
 
 
 # The snapshots.

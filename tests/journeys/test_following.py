@@ -166,7 +166,7 @@ def extract(page, ctx):
         assert done.returncode == 0, done.stderr
         assert "cut: extract has its 5 jobs" in done.stdout
 
-        rows = rig.store.records("page")
+        rows = rig.store.records.of("page")
         assert [row.data for row in rows] == [{"of": 1000, "day": "2026-11-16"}] * 5
         assert {row.pipeline_version for row in rows} == {rig.run(1).pipeline_version}
         assert rig.run(1).options.params == {"of": 1000, "day": "2026-11-16"}

@@ -82,7 +82,7 @@ def survive(rig: Rig, pages: int, kills: int, rng: random.Random) -> dict[str, i
 
 def assert_whole(rig: Rig, site: CountingSite, pages: int) -> None:
     rig.assert_sound()
-    [run] = rig.store.runs()
+    [run] = rig.store.runs.newest()
     assert run.state == "completed"
     assert (run.pages, run.pages_done, run.candidates) == (pages, pages, pages)
     # A second save of the same record would be counted as unchanged.

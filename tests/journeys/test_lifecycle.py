@@ -192,7 +192,7 @@ def test_run_that_ended_partial_is_continued_with_only_what_is_left(rig: Rig) ->
     assert rig.run(2).state is RunState.COMPLETED
     assert sorted(fetched(rig)) == [4, 5]
     assert (rig.folder / "discovered.txt").read_text() == "discovered\n"
-    assert len(rig.store.records("page")) == PAGES
+    assert len(rig.store.records.of("page")) == PAGES
     refusal = said(rig, "resume", "1", "--from-checkpoint", code=7)
     assert "run 2 continues run 1 already; it is completed" in refusal
     assert "there is nothing left of it" in said(rig, "resume", "2", "--from-checkpoint", code=7)
@@ -214,14 +214,14 @@ def test_cancelled_run_is_stopped_hard_and_can_be_continued(rig: Rig) -> None:
     (rig.folder / "go").touch()
     up.send_signal(signal.SIGTERM)
     up.wait()
-    assert rig.store.records("page") == []
+    assert rig.store.records.of("page") == []
     reasons = {event.detail for event in rig.events("job.cancelled") if event.run_id == run_id}
     assert reasons <= {"wrong site", f"run {run_id} was cancelled"}
 
     said(rig, "resume", str(run_id), "--from-checkpoint")
     said(rig, "up", "--until-idle")
     assert rig.run(run_id + 1).state is RunState.COMPLETED
-    assert len(rig.store.records("page")) == PAGES
+    assert len(rig.store.records.of("page")) == PAGES
 
 
 def is_alive(pid: int) -> bool:
@@ -301,4 +301,4 @@ def test_cancelled_backfill_is_continued_where_its_cursor_was(tmp_path: Path) ->
             # What was under way when it was cancelled is asked for again, and nothing else.
             assert sum(asked.values()) <= 366 + SHARE
             assert done > 0
-            assert len(rig.store.records("price", limit=1000)) == 366
+            assert len(rig.store.records.of("price", limit=1000)) == 366

@@ -145,7 +145,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         done = rig.penstock("breaker", "open", SHOP, "--for", "1h", "--yes")
         assert done.returncode == 0, done.stderr
         rig.penstock("run", SHOP, "--detach")
-        rig.store.register("a-worker", "mill-1.example-company.com", 1, "0.1")
+        rig.store.workers.register("a-worker", "mill-1.example-company.com", 1, "0.1")
         yield rig
     sys.modules.pop("steps", None)
 
@@ -161,7 +161,7 @@ def _tick(rig: Rig) -> None:
     file.write_text(json.dumps({**CONFIG, "sources": often}))
     up = rig.start("up")
     until(
-        lambda: any(row.last_run_id for row in rig.store.schedules()),
+        lambda: any(row.last_run_id for row in rig.store.schedules.all()),
         "a schedule has fired",
         process=up,
     )
@@ -172,7 +172,7 @@ def _tick(rig: Rig) -> None:
 
 def commands(rig: Rig) -> list[list[str]]:
     job = str(_quarantined(rig))
-    replay = next(str(row.id) for row in rig.store.runs() if row.kind == "replay")
+    replay = next(str(row.id) for row in rig.store.runs.newest() if row.kind == "replay")
     return [
         ["status"], ["sources"], ["runs"], ["runs", "show", "1"], ["jobs"], ["jobs", job],
         ["records"], ["records", "product"], ["events"], ["workers"], ["signals"], ["hooks"],
@@ -238,7 +238,7 @@ def look_at_rare_tables(rig: Rig) -> None:
     db_copy._tell(copied, args)
     pending = Migration(12, "0012_a_name_that_is_long_enough.sql", "", 3, "job, run, record", False)
     db_migrate._show(plan_view("sqlite:a.db", Plan(State(11), [pending]), 12), args)
-    reports = [run_report(row, rig.store.now()) for row in rig.store.runs()]
+    reports = [run_report(row, rig.store.now()) for row in rig.store.runs.newest()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)
 

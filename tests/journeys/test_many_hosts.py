@@ -66,14 +66,14 @@ def test_two_hosts_share_the_work_and_one_of_them_leads(tmp_path: Path, database
         pids = pids_by_host(rig, one, two)
         [run_id] = rig.enqueue("shop")
         wait_until_held(rig, 12)
-        rows = {row.pid: row for row in rig.store.workers()}
+        rows = {row.pid: row for row in rig.store.workers.all()}
         assert {rows[pid].running for pid in pids} == {6}
         assert {rows[pid].slots for pid in pids} == {6}
         let_go(rig)
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
         assert rig.run(run_id).state == "completed"
-        assert {row.data["pid"] for row in rig.store.records("page")} == set(pids)
-        [leader] = rig.store.leaders()
+        assert {row.data["pid"] for row in rig.store.records.of("page")} == set(pids)
+        [leader] = rig.store.leaders.all()
         assert leader.term == 1
         assert any(f"/{process.pid}/" in leader.holder for process in (one, two))
         stop(one, two)
@@ -123,7 +123,7 @@ def test_host_that_is_drained_leaves_its_work_to_the_other(tmp_path: Path, datab
         wait_until_held(rig, 4)
         let_go(rig)
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
-        assert {row.data["pid"] for row in rig.store.records("page")} == {pid}
+        assert {row.data["pid"] for row in rig.store.records.of("page")} == {pid}
         assert [job for job in rig.jobs() if job.tries or job.deaths] == []
         stop(other)
         rig.assert_sound()
@@ -132,13 +132,15 @@ def test_host_that_is_drained_leaves_its_work_to_the_other(tmp_path: Path, datab
 def test_worker_and_scheduler_apart_do_what_up_does(tmp_path: Path, database: str) -> None:
     with Rig(tmp_path, {"clock": TICKS}, TICKING, store=database) as rig:
         worker, scheduler = rig.start("worker", "--workers", "2"), rig.start("scheduler")
-        until(lambda: sum(run.is_ended for run in rig.store.runs()) >= 3, "it ran three times")
+        until(
+            lambda: sum(run.is_ended for run in rig.store.runs.newest()) >= 3, "it ran three times"
+        )
         assert len(rig.worker_pids(worker)) == 2
         assert rig.worker_pids(scheduler) == []
-        [leader] = rig.store.leaders()
+        [leader] = rig.store.leaders.all()
         assert f"/{scheduler.pid}/" in leader.holder
         stop(worker, scheduler)
-        rig.assert_records({str(run.id) for run in rig.store.runs() if run.is_ended}, "tick")
+        rig.assert_records({str(run.id) for run in rig.store.runs.newest() if run.is_ended}, "tick")
 
 
 def test_when_the_scheduler_that_leads_is_lost_another_goes_on_and_no_tick_is_doubled(
@@ -147,22 +149,23 @@ def test_when_the_scheduler_that_leads_is_lost_another_goes_on_and_no_tick_is_do
     with Rig(tmp_path, {"clock": TICKS}, TICKING, store=database) as rig:
         schedulers = [rig.start("scheduler") for _ in range(3)]
         worker = rig.start("worker")
-        until(lambda: len(rig.store.runs()) >= 2, "it ran twice")
-        [first] = rig.store.leaders()
+        until(lambda: len(rig.store.runs.newest()) >= 2, "it ran twice")
+        [first] = rig.store.leaders.all()
         [leader] = [each for each in schedulers if f"/{each.pid}/" in first.holder]
         lost_at = rig.store.now()
         lose(rig, leader)
-        known = {run.id for run in rig.store.runs()}
+        known = {run.id for run in rig.store.runs.newest()}
         new = until(
-            lambda: [run for run in rig.store.runs() if run.id not in known], "another one fires"
+            lambda: [run for run in rig.store.runs.newest() if run.id not in known],
+            "another one fires",
         )
         took_s = min(run.created_at for run in new) - lost_at
         print(f"another one fired after {took_s:.1f} s")
         in_time(took_s, TERM_S + 5)
-        [second] = rig.store.leaders()
+        [second] = rig.store.leaders.all()
         assert second.term == first.term + 1
         stop(worker, *(each for each in schedulers if each is not leader))
-        times = sorted(run.created_at for run in rig.store.runs())
+        times = sorted(run.created_at for run in rig.store.runs.newest())
         assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times))
 
 
@@ -222,7 +225,7 @@ def test_outage_longer_than_the_lease_makes_no_job_look_like_poison(
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
         assert [job for job in rig.jobs() if job.tries or job.deaths] == []
         assert rig.events("worker.reaped") == []
-        assert {row.data["pid"] for row in rig.store.records("page")}.isdisjoint(pids)
+        assert {row.data["pid"] for row in rig.store.records.of("page")}.isdisjoint(pids)
         for process in hosts:
             # Once by the supervisor, once by its worker.
             assert rig.output(process).count("can't reach the database") <= 2

@@ -51,7 +51,7 @@ def what_came(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     return {
         collection: [
             (row.key, row.data, row.score, row.source, row.version)
-            for row in store.records(collection, limit=1000)
+            for row in store.records.of(collection, limit=1000)
         ]
         for collection in RECORDS
     }
@@ -77,9 +77,11 @@ def test_demo_begun_on_a_file_is_ended_on_a_server(tmp_path: Path, database: str
         with store_of(moving) as here, store_of(undisturbed) as there:
             assert what_came(here) == what_came(there)
             assert {name: len(rows) for name, rows in what_came(here).items()} == RECORDS
-            counts = {run.source: (run.state, run.inserted, run.unchanged) for run in here.runs()}
+            counts = {
+                run.source: (run.state, run.inserted, run.unchanged) for run in here.runs.newest()
+            }
             assert counts == {"catalogue": ("completed", 208, 4), "news": ("completed", 36, 0)}
-            assert here.check() == []
+            assert here.upkeep.check() == []
         assert not (moving / "penstock.db").exists()
 
 
@@ -95,10 +97,10 @@ def work_half_way(folder: Path) -> None:
         ) as up,
         store_of(folder) as store,
     ):
-        until(lambda: any(run.pages_done > 30 for run in store.runs()), "it is half-way")
+        until(lambda: any(run.pages_done > 30 for run in store.runs.newest()), "it is half-way")
         up.terminate()
         up.communicate(timeout=120)
-        assert store.runs(active_only=True), "there is something left to do"
+        assert store.runs.newest(active_only=True), "there is something left to do"
 
 
 # Killed.
@@ -112,7 +114,7 @@ def some_project(place: Place, kind: Any) -> World:
     for first in range(0, len(jobs), 1000):
         batch = jobs[first : first + 1000]
         world.turn("w", *(done(job, saves=[a_save(f"k{job.id}", {"n": job.id})]) for job in batch))
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     world.store.close()
     return world
 
@@ -192,7 +194,7 @@ def test_copy_tells_what_it_did_and_what_is_left_to_do(
 ) -> None:
     world = World(SQLITE, tmp_path / "penstock.db")
     world.start_with_pages(2)
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     world.store.close()
 
     assert main(["db", "copy", "sqlite:penstock.db", database, "--project", str(tmp_path)]) == 0
@@ -210,7 +212,7 @@ def test_copy_in_json_has_each_table_with_its_rows_and_hash(
 ) -> None:
     world = World(SQLITE, tmp_path / "penstock.db")
     world.start()
-    world.store.sign_off("w")
+    world.store.workers.sign_off("w")
     world.store.close()
     words = ["sqlite:penstock.db", database, "--json", "--project", str(tmp_path)]
 
@@ -266,7 +268,7 @@ def test_password_is_nowhere_in_what_is_told_or_written(
     assert main(words) == 0
 
     told = capsys.readouterr()
-    written = SQLITE.open(tmp_path / "b.db", CLOCK).events()[-1]
+    written = SQLITE.open(tmp_path / "b.db", CLOCK).journal.events()[-1]
     assert (written.kind, "postgresql://127.0.0.1" in written.detail) == ("db.copied", True)
     for text in (told.out, told.err, written.detail):
         assert PASSWORD not in text

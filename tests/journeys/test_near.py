@@ -30,10 +30,10 @@ def test_announced_moment_is_explained_and_its_ticks_come_often(tmp_path: Path) 
     }
     with Rig(tmp_path, {"acme.com": source}, STEPS) as rig:
         process = rig.start("up")
-        until(lambda: rig.database.exists() and rig.store.schedules(), "it is planned")
+        until(lambda: rig.database.exists() and rig.store.schedules.all(), "it is planned")
         assert rig.penstock("run", "acme.com", "--detach").returncode == 0
         # Nothing was due for an hour.
-        until(lambda: len(rig.store.runs()) >= 3, "what was announced is heard of")
+        until(lambda: len(rig.store.runs.newest()) >= 3, "what was announced is heard of")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 0, rig.output(process)
 

@@ -35,7 +35,7 @@ def rig(tmp_path: Path, site: CountingSite) -> Iterator[Rig]:
 def contents(rig: Rig) -> tuple[object, ...]:
     """All that a dry run might have written."""
     kept = sorted(path.stat().st_size for path in rig.folder.glob("snapshots/**/*.warc*"))
-    return rig.events(), rig.store.records("page"), rig.jobs(), rig.store.runs(), kept
+    return rig.events(), rig.store.records.of("page"), rig.jobs(), rig.store.runs.newest(), kept
 
 
 def test_fetched_page_is_shown_safely_and_written_as_it_was(rig: Rig, site: CountingSite) -> None:

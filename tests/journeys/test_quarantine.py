@@ -128,7 +128,14 @@ def test_operator_finds_what_failed_mends_it_and_releases_it(command: Command) -
     assert command.rig.penstock("up", "--until-idle").returncode in (0, 3)
 
     assert [each["kind"] for each in command.entries()] == ["auth", "transient"]
-    assert {row.key for row in command.rig.store.records("page")} == {"0", "1", "2", "3", "6", "7"}
+    assert {row.key for row in command.rig.store.records.of("page")} == {
+        "0",
+        "1",
+        "2",
+        "3",
+        "6",
+        "7",
+    }
     events = command.rig.events("quarantine.released")
     assert {event.detail for event in events} == {"the parser is mended"}
     assert len(events) == 4

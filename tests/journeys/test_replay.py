@@ -63,7 +63,7 @@ def test_today_s_logic_is_tried_on_old_pages_and_committed(rig: Rig, site: Count
     assert "apply it: penstock replay 3 --commit" in rig.penstock("status").stdout
     refused = rig.penstock("replay", "3", "--commit")
     assert (refused.returncode, "--yes" in refused.stderr) == (7, True)
-    assert rig.store.records("page", limit=1)[0].data == {"path": "/page/0"}
+    assert rig.store.records.of("page", limit=1)[0].data == {"path": "/page/0"}
 
     committed = told(rig, "replay", "3", "--commit", "--yes", "--reason", "with length")
 
@@ -71,7 +71,7 @@ def test_today_s_logic_is_tried_on_old_pages_and_committed(rig: Rig, site: Count
     again = rig.penstock("replay", "3", "--diff", "--json")
     assert (again.returncode, again.stdout) == (7, "")
     assert "what replay 3 had staged was committed already" in again.stderr
-    rows = rig.store.records("page", limit=1000)
+    rows = rig.store.records.of("page", limit=1000)
     assert all(row.data["length"] == len(row.key) and row.run == 3 for row in rows)
     assert rig.penstock("replay", "2", "--drop", "--yes").returncode == 0
     undone = told(rig, "undo", "3", "--yes")
@@ -80,7 +80,7 @@ def test_today_s_logic_is_tried_on_old_pages_and_committed(rig: Rig, site: Count
     undo = told(rig, "runs", "show", "4")
     assert (undo["is_undo"], undo["of_run"], undo["replay"]["changed"]) == (True, 3, COUNT)
     assert "undo of run 3" in rig.penstock("runs").stdout
-    assert {tuple(row.data) for row in rig.store.records("page", limit=1000)} == {("path",)}
+    assert {tuple(row.data) for row in rig.store.records.of("page", limit=1000)} == {("path",)}
     assert site.counts() == before
     rig.assert_sound()
 
@@ -92,7 +92,7 @@ def test_replay_that_was_killed_goes_on_and_so_does_its_commit(
     slow = "import time; time.sleep(0.01)\n    " + BETTER
     change(rig, 'yield {"path": response.text}', slow)
     process = rig.start("replay", "1")
-    until(lambda: len(rig.store.runs()) == 2, "the replay is there", process=process)
+    until(lambda: len(rig.store.runs.newest()) == 2, "the replay is there", process=process)
     rig.wait_for_pages(2, 10, process)
     worker = rig.worker_pid(process)
     kill(process.pid)
@@ -105,15 +105,15 @@ def test_replay_that_was_killed_goes_on_and_so_does_its_commit(
 
     assert (again["replay"], again["totals"]["changed"]) == (2, COUNT)
     committing = rig.start("replay", "2", "--commit", "--yes")
-    until(lambda: rig.store.replay_state(2).changed, "a batch is applied", process=committing)
+    until(lambda: rig.store.replays.state(2).changed, "a batch is applied", process=committing)
     kill(committing.pid, signal.SIGKILL)
     committing.wait()
-    state = rig.store.replay_state(2).state
+    state = rig.store.replays.state(2).state
     if state == "committing":
         assert told(rig, "replay", "2", "--commit", "--yes")["committed"]["changed"] == COUNT
-    rows = rig.store.records("page", limit=1000)
+    rows = rig.store.records.of("page", limit=1000)
     assert {(row.version, row.run) for row in rows} == {(2, 2)}
-    assert not rig.store.has_staged(2)
+    assert not rig.store.replays.has_staged(2)
     assert site.counts() == before
 
 

@@ -59,6 +59,6 @@ def test_signals_notes_and_rejects_of_a_killed_step_are_written_once(tmp_path: P
         assert load.attempt == 2
         notes = [event.detail for event in rig.events("job.noted")]
         assert notes == [f"batch {number}" for number in range(BATCHES)]
-        assert rig.store.count_rejects(RejectFilter()) == rig.run(1).rejected == BATCHES
-        raised = [each for each in rig.store.signals() if each.name == "batch.loaded"]
+        assert rig.store.rejects.count(RejectFilter()) == rig.run(1).rejected == BATCHES
+        raised = [each for each in rig.store.signals.after() if each.name == "batch.loaded"]
         assert len(raised) == BATCHES

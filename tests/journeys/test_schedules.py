@@ -55,7 +55,7 @@ def work_until(rig: Rig, condition: Any, what: str) -> None:
 
 def has_ended(rig: Rig, count: int) -> bool:
     """Whether there are so many runs, and none of them is left."""
-    runs = rig.store.runs()
+    runs = rig.store.runs.newest()
     return len(runs) >= count and all(run.is_ended for run in runs)
 
 
@@ -71,7 +71,7 @@ def set_back(rig: Rig, seconds: float) -> None:
 
 def test_seven_days_away_are_one_run_and_the_misses_are_listed(tmp_path: Path) -> None:
     with rig_with(tmp_path, {"acme.com": {"schedule": {"cron": "* * * * *"}}}) as rig:
-        work_until(rig, lambda: len(rig.store.schedules()) == 1, "it is planned")
+        work_until(rig, lambda: len(rig.store.schedules.all()) == 1, "it is planned")
         set_back(rig, 7 * DAY_S)
         assert "acme.com  overdue for " in said(rig, "status")
         [late] = told(rig, "schedules")
@@ -79,10 +79,10 @@ def test_seven_days_away_are_one_run_and_the_misses_are_listed(tmp_path: Path) -
         # Seconds before a minute begins, that minute's own tick may come too.
         work_until(rig, lambda: has_ended(rig, 1), "it has made up for them")
 
-        [row] = rig.store.schedules()
-        ticks = rig.store.ticks(row.source_id, "main", 20_000)
+        [row] = rig.store.schedules.all()
+        ticks = rig.store.schedules.ticks(row.source_id, "main", 20_000)
         outcomes = Counter(tick.outcome for tick in ticks)
-        assert outcomes["fired"] == len(rig.store.runs()) <= 2
+        assert outcomes["fired"] == len(rig.store.runs.newest()) <= 2
         assert outcomes["missed"] in (10_079, 10_080)
         explained = said(rig, "schedules", "explain", "acme.com")
         assert f"{outcomes['missed']:,} ticks missed, from " in explained
@@ -96,9 +96,9 @@ def test_change_is_shown_before_it_holds_and_told_apart_afterwards(tmp_path: Pat
     first = {"acme.com": {"schedule": [{"name": "often", "every": "1s", "kind": "incremental"}]}}
     with rig_with(tmp_path, first) as rig:
         assert said(rig, "schedules", "diff").startswith("+ acme.com often: every second")
-        work_until(rig, lambda: len(rig.store.runs()) >= 2, "it ran twice")
+        work_until(rig, lambda: len(rig.store.runs.newest()) >= 2, "it ran twice")
         assert said(rig, "schedules", "diff").startswith("nothing")
-        before = len(rig.store.runs())
+        before = len(rig.store.runs.newest())
 
     second = {
         "acme.com": {
@@ -124,8 +124,8 @@ def test_change_is_shown_before_it_holds_and_told_apart_afterwards(tmp_path: Pat
             ("weekly", 1),
         ]
         assert history[0]["ticks"]["fired"] == before
-        assert history[1]["ticks"]["fired"] == len(rig.store.runs()) - before
-        kinds = {run.kind.value for run in rig.store.runs()}
+        assert history[1]["ticks"]["fired"] == len(rig.store.runs.newest()) - before
+        kinds = {run.kind.value for run in rig.store.runs.newest()}
         assert kinds == {"incremental"}
         rig.assert_sound()
 
@@ -135,7 +135,7 @@ def test_what_is_outside_its_hours_is_not_said_to_start_with_its_next_tick(tmp_p
     day = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")[in_three_days.tm_wday]
     hours = {"every": "1m", "windows": [f"{day} 06:00-22:00"]}
     with rig_with(tmp_path, {"acme.com": {"schedule": hours}}) as rig:
-        work_until(rig, lambda: len(rig.store.schedules()) == 1, "it is planned")
+        work_until(rig, lambda: len(rig.store.schedules.all()) == 1, "it is planned")
 
         begin = re.compile(r"not before its hours begin, in [23] d ")
         for words in (("schedules",), ("status",), ("schedules", "explain", "acme.com")):
@@ -214,7 +214,7 @@ def set_promise_back(rig: Rig, seconds: float) -> None:
 def test_schema_that_nobody_verifies_is_stale_and_starts_a_run(tmp_path: Path) -> None:
     promised = {"schema_freshness": "30d", "schedule": {"signal": "schema.stale"}}
     with rig_with(tmp_path, {"acme.com": promised}) as rig:
-        work_until(rig, lambda: rig.store.verification(1).promised_at, "it is promised")
+        work_until(rig, lambda: rig.store.promises.verification(1).promised_at, "it is promised")
         set_promise_back(rig, 31 * 86_400.0)
         assert rig.events("schema.stale") == []
         work_until(rig, lambda: rig.events("run.completed"), "it has run")

@@ -54,7 +54,7 @@ def ended(rig: Rig, source: str, count: int) -> list[RunRow]:
     """The runs of a source, when so many of them have ended; the oldest first."""
 
     def found() -> list[RunRow] | None:
-        every = rig.store.runs(limit=10_000)
+        every = rig.store.runs.newest(limit=10_000)
         rows = [row for row in every if row.source == source and row.is_ended]
         return rows[::-1] if len(rows) >= count else None
 
@@ -63,7 +63,7 @@ def ended(rig: Rig, source: str, count: int) -> list[RunRow]:
 
 
 def told(rig: Rig) -> dict[str, Any]:
-    rows = rig.store.records("told", limit=1000)
+    rows = rig.store.records.of("told", limit=1000)
     return {row.key: row.data["signal"] for row in rows}
 
 
@@ -92,7 +92,7 @@ def test_a_signal_starts_a_run_that_knows_it_and_those_that_come_after(tmp_path:
         [delivery] = listed[0]["deliveries"]
         assert (delivery["state"], delivery["run"]) == ("started", a.id)
         assert rig.penstock("up", "--until-idle").returncode == 0
-        assert len(rig.store.runs(limit=100)) == 3
+        assert len(rig.store.runs.newest(limit=100)) == 3
         rig.assert_sound()
 
 
@@ -113,7 +113,7 @@ def test_a_signal_is_delivered_whoever_is_killed_meanwhile(tmp_path: Path) -> No
     with a_rig(tmp_path, a={"signal": "go"}) as rig:
         for n in range(5):
             process = rig.start("up")
-            until(rig.store.workers, "somebody works")
+            until(rig.store.workers.all, "somebody works")
             assert rig.penstock("signal", "go", "--data", str(n)).returncode == 0
             kill(process.pid)
             process.wait()
@@ -206,11 +206,11 @@ def test_a_webhook_that_fails_twice_is_told_until_it_accepts_and_no_more(
         hook = {"url": receiver.url, "secret": "${HOOK_SECRET}", "allow_private": True}
         with a_rig(tmp_path, {"hooks": [{**hook, "on": ["completed"]}]}, a={"signal": "go"}) as rig:
             process = rig.start("up", HOOK_SECRET=SECRET)
-            until(rig.store.workers, "somebody works")
-            rig.store.raise_signal("go", None, actor="test")
+            until(rig.store.workers.all, "somebody works")
+            rig.store.signals.raise_("go", None, actor="test")
             [run] = ended(rig, "a", 1)
             until(lambda: receiver.accepted, "it has accepted", process=process)
-            until(lambda: rig.store.outbox()[0].state == "delivered", "that is known")
+            until(lambda: rig.store.hooks.outbox()[0].state == "delivered", "that is known")
 
             assert [status for status, _, _ in receiver.seen] == [503, 503, 200]
             assert len({headers["Penstock-Delivery"] for _, headers, _ in receiver.seen}) == 1
@@ -230,18 +230,18 @@ def test_a_run_that_ended_before_a_crash_is_told_of_after_it(tmp_path: Path) -> 
     command = ["/bin/sh", "-c", f"test -e {tmp_path}/ready && cat >> {told_to}"]
     with a_rig(tmp_path, {"hooks": [{"command": command}]}, a={"signal": "go"}) as rig:
         process = rig.start("up")
-        until(rig.store.workers, "somebody works")
-        rig.store.raise_signal("go", None, actor="test")
+        until(rig.store.workers.all, "somebody works")
+        rig.store.signals.raise_("go", None, actor="test")
         [run] = ended(rig, "a", 1)
         kill(process.pid)
         process.wait()
         assert not told_to.exists()
         (tmp_path / "ready").touch()
 
-        [row] = rig.store.outbox()
+        [row] = rig.store.hooks.outbox()
         assert rig.penstock("hooks", "retry", str(row.id)).returncode == 0
         rig.start("up")
-        until(lambda: rig.store.outbox()[0].state == "delivered", "it is delivered")
+        until(lambda: rig.store.hooks.outbox()[0].state == "delivered", "it is delivered")
         assert json.loads(told_to.read_text())["run"] == run.id
         [listed] = json.loads(rig.penstock("hooks", "--json").stdout)
         assert (listed["run"], listed["state"]) == (run.id, "delivered")
@@ -325,12 +325,12 @@ def test_signals_that_wait_say_since_when_and_what_for(tmp_path: Path) -> None:
         for _ in range(3):
             assert rig.penstock("signal", "go").returncode == 0
         process = rig.start("up")
-        until(lambda: len(rig.store.runs("d")) == 1, "the first has started a run")
-        source_id = rig.store.ensure_sources(["d"])["d"]
-        until(lambda: rig.store.standing_deliveries(source_id)[0][0].reason, "the second waits")
+        until(lambda: len(rig.store.runs.newest("d")) == 1, "the first has started a run")
+        source_id = rig.store.sources.ensure(["d"])["d"]
+        until(lambda: rig.store.deliveries.standing(source_id)[0][0].reason, "the second waits")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 0, rig.output(process)
-        [run] = rig.store.runs("d")
+        [run] = rig.store.runs.newest("d")
 
         for command in (["explain", "c"], ["schedules", "explain", "c"]):
             said = rig.penstock(*command).stdout

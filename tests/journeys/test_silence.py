@@ -52,7 +52,7 @@ def test_a_step_that_reads_its_input_finds_it_empty_and_the_worker_drains_all_th
         [run_id] = rig.enqueue("shop")
         process = rig.start("up")
         until(lambda: rig.run(run_id).is_ended, "the run has ended", within_s=60)
-        assert {row.data["heard"] for row in rig.store.records("page")} == {""}
+        assert {row.data["heard"] for row in rig.store.records.of("page")} == {""}
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
         assert rig.events("worker.reaped") == []

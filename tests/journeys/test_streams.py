@@ -72,8 +72,8 @@ def survived(folder: Path, length: int, kills: int, seed: int) -> None:
         everything = {str(number) for number in range(1, length + 1)}
         rig.assert_records(everything, "word")
         rig.assert_records(everything, "double")
-        source_id = rig.store.ensure_sources(["line"])["line"]
-        assert rig.store.checkpoints(source_id) == {"line": length}
+        source_id = rig.store.sources.ensure(["line"])["line"]
+        assert rig.store.checkpoints.cursors(source_id) == {"line": length}
         [stream] = rig.jobs(JobState.SUCCEEDED, stage="listen")
         assert stream.attempt > 1
         rig.assert_sound()
@@ -101,19 +101,21 @@ def test_paused_stream_stops_and_goes_on_from_its_cursor(
         until(lambda: not listening(), "the stream has stopped", process=process)
         [stopped] = rig.jobs(stage="listen")
         assert (stopped.state, stopped.tries) == (JobState.QUEUED, 0)
-        source_id = rig.store.ensure_sources(["line"])["line"]
-        cursor = rig.store.checkpoints(source_id)["line"]
-        assert len(rig.store.records("word", limit=10**6)) == cursor, "every record has its cursor"
+        source_id = rig.store.sources.ensure(["line"])["line"]
+        cursor = rig.store.checkpoints.cursors(source_id)["line"]
+        assert len(rig.store.records.of("word", limit=10**6)) == cursor, (
+            "every record has its cursor"
+        )
 
         assert rig.penstock(back, words[1]).returncode == 0
         until(
-            lambda: rig.store.checkpoints(source_id)["line"] > cursor + 100,
+            lambda: rig.store.checkpoints.cursors(source_id)["line"] > cursor + 100,
             "the stream goes on",
             process=process,
         )
         process.terminate()
         assert process.wait(timeout=120) == 0, rig.output(process)
-        known = {row.key for row in rig.store.records("word", limit=10**6)}
+        known = {row.key for row in rig.store.records.of("word", limit=10**6)}
         assert known == {str(number) for number in range(1, len(known) + 1)}
 
 

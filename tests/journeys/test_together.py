@@ -46,7 +46,7 @@ def test_run_beside_an_up_lets_it_do_the_work(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["state"] == "completed"
         assert "this command shows its progress" in done.stderr
-        assert {row.data["pid"] for row in rig.store.records("page")} == {worker}
+        assert {row.data["pid"] for row in rig.store.records.of("page")} == {worker}
         process.terminate()
         assert process.wait(timeout=120) == 0
         rig.assert_sound()
@@ -73,10 +73,13 @@ def test_source_with_a_schedule_is_run_again_and_again(tmp_path: Path) -> None:
     source = {"pipeline": "steps:ticks", "schedule": {"every": "2s"}}
     with Rig(tmp_path, {"clock": source}, TICKING) as rig:
         process = rig.start("up")
-        until(lambda: rig.database.exists() and len(rig.store.runs()) >= 3, "it ran three times")
+        until(
+            lambda: rig.database.exists() and len(rig.store.runs.newest()) >= 3,
+            "it ran three times",
+        )
         process.terminate()
         assert process.wait(timeout=120) == 0
-        runs = rig.store.runs()
+        runs = rig.store.runs.newest()
         assert {run.actor for run in runs} == {"scheduler"}
         times = sorted(run.created_at for run in runs)
         assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times))

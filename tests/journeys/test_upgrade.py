@@ -111,7 +111,9 @@ def test_both_versions_work_at_once_and_the_schema_shrinks_when_the_old_one_is_g
             assert f"has schema {NEWEST + 2}, this Penstock knows up to" in refused.stderr
             assert command(rig, newer, "status").returncode == 0
 
-            until(lambda: all(run.is_ended for run in rig.store.runs()), "both runs have ended")
+            until(
+                lambda: all(run.is_ended for run in rig.store.runs.newest()), "both runs have ended"
+            )
             stop(after)
             assert_nobody_noticed(rig, run_id, late)
             times = migrations_in(database)
@@ -173,7 +175,7 @@ def test_supervisor_whose_schema_is_gone_ends_and_says_why(tmp_path: Path, datab
         kill(pid)
         assert up.wait(timeout=120) == 7
         assert "schema is newer" in rig.output(up)
-        assert rig.store.workers() == []
+        assert rig.store.workers.all() == []
 
 
 def test_index_that_was_left_half_made_is_shown_and_dropped(

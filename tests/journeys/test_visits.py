@@ -74,7 +74,7 @@ def run(rig: Rig, kind: str, code: int = 0) -> dict[str, Any]:
 
 
 def versions(rig: Rig) -> set[str]:
-    return {row.data["version"] for row in rig.store.records("page")}
+    return {row.data["version"] for row in rig.store.records.of("page")}
 
 
 @pytest.mark.parametrize("isolation", ["", ', isolation="process"'])
@@ -121,7 +121,7 @@ def test_probe_says_whether_it_would_work_and_changes_nothing(
             "ok",
         )
         assert site.take()[0] == {"/sitemap.xml": 1, "/a": 1}
-        assert rig.store.records("page") == []
+        assert rig.store.records.of("page") == []
 
         told = rig.penstock("run", "local", "--kind", "probe")
         assert told.returncode == 0
@@ -135,7 +135,7 @@ def test_probe_says_whether_it_would_work_and_changes_nothing(
         site.is_down = True
         report = run(rig, "probe", code=4)
         assert report["end_reason"].startswith("failed: FetchError: status 410")
-        assert rig.store.records("page") == []
+        assert rig.store.records.of("page") == []
 
 
 def test_source_that_fails_again_and_again_runs_probes_until_it_is_well(
@@ -230,7 +230,7 @@ def test_killed_workers_leave_every_page_known_or_to_be_done_again(tmp_path: Pat
     ):
         going = rig.start("run", "local", "--kind", "incremental")
         for seen in (10, 30):
-            until(lambda: rig.store.runs(limit=1), "the run is there", process=going)
+            until(lambda: rig.store.runs.newest(limit=1), "the run is there", process=going)
             rig.wait_for_pages(1, seen, going)
             worker = until(lambda: rig.worker_pid(going), "a worker lives", process=going)
             kill(worker)

@@ -59,7 +59,7 @@ def is_gone(pid: int) -> bool:
 def pages_on_record(rig: Rig, site: CountingSite) -> int:
     """How many of the pages that are held have their snapshot in the store."""
     return sum(
-        rig.store.snapshot_of(job.id, f"{site.url}/page/{job.key}") is not None
+        rig.store.snapshots.of(job.id, f"{site.url}/page/{job.key}") is not None
         for job in rig.jobs(stage="hold")
     )
 
@@ -85,7 +85,7 @@ def test_killed_worker_is_followed_within_three_seconds_and_fetches_nothing_agai
         assert len(again) == 4
         in_time(max(event.at for event in again) - killed_at, RECOVERED_WITHIN_S)
         assert rig.run(run_id).state == "completed"
-        records = rig.store.records("page")
+        records = rig.store.records.of("page")
         assert {row.data["seen"] for row in records} == {"snapshot"}
         assert {row.data["pid"] for row in records}.isdisjoint({first})
         counts = site.counts()
@@ -109,12 +109,12 @@ def test_worker_stopped_beyond_its_lease_writes_nothing_when_it_wakes(tmp_path: 
         let_go(rig)
         until(lambda: rig.run(run_id).is_ended, "the replacement has done the work")
 
-        before = (rig.jobs(), rig.store.records("page"), rig.events())
+        before = (rig.jobs(), rig.store.records.of("page"), rig.events())
         kill(stopped, signal.SIGCONT)
         until(lambda: is_gone(stopped), "the stopped worker has ended by itself")
-        assert (rig.jobs(), rig.store.records("page"), rig.events()) == before
+        assert (rig.jobs(), rig.store.records.of("page"), rig.events()) == before
 
-        assert {row.data["pid"] for row in rig.store.records("page")} == {replacement}
+        assert {row.data["pid"] for row in rig.store.records.of("page")} == {replacement}
         assert {job.attempt for job in rig.jobs(stage="hold")} == {2}
         process.terminate()
         assert process.wait(timeout=120) == 0

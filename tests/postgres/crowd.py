@@ -20,6 +20,7 @@ import psycopg
 
 from penstock.clock import SystemClock
 from penstock.errors import Refused, StoreError, UsageError
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.gates.rates import Want
 from penstock.jobs.effects import Effects, Mark, Note, Raised, Rejection, Save
@@ -27,8 +28,10 @@ from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.entries import EntryFilter
+from penstock.store.jobs import JobFilter
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import Capacity, JobFilter, Keep, Kept
+from penstock.store.snapshots import Kept
+from penstock.store.upkeep import Keep
 
 CLOCK = SystemClock()
 PLAN = Plan(
@@ -150,7 +153,7 @@ class Client:
     def register(self) -> None:
         self.name = uuid.UUID(int=self.rng.getrandbits(128)).hex[:12]
         self.held, self.flushes = [], {}
-        self.store.register(self.name, "crowd", 1, "test")
+        self.store.workers.register(self.name, "crowd", 1, "test")
 
     def close(self) -> None:
         self.store.close()
@@ -255,17 +258,17 @@ class Client:
         return Kept(snapshot_id, job.id, job.run_id, "http://a.test/", 200, {}, 0.0, *place)
 
     def beat(self) -> None:
-        self.store.beat(self.name)
-        self.store.expired_workers()
+        self.store.workers.beat(self.name)
+        self.store.workers.expired()
 
     def leave(self) -> None:
-        self.store.sign_off(self.name)
+        self.store.workers.sign_off(self.name)
         self.register()
 
     def bury(self) -> None:
         """Somebody, perhaps itself, perhaps in the middle of its turn."""
-        worker = self.rng.choice(self.store.workers()).id
-        self.store.bury(worker, "chosen")
+        worker = self.rng.choice(self.store.workers.all()).id
+        self.store.workers.bury(worker, "chosen")
         if worker == self.name:
             self.register()
 
@@ -276,42 +279,42 @@ class Client:
         # The same few keys for a while, then others: runs end, and there must be new ones.
         period = sum(self.seen.acts.values()) // ACTS_PER_KEY
         key = f"run-{period + self.rng.randrange(RUN_KEYS)}"
-        self.store.start_run(source_id, RunKind.FULL, PLAN, "v1", key=key, actor="crowd")
+        self.store.runs.start(source_id, RunKind.FULL, PLAN, "v1", key=key, actor="crowd")
 
     def enqueue(self) -> None:
         run_id = self._run()
         stage = self.rng.choice(("extract", "persist"))
         jobs = [NewJob(stage, key, b"{}", 5) for key in self._keys(JOB_KEYS, 8)]
         if run_id and jobs:
-            answers = self.store.enqueue(run_id, jobs)
+            answers = self.store.jobs.enqueue(run_id, jobs)
             self.seen.enqueued |= {answer.job_id for answer in answers if answer.is_new}
 
     def cancel_run(self) -> None:
         if run_id := self._run():
-            self.store.cancel_run(run_id, "crowd", "at random")
+            self.store.runs.cancel(run_id, "crowd", "at random")
 
     def cancel_job(self) -> None:
         if job_id := self._job(JobState.QUEUED, JobState.RUNNING, JobState.WAITING):
-            self.store.cancel_job(job_id, "crowd", "at random")
+            self.store.jobs.cancel(job_id, "crowd", "at random")
 
     def retry(self) -> None:
         if job_id := self._job(JobState.QUARANTINED, JobState.WAITING):
-            self.store.retry_job(job_id, "crowd", "at random")
+            self.store.jobs.retry(job_id, "crowd", "at random")
 
     def retry_failed(self) -> None:
         if run_id := self._run():
-            self.store.retry_failed(run_id, "crowd", "at random")
+            self.store.runs.retry_failed(run_id, "crowd", "at random")
 
     def release(self) -> None:
-        for _ in self.store.release_entries(self._entries(), "crowd", "at random"):
+        for _ in self.store.quarantine.release(self._entries(), "crowd", "at random"):
             pass
 
     def discard(self) -> None:
-        for _ in self.store.discard_entries(self._entries(), "crowd", "at random"):
+        for _ in self.store.quarantine.discard(self._entries(), "crowd", "at random"):
             pass
 
     def expire(self) -> None:
-        self.store.expire_entries(0.5, self.rng.choice((3, 500)))
+        self.store.quarantine.expire(0.5, self.rng.choice((3, 500)))
 
     def _entries(self) -> EntryFilter:
         if self.rng.random() < 0.5:
@@ -320,63 +323,65 @@ class Client:
 
     def steer_run(self) -> None:
         if run_id := self._run():
-            steer = self.rng.choice((self.store.pause_run, self.store.resume_run))
+            steer = self.rng.choice((self.store.runs.pause, self.store.runs.resume))
             steer(run_id, "crowd", "at random")
 
     def steer_source(self) -> None:
-        steer = self.rng.choice((self.store.pause_source, self.store.resume_source))
+        steer = self.rng.choice((self.store.sources.pause, self.store.sources.resume))
         steer(self.rng.choice(self.source_ids), "crowd", "at random")
 
     def steer_job(self) -> None:
         """Set one aside, or put it back."""
         if self.rng.random() < 0.5:
             if job_id := self._job(JobState.QUEUED, JobState.WAITING):
-                self.store.hold_job(job_id, "crowd", "at random")
+                self.store.jobs.hold(job_id, "crowd", "at random")
         elif job_id := self._job(JobState.HELD):
-            self.store.unhold_job(job_id, "crowd", "at random")
+            self.store.jobs.unhold(job_id, "crowd", "at random")
 
     def maintain(self) -> None:
-        steer = self.rng.choice((self.store.hold, self.store.unhold, self.store.unhold))
+        steer = self.rng.choice(
+            (self.store.sources.hold, self.store.sources.unhold, self.store.sources.unhold)
+        )
         steer(self.rng.choice(("", *SOURCES)), "crowd", "at random")
 
     def continue_run(self) -> None:
         if run_id := self._run():
-            self.store.continue_run(run_id, PLAN, "v2", "crowd", "at random")
+            self.store.runs.continue_(run_id, PLAN, "v2", "crowd", "at random")
 
     def explain(self) -> None:
-        self.store.explain(self.limits, Capacity(50), source=self.rng.choice(SOURCES))
+        self.store.outlooks.explain(self.limits, Capacity(50), source=self.rng.choice(SOURCES))
         if job_id := self._job(JobState.QUEUED, JobState.WAITING):
             with suppress(UsageError):  # it may have been dropped meanwhile
-                self.store.explain(self.limits, Capacity(50), job_id=job_id)
+                self.store.outlooks.explain(self.limits, Capacity(50), job_id=job_id)
 
     # The clockwork.
 
     def sweep(self) -> None:
-        self.store.sweep_cancelled(self.rng.choice((1, 5, 2000)))
+        self.store.runs.sweep_cancelled(self.rng.choice((1, 5, 2000)))
 
     def prune(self) -> None:
-        self.store.prune(Keep(0.05, 3600.0, None, 0.05), self.rng.choice((3, 1000)))
-        self.store.drop_unused_payloads()
+        self.store.upkeep.prune(Keep(0.05, 3600.0, None, 0.05), self.rng.choice((3, 1000)))
+        self.store.snapshots.drop_unused_payloads()
 
     def pace(self) -> None:
         keys = self.rng.sample(SOURCES, 2)
-        self.store.reserve_places([Want(key, 1000.0) for key in keys])
+        self.store.hosts.reserve([Want(key, 1000.0) for key in keys])
 
     def look(self) -> None:
         """Everything that is shown is whole, whatever happens meanwhile."""
         self.store.overview()
-        self.store.sources()
-        self.store.runs()
-        self.store.events(limit=20)
-        self.store.collections()
+        self.store.sources.all()
+        self.store.runs.newest()
+        self.store.journal.events(limit=20)
+        self.store.records.collections()
 
     def _run(self) -> int | None:
-        runs = self.store.runs(limit=30)
+        runs = self.store.runs.newest(limit=30)
         return self.rng.choice(runs).id if runs else None
 
     def _job(self, *states: JobState) -> int | None:
         wanted = JobFilter(states=states, limit=200, after_id=self.rng.randrange(400))
-        jobs = self.store.jobs(wanted)
+        jobs = self.store.jobs.find(wanted)
         return self.rng.choice(jobs).id if jobs else None
 
 
@@ -394,7 +399,7 @@ def let_loose(url: str, clients: int, acts: int, seed: int) -> Seen:
     """So many clients, so many acts each, all at once; answers with what they were told."""
     seen = Seen()
     with closing(PostgresStore(url, CLOCK)) as store:
-        ids = list(store.ensure_sources(SOURCES).values())
+        ids = list(store.sources.ensure(SOURCES).values())
 
     def live(number: int) -> None:
         with closing(Client(url, seed * 1000 + number, seen, ids)) as client:
@@ -408,28 +413,28 @@ def let_loose(url: str, clients: int, acts: int, seed: int) -> Seen:
 def finish(url: str) -> None:
     """Let everything that is open come to its end, in good order."""
     with closing(PostgresStore(url, CLOCK)) as store:
-        for worker in store.workers():
-            store.sign_off(worker.id)
-        for source in store.sources():
-            store.resume_source(source.id, "test", "")
-        for held in store.holds():
-            store.unhold(held.scope, "test", "")
-        for job in store.jobs(JobFilter(states=(JobState.HELD,), limit=100_000)):
-            store.unhold_job(job.id, "test", "")
-        for run in store.runs(limit=10_000):
+        for worker in store.workers.all():
+            store.workers.sign_off(worker.id)
+        for source in store.sources.all():
+            store.sources.resume(source.id, "test", "")
+        for held in store.sources.holds():
+            store.sources.unhold(held.scope, "test", "")
+        for job in store.jobs.find(JobFilter(states=(JobState.HELD,), limit=100_000)):
+            store.jobs.unhold(job.id, "test", "")
+        for run in store.runs.newest(limit=10_000):
             if run.state == "draft":
-                store.start_draft(run.id, "test", "")
-        for run in store.runs(active_only=True, limit=100_000):
-            store.resume_run(run.id, "test", "")
-        store.register("last", "here", 1, "test")
-        limits = {source.id: LIMITS for source in store.sources()}
+                store.runs.start_draft(run.id, "test", "")
+        for run in store.runs.newest(active_only=True, limit=100_000):
+            store.runs.resume(run.id, "test", "")
+        store.workers.register("last", "here", 1, "test")
+        limits = {source.id: LIMITS for source in store.sources.all()}
         ends: list[Settlement] = []
-        while ends or store.runs(active_only=True, limit=1):
+        while ends or store.runs.newest(active_only=True, limit=1):
             turn = store.turn("last", ends, Capacity(100), limits)
             ends = [Settlement(job.id, job.attempt, JobState.SUCCEEDED) for job in turn.claimed]
-        while store.sweep_cancelled():
+        while store.runs.sweep_cancelled():
             pass
-        store.sign_off("last")
+        store.workers.sign_off("last")
 
 
 def in_threads(acts: Sequence[Callable[[], None]]) -> None:

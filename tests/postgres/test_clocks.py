@@ -15,12 +15,12 @@ from penstock.engine.leader.leadership import Leadership
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.engine.supervisor.watch import Watch
 from penstock.engine.worker import loop as worker
+from penstock.gates.capacity import Capacity
 from penstock.gates.rates import Want
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import Capacity
 from penstock.store.workers import LEASE_S
 from tests.clocked import in_time
 from tests.postgres.crowd import ask
@@ -73,14 +73,14 @@ def test_time_is_the_servers_in_whatever_zone_it_lives(database: str, by_s: floa
     with closing(open_store(database, Off(by_s))) as store:
         before = time.time()
         now = store.now()
-        [source_id] = store.ensure_sources(["shop"]).values()
-        run_id, _ = store.start_run(source_id, RunKind.FULL, ONE_STAGE, "v", key="1", actor="test")
-        store.register("w", "here", 1, "test")
+        [source_id] = store.sources.ensure(["shop"]).values()
+        run_id, _ = store.runs.start(source_id, RunKind.FULL, ONE_STAGE, "v", key="1", actor="test")
+        store.workers.register("w", "here", 1, "test")
         turn = store.turn("w", [], Capacity(1), {})
         after = time.time()
-        run, [row] = store.run(run_id), store.workers()
+        run, [row] = store.runs.get(run_id), store.workers.all()
         assert run is not None
-        told = [now, turn.now, run.created_at, run.started_at, store.events()[-1].at]
+        told = [now, turn.now, run.created_at, run.started_at, store.journal.events()[-1].at]
         assert all(at is not None and before - 1 <= at <= after + 1 for at in told), told
         assert before - 1 <= row.lease_expires_at - LEASE_S <= after + 1
 
@@ -94,20 +94,20 @@ def test_host_whose_clock_is_off_steals_no_lease_and_sees_one_that_has_ended(
 ) -> None:
     clock = Off(by_s)
     with closing(open_store(database, clock)) as store:
-        store.register("alive", "elsewhere", 1, "test")
-        store.register("dead", "elsewhere", 2, "test")
+        store.workers.register("alive", "elsewhere", 1, "test")
+        store.workers.register("dead", "elsewhere", 2, "test")
         watch = Watch(store, clock)
         for _ in range(5):  # a lease's time of looking, on the clock that runs evenly
             assert watch.look([]) == []
             clock.passed_s += 4.0
-        assert [row.id for row in store.workers()] == ["alive", "dead"]
+        assert [row.id for row in store.workers.all()] == ["alive", "dead"]
 
         ask(
             database,
             f"UPDATE penstock.worker SET lease_expires_at = {store.now()} WHERE id = 'dead'",
         )
         assert watch.look([]) == [("dead", 0)]
-        assert [row.id for row in store.workers()] == ["alive"]
+        assert [row.id for row in store.workers.all()] == ["alive"]
 
 
 @BOTH
@@ -124,7 +124,7 @@ def test_leader_whose_clock_is_off_is_left_alone_and_leaves_others_alone(
         assert not follows.seek()
         assert leads.is_trusted()
         assert leads.resign()
-        assert other.lead("scheduler", "two", 10.0) is not None
+        assert other.leaders.lead("scheduler", "two", 10.0) is not None
 
 
 # Due times.
@@ -135,10 +135,10 @@ def test_job_that_waits_is_started_neither_early_nor_late(database: str) -> None
         closing(open_store(database, AHEAD)) as ahead,
         closing(open_store(database, BEHIND)) as behind,
     ):
-        [source_id] = ahead.ensure_sources(["shop"]).values()
-        ahead.start_run(source_id, RunKind.FULL, ONE_STAGE, "v", key="1", actor="test")
+        [source_id] = ahead.sources.ensure(["shop"]).values()
+        ahead.runs.start(source_id, RunKind.FULL, ONE_STAGE, "v", key="1", actor="test")
         for store, name in ((ahead, "ahead"), (behind, "behind")):
-            store.register(name, "here", 1, "test")
+            store.workers.register(name, "here", 1, "test")
         [job] = ahead.turn("ahead", [], Capacity(1), {}).claimed
         later = Settlement(job.id, job.attempt, JobState.WAITING, 1800.0, reason="in half an hour")
         due_at = ahead.turn("ahead", [later], Capacity(1), {}).next_due_at
@@ -159,7 +159,7 @@ def test_host_that_was_closed_is_open_when_the_database_says_so(database: str, b
             database,
             f"INSERT INTO penstock.host VALUES ('shut', {now + 60}, ''), ('open', {now - 1}, '')",
         )
-        assert set(store.closed_hosts()) == {"shut"}
+        assert set(store.hosts.closed()) == {"shut"}
 
 
 def test_places_in_time_are_given_by_one_clock(database: str) -> None:
@@ -168,7 +168,7 @@ def test_places_in_time_are_given_by_one_clock(database: str) -> None:
         closing(open_store(database, BEHIND)) as behind,
     ):
         want = [Want("shop", 2.0)]
-        waits = [store.reserve_places(want)[0].wait_s for store in (ahead, behind, ahead, behind)]
+        waits = [store.hosts.reserve(want)[0].wait_s for store in (ahead, behind, ahead, behind)]
     assert all(wait <= n * 0.5 + 0.01 for n, wait in enumerate(waits)), waits
     assert waits == sorted(waits)
     assert waits[-1] > 0.5
@@ -181,17 +181,17 @@ def test_schedule_fires_by_the_databases_clock(working: Working, by_s: float) ->
     with working.project(clock=clock) as project, closing(open_store(working.url, clock)) as store:
         scheduler = Scheduler(project, store)
         scheduler.plan()
-        [row] = store.schedules()
+        [row] = store.schedules.all()
         assert row.next_due_at is not None
         assert abs(row.next_due_at - store.now() - 1800.0) < 60.0
         scheduler.tick()
-        assert store.runs() == []
+        assert store.runs.newest() == []
 
         past = f"{store.now() - 1:.3f}"
         ask(working.url, f"UPDATE penstock.schedule SET next_due_at = {past}, look_at = {past}")
         scheduler.tick()
         scheduler.tick()
-        assert len(store.runs()) == 1
+        assert len(store.runs.newest()) == 1
 
 
 # Workers.
@@ -240,7 +240,7 @@ def assert_nothing_early_or_late(working: Working, run_id: int) -> None:
     assert len(waits) == 24
     assert min(waits) >= 0.5
     in_time(max(waits), 0.5 + worker.POLL_S + SLACK_S)
-    times = [row.data["at"] for row in working.store.records("page", limit=100)]
+    times = [row.data["at"] for row in working.store.records.of("page", limit=100)]
     assert run.started_at is not None
     assert all(run.started_at <= at <= working.store.now() for at in times), "what steps are told"
 

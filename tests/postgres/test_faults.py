@@ -18,6 +18,7 @@ from penstock.clock import SystemClock
 from penstock.engine.worker import loop as worker
 from penstock.engine.worker import store_backoff as trouble
 from penstock.errors import StoreError, StoreUnreachable
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Settlement
@@ -26,7 +27,6 @@ from penstock.store.postgres import connection
 from penstock.store.postgres import database as database_module
 from penstock.store.postgres.connection import Connection
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import Capacity
 from tests.postgres.crowd import ask
 from tests.postgres.fixtures import a_name
 from tests.postgres.pgbouncer import PgBouncer
@@ -200,7 +200,7 @@ class Both:
         self.far = PostgresStore(far_url, CLOCK)
         self.run_id, other_id = self._start("shop"), self._start("other")
         for name in ("left", "right"):
-            self.near.register(name, "here", 1, "test")
+            self.near.workers.register(name, "here", 1, "test")
         claimed = self.near.turn("left", [], Capacity(10), {}).claimed
         ask(url, "UPDATE penstock.job SET worker = 'right' WHERE stage = 'right'")
         jobs = {(job.run_id, job.stage): job for job in claimed}
@@ -208,9 +208,9 @@ class Both:
         self.others = jobs[other_id, "right"]
 
     def _start(self, source: str) -> int:
-        [source_id] = self.near.ensure_sources([source]).values()
+        [source_id] = self.near.sources.ensure([source]).values()
         about = (source_id, RunKind.FULL, LEFT_AND_RIGHT, "v")
-        return self.near.start_run(*about, key="1", actor="test")[0]
+        return self.near.runs.start(*about, key="1", actor="test")[0]
 
     def close(self) -> None:
         self.far.close()
@@ -256,10 +256,10 @@ def test_silent_connection_is_given_up_and_holds_nobody_up_for_long(
 
     settled = both.settle(both.far, both.fars)
     assert settled == ([both.fars.id] if fault is Fault.HANG_BEFORE else [])
-    run = both.near.run(both.run_id)
+    run = both.near.runs.get(both.run_id)
     assert run is not None
     assert run.state == "completed"
-    assert both.near.check() == []
+    assert both.near.upkeep.check() == []
 
 
 @pytest.mark.usefixtures("hasty", "impatient")
@@ -309,8 +309,8 @@ def test_column_that_is_added_under_load_costs_a_turn_at_most(working: Working) 
             return verb()
 
     with closing(PostgresStore(working.url, CLOCK)) as store:
-        store.register("w", "here", 1, "test")
-        store.enqueue(run_id, [NewJob("extract", f"{n}", b"{}", 5) for n in range(60)])
+        store.workers.register("w", "here", 1, "test")
+        store.jobs.enqueue(run_id, [NewJob("extract", f"{n}", b"{}", 5) for n in range(60)])
         ends: list[Settlement] = []
         for number in range(61):
             turn = try_twice(partial(store.turn, "w", ends, Capacity(1), {}))
@@ -319,7 +319,7 @@ def test_column_that_is_added_under_load_costs_a_turn_at_most(working: Working) 
             if number % 10 == 5:
                 _add_columns(working.url, number)
         assert len(turn.settled) == 1
-        assert store.check() == []
+        assert store.upkeep.check() == []
     print(f"refused {len(refused)} times: {sorted(set(refused))}")
     assert working.run(run_id).succeeded == 60
 
@@ -350,5 +350,5 @@ def test_transaction_whose_connection_is_lost_does_not_go_on_with_another(databa
             with suppress(StoreError), store._db._translated():
                 raise psycopg.OperationalError("the server has gone away")
             store._db.do("add_sources", keys='["second"]', now=now)
-        assert store.ensure_sources([]) == {}
+        assert store.sources.ensure([]) == {}
         assert ask(database, "SELECT key FROM penstock.source") == []

@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from penstock.errors import StoreLocked
+from penstock.gates.capacity import Capacity
 from penstock.jobs.job import JobState
+from penstock.store.jobs import JobFilter
 from penstock.store.postgres import database as database_module
 from penstock.store.rows import JobRow
-from penstock.store.store import Capacity, JobFilter
 from tests.contract.scenes import POSTGRES, World, done
 from tests.postgres.working import Working, until_ended
 from tests.postgres.workspace import until
@@ -55,7 +56,7 @@ def test_end_of_a_locked_run_waits_and_the_others_are_settled(
     turn = world.store.turn("w", ends[:1], Capacity(0), {})
     assert (turn.settled, turn.postponed) == ([stuck.id], frozenset())
     assert world.run(stuck_run).is_ended
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
     world.close()
 
 
@@ -68,7 +69,7 @@ def test_lane_that_another_worker_is_in_is_left_to_it(world: World) -> None:
         assert [job.run_id for job in world.claim()] == [second]
         other.commit()
     assert [job.run_id for job in world.claim()] == [first]
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
     world.close()
 
 
@@ -93,4 +94,4 @@ def told_of_lock(working: Working) -> bool:
 
 
 def running(working: Working) -> list[JobRow]:
-    return working.store.jobs(JobFilter(states=(JobState.RUNNING,)))
+    return working.store.jobs.find(JobFilter(states=(JobState.RUNNING,)))

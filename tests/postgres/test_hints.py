@@ -39,9 +39,9 @@ class Pair:
         self._runs = 0
 
     def make_work(self) -> None:
-        [source_id] = self.maker.ensure_sources(["shop"]).values()
+        [source_id] = self.maker.sources.ensure(["shop"]).values()
         self._runs += 1
-        self.maker.start_run(source_id, RunKind.FULL, PLAN, "v", key=f"{self._runs}", actor="t")
+        self.maker.runs.start(source_id, RunKind.FULL, PLAN, "v", key=f"{self._runs}", actor="t")
 
     def hears(self) -> None:
         until("a hint comes", self.waiter.has_changed, 10)
@@ -66,8 +66,8 @@ def test_hint_is_heard_once_and_looked_after_once_more(pair: Pair) -> None:
 
 def test_own_hints_are_no_news(pair: Pair) -> None:
     pair.hears()
-    [source_id] = pair.waiter.ensure_sources(["shop"]).values()
-    pair.waiter.start_run(source_id, RunKind.FULL, PLAN, "v", key="own", actor="test")
+    [source_id] = pair.waiter.sources.ensure(["shop"]).values()
+    pair.waiter.runs.start(source_id, RunKind.FULL, PLAN, "v", key="own", actor="test")
     pair.waiter.now()
 
     assert not pair.waiter.has_changed()
@@ -95,11 +95,11 @@ def test_nobody_waits_for_a_listener_that_gets_no_answer(pair: Pair, proxy: Prox
 
 def test_hint_that_can_not_be_given_costs_nothing(pair: Pair, proxy: Proxy, database: str) -> None:
     lost = proxy.fail(Fault.CUT_BEFORE, at="NOTIFY")
-    [source_id] = pair.waiter.ensure_sources(["shop"]).values()
-    run_id, _ = pair.waiter.start_run(source_id, RunKind.FULL, PLAN, "v", key="own", actor="t")
+    [source_id] = pair.waiter.sources.ensure(["shop"]).values()
+    run_id, _ = pair.waiter.runs.start(source_id, RunKind.FULL, PLAN, "v", key="own", actor="t")
     lost.wait()
 
-    assert pair.waiter.run(run_id) is not None
+    assert pair.waiter.runs.get(run_id) is not None
 
 
 # A loop that waits.
@@ -119,8 +119,8 @@ def test_loop_that_waits_is_woken_by_a_hint_and_by_no_other(pair: Pair) -> None:
             until("it listens", listening.has_changed, 10)
             own = asyncio.Event()
             listening.wake = own.set
-            [source_id] = pair.waiter.ensure_sources(["shop"]).values()
-            pair.waiter.start_run(source_id, RunKind.FULL, PLAN, "v", key="own", actor="test")
+            [source_id] = pair.waiter.sources.ensure(["shop"]).values()
+            pair.waiter.runs.start(source_id, RunKind.FULL, PLAN, "v", key="own", actor="test")
             await is_woken(pair, listening, pair.make_work)
             assert not own.is_set()
 

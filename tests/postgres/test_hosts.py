@@ -123,7 +123,7 @@ def a_rig(folder: Path, far: Far) -> Iterator[Rig]:
 def hold_all_on(far: Far, rig: Rig) -> tuple[int, subprocess.Popen[str], subprocess.Popen[str]]:
     """Every page is held by the far host, and the near one has watched for as long as it must."""
     there = far.start(rig, "up")
-    until(rig.store.workers, "the far host works")
+    until(rig.store.workers.all, "the far host works")
     [run_id] = rig.enqueue("shop")
     wait_until_held(rig, PAGES)
     here = rig.start("up")

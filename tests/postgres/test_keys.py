@@ -12,7 +12,7 @@ from penstock.clock import SystemClock
 from penstock.store.postgres import migrate
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.schema import migrations
-from penstock.store.store import Keep
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import POSTGRES, World, done
 
 BEFORE = 5
@@ -63,7 +63,7 @@ def test_keys_go_with_the_jobs_that_are_dropped(world: World, database: str) -> 
         world.turn("w", *(done(job) for job in claimed))
     world.clock.advance(100)
 
-    while world.store.prune(Keep(10.0, None, None, None)):
+    while world.store.upkeep.prune(Keep(10.0, None, None, None)):
         pass
 
     assert count(database, "SELECT count(*) FROM penstock.job_key") == 0

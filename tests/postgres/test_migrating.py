@@ -17,12 +17,12 @@ import pytest
 import penstock
 from penstock.clock import SystemClock
 from penstock.errors import StoreError
+from penstock.gates.capacity import Capacity
 from penstock.jobs.run import RunKind
 from penstock.store.postgres import migrate
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.schema import Applied, migrations, parse
-from penstock.store.store import Capacity
 from tests.clocked import in_time
 from tests.contract.scenes import SITE, WIDE, done, pages
 from tests.postgres.catalog import definitions
@@ -79,7 +79,7 @@ def schema(schema_database: str) -> str:
 def working(schema: str) -> Iterator[PostgresStore]:
     """Somebody who works: a store with a worker that holds a lease."""
     store = PostgresStore(schema, CLOCK)
-    store.register("w", "here", 1, "test")
+    store.workers.register("w", "here", 1, "test")
     yield store
     store.close()
 
@@ -213,7 +213,7 @@ def test_leftovers_of_killed_reindexing_are_told_and_dropped(schema: str) -> Non
             reindexing.join()
 
     with closing(PostgresStore(schema, CLOCK)) as store:
-        told = store.check()
+        told = store.upkeep.check()
     assert len([line for line in told if "_ccnew" in line and "penstock db migrate" in line]) == 5
     with closing(PostgresDatabase(schema, CLOCK, purpose="schema")) as database:
         assert len(database.plan().leftovers) == 5
@@ -236,7 +236,7 @@ from penstock.clock import SystemClock
 from penstock.store.postgres.store import PostgresStore
 sys.stdin.readline()
 store = PostgresStore(sys.argv[1], SystemClock())
-print(store.check())
+print(store.upkeep.check())
 store.close()
 """
 
@@ -315,19 +315,19 @@ class Work:
 
     def _work(self) -> None:
         with closing(PostgresStore(self._url, CLOCK)) as store:
-            store.register("w", "here", 1, "test")
+            store.workers.register("w", "here", 1, "test")
             try:
                 while not self._is_over:
                     self._run(store)
-                    store.beat("w")
+                    store.workers.beat("w")
             except StoreError as error:
                 self.failures.append(error)
-            store.sign_off("w")
+            store.workers.sign_off("w")
 
     def _run(self, store: PostgresStore) -> None:
-        source_id = store.ensure_sources(["acme.com"])["acme.com"]
+        source_id = store.sources.ensure(["acme.com"])["acme.com"]
         key, limits = str(self.runs), {source_id: WIDE}
-        store.start_run(source_id, RunKind.FULL, SITE, "v", key=key, actor="test")
+        store.runs.start(source_id, RunKind.FULL, SITE, "v", key=key, actor="test")
         claimed = store.turn("w", [], Capacity(100), limits).claimed
         ends = [done(job, children=pages(20)) for job in claimed]
         while ends:
@@ -355,8 +355,8 @@ def test_work_goes_on_while_the_schema_changes_again_and_again(schema: str, cycl
     assert len(took_s) == cycles
     in_time(max(took_s), 0.2)
     with closing(PostgresStore(schema, CLOCK)) as store:
-        assert store.check() == []
-        assert {run.state for run in store.runs(limit=100_000)} == {"completed"}
+        assert store.upkeep.check() == []
+        assert {run.state for run in store.runs.newest(limit=100_000)} == {"completed"}
 
 
 def test_migration_that_would_hold_its_locks_too_long_is_given_up(
@@ -369,7 +369,7 @@ def test_migration_that_would_hold_its_locks_too_long_is_given_up(
         migrated(schema)
 
     assert definitions(schema) == before
-    working.sign_off("w")
+    working.workers.sign_off("w")
     with later(TOO_LONG):
         [applied] = migrated(schema)
     assert applied.took_s >= 0.4
@@ -384,7 +384,7 @@ def test_migration_whose_process_stands_still_is_ended_by_the_server(
         migrating = threading.Thread(target=collect_error, args=(proxy.through(schema), []))
         migrating.start()
         stuck.wait()
-        assert working.beat("w"), "it has waited no longer than it had to"
+        assert working.workers.beat("w"), "it has waited no longer than it had to"
         proxy.cut()
         migrating.join()
 

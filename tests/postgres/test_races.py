@@ -12,14 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.effects import Effects, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.jobs.transitions import OPEN_JOB_STATES
+from penstock.store.jobs import JobFilter
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import Capacity, JobFilter
 from tests.clocked import in_time
 from tests.postgres.crowd import (
     CLOCK,
@@ -81,8 +82,8 @@ def test_crowd_leaves_a_sound_store_and_every_effect_once(
 
 def assert_whole(url: str, seen: Seen) -> None:
     with closing(PostgresStore(url, CLOCK)) as store:
-        assert store.check() == []
-        assert [run for run in store.runs(limit=10_000) if not run.is_ended] == []
+        assert store.upkeep.check() == []
+        assert [run for run in store.runs.newest(limit=10_000) if not run.is_ended] == []
         assert_no_job_is_lost(url, seen)
         assert_each_attempt_ended_once(store, seen)
         assert_records_are_counted(url, store)
@@ -107,7 +108,7 @@ def assert_no_job_is_lost(url: str, seen: Seen) -> None:
 
 def assert_each_attempt_ended_once(store: PostgresStore, seen: Seen) -> None:
     """As the journal has it, and at least those whose end was confirmed."""
-    events = store.events(after_id=0, limit=10_000_000)
+    events = store.journal.events(after_id=0, limit=10_000_000)
     ended = Counter((e.job_id, e.attempt) for e in events if e.kind in ENDS and e.attempt)
     started = Counter((e.job_id, e.attempt) for e in events if e.kind == "job.started")
     assert [fence for fence, times in started.items() if times > 1] == []
@@ -117,7 +118,7 @@ def assert_each_attempt_ended_once(store: PostgresStore, seen: Seen) -> None:
 
 
 def assert_records_are_counted(url: str, store: PostgresStore) -> None:
-    runs = store.runs(limit=10_000)
+    runs = store.runs.newest(limit=10_000)
     [(records, changes)] = ask(
         url, "SELECT count(*), coalesce(sum(version - 1), 0) FROM penstock.record"
     )
@@ -129,7 +130,7 @@ def assert_records_are_counted(url: str, store: PostgresStore) -> None:
         " GROUP BY r.id, r.version HAVING count(v.version) <> r.version - 1",
     )
     assert gaps == []
-    assert sum(count for _, count in store.collections()) == records
+    assert sum(count for _, count in store.records.collections()) == records
 
 
 # Two at the same moment, again and again.
@@ -140,11 +141,11 @@ def two_workers(
 ) -> list[int]:
     """Two workers that own one job each of every run, and settle them in the same moment; the runs."""
     with closing(PostgresStore(url, CLOCK)) as store:
-        [source_id] = store.ensure_sources(["shop"]).values()
+        [source_id] = store.sources.ensure(["shop"]).values()
         for name in ("left", "right"):
-            store.register(name, "here", 1, "test")
+            store.workers.register(name, "here", 1, "test")
         runs = [
-            store.start_run(source_id, RunKind.FULL, plan, "v1", key=f"{n}", actor="test")[0]
+            store.runs.start(source_id, RunKind.FULL, plan, "v1", key=f"{n}", actor="test")[0]
             for n in range(rounds)
         ]
         claimed = store.turn("left", [], Capacity(2 * rounds), {source_id: WIDE}).claimed
@@ -178,12 +179,14 @@ def test_run_ends_when_its_last_two_jobs_are_settled_in_the_same_moment(
     runs = two_workers(database, Plan(LEFT_AND_RIGHT), rounds, settle)
 
     with closing(PostgresStore(database, CLOCK)) as store:
-        assert {run.state for run in store.runs(limit=rounds)} == {"completed"}
+        assert {run.state for run in store.runs.newest(limit=rounds)} == {"completed"}
         ended = Counter(
-            e.run_id for e in store.events(after_id=0, limit=1_000_000) if e.kind == "run.completed"
+            e.run_id
+            for e in store.journal.events(after_id=0, limit=1_000_000)
+            if e.kind == "run.completed"
         )
         assert ended == dict.fromkeys(runs, 1)
-        assert store.check() == []
+        assert store.upkeep.check() == []
     assert deadlocks(database) == 0
 
 
@@ -219,21 +222,21 @@ def test_record_that_two_workers_save_first_in_the_same_moment_has_both_versions
     runs = two_workers(database, Plan(LEFT_AND_RIGHT), rounds, settle)
 
     with closing(PostgresStore(database, CLOCK)) as store:
-        records = store.records("product", limit=rounds * keys)
+        records = store.records.of("product", limit=rounds * keys)
         assert len(records) == rounds * keys
         for record in records:
             run_id = int(record.key.partition("/")[0])
             assert (record.version, record.data) == (2, {"left": run_id, "right": run_id})
-        assert store.collections() == [("product", rounds * keys)]
-        assert store.check() == []
-        seen = store.runs(limit=rounds)
+        assert store.records.collections() == [("product", rounds * keys)]
+        assert store.upkeep.check() == []
+        seen = store.runs.newest(limit=rounds)
         assert {(run.inserted, run.updated) for run in seen} == {(keys, keys)}, runs
     assert deadlocks(database) == 0
 
 
 def test_run_that_eight_start_with_one_key_is_one_run(database: str) -> None:
     with closing(PostgresStore(database, CLOCK)) as store:
-        [source_id] = store.ensure_sources(["shop"]).values()
+        [source_id] = store.sources.ensure(["shop"]).values()
     answers: list[tuple[str, int, bool]] = []
     noting = threading.Lock()
     line = a_line(8)
@@ -243,7 +246,7 @@ def test_run_that_eight_start_with_one_key_is_one_run(database: str) -> None:
             for number in range(40):
                 key = f"key-{number}"
                 line.wait()
-                told = store.start_run(
+                told = store.runs.start(
                     source_id, RunKind.FULL, Plan(LEFT_AND_RIGHT), "v1", key=key, actor="test"
                 )
                 with noting:
@@ -288,9 +291,9 @@ def beginning(url: str, act: Callable[[], None]) -> Iterator[Callable[[], None]]
 
 
 def a_run(store: PostgresStore, key: str = "one") -> int:
-    [source_id] = store.ensure_sources(["shop"]).values()
+    [source_id] = store.sources.ensure(["shop"]).values()
     plan = Plan(LEFT_AND_RIGHT)
-    return store.start_run(source_id, RunKind.FULL, plan, "v1", key=key, actor="test")[0]
+    return store.runs.start(source_id, RunKind.FULL, plan, "v1", key=key, actor="test")[0]
 
 
 def test_worker_that_is_buried_between_the_halves_of_its_turn_is_given_nothing(
@@ -301,14 +304,14 @@ def test_worker_that_is_buried_between_the_halves_of_its_turn_is_given_nothing(
         closing(PostgresStore(database, CLOCK)) as other,
     ):
         a_run(store)
-        store.register("w", "here", 1, "test")
+        store.workers.register("w", "here", 1, "test")
         [job] = store.turn("w", [], Capacity(1), {}).claimed
         a_run(store, "two")
         let_go = store._db.let_go
 
         def buried_meanwhile() -> float:
             now = let_go()
-            other.bury("w", "in the middle of its turn")
+            other.workers.bury("w", "in the middle of its turn")
             return now
 
         store._db.let_go = buried_meanwhile  # type: ignore[method-assign]
@@ -317,7 +320,7 @@ def test_worker_that_is_buried_between_the_halves_of_its_turn_is_given_nothing(
         )
 
         assert (turn.settled, turn.is_buried, turn.claimed) == ([job.id], True, [])
-        assert other.check() == []
+        assert other.upkeep.check() == []
 
 
 def test_job_that_is_sent_back_while_its_run_is_cancelled_is_not_left_behind(
@@ -328,22 +331,22 @@ def test_job_that_is_sent_back_while_its_run_is_cancelled_is_not_left_behind(
         closing(PostgresStore(database, CLOCK)) as other,
     ):
         run_id = a_run(store)
-        store.register("w", "here", 1, "test")
+        store.workers.register("w", "here", 1, "test")
         [job, _] = store.turn("w", [], Capacity(10), {}).claimed
         bad = Settlement(job.id, job.attempt, JobState.QUARANTINED, reason="data", error="bad")
         store.turn("w", [bad], Capacity(0), {})
 
         def cancel() -> None:
-            other.cancel_run(run_id, "test", "at the worst moment")
-            while other.sweep_cancelled():
+            other.runs.cancel(run_id, "test", "at the worst moment")
+            while other.runs.sweep_cancelled():
                 pass
 
         with beginning(database, cancel) as begin:
             before(store, "retry_quarantined_of_run", begin)
-            store.retry_failed(run_id, "test", "again")
-        while store.sweep_cancelled():
+            store.runs.retry_failed(run_id, "test", "again")
+        while store.runs.sweep_cancelled():
             pass
-        assert [row.state for row in store.jobs(JobFilter(states=OPEN_JOB_STATES))] == []
+        assert [row.state for row in store.jobs.find(JobFilter(states=OPEN_JOB_STATES))] == []
 
 
 def test_two_who_claim_from_two_runs_of_one_source_keep_its_limit(database: str) -> None:
@@ -355,14 +358,14 @@ def test_two_who_claim_from_two_runs_of_one_source_keep_its_limit(database: str)
     ):
         a_run(store, "slow")
         for name in ("w", "other"):
-            store.register(name, "here", 1, "test")
+            store.workers.register(name, "here", 1, "test")
         watch(database, limits)
-        [source_id] = store.ensure_sources(["shop"]).values()
+        [source_id] = store.sources.ensure(["shop"]).values()
         claimed: list[Claimed] = []
 
         def claim_from_a_more_urgent_run() -> None:
             run_id = a_run(other, "quick")
-            other.enqueue(run_id, [NewJob("left", "at once", b"null", -1000)])
+            other.jobs.enqueue(run_id, [NewJob("left", "at once", b"null", -1000)])
             claimed.extend(other.turn("other", [], Capacity(1), {source_id: limits}).claimed)
 
         with beginning(database, claim_from_a_more_urgent_run) as begin:

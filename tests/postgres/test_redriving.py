@@ -6,6 +6,7 @@ import threading
 from contextlib import closing
 from functools import partial
 
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import JobState, NewJob
@@ -14,7 +15,6 @@ from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.rejected import Redriven, RejectFilter
-from penstock.store.store import Capacity
 from tests.postgres.crowd import CLOCK, a_line, ask, in_threads, letting_go
 from tests.postgres.test_races import deadlocks
 
@@ -25,7 +25,7 @@ ROUNDS, ITEMS = 20, 25
 
 def reject_all(store: PostgresStore, source_id: int, key: str) -> None:
     """A run in which every candidate was rejected."""
-    store.start_run(source_id, RunKind.FULL, PLAN, "v1", key=key, actor="test")
+    store.runs.start(source_id, RunKind.FULL, PLAN, "v1", key=key, actor="test")
     [root] = store.turn("w", [], Capacity(1), {source_id: WIDE}).claimed
     children = [NewJob("judge", f"{key}-{number}", b"{}") for number in range(ITEMS)]
     end = Settlement(root.id, root.attempt, JobState.SUCCEEDED, effects=Effects(children=children))
@@ -41,8 +41,8 @@ def reject_all(store: PostgresStore, source_id: int, key: str) -> None:
 
 def test_reject_that_four_redrive_in_the_same_moment_is_judged_again_once(database: str) -> None:
     with closing(PostgresStore(database, CLOCK)) as store:
-        [source_id] = store.ensure_sources(["shop"]).values()
-        store.register("w", "here", 1, "test")
+        [source_id] = store.sources.ensure(["shop"]).values()
+        store.workers.register("w", "here", 1, "test")
         for number in range(ROUNDS):
             reject_all(store, source_id, f"run-{number}")
     plan = redrive_plan(PLAN, {"judge"})
@@ -56,7 +56,7 @@ def test_reject_that_four_redrive_in_the_same_moment_is_judged_again_once(databa
                 wanted = RejectFilter(run_id=number + 1)
                 key = f"{name}-{number}"
                 line.wait()
-                redriven = store.redrive(
+                redriven = store.rejects.redrive(
                     source_id, plan, "v1", wanted, key=key, actor=name, reason=""
                 )
                 if redriven is not None:
@@ -74,5 +74,5 @@ def test_reject_that_four_redrive_in_the_same_moment_is_judged_again_once(databa
     assert (jobs, keys) == (ROUNDS * ITEMS, ROUNDS * ITEMS)
     assert deadlocks(database) == 0
     with closing(PostgresStore(database, CLOCK)) as store:
-        assert store.count_rejects(RejectFilter(open_only=True)) == 0
-        assert store.check() == []
+        assert store.rejects.count(RejectFilter(open_only=True)) == 0
+        assert store.upkeep.check() == []

@@ -21,7 +21,7 @@ from penstock.store.postgres import database as database_module
 from penstock.store.postgres.connection import OLDEST, Connection
 from penstock.store.postgres.grants import GRANTS, grants
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import Keep
+from penstock.store.upkeep import Keep
 from tests.contract.scenes import POSTGRES, World
 from tests.contract.test_copying import live_a_little
 from tests.journeys import rig as rigs
@@ -115,8 +115,8 @@ def test_role_with_the_printed_grants_can_do_all_of_a_workers_work(
 
     world = World(POSTGRES, as_role(database, worker_role))
     live_a_little(world)
-    world.store.prune(Keep(1.0, 1.0, 1.0, 1.0))
-    assert world.store.check() == []
+    world.store.upkeep.prune(Keep(1.0, 1.0, 1.0, 1.0))
+    assert world.store.upkeep.check() == []
     world.close()
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         ask(as_role(database, worker_role), "DROP TABLE penstock.record")
@@ -174,16 +174,16 @@ def test_who_becomes_a_standby_under_a_store_is_told_apart_from_one_that_is_gone
 ) -> None:
     url = own_postgres.create_database("here")
     with closing(PostgresStore(url, CLOCK)) as store:
-        store.ensure_sources(["shop"])
+        store.sources.ensure(["shop"])
         (own_postgres.folder / "data" / "standby.signal").touch()
         own_postgres.restart_immediate()
         with pytest.raises(StoreUnreachable):
             store.overview()  # on the connection that was cut
         with pytest.raises(StoreError, match="is a standby"):
-            store.ensure_sources(["other"])
+            store.sources.ensure(["other"])
         (own_postgres.folder / "data" / "standby.signal").unlink()
         own_postgres.restart_immediate()
-        assert store.ensure_sources(["other"])
+        assert store.sources.ensure(["other"])
 
 
 # By way of the command line.
@@ -336,9 +336,9 @@ def test_lock_that_is_held_for_long_is_waited_for_and_not_given_up(
     with closing(PostgresStore(database, CLOCK)) as store, psycopg.connect(database) as holding:
         holding.execute("LOCK TABLE penstock.source IN EXCLUSIVE MODE")
         with pytest.raises(StoreUnreachable, match="for a lock"):
-            store.ensure_sources(["shop"])
+            store.sources.ensure(["shop"])
         holding.rollback()
-        assert store.ensure_sources(["shop"])
+        assert store.sources.ensure(["shop"])
 
 
 def test_statement_that_a_person_cancels_is_tried_again(database: str) -> None:
@@ -349,10 +349,10 @@ def test_statement_that_a_person_cancels_is_tried_again(database: str) -> None:
         )
         cancelled.start()
         with pytest.raises(StoreUnreachable):
-            store.ensure_sources(["shop"])
+            store.sources.ensure(["shop"])
         cancelled.join()
         holding.rollback()
-        assert store.ensure_sources(["shop"])
+        assert store.sources.ensure(["shop"])
 
 
 def cancel(url: str) -> bool:

@@ -54,7 +54,7 @@ class Restarts:
         return self.rig.store.now()
 
     def _started_after(self, moment: float) -> float | None:
-        events = self.rig.store.events(limit=500)
+        events = self.rig.store.journal.events(limit=500)
         started = [e.at for e in events if e.kind == "job.started" and e.at >= moment]
         return min(started, default=None)
 
@@ -90,7 +90,7 @@ def test_restarts_under_load_lose_nothing_and_cost_no_attempt(
 
 def assert_whole(rig: Rig, site: CountingSite, pages: int) -> None:
     rig.assert_sound()
-    [run] = rig.store.runs()
+    [run] = rig.store.runs.newest()
     assert run.state == "completed"
     assert (run.inserted, run.updated, run.unchanged) == (pages, 0, 0)
     rig.assert_records({f"/page/{number}" for number in range(pages)})

@@ -48,7 +48,7 @@ def test_no_statement_names_the_usual_schema_when_it_is_another() -> None:
 def test_project_lives_wholly_in_its_own_schema(database: str, schema: str) -> None:
     world = World(POSTGRES, own(database, schema))
     live_a_little(world)
-    assert world.store.check() == []
+    assert world.store.upkeep.check() == []
     world.close()
 
     assert tables_of(database, "penstock") == 0
@@ -63,14 +63,14 @@ def test_what_one_project_does_the_other_never_sees(database: str) -> None:
     ):
         for waiter in (same, blog):
             until("listening has begun", waiter.has_changed)
-        [source_id] = shop.ensure_sources(["acme.com"]).values()
-        shop.start_run(source_id, RunKind.FULL, SITE, "v", key="one", actor="ops")
+        [source_id] = shop.sources.ensure(["acme.com"]).values()
+        shop.runs.start(source_id, RunKind.FULL, SITE, "v", key="one", actor="ops")
         until("those of the same project hear of it", same.has_changed)
 
         assert not blog.has_changed()
-        assert blog.sources() == []
-        assert shop.lead("scheduler", "here", 60.0) is not None
-        assert blog.lead("scheduler", "there", 60.0) is not None
+        assert blog.sources.all() == []
+        assert shop.leaders.lead("scheduler", "here", 60.0) is not None
+        assert blog.leaders.lead("scheduler", "there", 60.0) is not None
 
 
 def test_projects_can_be_copied_between_schemas_of_one_database(database: str) -> None:

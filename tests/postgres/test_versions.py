@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.jobs.job import JobState
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.store import Capacity, Keep
+from penstock.store.upkeep import Keep
 from tests.postgres.crowd import CLOCK, ask, finish, let_loose, watch
 from tests.postgres.fixtures import a_name
 from tests.postgres.server import Server
@@ -35,18 +36,18 @@ def test_worker_does_everything_once(tmp_path: Path, url: str) -> None:
 def test_operators_verbs_do_what_they_say(tmp_path: Path, url: str) -> None:
     with Working(tmp_path, url, pages=1) as working, closing(PostgresStore(url, CLOCK)) as store:
         run_id = working.start_run()
-        store.register("w", "here", 1, "test")
-        assert store.pause_run(run_id, "test", "")
+        store.workers.register("w", "here", 1, "test")
+        assert store.runs.pause(run_id, "test", "")
         assert store.turn("w", [], Capacity(1), {}).claimed == []
-        assert store.resume_run(run_id, "test", "")
+        assert store.runs.resume(run_id, "test", "")
         [job] = store.turn("w", [], Capacity(1), {}).claimed
-        assert store.bury("w", "it died") == [job.id]
-        assert store.cancel_run(run_id, "test", "")
-        assert store.sweep_cancelled() == 1
+        assert store.workers.bury("w", "it died") == [job.id]
+        assert store.runs.cancel(run_id, "test", "")
+        assert store.runs.sweep_cancelled() == 1
         assert [row.state for row in working.jobs()] == [JobState.CANCELLED]
-        assert store.prune(Keep(0.0, 0.0, 0.0, 0.0)) > 0
+        assert store.upkeep.prune(Keep(0.0, 0.0, 0.0, 0.0)) > 0
         assert working.jobs() == []
-        assert store.check() == []
+        assert store.upkeep.check() == []
 
 
 def test_crowd_leaves_a_sound_store(url: str) -> None:
@@ -59,4 +60,4 @@ def test_crowd_leaves_a_sound_store(url: str) -> None:
     assert seen.errors == []
     assert ask(url, "SELECT * FROM penstock.excess") == []
     with closing(PostgresStore(url, CLOCK)) as store:
-        assert store.check() == []
+        assert store.upkeep.check() == []

@@ -20,9 +20,9 @@ from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.process import build_worker
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.project import Project
+from penstock.store.jobs import JobFilter
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.rows import EventRow, JobRow, RunRow
-from penstock.store.store import JobFilter
 from tests.postgres.crowd import ask
 from tests.postgres.proxy import Trigger
 from tests.postgres.workspace import until
@@ -119,15 +119,15 @@ class Working:
             return project.run(SOURCE, actor="test")
 
     def run(self, run_id: int) -> RunRow:
-        found = self.store.run(run_id)
+        found = self.store.runs.get(run_id)
         assert found is not None
         return found
 
     def jobs(self) -> list[JobRow]:
-        return self.store.jobs(JobFilter(limit=100_000))
+        return self.store.jobs.find(JobFilter(limit=100_000))
 
     def events(self, *kinds: str) -> list[EventRow]:
-        found = self.store.events(after_id=0, limit=1_000_000)
+        found = self.store.journal.events(after_id=0, limit=1_000_000)
         return [event for event in found if not kinds or event.kind in kinds]
 
     # Workers.
@@ -146,14 +146,14 @@ class Working:
                 faults.append(strike())
             return not self.store.overview().active_runs
 
-        self.store.register(name, "here", 1, "test")
+        self.store.workers.register(name, "here", 1, "test")
         asyncio.run(Attendance(self, url, name, clock).work(is_over))
         return faults[0]
 
     @contextmanager
     def at_work(self, url: str, name: str = "w", clock: Clock = CLOCK) -> Iterator[None]:
         """In a thread, for as long as this lasts."""
-        self.store.register(name, "here", 1, "test")
+        self.store.workers.register(name, "here", 1, "test")
         attendance = Attendance(self, url, name, clock)
         thread = threading.Thread(target=lambda: asyncio.run(attendance.work()), name=name)
         thread.start()
@@ -168,7 +168,7 @@ class Working:
     def assert_everything_once(self, run_id: int) -> None:
         """Every effect of every page is there once, and each attempt that ended was the last."""
         run, pages = self.run(run_id), self.pages
-        assert self.store.check() == []
+        assert self.store.upkeep.check() == []
         assert run.state == "completed"
         assert (run.inserted, run.updated, run.unchanged) == (2 * pages, 0, 0)
         assert [job for job in self.jobs() if job.state in OPEN_JOB_STATES] == []
@@ -185,7 +185,7 @@ class Working:
         notes = [f"{name} {n}" for name in ("first", "second") for n in numbers]
         assert Counter(e.detail for e in self.events("job.noted")) == Counter(notes)
         for collection in ("first", "second"):
-            rows = self.store.records(collection, limit=100_000)
+            rows = self.store.records.of(collection, limit=100_000)
             assert sorted(row.key for row in rows) == sorted(map(str, numbers))
             assert {row.version for row in rows} <= {1}
         self.assert_no_attempt_in_vain()

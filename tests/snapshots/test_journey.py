@@ -63,7 +63,7 @@ def test_a_site_is_ingested_and_every_page_of_it_is_in_the_bucket(
         assert not (tmp_path / "snapshots").exists()
         reader, segments = bucket.open("reader"), set()
         for job in rig.jobs(JobState.SUCCEEDED, stage="extract"):
-            row = rig.store.snapshot_of(job.id, job.key)
+            row = rig.store.snapshots.of(job.id, job.key)
             assert row is not None
             segments.add(row.segment)
             capture = reader.read(Place(row.hash, row.segment, row.offset, row.length))
@@ -90,7 +90,7 @@ def test_an_attempt_after_a_death_reads_its_page_from_the_bucket(
         let_go(rig)
         assert process.wait(timeout=120) == 0, rig.output(process)
         assert rig.run(run_id).state == "completed"
-        assert {row.data["seen"] for row in rig.store.records("page")} == {"snapshot"}
+        assert {row.data["seen"] for row in rig.store.records.of("page")} == {"snapshot"}
         again = site.counts()
         assert [again[f"/page/{n}"] - asked[f"/page/{n}"] for n in range(4)] == [1, 1, 1, 1]
         rig.assert_sound()
@@ -117,7 +117,7 @@ def test_a_page_that_a_lost_host_has_stored_is_read_by_another(
         let_go(rig)
         assert other.wait(timeout=120) == 0, rig.output(other)
         assert rig.run(run_id).state == "completed"
-        assert {row.data["seen"] for row in rig.store.records("page")} == {"snapshot"}
+        assert {row.data["seen"] for row in rig.store.records.of("page")} == {"snapshot"}
         again = site.counts()
         assert [again[f"/page/{n}"] - asked[f"/page/{n}"] for n in range(4)] == [1, 1, 1, 1]
         rig.assert_sound()
@@ -125,7 +125,7 @@ def test_a_page_that_a_lost_host_has_stored_is_read_by_another(
 
 def pages_on_record(rig: Rig, site: CountingSite) -> int:
     return sum(
-        rig.store.snapshot_of(job.id, f"{site.url}/page/{job.key}") is not None
+        rig.store.snapshots.of(job.id, f"{site.url}/page/{job.key}") is not None
         for job in rig.jobs(stage="hold")
     )
 

@@ -20,8 +20,8 @@ from penstock.pipeline.verdict import timed_out
 from penstock.snapshots import Place
 from penstock.snapshots import bucket as buckets
 from penstock.store.rows import SnapshotRow
+from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Kept
 from penstock.testing import VirtualClock, VirtualLoop
 from tests.snapshots.homes import SUFFIX, BucketHome
 from tests.snapshots.s3 import Wire

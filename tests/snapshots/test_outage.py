@@ -11,7 +11,7 @@ from penstock.jobs.job import JobState
 from penstock.project import Project
 from penstock.snapshots import Capture, Place, SnapshotsAway
 from penstock.snapshots.directory import DirectorySnapshots
-from penstock.store.store import JobFilter
+from penstock.store.jobs import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
 PAGES = 40
@@ -74,10 +74,10 @@ def test_an_outage_longer_than_every_timeout_costs_no_try_and_no_page(
         simulation.run()
         assert clock.monotonic() > LASTS_S
         assert project.require_run(run_id).state == "completed"
-        jobs = project.connection.jobs(JobFilter(limit=1000))
+        jobs = project.connection.jobs.find(JobFilter(limit=1000))
         assert {job.state for job in jobs} == {JobState.SUCCEEDED}
         assert [job.id for job in jobs if job.tries or job.deaths] == []
-        assert len(project.connection.records("page", limit=1000)) == PAGES
+        assert len(project.connection.records.of("page", limit=1000)) == PAGES
     project.close()
     # Whoever was under way when it began has fetched in vain; nobody was sent out after that.
     before = BEGINS_S * AT_ONCE

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.leader.sweep import EVERY_S, Sweep
+from penstock.gates.capacity import Capacity
 from penstock.snapshots import Place
 from penstock.snapshots import bucket as buckets
+from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity, Kept
 from penstock.testing import VirtualClock
 from tests.contract.scenes import SQLITE, World
 from tests.snapshots.homes import SUFFIX, BucketHome, Home, a_page

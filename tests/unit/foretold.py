@@ -124,7 +124,7 @@ class Real:
         busy.set()
 
     def look(self) -> None:
-        rows = self.project.connection.sources()
+        rows = self.project.connection.sources.all()
         self.backlog_peak = max(self.backlog_peak, sum(row.queued + row.waiting for row in rows))
 
     def count(self, kind: str) -> int:
@@ -135,21 +135,23 @@ class Real:
         return sorted({int((moment - MONDAY) // DAY_S) for moment in at})
 
     def starts(self) -> int:
-        return len(self.project.connection.runs(limit=1000))
+        return len(self.project.connection.runs.newest(limit=1000))
 
     def starts_by_source(self) -> dict[str, int]:
-        return dict(Counter(row.source for row in self.project.connection.runs(limit=1000)))
+        return dict(Counter(row.source for row in self.project.connection.runs.newest(limit=1000)))
 
     def ticks(self, source: str, outcome: str) -> int:
         source_id = self.project.source_ids[source]
-        rows = self.project.connection.ticks(source_id, "main", limit=10_000)
+        rows = self.project.connection.schedules.ticks(source_id, "main", limit=10_000)
         return sum(row.outcome == outcome for row in rows)
 
     def missed(self, source: str) -> int:
         """Ticks that nobody was there for, those that fired late included."""
         return sum(
             each.missed
-            for each in self.project.connection.tick_counts(self.project.source_ids[source])
+            for each in self.project.connection.schedules.tick_counts(
+                self.project.source_ids[source]
+            )
         )
 
     def requests_by_day(self, days: int) -> list[int]:
@@ -157,7 +159,7 @@ class Real:
         return [found[day] for day in range(days)]
 
     def breaches(self, rule: str) -> int:
-        return sum(row.rule == rule for row in self.project.connection.breaches())
+        return sum(row.rule == rule for row in self.project.connection.promises.breaches())
 
 
 def foretell(

@@ -174,13 +174,13 @@ class Shop:
 
     def records(self) -> dict[str, Any]:
         with self.project() as project:
-            rows = project.connection.records("page", limit=1000)
+            rows = project.connection.records.of("page", limit=1000)
         return {row.key.removeprefix(HOST): row.data for row in rows}
 
     def skips(self, run: RunRow) -> list[str]:
         """Why jobs of a run were skipped."""
         with self.project() as project:
-            events = project.connection.events(run_id=run.id, limit=1000)
+            events = project.connection.journal.events(run_id=run.id, limit=1000)
         return [event.detail for event in events if event.kind == "job.skipped"]
 
     def later(self, days: float) -> None:

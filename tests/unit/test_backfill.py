@@ -23,8 +23,8 @@ from penstock.jobs.windows import windows_of
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS, PLANNER
 from penstock.project.backfills import missing, start_linked_backfill
 from penstock.store.health import HealthRow
+from penstock.store.jobs import JobFilter
 from penstock.store.rows import RunRow
-from penstock.store.store import JobFilter
 from penstock.testing import EPOCH, ScriptedNetwork, Simulation, VirtualClock, journal
 
 pytestmark = pytest.mark.usefixtures("pipelines")
@@ -142,11 +142,11 @@ def test_every_unit_is_fetched_once_and_covered(project: Project, clock: Virtual
     assert (run.state, run.kind, run.pages, run.inserted) == ("completed", RunKind.BACKFILL, 62, 62)
     assert max(Counter(asked).values()) == 1
     assert len(asked) == 62
-    covered = project.connection.covered(run.source_id, ["AAPL", "MSFT"], 0, EPOCH)
+    covered = project.connection.sources.covered(run.source_id, ["AAPL", "MSFT"], 0, EPOCH)
     assert len(covered) == 62
     assert {c.run_id for c in covered} == {run_id}
     assert "all is in" in [event.detail for event in journal(project)]
-    assert project.connection.check() == []
+    assert project.connection.upkeep.check() == []
 
 
 def test_backfill_has_cursors_of_its_own(project: Project, clock: VirtualClock) -> None:
@@ -155,8 +155,8 @@ def test_backfill_has_cursors_of_its_own(project: Project, clock: VirtualClock) 
 
     simulate(project, clock)
 
-    assert project.connection.checkpoints(source_id) == {}
-    assert project.connection.run_cursors(run_id)["AAPL"] == "2024-01-03T00:00:00+00:00"
+    assert project.connection.checkpoints.cursors(source_id) == {}
+    assert project.connection.checkpoints.of_run(run_id)["AAPL"] == "2024-01-03T00:00:00+00:00"
 
 
 def test_live_run_covers_its_windows_and_moves_its_checkpoints(
@@ -168,8 +168,10 @@ def test_live_run_covers_its_windows_and_moves_its_checkpoints(
 
         source_id = project.source_ids["prices"]
         assert row(project, run_id).state == "completed"
-        assert len(project.connection.covered(source_id, ["live"], 0, EPOCH)) == 3
-        assert project.connection.checkpoints(source_id) == {"live": "2020-01-03T00:00:00+00:00"}
+        assert len(project.connection.sources.covered(source_id, ["live"], 0, EPOCH)) == 3
+        assert project.connection.checkpoints.cursors(source_id) == {
+            "live": "2020-01-03T00:00:00+00:00"
+        }
 
 
 def test_window_in_which_there_was_nothing_is_covered_and_a_failed_one_is_not(
@@ -185,7 +187,7 @@ def test_window_in_which_there_was_nothing_is_covered_and_a_failed_one_is_not(
 
     run = row(project, run_id)
     assert (run.state, run.skipped, run.quarantined) == ("partial", 1, 1)
-    covered = project.connection.covered(run.source_id, ["AAPL"], 0, EPOCH)
+    covered = project.connection.sources.covered(run.source_id, ["AAPL"], 0, EPOCH)
     assert [c.start_at for c in covered] == [1704067200.0, 1704067200.0 + 2 * 86400]
 
 
@@ -206,13 +208,13 @@ def test_units_are_planned_as_they_are_needed(tmp_path: Path, clock: VirtualCloc
     backfill = {"window": "1h", "partitions": ["AAPL"], "share": 1}
     with closing(a_project(tmp_path / "many", clock, backfill=backfill)) as project:
         run_id = project.backfill("prices", "2024-01-01", "2024-06-30")
-        begun = len(project.connection.jobs(JobFilter(run_id=run_id, limit=100)))
+        begun = len(project.connection.jobs.find(JobFilter(run_id=run_id, limit=100)))
         simulate(project, clock, script)
 
         assert begun == 1, "starting it makes one job, whatever it will come to"
         run = row(project, run_id)
         assert (run.state, run.pages, len(seen)) == ("completed", 4368, 4368)
-        [planner] = project.connection.jobs(JobFilter(run_id=run_id, stage=PLANNER))
+        [planner] = project.connection.jobs.find(JobFilter(run_id=run_id, stage=PLANNER))
         assert planner.attempt > 2, "it steps aside and comes back"
 
 
@@ -255,8 +257,8 @@ def test_backfill_whose_worker_dies_again_and_again_fetches_only_the_rest(
         deaths = 0
         while not row(project, run_id).is_ended:
             deaths += 1
-            for worker in project.connection.workers():
-                project.connection.bury(worker.id, "gone")
+            for worker in project.connection.workers.all():
+                project.connection.workers.bury(worker.id, "gone")
             with monkeypatch.context() as once:
                 once.setattr(project.connection, "turn", dying(project, 2 * deaths, is_written))
                 with suppress(Gone):
@@ -267,7 +269,7 @@ def test_backfill_whose_worker_dies_again_and_again_fetches_only_the_rest(
         # Two pages are in flight when a worker dies; one whose payload is known is not asked for again.
         assert len(asked) <= 120 + 2 * deaths
         assert deaths >= 8
-        assert project.connection.check() == []
+        assert project.connection.upkeep.check() == []
 
 
 def test_backfill_has_its_share_of_places_and_live_work_goes_first(
@@ -324,7 +326,7 @@ def test_backfill_does_not_hold_up_the_schedule(tmp_path: Path, clock: VirtualCl
 
         scheduler.tick()
 
-        kinds = [run.kind for run in project.connection.runs()]
+        kinds = [run.kind for run in project.connection.runs.newest()]
         assert kinds == [RunKind.FULL, RunKind.BACKFILL]
 
 
@@ -349,7 +351,7 @@ def test_degraded_source_is_not_backfilled(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     degraded = HealthRow(degraded_at=1.0, degraded_reason="three bad runs")
-    monkeypatch.setattr(project.connection, "health", lambda source_id: degraded)
+    monkeypatch.setattr(project.connection.sources, "health", lambda source_id: degraded)
 
     with pytest.raises(Refused, match="prices is degraded: three bad runs"):
         project.backfill("prices", "2024-01-01", "2024-01-01")
@@ -385,7 +387,7 @@ def test_window_that_is_partly_covered_is_fetched_in_part(
     project.backfill("prices", "2024-01-01", "2024-01-01", ["AAPL"], missing=True)
     simulate(project, clock, seed=2)
 
-    covered = project.connection.covered(project.source_ids["prices"], ["AAPL"], 0, EPOCH)
+    covered = project.connection.sources.covered(project.source_ids["prices"], ["AAPL"], 0, EPOCH)
     hours = [((c.start_at - 1704067200) / 3600, (c.end_at - 1704067200) / 3600) for c in covered]
     assert hours == [(0, 6), (6, 12), (12, 24)]
 
@@ -433,7 +435,7 @@ def test_same_range_again_is_a_reconciliation_with_nothing_new(
     run = row(project, second)
     assert run.options.reconciles == first
     assert (run.inserted, run.updated, run.unchanged) == (0, 0, 16)
-    assert project.connection.collections() == [("price", 20)]
+    assert project.connection.records.collections() == [("price", 20)]
     assert row(project, second).options.reconciled_windows is None
     # Of its twenty windows eighteen were ingested before.
     overlapping = row(project, wider).options
@@ -543,7 +545,7 @@ def test_backfill_is_paused_resumed_and_cancelled_as_any_run(
     assert len(asked) == 10
     assert row(project, first).state == "completed"
     assert row(project, second).state == "cancelled"
-    states = {job.state for job in project.connection.jobs(JobFilter(run_id=second))}
+    states = {job.state for job in project.connection.jobs.find(JobFilter(run_id=second))}
     assert states == {JobState.CANCELLED}
 
 
@@ -556,7 +558,7 @@ def test_cancelled_backfill_is_continued_with_only_the_rest(
     async def script(request: Request) -> RawResponse:
         asked.append(request.url)
         if len(asked) == 20:
-            project.connection.cancel_run(first, "ann", "enough")
+            project.connection.runs.cancel(first, "ann", "enough")
         await asyncio.sleep(0.1)
         return RawResponse(200, {}, b"1.0")
 
@@ -566,7 +568,7 @@ def test_cancelled_backfill_is_continued_with_only_the_rest(
     simulate(project, clock, script, seed=2)
 
     assert row(project, again.id).state == "completed"
-    assert project.connection.collections() == [("price", 31)]
+    assert project.connection.records.collections() == [("price", 31)]
     assert len(asked) <= 31 + 2, "and what was in flight"
 
 

@@ -18,9 +18,11 @@ from penstock.gates.terms import rules_of
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.settings import Retention
+from penstock.store.budgets import Budgets
+from penstock.store.jobs import JobFilter
 from penstock.store.rows import RunRow
-from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
+from tests.tapped import Tapped
 from tests.unit import pages
 
 pytestmark = pytest.mark.usefixtures("pipelines")
@@ -139,12 +141,12 @@ class World:
         return project
 
     def run(self, run_id: int) -> RunRow:
-        row = self.project.connection.run(run_id)
+        row = self.project.connection.runs.get(run_id)
         assert row is not None
         return row
 
     def used(self, scope: str, measure: str = "requests", period: str = "day") -> float:
-        rows = self.project.connection.budgets()
+        rows = self.project.connection.budgets.all()
         found = [r for r in rows if (r.scope, r.measure, r.period) == (scope, measure, period)]
         assert [row.held for row in found] == [0], "nothing stays reserved"
         return found[0].used
@@ -154,7 +156,7 @@ class World:
 
     def close(self) -> None:
         self.simulation.__exit__(None, None, None)
-        assert self.project.connection.check() == []
+        assert self.project.connection.upkeep.check() == []
         self.project.close()
 
 
@@ -191,7 +193,7 @@ def test_day_budget_stops_the_run_and_midnight_in_its_zone_lets_it_go_on(tmp_pat
         world.simulation.run()
     run = world.run(run_id)
     assert (run.state, run.end_reason, run.quarantined) == ("completed", "", 0)
-    assert len(world.project.connection.records("page")) == 20
+    assert len(world.project.connection.records.of("page")) == 20
     # Each page once, the index once: nothing was fetched twice, nothing was left out.
     assert len(world.web.at) == 21 == run.requests
     assert run.bytes == 2100
@@ -201,7 +203,7 @@ def test_day_budget_stops_the_run_and_midnight_in_its_zone_lets_it_go_on(tmp_pat
 
 def quarantined(world: World, run_id: int) -> list[Any]:
     wanted = JobFilter(run_id=run_id, states=(JobState.QUARANTINED,), limit=1000)
-    return world.project.connection.jobs(wanted)
+    return world.project.connection.jobs.find(wanted)
 
 
 def test_budget_that_stops_discover_itself_loses_nothing(tmp_path: Path) -> None:
@@ -349,14 +351,14 @@ def test_two_workers_share_a_budget_and_a_host(tmp_path: Path) -> None:
         simulation.__enter__()
     runs = [projects[0].run(key) for key in sources]
     run_together(clock, *simulations)
-    rows = [projects[0].connection.run(run) for run in runs]
+    rows = [projects[0].connection.runs.get(run) for run in runs]
     assert [row.end_reason for row in rows if row] == ["budget", "budget"]
     assert len(web.at) == 20
     assert web.most == 3
     assert sum(row.requests for row in rows if row) == 20
     for simulation, project in zip(simulations, projects, strict=True):
         simulation.__exit__(None, None, None)
-        assert [row.held for row in project.connection.budgets()] == [0, 0]
+        assert [row.held for row in project.connection.budgets.all()] == [0, 0]
         project.close()
 
 
@@ -384,7 +386,7 @@ def test_without_budgets_and_limits_no_request_asks_the_store(
 
     world = World(tmp_path / "project", {"sources": {"shop": a_source(5)}})
     monkeypatch.setattr(StoreRequestLimiter, "_exchange", asked)
-    monkeypatch.setattr(type(world.project.connection), "exhausted_budgets", asked)
+    monkeypatch.setattr(Budgets, "exhausted", asked)
     run_id = world.project.run("shop")
     world.simulation.run()
     assert (world.run(run_id).state, world.run(run_id).requests) == ("completed", 6)
@@ -400,20 +402,16 @@ def test_leader_begins_budgets_anew_when_their_time_has_come(tmp_path: Path) -> 
     bounds = rules_of(world.project.settings).lasting()
     store, looks = world.project.connection, list[float]()
 
-    class Looking:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        def renew_budgets(self, bounds: Any) -> int:
+    def tap(verb: str) -> None:
+        if verb == "budgets.renew":
             looks.append(world.clock.now())
-            return store.renew_budgets(bounds)
 
     class NoSweep:
         def look(self) -> None:
             return None
 
     def upkeep(bounds: Any) -> UpkeepChore:
-        return UpkeepChore(Looking(), Retention(), NoSweep(), world.clock, bounds)  # type: ignore[arg-type]
+        return UpkeepChore(Tapped(store, tap), Retention(), NoSweep(), world.clock, bounds)  # type: ignore[arg-type]
 
     leader = upkeep(bounds)
     world.clock.advance(MIDNIGHT - world.clock.now() - 90)
@@ -441,12 +439,14 @@ def test_candidates_stop_spending_when_the_money_is_gone(tmp_path: Path) -> None
     run_id = world.project.run("shop", actor="test")
     world.simulation.run()
     run = world.run(run_id)
-    spent = sum(row.used for row in world.project.connection.budgets() if row.measure == "money")
+    spent = sum(
+        row.used for row in world.project.connection.budgets.all() if row.measure == "money"
+    )
     assert 1.0 <= round(spent, 6) < 1.0 + 8 * 0.10
     assert (run.state, run.end_reason) == ("partial", "budget")
-    jobs = world.project.connection.jobs(JobFilter(run_id=run.id, limit=1000))
+    jobs = world.project.connection.jobs.find(JobFilter(run_id=run.id, limit=1000))
     assert {job.tries for job in jobs if job.state is JobState.QUARANTINED} == {0}
-    assert len(world.project.connection.records("item", limit=1000)) == round(spent / 0.10)
+    assert len(world.project.connection.records.of("item", limit=1000)) == round(spent / 0.10)
     world.close()
 
 

@@ -57,12 +57,12 @@ def run_quietly(shop: Shop, runs: int) -> None:
 
 
 def due(project: Project) -> float | None:
-    [row] = project.connection.schedules()
+    [row] = project.connection.schedules.all()
     return row.next_due_at
 
 
 def planned_words(project: Project) -> str:
-    [row] = project.connection.schedules()
+    [row] = project.connection.schedules.all()
     return row.words
 
 
@@ -74,7 +74,7 @@ def test_a_source_that_is_as_it_was_becomes_slower_and_so_does_its_schedule(shop
     with shop.project() as project:
         assert look(project) == 1
         assert look(project) == 0
-        [row] = project.connection.cadences()
+        [row] = project.connection.cadences.all()
         assert (row.level, row.before) == ("low", "medium")
         [(kind, detail)] = told(project)
         assert kind == "cadence.changed"
@@ -101,7 +101,7 @@ def test_suggest_only_proposes_and_once(shop: Shop) -> None:
         with shop.project() as project:
             look(project)
     with shop.project() as project:
-        [row] = project.connection.cadences()
+        [row] = project.connection.cadences.all()
         assert (row.level, row.proposed) == ("medium", "low")
         assert [kind for kind, _ in told(project)] == ["cadence.proposed"]
         assert planned_words(project) == "auto: every 2 to 3 days (medium), low is proposed"
@@ -133,7 +133,7 @@ def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: 
     run_quietly(shop, 3)
     with shop.project() as project:
         assert look(project) == 1
-        [row] = project.connection.cadences()
+        [row] = project.connection.cadences.all()
         assert (row.level, row.before) == ("probe", "medium")
         words = "auto: a probe every 2 days (probe), moved from medium"
         assert planned_words(project) == words
@@ -145,7 +145,7 @@ def test_a_degraded_source_is_probed_and_returns_to_its_class(shop: Shop, site: 
     shop.run("probe")
     with shop.project() as project:
         assert look(project) == 1
-        assert project.connection.cadences()[0].level == "medium"
+        assert project.connection.cadences.all()[0].level == "medium"
         assert told(project)[-1] == ("cadence.changed", "probe to medium: it is healthy again")
         assert planned_words(project) == "auto: every 2 to 3 days (medium), back from probes"
 
@@ -207,8 +207,8 @@ def test_ticks_that_a_change_leaves_behind_are_those_of_the_class_it_was_moved_t
     shop.write(schedule={"every": "1h"})
     with shop.project() as project:
         Scheduler(project, project.connection).plan()
-        [row] = project.connection.schedules()
-        [missed] = project.connection.tick_counts(row.source_id)
+        [row] = project.connection.schedules.all()
+        [missed] = project.connection.schedules.tick_counts(row.source_id)
         assert (missed.outcome, missed.ticks) == ("missed", 10)
 
 

@@ -19,11 +19,11 @@ from penstock.cli import exits, main
 from penstock.cli.commands import run
 from penstock.cli.render.first_errors import tell_first_errors
 from penstock.cli.render.output import Output
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Mark
 from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
-from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity
+from penstock.store.checkpoints import Checkpoints
 
 MODULE = "recovered_pipelines"
 PIPELINES = """
@@ -62,7 +62,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
         f"  ticks:\n    pipeline: {MODULE}:ticks\n"
     )
     made = Project.load(tmp_path)
-    made.connection.register("w", "here", 1, "1")
+    made.connection.workers.register("w", "here", 1, "1")
     yield made
     made.close()
     sys.modules.pop(MODULE, None)
@@ -102,7 +102,7 @@ def test_all_leaves_out_what_has_no_run_of_that_kind(
     assert main(["run", "--all", "--detach"]) == exits.DONE
 
     assert "left out: ticks: pipeline 'ticks' has no step" in capsys.readouterr().err
-    assert [row.source for row in project.connection.runs()] == ["prices"]
+    assert [row.source for row in project.connection.runs.newest()] == ["prices"]
 
 
 def test_source_that_can_not_run_keeps_the_others_of_its_command_from_starting(
@@ -110,7 +110,7 @@ def test_source_that_can_not_run_keeps_the_others_of_its_command_from_starting(
 ) -> None:
     assert main(["run", "prices", "ticks", "--detach"]) == exits.USAGE
 
-    assert project.connection.runs() == []
+    assert project.connection.runs.newest() == []
 
 
 def test_rewind_that_would_leave_something_out_is_refused_unless_it_is_forced(
@@ -124,7 +124,7 @@ def test_rewind_that_would_leave_something_out_is_refused_unless_it_is_forced(
     assert "what lies between would never be fetched" in capsys.readouterr().err
     assert main([*words, "3"]) == exits.DONE
     assert main([*words, "9", "--force"]) == exits.DONE
-    [row] = project.connection.checkpoint_rows(project.source_ids["prices"])
+    [row] = project.connection.checkpoints.all(project.source_ids["prices"])
     assert row.cursor == 9
 
 
@@ -153,7 +153,7 @@ def test_rewind_of_a_text_stays_a_text(project: Project) -> None:
 
     assert main(["checkpoint", "rewind", "prices", "AAPL", "--yes", "--to", "20240501"]) == 0
 
-    [row] = project.connection.checkpoint_rows(project.source_ids["prices"])
+    [row] = project.connection.checkpoints.all(project.source_ids["prices"])
     assert row.cursor == "20240501"
 
 
@@ -177,7 +177,7 @@ def test_rewind_over_pages_promises_no_more_than_an_upper_bound(
 ) -> None:
     for cursor in (b"3", b"5"):
         ended(project, effects=Effects(marks=[Mark("AAPL", cursor)]))
-    monkeypatch.setattr(SqliteStore, "units_since", lambda *_: 14)
+    monkeypatch.setattr(Checkpoints, "units_since", lambda *_: 14)
 
     assert main(["checkpoint", "rewind", "prices", "AAPL", "--dry-run", "--to", "4"]) == exits.DONE
 
@@ -243,7 +243,7 @@ def test_difference_that_could_not_be_written_is_not_computed(
     assert main(["replay", "1", "--html", "nowhere/diff.html"]) == exits.USAGE
 
     assert "there is no folder nowhere" in capsys.readouterr().err
-    assert len(project.connection.runs()) == 1
+    assert len(project.connection.runs.newest()) == 1
 
 
 def test_explain_names_a_job_that_is_due_as_the_next_turn_finds_it(
@@ -281,7 +281,7 @@ def test_the_summary_of_a_run_has_the_first_error_of_each_cause_and_what_became_
 ) -> None:
     about: dict[str, Any] = {"spends_try": True, "reason": "data"}
     job = ended(project, JobState.QUARANTINED, error="no .price in it", cause="no price", **about)
-    [row] = project.connection.runs()
+    [row] = project.connection.runs.newest()
 
     args = argparse.Namespace(out=Output(), json=False)
     run._tell(project, [run_report(row, project.connection.now())], args)

@@ -13,7 +13,7 @@ from penstock.cli.entry import main
 from penstock.engine.leader.leader_loop import LOOK_S, LeaderLoop
 from penstock.project import Project
 from penstock.schedules.calendars import known_until
-from penstock.store.scheduling import Planned
+from penstock.store.schedules import Planned
 from penstock.testing import VirtualClock
 from tests.journeys.rig import PAGES
 
@@ -40,7 +40,7 @@ def test_a_tick_that_comes_soon_is_not_slept_over(project: Project) -> None:
         clock.advance(clockwork.rest_s)
         clockwork.look()
         assert clockwork.rest_s == LOOK_S
-        [row] = project.connection.schedules()
+        [row] = project.connection.schedules.all()
         assert row.last_started_at == pytest.approx(row.last_due_at, abs=0.01)
 
 
@@ -58,7 +58,7 @@ def test_a_tick_that_waits_says_for_which_run(
             for _ in range(3):
                 clockwork.look()
                 clock.advance(10.0)
-        [run] = queueing.connection.runs()
+        [run] = queueing.connection.runs.newest()
     for words in (["schedules"], ["schedules", "explain", "a"]):
         assert main([*words, "--project", str(root)]) == 0
         assert f"due, and waits for run {run.id} to end" in capsys.readouterr().out
@@ -84,7 +84,7 @@ def test_the_end_of_a_calendar_is_told_once_before_it_comes(project: Project) ->
                 clockwork.look()
                 clock.advance(3601.0)
                 clockwork.look()
-        [signal] = markets.connection.last_signals("calendar.ending")
+        [signal] = markets.connection.signals.newest("calendar.ending")
         assert signal.data["schedules"] == ["a main"]
 
 
@@ -113,7 +113,7 @@ def test_what_is_left_to_another_configuration_is_not_looked_at_all_the_time(
     with closing(LeaderLoop(project, project.open_store(), "me")) as clockwork:
         clockwork.look()
         other = Planned(project.source_ids["a"], "main", "{}", "", "every", clock.now() + 5.0)
-        project.connection.plan_schedules([other])
+        project.connection.schedules.plan([other])
         clock.advance(5.0)
         clockwork.look()
         assert clockwork.rest_s == LOOK_S

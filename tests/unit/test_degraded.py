@@ -55,13 +55,13 @@ def degrade(shop: Shop, site: Site, runs: int = 3) -> None:
 
 def source(shop: Shop) -> SourceRow:
     with shop.project() as project:
-        [row] = project.connection.sources()
+        [row] = project.connection.sources.all()
         return row
 
 
 def told(shop: Shop, noun: str = "source.") -> list[EventRow]:
     with shop.project() as project:
-        events = project.connection.events(limit=100_000)
+        events = project.connection.journal.events(limit=100_000)
     return [event for event in events if event.kind.startswith(noun)]
 
 
@@ -205,8 +205,8 @@ def test_nothing_of_a_degraded_source_is_tried_again_until_it_is_taken_for_healt
     """Whatever opens an ended run again would run what only probes may; explain says the same."""
     degrade(shop, site)
     with shop.project() as project:
-        run = project.connection.runs(limit=1)[0]
-        job = next(project.connection.entries(EntryFilter(run_id=run.id)))
+        run = project.connection.runs.newest(limit=1)[0]
+        job = next(project.connection.quarantine.each(EntryFilter(run_id=run.id)))
         for again in (
             lambda: project.retry_failed(run.id),
             lambda: project.retry_job(job.id),
@@ -233,7 +233,7 @@ def test_run_that_has_not_ended_may_try_again_when_its_source_is_degraded(
 ) -> None:
     degrade(shop, site, runs=2)
     with shop.project() as project:
-        first, second = project.connection.entries(EntryFilter(run_id=2))
+        first, second = project.connection.quarantine.each(EntryFilter(run_id=2))
         project.retry_job(first.id)
         project.pause(2)
         # Other pages: what fails again goes from its older entry into the newer one.
@@ -262,7 +262,7 @@ def test_scheduler_starts_probes_of_a_degraded_source_and_its_own_kind_when_it_i
             shop.clock.advance(HOUR_S)
             scheduler.tick()
             shop.work(project)
-            kinds.append(project.connection.runs(limit=1)[0].kind.value)
+            kinds.append(project.connection.runs.newest(limit=1)[0].kind.value)
     assert kinds == [*["incremental"] * 3, *["probe"] * 4, "incremental"]
 
 
@@ -273,7 +273,7 @@ def test_schedule_without_a_kind_starts_full_runs(shop: Shop) -> None:
         scheduler.plan()
         shop.clock.advance(HOUR_S)
         scheduler.tick()
-        assert project.connection.runs(limit=1)[0].kind is RunKind.FULL
+        assert project.connection.runs.newest(limit=1)[0].kind is RunKind.FULL
 
 
 def test_kind_that_needs_more_is_refused_with_the_command_that_asks_for_it(shop: Shop) -> None:
@@ -377,7 +377,10 @@ def test_changed_pipeline_is_taken_for_healthy_when_somebody_runs_it(
     module.write_text(module.read_text() + "\n# mended\n")
     with shop.project() as project:
         project.run("shop.example")
-        assert project.connection.health(project.source_ids["shop.example"]).degraded_at is None
+        assert (
+            project.connection.sources.health(project.source_ids["shop.example"]).degraded_at
+            is None
+        )
     [event] = [event for event in told(shop) if event.kind == "source.recovered"]
     assert event.detail == "its pipeline has a new version"
 

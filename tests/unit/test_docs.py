@@ -37,9 +37,9 @@ from penstock.settings import (
 )
 from penstock.settings.schedule import KEYS, MISSED, OVERLAPS, POLICIES
 from penstock.settings.values import WatchSettings
-from penstock.store.outbox import body_of
+from penstock.store.hooks import body_of
 from penstock.store.rows import CauseOfRun, RunRow
-from penstock.store.scheduling import Outcome
+from penstock.store.schedules import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
 PIPELINES = (DOCS / "pipelines.md").read_text()

@@ -39,10 +39,11 @@ class Watched(SqliteStore):
         super().__init__(path, clock)
         self.reports: list[Report] = []
         self.lost_answers = 0
+        self._reserve, self.hosts.reserve = self.hosts.reserve, self._watched  # type: ignore[method-assign]
 
-    def reserve_places(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
+    def _watched(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
         self.reports.append(report)
-        verdicts = super().reserve_places(wants, report)
+        verdicts = self._reserve(wants, report)
         if self.lost_answers:
             self.lost_answers -= 1
             raise StoreError("the answer was lost")
@@ -69,7 +70,7 @@ class Rig:
     ) -> None:
         self.clock = VirtualClock()
         self.store = Watched(root / "penstock.db", self.clock)
-        self.store.register("w", "here", 1, "test")
+        self.store.workers.register("w", "here", 1, "test")
         hosts = {} if host is None else {host.host: host}
         rules = Rules({"shop": SourceTerms(bounds)}, hosts=hosts)
         self.pacing = StoreRequestLimiter(self.store, calls or Inline(), rules, "w")
@@ -119,7 +120,7 @@ class Rig:
             return loop.run_until_complete(to_the_end())
 
     def standing(self) -> list[tuple[float, float]]:
-        return [(row.used, row.held) for row in self.store.budgets()]
+        return [(row.used, row.held) for row in self.store.budgets.all()]
 
 
 def test_requests_beyond_what_can_be_reserved_wait_in_line_and_go_out(tmp_path: Path) -> None:
@@ -143,8 +144,8 @@ def test_places_at_a_host_are_taken_in_turn(tmp_path: Path) -> None:
 
 def test_who_stands_in_line_for_too_long_is_put_back(tmp_path: Path) -> None:
     rig = Rig(tmp_path, host=HOST)
-    rig.store.register("other", "there", 2, "test")
-    rig.store.reserve_places([], Report("other", {HOST.key: 2.0}))
+    rig.store.workers.register("other", "there", 2, "test")
+    rig.store.hosts.reserve([], Report("other", {HOST.key: 2.0}))
     assert rig.run(rig.fetch) == "paced"
     assert rig.clock.monotonic() == pytest.approx(LONGEST_LINE_S, abs=0.1)
     assert rig.network.requests == []
@@ -152,13 +153,13 @@ def test_who_stands_in_line_for_too_long_is_put_back(tmp_path: Path) -> None:
 
 def test_what_another_worker_gives_back_is_found_soon(tmp_path: Path) -> None:
     rig = Rig(tmp_path, host=HOST)
-    rig.store.register("other", "there", 2, "test")
-    rig.store.reserve_places([], Report("other", {HOST.key: 2.0}))
+    rig.store.workers.register("other", "there", 2, "test")
+    rig.store.hosts.reserve([], Report("other", {HOST.key: 2.0}))
 
     async def ends_later() -> str:
         fetching = asyncio.create_task(rig.fetch())
         await asyncio.sleep(LONGEST_WAIT_S * 2)
-        rig.store.reserve_places([], Report("other", {HOST.key: 1.0}))
+        rig.store.hosts.reserve([], Report("other", {HOST.key: 1.0}))
         return await fetching
 
     assert rig.run(ends_later) == "ok"
@@ -221,7 +222,7 @@ def test_worker_that_goes_says_first_what_it_used(tmp_path: Path) -> None:
     """What it holds when it goes counts as used, all of it."""
     rig = Rig(tmp_path, BYTES, calls=Slow())
     assert rig.run(lambda: rig.fetch_all(2)) == ["ok", "ok"]
-    rig.store.sign_off("w")
+    rig.store.workers.sign_off("w")
     assert rig.standing() == [(200, 0)]
 
 

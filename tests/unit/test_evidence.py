@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from penstock import Project
+from penstock.gates.capacity import Capacity
 from penstock.http.network import RawResponse, Request
-from penstock.store.store import Capacity
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
 URL = "http://acme.test/page"
@@ -45,12 +45,12 @@ async def answer(request: Request) -> RawResponse:
 def test_a_page_is_known_before_a_step_that_killed_a_worker_sees_it(tmp_path: Path) -> None:
     project = a_project(tmp_path)
     project.run("acme.test", actor="test")
-    project.connection.register("dead", "host", 1, "0")
+    project.connection.workers.register("dead", "host", 1, "0")
     [job] = project.connection.turn("dead", [], Capacity(1), {}).claimed
-    project.connection.bury("dead", "was killed")
+    project.connection.workers.bury("dead", "was killed")
     known: list[bool] = []
     sys.modules[MODULE].look = lambda: known.append(  # type: ignore[attr-defined]
-        project.connection.snapshot_of(job.id, URL) is not None
+        project.connection.snapshots.of(job.id, URL) is not None
     )
 
     network, clock = ScriptedNetwork(answer), project.clock
@@ -60,6 +60,6 @@ def test_a_page_is_known_before_a_step_that_killed_a_worker_sees_it(tmp_path: Pa
 
     assert known == [True]
     assert network.requests == [URL]
-    found = project.connection.snapshot_of(job.id, URL)
+    found = project.connection.snapshots.of(job.id, URL)
     assert found is not None
     assert found.status == 200

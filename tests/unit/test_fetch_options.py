@@ -145,5 +145,5 @@ def test_skipped_pages_are_counted_and_their_entries_in_quarantine_are_closed(
 
     assert (run.pages_missing, run.disallowed) == (2, 0)
     with shop.project() as project:
-        [left] = project.connection.entries(EntryFilter())
+        [left] = project.connection.quarantine.each(EntryFilter())
     assert left.key == "https://shop.example/refused"

@@ -31,7 +31,7 @@ from penstock.errors import ConfigError
 from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.settings.values import HookSettings
-from penstock.store.outbox import Parcel
+from penstock.store.hooks import Parcel
 from penstock.testing import VirtualClock
 
 PARCEL = Parcel(7, "tell", 3, "completed", '{"run":3}', 1)
@@ -253,14 +253,14 @@ class Rig:
 
     def end_a_run(self) -> int:
         run_id = self.project.run("a")
-        self.project.connection.cancel_run(run_id, "test", "")
+        self.project.connection.runs.cancel(run_id, "test", "")
         return run_id
 
     def go(self, after_s: float) -> str:
         """Let time pass, look, and wait for what was sent; answers with the state of the line."""
         self.clock.advance(after_s)
         self.hooks.part()
-        return self.project.connection.outbox()[0].state
+        return self.project.connection.hooks.outbox()[0].state
 
 
 def test_what_is_not_accepted_is_sent_again_until_it_is_and_then_never_more(tmp_path: Path) -> None:
@@ -270,8 +270,8 @@ def test_what_is_not_accepted_is_sent_again_until_it_is_and_then_never_more(tmp_
     assert rig.go(0.5) == "failing"
     assert len(rig.sent) == 1, "not before its time"
     assert rig.go(3.0) == "failing"
-    assert "***" in rig.project.connection.outbox()[0].error
-    assert SECRET not in rig.project.connection.outbox()[0].error
+    assert "***" in rig.project.connection.hooks.outbox()[0].error
+    assert SECRET not in rig.project.connection.hooks.outbox()[0].error
     assert rig.go(9.0) == "delivered"
     assert rig.go(CAP_S) == "delivered"
     assert [parcel.id for parcel in rig.sent] == [1, 1, 1]
@@ -284,7 +284,7 @@ def test_who_dies_between_the_end_of_the_run_and_the_delivery_is_followed_by_ano
 ) -> None:
     rig = Rig(tmp_path, ["", ""])
     rig.end_a_run()
-    rig.project.connection.claim_outbox(10, 60.0)  # and never said how it went
+    rig.project.connection.hooks.claim(10, 60.0)  # and never said how it went
     rig.hooks = rig.open()
     assert rig.go(10.0) == "due"
     assert rig.go(60.0) == "delivered"

@@ -28,8 +28,9 @@ from penstock.pipeline.verdict import outcome_of
 from penstock.project import Project
 from penstock.settings import BreakerSettings, HostLimits, Settings, load_settings
 from penstock.settings.opening_hours import OpeningHours, parse_window
-from penstock.store.breakers import HOST_RULE, HostTold
-from penstock.store.store import JobFilter
+from penstock.store.breaker_rows import HOST_RULE
+from penstock.store.hosts import HostTold
+from penstock.store.jobs import JobFilter
 from penstock.testing import (
     EPOCH,
     ScriptedNetwork,
@@ -278,7 +279,7 @@ def test_nothing_goes_to_a_host_outside_of_its_hours_whoever_shares_it(tmp_path:
         for run_id in runs:
             run = first.require_run(run_id)
             assert (run.state, run.pages_done, run.retried) == ("completed", 30, 0)
-            jobs = first.connection.jobs(JobFilter(run_id=run_id, limit=100))
+            jobs = first.connection.jobs.find(JobFilter(run_id=run_id, limit=100))
             assert {(job.state, job.tries) for job in jobs} == {(JobState.SUCCEEDED, 0)}
             assert max(job.attempt for job in jobs) <= 2, "one that found it shut, one that did not"
         put_off = [each for each in journal(first) if each.kind == "job.snoozed"]
@@ -343,7 +344,7 @@ def test_robots_txt_that_moved_to_such_a_host_waits_for_its_gates_and_costs_no_t
         for run_id in runs:
             run = project.require_run(run_id)
             assert (run.state, run.pages_done, run.retried) == ("completed", 10, 0)
-            jobs = project.connection.jobs(JobFilter(run_id=run_id, limit=100))
+            jobs = project.connection.jobs.find(JobFilter(run_id=run_id, limit=100))
             assert {job.tries for job in jobs} == {0}
         project.close()
     times = web.times(HOST)
@@ -401,7 +402,9 @@ def test_breaker_of_a_host_has_the_numbers_of_that_host(
     with Simulation(project, ScriptedNetwork(web.answer), seed=1, clock=clock) as simulation:
         runs = [project.run(name, actor="test") for name in sources]
         simulation.run(600)
-        breakers = {row.name: row for row in project.connection.breakers() if row.kind == "host"}
+        breakers = {
+            row.name: row for row in project.connection.breakers.all() if row.kind == "host"
+        }
         lost = sum(project.require_run(run_id).quarantined for run_id in runs)
         project.close()
     asked = [path for _, path, _ in web.seen if path != "robots.txt"]

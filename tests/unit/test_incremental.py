@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.store.store import Keep
+from penstock.store.upkeep import Keep
 from tests.unit.site import HOST, PIPELINES, Shop, Site
 
 DAY_S = 86400.0
@@ -353,7 +353,7 @@ def test_snapshot_that_retention_dropped_is_fetched_again(shop: Shop, site: Site
 def drop_snapshots(shop: Shop) -> None:
     with shop.project() as project:
         keep = Keep(None, None, None, snapshots_s=DAY_S)
-        while project.connection.prune(keep):
+        while project.connection.upkeep.prune(keep):
             pass
 
 

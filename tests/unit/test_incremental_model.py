@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penstock.store.store import Keep
+from penstock.store.upkeep import Keep
 from tests.unit.site import HOST, PIPELINES, Page, Shop, Site
 
 PATHS = [f"/{number}" for number in range(8)]
@@ -82,7 +82,7 @@ class World:
 
     def drop_snapshots(self) -> None:
         with self.shop.project() as project:
-            while project.connection.prune(Keep(None, None, None, snapshots_s=60.0)):
+            while project.connection.upkeep.prune(Keep(None, None, None, snapshots_s=60.0)):
                 pass
 
     def run(self, kind: str) -> list[str]:

@@ -127,7 +127,7 @@ class Shop:
 
     @property
     def keys(self) -> set[str]:
-        return {row.key for row in self.project.connection.records("product")}
+        return {row.key for row in self.project.connection.records.of("product")}
 
 
 def test_threshold_decides_what_is_saved_and_what_is_rejected(tmp_path: Path) -> None:
@@ -136,14 +136,14 @@ def test_threshold_decides_what_is_saved_and_what_is_rejected(tmp_path: Path) ->
     run = shop.run()
 
     assert shop.keys == {"good", "edge"}
-    rejects = {row.key: row for row in shop.project.connection.rejects(RejectFilter())}
+    rejects = {row.key: row for row in shop.project.connection.rejects.newest(RejectFilter())}
     assert {key: (row.code, row.score) for key, row in rejects.items()} == {
         "poor": ("below_threshold", 0.2),
         "unpriced": ("no_price", 0.0),
         "refund": ("refund", None),
     }
     assert "0.2 is below the threshold 0.5" in rejects["poor"].reason
-    account = shop.project.connection.account(run)
+    account = shop.project.connection.runs.account(run)
     assert (account.candidates.accepted, account.candidates.rejected) == (2, 3)
     assert (account.candidates.dropped, account.unaccounted) == (1, 0)
     assert run.end_reason == ""
@@ -161,10 +161,10 @@ def test_reject_remembers_the_page_that_it_came_from(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "shop", threshold=0.5)
     shop.run()
     store = shop.project.connection
-    page = store.last_snapshot("https://shop.example/p/1")
+    page = store.snapshots.last("https://shop.example/p/1")
 
     assert page is not None
-    assert {row.snapshot_id for row in store.rejects(RejectFilter())} == {page.id}
+    assert {row.snapshot_id for row in store.rejects.newest(RejectFilter())} == {page.id}
 
 
 def test_redrive_judges_by_todays_threshold_without_the_network(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_redrive_judges_by_todays_threshold_without_the_network(tmp_path: Path) 
     assert shop.keys == {"good", "edge", "poor"}
     assert (run.kind, run.state, run.of_run_id) == (RunKind.REPLAY, "completed", 1)
     assert run.inserted == 1
-    left = shop.project.connection.rejects(RejectFilter(open_only=True))
+    left = shop.project.connection.rejects.newest(RejectFilter(open_only=True))
     assert {row.code for row in left} == {"no_price", "refund"}
 
 
@@ -194,7 +194,7 @@ def test_page_that_was_rejected_is_judged_again_from_its_snapshot(tmp_path: Path
 
     assert len(shop.requests) == asked
     assert shop.keys == {"good", "poor", "edge"}
-    account = shop.project.connection.account(run)
+    account = shop.project.connection.runs.account(run)
     assert (account.pages.discovered, account.pages.extracted, account.unaccounted) == (1, 1, 0)
 
 
@@ -206,11 +206,11 @@ def test_redrive_rejects_again_what_is_still_not_wanted(tmp_path: Path) -> None:
 
     assert shop.keys == {"good", "edge"}
     assert run.state == "completed"
-    found = shop.project.connection.rejects(RejectFilter(open_only=True))
+    found = shop.project.connection.rejects.newest(RejectFilter(open_only=True))
     assert {(row.key, row.run_id) for row in found} == {
         ("poor", run.id), ("unpriced", run.id), ("refund", run.id),
     }  # fmt: skip
-    assert shop.project.connection.account(run).unaccounted == 0
+    assert shop.project.connection.runs.account(run).unaccounted == 0
 
 
 def test_redrive_gathers_nothing_and_moves_no_checkpoint(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_redrive_gathers_nothing_and_moves_no_checkpoint(tmp_path: Path) -> None
 
     run = shop.redrive()
 
-    events = shop.project.connection.events(run_id=run.id, limit=500)
+    events = shop.project.connection.journal.events(run_id=run.id, limit=500)
     assert "gathered" not in [event.detail for event in events]
 
 

@@ -15,8 +15,8 @@ from penstock.http.response import Response
 from penstock.jobs.job import Claimed
 from penstock.snapshots import Capture, Packed, Place, content_hash
 from penstock.snapshots.directory import DirectorySnapshots
+from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Kept
 from penstock.testing import VirtualClock, VirtualLoop
 
 JOB = Claimed(1, 1, 1, "extract", "k", 1, 0, 0, 0, False, "null")

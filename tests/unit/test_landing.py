@@ -164,7 +164,7 @@ class Inbox:
         """The files of each signal that a look brings."""
         self.clock.advance(after_s)
         ids = self.files.look()
-        found = [row for row in self.project.connection.signals() if row.id in ids]
+        found = [row for row in self.project.connection.signals.after() if row.id in ids]
         return [[Path(path).name for path in row.data["files"]] for row in found]
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ def test_a_folder_that_is_not_there_is_waited_for_and_forgets_nothing(inbox: Inb
     away = inbox.folder / "away"
     inbox.inbox.rename(away)
     assert inbox.look(61.0) == []
-    known = inbox.project.connection.landed(inbox.project.source_ids["a"], "main")
+    known = inbox.project.connection.files.landed(inbox.project.source_ids["a"], "main")
     assert list(known) == [str(inbox.inbox / "a.json")]
     away.rename(inbox.inbox)
     assert inbox.look(61.0) == []

@@ -17,9 +17,10 @@ from penstock.engine.leader.leadership import ASK_S, MARGIN_S, TERM_S, Leadershi
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import StoreUnreachable
 from penstock.project import Project
-from penstock.store.scheduling import DueRow, Passed, Passing
+from penstock.store.leaders import Term
+from penstock.store.schedules import DueRow, Passed, Passing
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Store, Term
+from penstock.store.store import Store
 from penstock.testing import VirtualClock
 
 HOSTS = ("a", "b", "c")
@@ -46,19 +47,20 @@ class Line:
     def __init__(self, store: Store, clock: VirtualClock) -> None:
         self._store = store
         self._clock = clock
+        self.leaders = self
         self.there_s = self.back_s = 0.0
         self.is_lost = False
 
     def lead(self, name: str, holder: str, ttl_s: float, term: int = 0) -> Term | None:
         self._clock.advance(self.there_s)
-        answer = self._store.lead(name, holder, ttl_s, term)
+        answer = self._store.leaders.lead(name, holder, ttl_s, term)
         self._clock.advance(self.back_s)
         if self.is_lost:
             raise StoreUnreachable("the answer was lost")
         return answer
 
     def resign(self, name: str, holder: str, term: int) -> bool:
-        return self._store.resign(name, holder, term)
+        return self._store.leaders.resign(name, holder, term)
 
 
 class Elections(RuleBasedStateMachine):
@@ -97,7 +99,7 @@ class Elections(RuleBasedStateMachine):
             self.leads[host].seek()
         except StoreUnreachable:
             assert is_lost
-        for row in self.store.leaders():
+        for row in self.store.leaders.all():
             assert self.terms.setdefault(row.term, row.holder) == row.holder, "a term changed hands"
 
     @rule(host=st.sampled_from(HOSTS))
@@ -117,7 +119,7 @@ class Elections(RuleBasedStateMachine):
         trusted = [name for name in HOSTS if self.leads[name].is_trusted()]
         assert len(trusted) <= 1
         for name in trusted:
-            [row] = self.store.leaders()
+            [row] = self.store.leaders.all()
             assert (row.holder, row.term) == (name, self.leads[name].term)
             assert row.expires_at > self.clock.now()
 
@@ -144,7 +146,7 @@ def test_trust_counts_from_before_the_question_was_sent(tmp_path: Path) -> None:
         line.there_s = line.back_s = (TERM_S - MARGIN_S) / 2
         leads = Leadership(line, "scheduler", "a", clock)  # type: ignore[arg-type]
         assert not leads.seek()
-        assert store.leaders()[0].holder == "a"
+        assert store.leaders.all()[0].holder == "a"
 
 
 def test_leader_that_is_stuck_is_followed_within_its_term(tmp_path: Path) -> None:
@@ -195,21 +197,29 @@ async def tick(ctx):
 class Sleepy:
     """A scheduler's view of the store. Between reading a tick and firing it, it may sleep, and others act."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, sleep: Callable[[], None]) -> None:
         self._store = store
-        self.sleep: Callable[[], None] = lambda: None
+        self.schedules = SleepySchedules(store, sleep)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
 
-    def due_schedules(self, now: float) -> list[DueRow]:
-        found = self._store.due_schedules(now)
-        self.sleep()
+
+class SleepySchedules:
+    def __init__(self, store: Store, sleep: Callable[[], None]) -> None:
+        self._schedules, self._sleep = store.schedules, sleep
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._schedules, name)
+
+    def due(self, now: float) -> list[DueRow]:
+        found = self._schedules.due(now)
+        self._sleep()
         return found
 
     def pass_ticks(self, passing: Passing) -> Passed | None:
-        self.sleep()
-        return self._store.pass_ticks(passing)
+        self._sleep()
+        return self._schedules.pass_ticks(passing)
 
 
 class Crowd:
@@ -226,8 +236,7 @@ class Crowd:
         self.depth = self.rounds = 0
         self.schedulers = []
         for _ in range(4):
-            view = Sleepy(self.store)
-            view.sleep = self.maybe_sleep
+            view = Sleepy(self.store, self.maybe_sleep)
             self.schedulers.append(Scheduler(self.project, view))  # type: ignore[arg-type]
         self.awake = Scheduler(self.project, self.store)
         self.awake.plan()
@@ -252,9 +261,9 @@ class Crowd:
 
     def passed(self) -> tuple[int, int]:
         """How many ticks started a run, and how many were skipped because one had not ended."""
-        [row] = self.store.schedules()
-        ticks = self.store.ticks(row.source_id, row.name, 1_000_000)
-        kinds = [event.kind for event in self.store.events(after_id=0, limit=1_000_000)]
+        [row] = self.store.schedules.all()
+        ticks = self.store.schedules.ticks(row.source_id, row.name, 1_000_000)
+        kinds = [event.kind for event in self.store.journal.events(after_id=0, limit=1_000_000)]
         outcomes = [tick.outcome for tick in ticks]
         assert outcomes.count("fired") == kinds.count("run.queued")
         assert {*outcomes} <= {"fired", "skipped"}
@@ -271,8 +280,8 @@ def test_four_schedulers_fire_each_tick_once(tmp_path: Path, ticks: int) -> None
     crowd = Crowd(tmp_path, seed)
     while crowd.rounds < ticks:
         crowd.round()
-        for run in crowd.store.runs(active_only=True):
-            crowd.store.cancel_run(run.id, "test", "")
+        for run in crowd.store.runs.newest(active_only=True):
+            crowd.store.runs.cancel(run.id, "test", "")
     fired, skipped = crowd.passed()
     assert fired + skipped == crowd.rounds
     assert fired > ticks / 4

@@ -213,8 +213,8 @@ def test_source_that_announces_a_launch_is_looked_at_more_often_around_it(
             simulation.run()
             clock.advance(1.0)
         source_id = project.source_ids["acme.com"]
-        ticks = project.connection.ticks(source_id, "main", 1000)[::-1]
-        assert project.connection.announcements(source_id) == [launch_at]
+        ticks = project.connection.schedules.ticks(source_id, "main", 1000)[::-1]
+        assert project.connection.announcements.of(source_id) == [launch_at]
     sys.modules.pop("near_steps", None)
 
     assert {tick.outcome for tick in ticks} == {"fired"}

@@ -17,8 +17,8 @@ from penstock.http.failures import FetchError
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.project import Project
+from penstock.store.jobs import JobFilter
 from penstock.store.rows import RunRow
-from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
 from tests.unit import catalogue
 
@@ -116,10 +116,10 @@ def test_server_that_is_away_for_an_hour_costs_no_try_and_no_herd(tmp_path: Path
         run_id = project.run("acme.com", actor="test")
         simulation.run()
         run = project.require_run(run_id)
-        jobs = project.connection.jobs(JobFilter(run_id=run_id, limit=100_000))
+        jobs = project.connection.jobs.find(JobFilter(run_id=run_id, limit=100_000))
         events = [each for each in journal(project) if each.kind.startswith("breaker.")]
         told = kinds(project)
-        breakers = {row.key: row.state for row in project.connection.breakers()}
+        breakers = {row.key: row.state for row in project.connection.breakers.all()}
         project.close()
 
     assert run.state == "completed"
@@ -155,7 +155,7 @@ def test_nothing_but_tries_goes_to_a_host_that_is_away_whoever_shares_it(tmp_pat
     with worked_off_by_two(tmp_path / "p", sources, web) as (project, runs):
         for run in runs:
             assert (run.state, run.pages_done, run.throttled) == ("completed", 200, 0)
-        assert {row.state for row in project.connection.breakers()} == {"closed"}
+        assert {row.state for row in project.connection.breakers.all()} == {"closed"}
 
     tries = [at for at in web.met_down if at > 22.0]
     assert 3 <= len(tries) <= 9, "each try is one request, and not one of each source"
@@ -198,9 +198,9 @@ def test_provider_that_asks_for_a_pause_is_left_alone_by_all_sources_and_workers
         for run in runs:
             assert (run.state, run.pages_done, run.quarantined) == ("completed", 50, 0)
             assert run.throttled <= 8, "only what was answered so is counted"
-        tries = {job.tries for job in project.connection.jobs(JobFilter(limit=1000))}
+        tries = {job.tries for job in project.connection.jobs.find(JobFilter(limit=1000))}
         assert tries == {0}
-        assert not project.connection.breakers(), "it has a pause of its own, and is no failure"
+        assert not project.connection.breakers.all(), "it has a pause of its own, and is no failure"
     asked = min(web.met_down)
     quiet = [at for at in web.at if asked + 1.5 < at < asked + 600]
     assert quiet == []
@@ -238,7 +238,7 @@ def test_breaker_that_is_off_asks_again_and_again(tmp_path: Path) -> None:
         run_id = project.run("acme.com", actor="test")
         simulation.run()
         assert project.require_run(run_id).quarantined == 20
-        assert project.connection.breakers() == []
+        assert project.connection.breakers.all() == []
         project.close()
     assert len(web.at) >= 20 * 2
 

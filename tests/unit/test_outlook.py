@@ -48,7 +48,7 @@ def test_list_tells_the_gate_that_the_claim_asks_first(project: Project) -> None
     """It told of the cooldown, while explain and the workers went by the hours."""
     source_id = project.source_ids["closed.example"]
     project.breakers.open("closed.example", 3600, reason="down")
-    project.connection._db.do(  # type: ignore[attr-defined]
+    project.connection._db.do(
         "cool_down", id=source_id, until=project.now() + 600, reason="Retry-After"
     )
 
@@ -73,11 +73,11 @@ def test_gates_of_the_configuration_are_told_by_lists_and_by_explain(project: Pr
 
 
 def test_next_run_is_not_before_the_hours_of_its_schedule(project: Project) -> None:
-    from penstock.store.scheduling import Planned
+    from penstock.store.schedules import Planned
 
     source_id, at = project.source_ids["night.example"], project.now() + 3600
     store = project.connection
-    store.plan_schedules([Planned(source_id, "main", "{}", "every hour", "every", at)])
+    store.schedules.plan([Planned(source_id, "main", "{}", "every hour", "every", at)])
 
     [seen] = project.outlook(["night.example"])
 

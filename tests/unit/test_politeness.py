@@ -15,7 +15,7 @@ import pytest
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.project import Project
-from penstock.store.store import JobFilter
+from penstock.store.jobs import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal, run_together
 
 pytestmark = pytest.mark.usefixtures("pipelines")
@@ -149,7 +149,7 @@ def test_rate_holds_over_two_workers(tmp_path: Path) -> None:
     assert min(Counter(worker for _, worker, _ in site.seen).values()) >= 5
     assert min(gaps(times)) > 0.5 - 1e-4
     assert times[-1] - times[0] == pytest.approx(39 * 0.5, rel=0.05)
-    jobs = project.connection.jobs(JobFilter(limit=1000))
+    jobs = project.connection.jobs.find(JobFilter(limit=1000))
     assert {(job.state, job.tries) for job in jobs} == {(JobState.SUCCEEDED, 0)}
     project.close()
 
@@ -187,7 +187,7 @@ def test_host_that_closes_for_one_worker_is_left_alone_by_the_other(tmp_path: Pa
     assert len(site.pairs_before(5.0)) == 2
     turned_away = [at for at, _, _ in site.seen if 5 <= at < 65]
     assert max(turned_away) < 5 + 0.2, "the next page that is claimed is not asked for any more"
-    jobs = project.connection.jobs(JobFilter(limit=1000))
+    jobs = project.connection.jobs.find(JobFilter(limit=1000))
     assert {(job.state, job.tries) for job in jobs} == {(JobState.SUCCEEDED, 0)}
     project.close()
 

@@ -46,7 +46,7 @@ def test_everything_that_is_made_for_a_project_is_for_its_owner_only(tmp_path: P
     folder.mkdir()
     store = SqliteStore(folder / "penstock.db", SystemClock())
     lock = ProjectLock(store.path)
-    store.ensure_sources(["shop"])
+    store.sources.ensure(["shop"])
     assert store.reserve.hold()
     for _ in store.backup(folder / "monday.db"):
         pass

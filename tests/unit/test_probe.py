@@ -79,7 +79,7 @@ def test_what_a_probe_would_have_saved_is_in_the_journal_and_what_it_fetched_is_
 ) -> None:
     run = shop.run("probe")
     with shop.project() as project:
-        events = project.connection.events(run_id=run.id, limit=100)
+        events = project.connection.journal.events(run_id=run.id, limit=100)
     noted = [event.detail for event in events if event.kind == "job.noted"]
     assert noted == ["would save page https://shop.example/0"]
     assert len(rows_of(shop, "snapshot")["snapshot"]) == 2
@@ -117,7 +117,7 @@ def test_host_that_asks_to_wait_ends_a_probe_at_once(shop: Shop, site: Site) -> 
     assert shop.clock.now() - began < 100
     with shop.project() as project:
         # The host is left alone all the same.
-        assert project.connection.closed_hosts() == {
+        assert project.connection.hosts.closed() == {
             "shop.example": pytest.approx(began + 3000, abs=60)
         }
 
@@ -244,7 +244,7 @@ def test_what_a_step_commits_on_its_way_is_not_saved_either(shop: Shop) -> None:
     assert (run.state, run.end_reason) == ("completed", "ok")
     assert_nothing_saved(shop)
     with shop.project() as project:
-        events = project.connection.events(run_id=run.id, limit=100)
+        events = project.connection.journal.events(run_id=run.id, limit=100)
     noted = [event.detail for event in events if event.kind == "job.noted"]
     assert noted == ["looked", "would save part 0", "would save part 1", "would save part 2"]
 

@@ -65,7 +65,9 @@ def run_first_project(
         network = ScriptedNetwork(web.answer)
         with Simulation(project, network, seed=1, clock=clock) as simulation:
             simulation.run()
-        return [event.detail for event in project.connection.events(run_id=run_id, limit=1000)]
+        return [
+            event.detail for event in project.connection.journal.events(run_id=run_id, limit=1000)
+        ]
 
 
 MIXED = {

@@ -16,8 +16,8 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.project import Project
 from penstock.store.entries import EntryFilter
+from penstock.store.jobs import JobFilter
 from penstock.store.rows import JobRow
-from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 MODULE = "recovering_pipelines"
@@ -93,7 +93,7 @@ class Shop:
         return found
 
     def jobs(self, *states: JobState) -> list[JobRow]:
-        return self.project.connection.jobs(JobFilter(states=states))
+        return self.project.connection.jobs.find(JobFilter(states=states))
 
 
 async def _nobody(request: Request) -> RawResponse:
@@ -126,7 +126,7 @@ def test_offending_input_is_kept_with_what_went_wrong(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "raise BadData('no price', cause='selector .price')")
     shop.run()
 
-    [entry] = shop.project.connection.entries(EntryFilter())
+    [entry] = shop.project.connection.quarantine.each(EntryFilter())
     assert (entry.kind, entry.cause, entry.error) == (
         "data", "selector .price", "BadData: no price",
     )  # fmt: skip
@@ -206,7 +206,7 @@ def test_retry_that_would_come_too_late_is_not_made(tmp_path: Path) -> None:
     began = shop.clock.now()
     shop.run()
 
-    [entry] = shop.project.connection.entries(EntryFilter())
+    [entry] = shop.project.connection.quarantine.each(EntryFilter())
     assert "(not tried again: it was useful for 1 min, and the next try would have" in entry.error
     assert shop.clock.now() - began <= 61.0
     assert 1 <= len(shop.tried) < 20
@@ -268,7 +268,7 @@ def test_selector_that_fails_three_times_is_escalated_and_tried_no_more(tmp_path
     assert kinds.count("cause.escalated") == 1
     assert "job.retry_scheduled" in kinds
     assert "job.retry_scheduled" not in kinds[kinds.index("cause.escalated") :]
-    entries = list(shop.project.connection.entries(EntryFilter()))
+    entries = list(shop.project.connection.quarantine.each(EntryFilter()))
     assert len(entries) == 10
     assert all(entry.escalated_at for entry in entries)
     assert any("not tried again: " in entry.error for entry in entries)
@@ -281,7 +281,7 @@ def test_secrets_are_masked_in_causes(tmp_path: Path, monkeypatch: pytest.Monkey
     shop = Shop(tmp_path, body, source={"params": {"token": "${SHOP_TOKEN}"}})
     shop.run()
 
-    [entry] = shop.project.connection.entries(EntryFilter())
+    [entry] = shop.project.connection.quarantine.each(EntryFilter())
     assert "hunter2" not in entry.cause
-    [cause] = shop.project.connection.causes()
+    [cause] = shop.project.connection.quarantine.causes()
     assert "hunter2" not in cause.cause

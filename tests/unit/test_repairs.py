@@ -12,11 +12,11 @@ import pytest
 from penstock import Project
 from penstock.engine.leader.repairs import Repairs
 from penstock.engine.leader.signals import SignalChore
+from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
-from penstock.store.store import Capacity
 from penstock.testing import EPOCH, VirtualClock
 
 MODULE = "repaired_pipelines"
@@ -48,7 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     )
     project = Project.load(tmp_path)
     project.clock = VirtualClock()
-    project.connection.register("w", "here", 1, "1")
+    project.connection.workers.register("w", "here", 1, "1")
     yield project
     project.close()
     sys.modules.pop(MODULE, None)
@@ -67,7 +67,7 @@ def signalled(project: Project, source: str, **data: object) -> int:
 def received(project: Project) -> list[int]:
     """What is started when every signal there ever was is handed to it."""
     repairs = Repairs(project, project.connection)
-    found = (repairs.receive(signal) for signal in project.connection.signals())
+    found = (repairs.receive(signal) for signal in project.connection.signals.after())
     return [run_id for run_id in found if run_id is not None]
 
 
@@ -90,7 +90,7 @@ def test_signal_that_is_looked_at_again_starts_nothing_more(project: Project) ->
     once = received(project) + received(project)
 
     assert len(set(once)) == 1
-    assert len(project.connection.runs(limit=10)) == 2
+    assert len(project.connection.runs.newest(limit=10)) == 2
 
 
 def test_source_that_can_not_be_asked_for_a_stretch_of_time_is_left_alone(project: Project) -> None:
@@ -114,10 +114,10 @@ def test_who_delivers_signals_hands_it_over(project: Project) -> None:
     )
     signals.plan()
     signals.look()
-    [filling] = [row for row in project.connection.runs(limit=10) if row.kind == "backfill"]
+    [filling] = [row for row in project.connection.runs.newest(limit=10) if row.kind == "backfill"]
     assert filling.of_run_id == run_id
     signals.look()
-    assert len(project.connection.runs(limit=10)) == 2
+    assert len(project.connection.runs.newest(limit=10)) == 2
 
 
 def degrade(project: Project, source: str) -> None:
@@ -158,12 +158,12 @@ def test_commands_that_explain_names_for_a_degraded_source_are_not_refused(
     project: Project,
 ) -> None:
     degrade(project, "quotes")
-    [last] = project.connection.runs("quotes", limit=1)
+    [last] = project.connection.runs.newest("quotes", limit=1)
 
     assert project.explain("quotes").command == "penstock run quotes --kind probe"
     project.refuse_run("quotes", "probe")
     assert project.explain(run=last.id).command == "penstock resume quotes"
-    draft_id = project.connection.start_run(
+    draft_id = project.connection.runs.start(
         project.source_ids["quotes"], RunKind.FULL, project.graph(project.source("quotes")).plan(),
         "v1", key="draft", actor="ops", is_draft=True,
     )[0]  # fmt: skip

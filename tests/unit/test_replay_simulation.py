@@ -18,8 +18,8 @@ from penstock.errors import Refused, UsageError
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.diff import NOTHING, FieldChange
 from penstock.jobs.job import JobState
+from penstock.store.jobs import JobFilter
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 MODULE = "replayed_pipelines"
@@ -140,7 +140,7 @@ class Shop:
         return run_id
 
     def records(self) -> dict[str, Any]:
-        return {row.key: row.data for row in self.project.connection.records("product")}
+        return {row.key: row.data for row in self.project.connection.records.of("product")}
 
     @contextmanager
     def without_requests(self) -> Iterator[None]:
@@ -153,7 +153,7 @@ class Shop:
 def shop(tmp_path: Path) -> Iterator[Shop]:
     made = Shop(tmp_path)
     yield made
-    assert made.project.connection.check() == []
+    assert made.project.connection.upkeep.check() == []
     made.project.close()
     sys.modules.pop(MODULE, None)
 
@@ -165,7 +165,7 @@ def kinds(diff: Diff) -> dict[str, tuple[str, str]]:
 def test_unchanged_logic_gives_no_difference_and_no_request(shop: Shop) -> None:
     shop.moved["p3"] = "new-p3"
     run_id = shop.run()
-    before = shop.project.connection.records("product")
+    before = shop.project.connection.records.of("product")
 
     with shop.without_requests():
         replay = shop.replay(run_id)
@@ -176,7 +176,7 @@ def test_unchanged_logic_gives_no_difference_and_no_request(shop: Shop) -> None:
     assert (diff.run.of_run_id, diff.run.kind) == (run_id, "replay")
     done = shop.project.commit_replay(replay)
     assert (done.added, done.changed, done.removed) == (0, 0, 0)
-    assert shop.project.connection.records("product") == before
+    assert shop.project.connection.records.of("product") == before
 
 
 def test_diff_tells_what_is_added_removed_and_changed_field_by_field(shop: Shop) -> None:
@@ -203,20 +203,20 @@ def test_diff_tells_what_is_added_removed_and_changed_field_by_field(shop: Shop)
 
 def test_nothing_happens_to_records_before_the_commit_and_all_of_it_then(shop: Shop) -> None:
     run_id = shop.run()
-    before = shop.project.connection.records("product")
-    cursors = shop.project.connection.checkpoints(shop.project.source_ids["shop.example"])
+    before = shop.project.connection.records.of("product")
+    cursors = shop.project.connection.checkpoints.cursors(shop.project.source_ids["shop.example"])
     shop.change(extract="product = {**product, 'sku': product['sku'].upper()}")
 
     replay = shop.replay(run_id)
 
     store = shop.project.connection
-    assert store.records("product") == before
-    assert store.checkpoints(shop.project.source_ids["shop.example"]) == cursors
+    assert store.records.of("product") == before
+    assert store.checkpoints.cursors(shop.project.source_ids["shop.example"]) == cursors
     assert not [event for event in journal(shop.project) if event.kind == "job.noted"][1:]
     done = shop.project.commit_replay(replay, actor="ops", reason="new keys")
     assert (done.added, done.changed, done.removed) == (5, 0, 5)
     assert set(shop.records()) == {"P1", "P2", "P3", "P4", "P5"}
-    assert {row.run for row in store.records("product")} == {replay}
+    assert {row.run for row in store.records.of("product")} == {replay}
     told = [(e.kind, e.actor, e.detail) for e in journal(shop.project) if "commit" in e.kind]
     assert told == [
         ("run.commit_started", "ops", "new keys"),
@@ -270,7 +270,9 @@ def test_what_a_run_has_not_seen_is_refused_and_not_fetched(shop: Shop) -> None:
     with shop.without_requests():
         replay = shop.replay(run_id)
 
-    jobs = shop.project.connection.jobs(JobFilter(run_id=replay, states=(JobState.QUARANTINED,)))
+    jobs = shop.project.connection.jobs.find(
+        JobFilter(run_id=replay, states=(JobState.QUARANTINED,))
+    )
     assert len(jobs) == 5
     assert {(job.kind, job.attempt) for job in jobs} == {("data", 1)}
     assert f"not in the snapshots of run {run_id}" in (jobs[0].error or "")
@@ -558,13 +560,13 @@ def test_what_another_run_changed_since_the_replay_is_a_conflict(shop: Shop) -> 
 
 def test_dropped_replay_leaves_everything_as_it_was(shop: Shop) -> None:
     run_id = shop.run()
-    before = shop.project.connection.records("product")
+    before = shop.project.connection.records.of("product")
     shop.change(persist="product['better'] = True")
     replay = shop.replay(run_id)
 
     assert shop.project.drop_replay(replay, actor="ops", reason="worse") == 5
 
-    assert shop.project.connection.records("product") == before
+    assert shop.project.connection.records.of("product") == before
     assert [e.detail for e in journal(shop.project) if e.kind == "run.dropped"] == ["worse"]
     for act in (shop.project.diff, shop.project.commit_replay, shop.project.drop_replay):
         with pytest.raises(Refused, match="was dropped already"):
@@ -591,7 +593,7 @@ def test_undo_brings_back_what_was_before_a_run_and_can_be_undone(shop: Shop) ->
     assert shop.project.undo(second).totals.differences == 0
     shop.project.undo(report.undo_run_id)
     assert shop.records() == after
-    assert [row.version for row in shop.project.connection.versions("product", "p1")] == [
+    assert [row.version for row in shop.project.connection.records.versions("product", "p1")] == [
         1,
         2,
         3,

@@ -17,9 +17,11 @@ import pytest
 
 from penstock.engine.worker import loop as engine
 from penstock.engine.worker.calls import Answer, Inline
+from penstock.gates.capacity import Capacity
 from penstock.http.network import RawResponse, Request
 from penstock.project import Project
-from penstock.store.store import Capacity, Store, Turn
+from penstock.store.store import Store
+from penstock.store.turn import Turn
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
 MODULE = "pipelines_of_a_worker_that_rests"
@@ -101,7 +103,7 @@ def worked_off(folder: Path, limit: int, rest_s: float = 0.0, **params: Any) -> 
         watched = Watched(project.connection, clock, rest_s)
         network = ScriptedNetwork(nothing)
         with (
-            patch.object(Project, "store", watched),
+            patch.object(Project, "connection", watched),
             Simulation(project, network, seed=1, clock=clock) as simulation,
         ):
             run_id = project.run("shop.example", actor="test")

@@ -1,20 +1,44 @@
-"""A store is made of the verbs of many nouns; none of them may hide another's."""
+"""The shape of the store: many small nouns, and no verb that nobody calls."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from pathlib import Path
 
 import pytest
 
-from penstock.store.postgres.store import PostgresStore
+from penstock.clock import SystemClock
+from penstock.store.noun import Noun
 from penstock.store.sqlite.store import SqliteStore
 
+SOURCE = Path(__file__).parents[2] / "src" / "penstock"
+MOST_VERBS = 25
+# What only tests and the bench call: they fill a queue, and look at what is there.
+FOR_TESTS = {("jobs", "enqueue"), ("jobs", "has_startable"), ("signals", "after")}
 
-@pytest.mark.parametrize("store", [SqliteStore, PostgresStore])
-def test_no_two_nouns_have_a_method_of_the_same_name(store: type) -> None:
-    found: dict[str, list[str]] = defaultdict(list)
-    for noun in store.__mro__[1:]:
-        for name, value in vars(noun).items():
-            if callable(value) and noun is not object and not name.startswith("__"):
-                found[name].append(noun.__name__)
-    assert {name: nouns for name, nouns in found.items() if len(nouns) > 1} == {}
+
+@pytest.fixture
+def nouns(tmp_path: Path) -> dict[str, set[str]]:
+    """The public verbs of each noun of a store."""
+    store = SqliteStore(tmp_path / "penstock.db", SystemClock())
+    found = {name: each for name, each in vars(store).items() if isinstance(each, Noun)}
+    store.close()
+    return {
+        name: {verb for verb in dir(noun) if not verb.startswith("_")}
+        for name, noun in found.items()
+    }
+
+
+def test_no_noun_of_the_store_has_more_verbs_than_a_reader_can_keep_in_mind(
+    nouns: dict[str, set[str]],
+) -> None:
+    assert len(nouns) > 12
+    assert {name: len(verbs) for name, verbs in nouns.items() if len(verbs) > MOST_VERBS} == {}
+
+
+def test_every_verb_of_the_store_is_called_from_outside_of_it(nouns: dict[str, set[str]]) -> None:
+    files = [file for file in SOURCE.rglob("*.py") if SOURCE / "store" not in file.parents]
+    text = "\n".join(file.read_text() for file in files)
+    called = set(re.findall(r"\.(\w+)(?=\.(\w+))", text))
+    wanted = {(name, verb) for name, verbs in nouns.items() for verb in verbs}
+    assert sorted(wanted - called) == sorted(FOR_TESTS)

@@ -14,8 +14,8 @@ import pytest
 from penstock.cli.entry import main
 from penstock.http.network import RawResponse, Request
 from penstock.project import Project
+from penstock.store.jobs import JobFilter
 from penstock.store.rows import RunRow
-from penstock.store.store import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
 MODULE = "sharing_a_host"
@@ -86,7 +86,7 @@ class World:
         return {name: self.project.require_run(run_id) for name, run_id in ids.items()}
 
     def tries(self, run: RunRow) -> set[int]:
-        jobs = self.project.connection.jobs(JobFilter(run_id=run.id, limit=10_000))
+        jobs = self.project.connection.jobs.find(JobFilter(run_id=run.id, limit=10_000))
         return {job.tries for job in jobs}
 
 
@@ -143,8 +143,8 @@ def test_explain_names_the_host_whose_places_are_taken(
 
     world = World(tmp_path, 1.0, {HOST: {"concurrency": 2}}, small=a_source(1, 1))
     world.project.run("small", actor="test")
-    world.project.connection.register("w", "here", 1, "test")
-    world.project.connection.reserve_places([], Report("w", {f"host:{HOST}": 2.0}))
+    world.project.connection.workers.register("w", "here", 1, "test")
+    world.project.connection.hosts.reserve([], Report("w", {f"host:{HOST}": 2.0}))
     main(["--project", str(tmp_path), "explain", "small"])
     said = capsys.readouterr().out
     assert f"{HOST} has 2 of 2 requests" in said

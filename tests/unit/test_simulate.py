@@ -78,7 +78,7 @@ def test_a_budget_that_a_run_uses_to_the_last_request_is_exhausted_by_that_run(
     real.run(0.5)
     told = foretell(folder, 0.5, SIMPLE)
 
-    [really] = real.project.connection.events(kind="budget.exhausted", limit=10)
+    [really] = real.project.connection.journal.events(kind="budget.exhausted", limit=10)
     [[foretold]] = [budget.exhausted_at for budget in told.budgets]
     assert (foretold - MONDAY) // 3600 == (really.at - MONDAY) // 3600
     again = simulate(real.project.settings, read_beginning(real.project), 0.1, 1)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.gates.capacity import Capacity
 from penstock.http.failures import FetchError
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.effects import Effects
@@ -19,9 +20,9 @@ from penstock.jobs.job import AGEING_S, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.project import Project
+from penstock.store.jobs import JobFilter
 from penstock.store.rows import EventRow, RunRow
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity, JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 SOURCES = 20
@@ -170,11 +171,11 @@ def simulate(folder: Path, seed: int) -> Told:
     with Simulation(project, network, seed=seed, clock=clock) as simulation:
         runs = [project.run(source, actor="test") for source in project.settings.sources]
         simulation.run()
-        assert project.connection.check() == []
+        assert project.connection.upkeep.check() == []
         records = {
-            row.key: row.version for row in project.connection.records("product", limit=100_000)
+            row.key: row.version for row in project.connection.records.of("product", limit=100_000)
         }
-        jobs = project.connection.jobs(JobFilter(limit=100_000))
+        jobs = project.connection.jobs.find(JobFilter(limit=100_000))
         told = Told(
             journal(project),
             [project.require_run(run_id) for run_id in runs],
@@ -244,13 +245,13 @@ class Load:
     slots: int
 
     def __post_init__(self) -> None:
-        self.store.register("w", "here", 1, "test")
+        self.store.workers.register("w", "here", 1, "test")
         self.running: list[Settlement] = []
         self.hanging = 0
 
     def start(self, source: str) -> int:
-        source_id = self.store.ensure_sources([source])[source]
-        run_id, _ = self.store.start_run(source_id, RunKind.FULL, FLAT, "v", key="1", actor="test")
+        source_id = self.store.sources.ensure([source])[source]
+        run_id, _ = self.store.runs.start(source_id, RunKind.FULL, FLAT, "v", key="1", actor="test")
         return run_id
 
     def second(self) -> list[str]:
@@ -274,7 +275,7 @@ def load(tmp_path: Path) -> Iterator[Load]:
     clock = VirtualClock()
     store = SqliteStore(tmp_path / "load.db", clock)
     yield Load(store, clock, 4)
-    assert store.check() == []
+    assert store.upkeep.check() == []
     store.close()
 
 
@@ -289,15 +290,15 @@ def test_low_priority_starts_within_its_bound_under_full_load_of_high(
     """The bound: a minute for each step of priority, and what was queued before, however long it lasts."""
     run_id = load.start("acme.com")
     backlog_s = 30
-    load.store.enqueue(run_id, flat([f"before-{n}" for n in range(4 * backlog_s)], 1))
-    load.store.enqueue(run_id, flat(["low"], priority))
+    load.store.jobs.enqueue(run_id, flat([f"before-{n}" for n in range(4 * backlog_s)], 1))
+    load.store.jobs.enqueue(run_id, flat(["low"], priority))
     bound_s = (priority - 1) * AGEING_S + backlog_s + 5
 
     started_after_s = 0
     while "low" not in load.second():
         started_after_s += 1
         assert started_after_s < bound_s
-        load.store.enqueue(run_id, flat([f"high-{started_after_s}-{n}" for n in range(4)], 1))
+        load.store.jobs.enqueue(run_id, flat([f"high-{started_after_s}-{n}" for n in range(4)], 1))
 
     assert started_after_s > (priority - 1) * AGEING_S / 2, "urgent work does come first"
 
@@ -305,7 +306,7 @@ def test_low_priority_starts_within_its_bound_under_full_load_of_high(
 def test_single_job_beside_a_flood_of_100_000_starts_at_once(load: Load) -> None:
     flood = load.start("flood.org")
     for start in range(0, 100_000, 10_000):
-        load.store.enqueue(flood, flat([f"f{n}" for n in range(start, start + 10_000)]))
+        load.store.jobs.enqueue(flood, flat([f"f{n}" for n in range(start, start + 10_000)]))
     for _ in range(3):
         load.second()
 
@@ -320,10 +321,10 @@ def test_sources_that_hang_do_not_slow_a_healthy_one(load: Load) -> None:
     load.slots = 44
     for number in range(10):
         run_id = load.start(f"bad{number}.org")
-        load.store.enqueue(run_id, flat([f"hang-{number}-{n}" for n in range(500)]))
+        load.store.jobs.enqueue(run_id, flat([f"hang-{number}-{n}" for n in range(500)]))
     load.second()
     healthy = load.start("healthy.org")
-    load.store.enqueue(healthy, flat([f"good-{n}" for n in range(400)]))
+    load.store.jobs.enqueue(healthy, flat([f"good-{n}" for n in range(400)]))
 
     done = sum(key.startswith("good") for _ in range(50) for key in load.second())
 
@@ -357,7 +358,7 @@ def test_discovering_200_000_items_takes_no_more_memory_than_20_000(tmp_path: Pa
 
     def stop(run_id: int) -> None:
         seen[items] = resident_mb()
-        project.connection.cancel_run(run_id, "test", "that is enough")
+        project.connection.runs.cancel(run_id, "test", "that is enough")
 
     __import__(MODULE).watch[:] = [look, stop]
     with Simulation(project, ScriptedNetwork(nothing), seed=1, clock=clock) as simulation:
@@ -378,9 +379,9 @@ def test_flush_of_a_lost_attempt_leaves_no_children(load: Load) -> None:
     """What a zombie discovered is dropped with it; the next attempt finds it again."""
     load.start("acme.com")
     [job] = load.store.turn("w", [], Capacity(1), {}).claimed
-    load.store.bury("w", "killed")
+    load.store.workers.bury("w", "killed")
 
     late = Flush(job.id, job.attempt, Effects(children=flat(["late"])))
 
     assert load.store.turn("w", [late], Capacity(0), {}).lost == [job.id]
-    assert [row.key for row in load.store.jobs(JobFilter())] == ["root"]
+    assert [row.key for row in load.store.jobs.find(JobFilter())] == ["root"]

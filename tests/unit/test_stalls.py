@@ -57,7 +57,7 @@ class Rig:
     def __init__(self, root: Path, calls: Way | None = None) -> None:
         self.clock = SetClock()
         self.store = SqliteStore(root / "penstock.db", self.clock)
-        self.store.register("w", "here", 1, "test")
+        self.store.workers.register("w", "here", 1, "test")
         rules = Rules({"shop": SourceTerms((REQUESTS,))})
         self.pacing = StoreRequestLimiter(self.store, calls or Way(), rules, "w")
         network = ScriptedNetwork(self.answer)
@@ -111,7 +111,7 @@ def test_a_worker_that_stood_still_does_not_send_all_that_it_had_reserved(
     assert len(rig.at) == 200
     assert rig.most_in_a_second <= MOST
     # What was never sent has cost the budget nothing.
-    assert [row.used for row in rig.store.budgets()] == [200]
+    assert [row.used for row in rig.store.budgets.all()] == [200]
 
 
 @pytest.mark.parametrize("set_by_s", [3600.0, 60.0, 3.0, -3600.0])

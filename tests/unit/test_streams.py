@@ -11,12 +11,13 @@ import pytest
 from penstock import Project
 from penstock.engine.foreground import nothing_left
 from penstock.errors import PipelineError
+from penstock.gates.capacity import Capacity
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind
 from penstock.pipeline.pipeline import Pipeline
+from penstock.store.jobs import JobFilter
 from penstock.store.rows import JobRow
-from penstock.store.store import Capacity, JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 
 pytestmark = pytest.mark.usefixtures("pipelines")
@@ -95,16 +96,18 @@ def stream_of(project: Project, kind: RunKind = RunKind.STREAM) -> int:
 
 
 def the_job(project: Project) -> JobRow:
-    [job] = [job for job in project.connection.jobs(JobFilter(limit=10_000)) if job.unit == "run"]
+    [job] = [
+        job for job in project.connection.jobs.find(JobFilter(limit=10_000)) if job.unit == "run"
+    ]
     return job
 
 
 def ticks(project: Project) -> list[int]:
-    return sorted(int(row.key) for row in project.connection.records("tick", limit=10_000))
+    return sorted(int(row.key) for row in project.connection.records.of("tick", limit=10_000))
 
 
 def cursor(project: Project) -> object:
-    return project.connection.checkpoints(project.source_ids["ticks"]).get("ticks")
+    return project.connection.checkpoints.cursors(project.source_ids["ticks"]).get("ticks")
 
 
 def test_stream_commits_its_offset_with_its_records(tmp_path: Path, clock: VirtualClock) -> None:
@@ -117,7 +120,7 @@ def test_stream_commits_its_offset_with_its_records(tmp_path: Path, clock: Virtu
     assert ticks(project) == list(range(1, 1 + len(ticks(project))))
     assert cursor(project) == ticks(project)[-1]
     assert project.require_run(run_id).state == "running"
-    doubled = {int(row.key) for row in project.connection.records("double", limit=10_000)}
+    doubled = {int(row.key) for row in project.connection.records.of("double", limit=10_000)}
     assert doubled
     assert doubled <= set(ticks(project))
 
@@ -207,14 +210,14 @@ def test_stream_whose_workers_die_is_no_poison_while_it_comes_further(
     for seed in range(6):
         listened(project, clock, 10.5, seed)
         name = f"dies-{seed}"
-        store.register(name, "here", 1, "1")
+        store.workers.register(name, "here", 1, "1")
         [claimed] = [
             job
             for job in store.turn(name, [], Capacity(100), project.limits()).claimed
             if job.stage == "listen"
         ]
         assert claimed.deaths <= 1
-        store.bury(name, "killed")
+        store.workers.bury(name, "killed")
 
     assert the_job(project).state is JobState.QUEUED
 
@@ -227,7 +230,7 @@ def test_stream_that_ends_by_itself_completes_its_run(tmp_path: Path, clock: Vir
 
     assert project.require_run(run_id).state == "completed"
     assert ticks(project) == [0, 1, 2]
-    assert not project.connection.records("whole")
+    assert not project.connection.records.of("whole")
 
 
 def test_other_kinds_leave_streams_out(tmp_path: Path, clock: VirtualClock) -> None:
@@ -237,7 +240,7 @@ def test_other_kinds_leave_streams_out(tmp_path: Path, clock: VirtualClock) -> N
     listened(project, clock, 5.0, seed=1)
 
     assert project.require_run(run_id).state == "completed"
-    assert [row.key for row in project.connection.records("whole")] == ["all"]
+    assert [row.key for row in project.connection.records.of("whole")] == ["all"]
     assert ticks(project) == []
 
 
@@ -252,7 +255,7 @@ def test_nobody_waits_for_a_stream_to_end(tmp_path: Path, clock: VirtualClock) -
     project = a_project(tmp_path, clock)
     stream_of(project)
     store = project.connection
-    store.register("w", "here", 1, "1")
+    store.workers.register("w", "here", 1, "1")
     assert not nothing_left(store)
     store.turn("w", [], Capacity(10), project.limits())
     assert nothing_left(store)
@@ -326,7 +329,9 @@ sources:
 
 
 def backfills(project: Project) -> list[int]:
-    return [run.id for run in project.connection.runs(limit=100) if run.kind is RunKind.BACKFILL]
+    return [
+        run.id for run in project.connection.runs.newest(limit=100) if run.kind is RunKind.BACKFILL
+    ]
 
 
 def test_what_a_stream_missed_is_filled_by_a_backfill_that_is_linked_to_it(
@@ -342,7 +347,7 @@ def test_what_a_stream_missed_is_filled_by_a_backfill_that_is_linked_to_it(
     [filling] = backfills(quoted)
     assert quoted.require_run(filling).of_run_id == run_id
     assert quoted.require_run(filling).state == "completed"
-    seconds = {int(row.key) for row in quoted.connection.records("quote", limit=100_000)}
+    seconds = {int(row.key) for row in quoted.connection.records.of("quote", limit=100_000)}
     assert seconds >= set(range(left_at, left_at + 1800))
     assert "stream was away" in quoted.require_run(filling).reason
 
@@ -360,7 +365,7 @@ def test_stream_that_listens_is_known_to_be_alive(quoted: Project, clock: Virtua
     """It beats while it listens, whether anything comes or not."""
     run_id = stream_of(quoted)
     listened(quoted, clock, 3600.0, seed=1)
-    alive_at = quoted.connection.stream_alive_at(quoted.source_ids["ticks"])
+    alive_at = quoted.connection.jobs.stream_alive_at(quoted.source_ids["ticks"])
 
     assert alive_at is not None
     assert clock.now() - alive_at < 10.0

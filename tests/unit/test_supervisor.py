@@ -83,7 +83,7 @@ def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
 
     async def wake() -> None:
         child, calls = await waiting_child("left-alone"), InOneThread()
-        project.connection.register(child.name, "host", child.process.pid, "1")
+        project.connection.workers.register(child.name, "host", child.process.pid, "1")
         child.beaten_at -= TRUST_S
         workers = slots_with(project, calls, told, child)
         try:
@@ -98,6 +98,6 @@ def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
             calls.close()
 
     asyncio.run(wake())
-    kinds = [event.kind for event in project.connection.events(limit=100)]
+    kinds = [event.kind for event in project.connection.journal.events(limit=100)]
     assert "worker.stopped" in kinds
     assert "worker.reaped" not in kinds

@@ -93,7 +93,7 @@ def start_by_signal(project: Project, path: str) -> None:
     source = project.source("files")
     graph = project.graph(source)
     facts = SignalFacts(1, FILE_LANDED, {"schedule": "watch", "files": [path]}, "files")
-    project.connection.start_run(
+    project.connection.runs.start(
         project.source_ids["files"],
         RunKind.FULL,
         graph.plan(),

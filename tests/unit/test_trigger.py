@@ -70,7 +70,7 @@ def ask(
 
 
 def raised(project: Project) -> list[Any]:
-    return [(row.name, row.data, row.key) for row in project.connection.signals()]
+    return [(row.name, row.data, row.key) for row in project.connection.signals.after()]
 
 
 def test_a_post_raises_a_signal(project: Project) -> None:
@@ -89,7 +89,7 @@ def test_an_idempotency_key_raises_it_once(project: Project) -> None:
 
 def test_a_signal_may_be_about_a_source(project: Project) -> None:
     assert ask(project, "/signals/go?source=a")[0] == 202
-    assert project.connection.signals()[0].source == "a"
+    assert project.connection.signals.after()[0].source == "a"
     status, answer, _ = ask(project, "/signals/go?source=nobody")
     assert status == 400
     assert "nobody" in answer["error"]

@@ -6,7 +6,7 @@ import json
 import random
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -16,6 +16,7 @@ from penstock.http.network import RawResponse, Request
 from penstock.project import Project
 from penstock.store.store import Store
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
+from tests.tapped import Tapped
 
 AWAY = StoreUnreachable("can't reach the database")
 NOBODY = cast(Store, None)
@@ -99,25 +100,25 @@ async def extract(page, ctx):
     ctx.save("page", key=page["url"], data={"n": response.text})
 """
 ASKED_BY_THE_WORKER = frozenset(
-    "turn still_owned halted closed_hosts jobs_of records places reserve_places snapshot_of".split()
+    "turn workers.still_owned workers.halted workers.jobs_of hosts.closed hosts.reserve records.of"
+    " snapshots.places snapshots.of".split()
 )
 
 
-class Away:
+class Away(Tapped):
     """A store that can't be reached between two moments."""
 
     def __init__(self, store: Store, clock: VirtualClock, since: float, until: float) -> None:
-        self._store = store
+        super().__init__(store, self._miss)
         self._clock = clock
         self._span = (since, until)
         self.misses = 0
 
-    def __getattr__(self, name: str) -> Any:
+    def _miss(self, verb: str) -> None:
         since, until = self._span
-        if name in ASKED_BY_THE_WORKER and since <= self._clock.monotonic() < until:
+        if verb in ASKED_BY_THE_WORKER and since <= self._clock.monotonic() < until:
             self.misses += 1
             raise AWAY
-        return getattr(self._store, name)
 
 
 def test_worker_outlives_a_database_that_is_away_for_minutes_and_spends_no_try(
@@ -138,7 +139,7 @@ def test_worker_outlives_a_database_that_is_away_for_minutes_and_spends_no_try(
     with Project.load(tmp_path) as project:
         project.clock = clock
         away = Away(project.connection, clock, since=10.0, until=310.0)
-        monkeypatch.setattr(Project, "store", away)
+        monkeypatch.setattr(Project, "connection", away)
         with Simulation(project, ScriptedNetwork(answer), seed=1, clock=clock) as simulation:
             run_id = project.run("shop.example", actor="test")
             simulation.run()

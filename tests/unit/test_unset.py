@@ -86,7 +86,7 @@ def test_only_the_source_that_needs_the_variable_can_not_run(
     assert main(["run", "--all", "--detach"]) == exits.DONE
     assert "left out: closed.example: SHOP_TOKEN is not set" in capsys.readouterr().err
     with Project.load(folder) as project:
-        assert [row.source for row in project.connection.runs()] == ["open"]
+        assert [row.source for row in project.connection.runs.newest()] == ["open"]
 
 
 def test_a_project_of_which_nothing_can_run_is_refused(

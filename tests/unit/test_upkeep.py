@@ -13,6 +13,7 @@ import pytest
 from penstock.engine.leader.sweep import EVERY_S, Sweep
 from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.errors import StoreError
+from penstock.gates.capacity import Capacity
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
@@ -21,8 +22,8 @@ from penstock.snapshots import Capture
 from penstock.snapshots.directory import DirectorySnapshots
 from penstock.snapshots.segment import IDLE_S
 from penstock.store.entries import EntryFilter
+from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.store import Capacity, Kept
 from penstock.testing import VirtualClock
 
 DAY_S = 86400.0
@@ -59,9 +60,11 @@ class House:
         return SqliteStore(self.database, self.clock)
 
     def keep_a_page(self) -> str:
-        source_id = self.store.ensure_sources(["acme.com"])["acme.com"]
-        run_id, _ = self.store.start_run(source_id, RunKind.FULL, PLAN, "v1", key="k", actor="test")
-        self.store.register("w", "host", 1, "0")
+        source_id = self.store.sources.ensure(["acme.com"])["acme.com"]
+        run_id, _ = self.store.runs.start(
+            source_id, RunKind.FULL, PLAN, "v1", key="k", actor="test"
+        )
+        self.store.workers.register("w", "host", 1, "0")
         [job] = self.store.turn("w", [], Capacity(1), {}).claimed
         capture = Capture("http://acme.com/", 200, {}, b"page", self.clock.now())
         [place] = self.snapshots.append([capture])
@@ -69,7 +72,7 @@ class House:
         where = (place.hash, place.segment, place.offset, place.length)
         kept = Kept(1, job.id, run_id, capture.url, 200, {}, capture.fetched_at, *where)
         self.store.turn("w", [], Capacity(0), {}, [kept])
-        self.store.cancel_run(run_id, "test", "")
+        self.store.runs.cancel(run_id, "test", "")
         return place.segment
 
     def files(self) -> list[str]:
@@ -102,7 +105,7 @@ def test_a_segment_goes_an_hour_after_its_last_row(tmp_path: Path) -> None:
     house = House(tmp_path)
     segment = house.keep_a_page()
     house.live(91 * DAY_S)
-    assert house.store.segments_in_use([segment]) == set()
+    assert house.store.snapshots.segments_in_use([segment]) == set()
     assert house.files() == [segment], "a worker that was about to refer to it has an hour to do so"
     house.live_through(1)
     assert house.files() == []
@@ -164,20 +167,20 @@ def test_a_round_that_fails_is_told_and_followed_by_the_next(tmp_path: Path) -> 
 
 def test_what_is_in_quarantine_for_too_long_is_discarded(tmp_path: Path) -> None:
     house = House(tmp_path)
-    source_id = house.store.ensure_sources(["acme.com"])["acme.com"]
-    house.store.start_run(source_id, RunKind.FULL, PLAN, "v1", key="k", actor="test")
-    house.store.register("w", "host", 1, "0")
+    source_id = house.store.sources.ensure(["acme.com"])["acme.com"]
+    house.store.runs.start(source_id, RunKind.FULL, PLAN, "v1", key="k", actor="test")
+    house.store.workers.register("w", "host", 1, "0")
     [job] = house.store.turn("w", [], Capacity(1), {}).claimed
     broken = Settlement(job.id, 1, JobState.QUARANTINED, reason="data", error="no price", cause="x")
     house.store.turn("w", [broken], Capacity(0), {})
 
     house.live(89 * DAY_S)
-    assert house.store.count_entries(EntryFilter()) == 1
-    assert len(house.store.causes()) == 1
+    assert house.store.quarantine.count(EntryFilter()) == 1
+    assert len(house.store.quarantine.causes()) == 1
     house.live(2 * DAY_S)
 
-    assert house.store.count_entries(EntryFilter()) == 0
-    assert house.store.causes() == []
-    [event] = [e for e in house.store.events(limit=100) if e.kind == "quarantine.expired"]
+    assert house.store.quarantine.count(EntryFilter()) == 0
+    assert house.store.quarantine.causes() == []
+    [event] = [e for e in house.store.journal.events(limit=100) if e.kind == "quarantine.expired"]
     assert (event.job_id, event.actor) == (job.id, "upkeep")
     assert event.detail == "in quarantine for more than 90 days"

@@ -136,10 +136,10 @@ class Backfills(Noun):
     ) -> tuple[Sequence[RunRow], Missing | None]:
         """The runs to measure, and what is missing if only that is asked for."""
         store = self._existing_store()
-        ids = {} if store is None else {row.key: row.id for row in store.sources()}
+        ids = {} if store is None else {row.key: row.id for row in store.sources.all()}
         if store is None or source.key not in ids:
             return [], None
-        runs = store.runs(source.key, limit=RECENT_RUNS)
+        runs = store.runs.newest(source.key, limit=RECENT_RUNS)
         if not options.is_missing_only:
             return runs, None
         return runs, missing_of(store, ids[source.key], windows_of(options))

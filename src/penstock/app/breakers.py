@@ -19,7 +19,7 @@ class Breakers(Noun):
 
     def list(self, *, cursor: str | None = None, limit: int = USUAL) -> Page[BreakerView]:
         """What has failed, closed ones last."""
-        views = sorted((breaker_view(row) for row in self._store.breakers()), key=_place)
+        views = sorted((breaker_view(row) for row in self._store.breakers.all()), key=_place)
         return page_within(views, cursor, limit, lambda view: view, _place, tuple[bool, str])
 
     def each(self) -> Iterator[BreakerView]:
@@ -29,7 +29,7 @@ class Breakers(Noun):
     def key(self, name: str) -> str:
         """The key of the breaker that is meant by a source's name in any spelling, or by a host."""
         _ = self._project.source_ids  # a source that is new in the file becomes known to the store
-        return self._store.breaker_key(name, normalise_source(name))
+        return self._store.breakers.key(name, normalise_source(name))
 
     def open(self, name: str, for_s: float, *, actor: str | None = None, reason: str = "") -> bool:
         """Ask nothing of a source or host for so long, then try it with care; False if it was open.
@@ -38,11 +38,11 @@ class Breakers(Noun):
         """
         if for_s < SHORTEST_S:
             raise UsageError("a breaker is open for at least 1s", code="too_short")
-        return self._store.open_breaker(self.key(name), for_s, who(actor), reason)
+        return self._store.breakers.open(self.key(name), for_s, who(actor), reason)
 
     def close(self, name: str, *, actor: str | None = None, reason: str = "") -> bool:
         """Ask a source or host as usual again; False if its breaker is closed."""
-        return self._store.close_breaker(self.key(name), who(actor), reason)
+        return self._store.breakers.close(self.key(name), who(actor), reason)
 
 
 def _place(view: BreakerView) -> tuple[bool, str]:

@@ -60,7 +60,7 @@ class Budgets(Noun):
 
     def exhausted(self) -> Sequence[ExhaustedBudgetView]:
         """The exhausted ones, by the limits that applied when a job was last refused."""
-        rows = self._store.exhausted_budgets()
+        rows = self._store.budgets.exhausted()
         return [exhausted_view(row, used_up(account_of(row).bound)) for row in rows]
 
     def are_of_runs(self) -> bool:
@@ -86,7 +86,7 @@ def _place(account: Account) -> tuple[int, str, str, str]:
 
 def _lasting(project: Project, now: float) -> Iterator[Account]:
     """One for each budget that resets by itself, used or not."""
-    found = project.connection.budgets(run_id=0)
+    found = project.connection.budgets.all(run_id=0)
     rows = {(row.scope, row.measure, row.period): row for row in found}
     for bound in rules_of(project.settings).lasting():
         row = rows.get(bound.key)
@@ -102,9 +102,9 @@ def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[A
     if run_id is not None:
         wanted = {run_id}
     else:
-        wanted = {row.id for row in store.runs(source, active_only=True, limit=RUNS)}
+        wanted = {row.id for row in store.runs.newest(source, active_only=True, limit=RUNS)}
     scopes = {f"run:{each}" for each in wanted}
-    rows = store.budgets(run_id)
+    rows = store.budgets.all(run_id)
     return [account_of(row) for row in rows if row.resets_at is None and row.scope in scopes]
 
 
@@ -119,7 +119,7 @@ def _per_record(project: Project, account: Account) -> float | None:
         runs = [project.require_run(int(name))]
     else:
         known = name if kind == "source" else None
-        every = project.connection.runs(known, limit=RUNS)
+        every = project.connection.runs.newest(known, limit=RUNS)
         runs = [row for row in every if (row.finished_at or float("inf")) >= account.period_at]
     accepted = sum(row.inserted + row.updated + row.unchanged for row in runs)
     used: float = sum(getattr(row, account.bound.measure) for row in runs)

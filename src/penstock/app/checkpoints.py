@@ -47,7 +47,7 @@ class _Checkpoint:
         What its run fetched belongs to it, unless the same run has moved the checkpoint on.
         """
         newer = [each for each in self.history if each.number > move.number and each.act == "moved"]
-        run = self.store.run(move.run_id)
+        run = self.store.runs.get(move.run_id)
         if run is None or run.finished_at is None or (newer and newer[-1].run_id == move.run_id):
             return move.at
         return max(move.at, run.finished_at)
@@ -60,7 +60,7 @@ class Checkpoints(Noun):
         self, source: str, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[CheckpointView]:
         """The checkpoints of a source, by partition."""
-        rows = self._store.checkpoint_rows(self._id_of(source))
+        rows = self._store.checkpoints.all(self._id_of(source))
         rows.sort(key=lambda row: row.partition)
         return page_within(rows, cursor, limit, checkpoint_view, lambda row: row.partition, str)
 
@@ -79,7 +79,7 @@ class Checkpoints(Noun):
         source_id, size = self._id_of(source), size_of(limit)
         self._row(source, source_id, partition)
         before = place_of(cursor, int)
-        rows = self._store.checkpoint_history(source_id, partition, size + 1, before)
+        rows = self._store.checkpoints.history(source_id, partition, size + 1, before)
         return page_of(rows, size, move_view, lambda row: row.number)
 
     def each_move(
@@ -118,7 +118,7 @@ class Checkpoints(Noun):
         seen = _preview(found, target, since)
         if dry_run:
             return seen
-        self._store.rewind_checkpoint(
+        self._store.checkpoints.rewind(
             found.source_id, partition, target, actor=who(actor), reason=reason, is_forced=force
         )
         return structs.replace(seen, is_done=True)
@@ -126,7 +126,7 @@ class Checkpoints(Noun):
     def _found(self, source: str, partition: str) -> _Checkpoint:
         source_id, store = self._id_of(source), self._store
         row = self._row(source, source_id, partition)
-        history = store.checkpoint_history(source_id, partition)
+        history = store.checkpoints.history(source_id, partition)
         return _Checkpoint(store, source, source_id, row, history)
 
     def _target(
@@ -151,7 +151,7 @@ class Checkpoints(Noun):
         return move, found.moved_at(move)
 
     def _row(self, source: str, source_id: int, partition: str) -> CheckpointRow:
-        rows = {row.partition: row for row in self._store.checkpoint_rows(source_id)}
+        rows = {row.partition: row for row in self._store.checkpoints.all(source_id)}
         if partition not in rows:
             raise UsageError(
                 f"{source} has no checkpoint {partition!r}",
@@ -162,7 +162,7 @@ class Checkpoints(Noun):
 
     def _id_of(self, source: str) -> int:
         key = self._project.source_key(source)
-        return next(row.id for row in self._store.sources() if row.key == key)
+        return next(row.id for row in self._store.sources.all() if row.key == key)
 
 
 def _to_cursor(found: _Checkpoint, cursor: Any) -> tuple[CheckpointMove, float]:
@@ -202,10 +202,10 @@ def _preview(found: _Checkpoint, target: CheckpointMove, since: float) -> Rewind
         partition=partition,
         start=found.row.cursor,
         to=target.cursor,
-        units=store.units_since(source_id, partition, since),
+        units=store.checkpoints.units_since(source_id, partition, since),
         moves=sum(each.act == "moved" and each.at > since for each in found.history),
         is_done=False,
-        is_exact=store.has_windows(source_id, partition),
+        is_exact=store.checkpoints.has_windows(source_id, partition),
     )
 
 

@@ -11,7 +11,7 @@ from penstock.jobs.record_changes import ChangeKind, RecordChange, Totals, chang
 from penstock.store.replays import BEGINNING, Rejects, StagedChange
 from penstock.store.rows import RunRow
 from penstock.store.store import Store
-from penstock.store.undoing import UndoChange
+from penstock.store.undos import UndoChange
 
 PAGE = 1000
 # What is lost is looked at first.
@@ -49,16 +49,16 @@ def rejected(store: Store, run: RunRow, limit: int = 20) -> tuple[Rejects, Rejec
     """What the replay rejects and the replayed runs did not, and the other way round."""
     before = [run.of_run_id] if run.of_run_id is not None else []
     if run.options.since_at is not None:
-        before = store.runs_since(run.source_id, run.options.since_at)
-    now = store.reject_shift([run.id], before, run.id, limit)
-    return now, store.reject_shift(before, [run.id], run.id, limit)
+        before = store.runs.since(run.source_id, run.options.since_at)
+    now = store.replays.reject_shift([run.id], before, run.id, limit)
+    return now, store.replays.reject_shift(before, [run.id], run.id, limit)
 
 
 def record_changes(store: Store, run_id: int, totals: Totals) -> Iterator[RecordChange]:
     """Every difference in the order of collections and keys, a page of them in memory at a time."""
-    totals.same += store.staged_same(run_id)
+    totals.same += store.replays.staged_same(run_id)
     after = BEGINNING
-    while page := store.staged_changes(run_id, after, PAGE):
+    while page := store.replays.staged_changes(run_id, after, PAGE):
         for staged in page:
             change = _change(staged)
             totals.count(change)
@@ -70,7 +70,7 @@ def record_changes(store: Store, run_id: int, totals: Totals) -> Iterator[Record
 def undo_changes(store: Store, run_id: int, totals: Totals) -> Iterator[RecordChange]:
     """The same for what undoing a run would change."""
     after_id = 0
-    while page := store.undo_changes(run_id, after_id):
+    while page := store.undos.changes(run_id, after_id):
         for found in page:
             if found.kind == "lost":
                 totals.lost += 1

@@ -18,7 +18,7 @@ class Hooks(Noun):
     ) -> Page[HookDeliveryView]:
         """Deliveries, newest first."""
         size = size_of(limit)
-        rows = self._store.outbox(
+        rows = self._store.hooks.outbox(
             undelivered_only=undelivered, limit=size + 1, before_id=place_of(cursor, int)
         )
         return page_of(rows, size, delivery_view, lambda row: row.id)
@@ -34,4 +34,4 @@ class Hooks(Noun):
 
     def redeliver(self, delivery: int, *, actor: str | None = None, reason: str = "") -> bool:
         """Send a failed delivery again now, with all its attempts; False if it was delivered."""
-        return self._store.retry_outbox(delivery, who(actor), reason)
+        return self._store.hooks.retry(delivery, who(actor), reason)

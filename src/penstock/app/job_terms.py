@@ -25,7 +25,7 @@ def terms_of(project: Nouns, row: JobRow) -> TermsView | None:
     None if its source is configured no more, or its stage was never in its run's plan.
     """
     settings = project.settings.sources.get(row.source)
-    stage = project.connection.run_plan(row.run_id).stage(row.stage)
+    stage = project.connection.runs.plan(row.run_id).stage(row.stage)
     if settings is None or stage is None:
         return None
     timeout_s = timeout_of(stage, settings)

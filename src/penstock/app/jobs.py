@@ -18,7 +18,7 @@ from penstock.app.views.jobs import (
 from penstock.app.views.view import Page
 from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.jobs.job import JobState
-from penstock.store.store import JobFilter
+from penstock.store.jobs import JobFilter
 
 
 class Jobs(Noun):
@@ -46,7 +46,7 @@ class Jobs(Noun):
             limit=size + 1,
             after_id=place_of(cursor, int) or 0,
         )
-        return page_of(self._store.jobs(wanted), size, job_view, lambda row: row.id)
+        return page_of(self._store.jobs.find(wanted), size, job_view, lambda row: row.id)
 
     def each(
         self,
@@ -75,11 +75,11 @@ class Jobs(Noun):
         from penstock.app.job_terms import terms_of
 
         row = self._project.require_job(job)
-        return job_detail(row, self._store.job_detail(job), terms_of(self._project, row))
+        return job_detail(row, self._store.jobs.detail(job), terms_of(self._project, row))
 
     def timeline(self, job: int) -> JobTimeline:
         """What became of one job: its attempts as far back as the journal goes, and what came of it."""
-        return timeline_view(self._store.story(job))
+        return timeline_view(self._store.jobs.story(job))
 
     def cancel(self, job: int, *, actor: str | None = None, reason: str = "") -> None:
         """Cancel one job for good; the rest of its run continues."""
@@ -91,14 +91,14 @@ class Jobs(Noun):
                 code="first_job",
                 remedy=Remedy("runs.cancel", row.run_id),
             )
-        if not self._store.cancel_job(job, who(actor), reason):
+        if not self._store.jobs.cancel(job, who(actor), reason):
             state = self._project.require_job(job).state
             raise Refused(f"job {job} is {state} already", code="job_ended")
 
     def retry(self, job: int, *, actor: str | None = None, reason: str = "") -> None:
         """Queue a quarantined or waiting job again, with all its tries; an ended run opens again."""
         refuse_opening(self._project, self._project.require_job(job).run_id)
-        if not self._store.retry_job(job, who(actor), reason):
+        if not self._store.jobs.retry(job, who(actor), reason):
             state = self._project.require_job(job).state
             raise Refused(
                 f"job {job} is {state}; only a quarantined or waiting job can be retried",
@@ -108,7 +108,7 @@ class Jobs(Noun):
     def hold(self, job: int, *, actor: str | None = None, reason: str = "") -> bool:
         """Hold a queued or waiting job until `unhold`; False if it is already held."""
         row = self._project.require_job(job)
-        if self._store.hold_job(job, who(actor), reason):
+        if self._store.jobs.hold(job, who(actor), reason):
             return True
         if row.state != "held":
             raise Refused(
@@ -120,7 +120,7 @@ class Jobs(Noun):
     def unhold(self, job: int, *, actor: str | None = None, reason: str = "") -> bool:
         """Return a held job to its former state; False if it is not held."""
         self._project.require_job(job)
-        return self._store.unhold_job(job, who(actor), reason)
+        return self._store.jobs.unhold(job, who(actor), reason)
 
 
 def _state(name: str) -> JobState:

@@ -42,7 +42,7 @@ class Journal(Noun):
         """Events, the newest first."""
         conditions = [condition(text) for text in where]
         key, size = self._project.source_key(source), size_of(limit)
-        rows = self._store.events(
+        rows = self._store.journal.events(
             key, run, job, None, size + 1, kind, conditions, place_of(cursor, int)
         )
         if not rows:
@@ -135,7 +135,7 @@ class Journal(Noun):
         conditions: Sequence[Condition],
     ) -> Page[EventView]:
         place = place_of(cursor, Cursor)
-        rows, end = self._store.follow(place, *about, limit, kind, conditions)
+        rows, end = self._store.journal.follow(place, *about, limit, kind, conditions)
         return Page([event_view(row) for row in rows], cursor_of(end))
 
     def _wait_for_more(self) -> None:

@@ -15,5 +15,5 @@ class Kpis(Noun):
         """The figures of the last `days`, of all sources or of one."""
         key = self._project.source_key(source)
         store = self._store
-        source_id = None if key is None else store.ensure_sources([key])[key]
-        return kpi_report_view(store.kpis(store.now() - days * DAY_S, source_id), key)
+        source_id = None if key is None else store.sources.ensure([key])[key]
+        return kpi_report_view(store.kpis.report(store.now() - days * DAY_S, source_id), key)

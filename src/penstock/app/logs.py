@@ -89,8 +89,8 @@ class Logs(Noun):
         before: int | None = None,
     ) -> Sequence[LogRow]:
         if run is not None:
-            return self._store.log_of_run(run, after, limit, before)
-        return self._store.log_of_job(job or 0, after, limit, before)
+            return self._store.logs.of_run(run, after, limit, before)
+        return self._store.logs.of_job(job or 0, after, limit, before)
 
     def _refuse_unknown(self, run: int | None, job: int | None) -> None:
         if (run is None) == (job is None):

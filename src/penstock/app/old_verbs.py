@@ -176,13 +176,13 @@ class OldVerbs(Nouns):
     ) -> Iterator[int]:
         """`quarantine.release`, batch by batch: iterate over the result to do it."""
         self.quarantine._refuse_release(wanted)
-        return self.connection.release_entries(wanted, who(actor), reason)
+        return self.connection.quarantine.release(wanted, who(actor), reason)
 
     def discard(
         self, wanted: EntryFilter, actor: str | None = None, reason: str = ""
     ) -> Iterator[int]:
         """`quarantine.discard`, batch by batch: iterate over the result to do it."""
-        return self.connection.discard_entries(wanted, who(actor), reason)
+        return self.connection.quarantine.discard(wanted, who(actor), reason)
 
     def note(self, job_id: int, text: str, actor: str | None = None) -> None:
         """`quarantine.note`."""

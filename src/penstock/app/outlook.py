@@ -44,7 +44,7 @@ __all__ = ["explain", "for_a_person", "host_hours", "outlook"]
 
 def explain(project: Project, source: str | None, run: int | None, job: int | None) -> Explanation:
     """Take the next turn for it, undo that, and say what stood in the way."""
-    found = project.connection.explain(
+    found = project.connection.outlooks.explain(
         project.limits(),
         _whole(project),
         source=project.source_key(source),
@@ -62,7 +62,7 @@ def outlook(project: Project, sources: Sequence[str] | None) -> list[SourceOutlo
     limits = {key: lane_limits(each) for key, each in settings.sources.items()}
     wanted = None if sources is None else {normalise_source(name): name for name in sources}
     keys = None if wanted is None else list(wanted)
-    found = store.outlooks(limits, _whole(project), keys, hours_of(settings))
+    found = store.outlooks.of_sources(limits, _whole(project), keys, hours_of(settings))
     known = {each.source: each for each in found}
     new = [key for key in limits if key not in known and (keys is None or key in keys)]
     if new:
@@ -71,7 +71,7 @@ def outlook(project: Project, sources: Sequence[str] | None) -> list[SourceOutlo
     for key, name in (wanted or {}).items():
         if key not in known:
             project.source_key(name)  # says that there is none
-    exhausted = store.exhausted_budgets()
+    exhausted = store.budgets.exhausted()
     return [_of_source(project, known[key], exhausted) for key in sorted(known)]
 
 
@@ -152,7 +152,7 @@ def _at_the_request(project: Project, found: Outlook) -> list[GateSeen]:
     told = hours_gates(hours_of(project.settings), found.now)
     told += [
         GateSeen("host", False, f"{host} asked us to wait", None, closed_until)
-        for host, closed_until in store.closed_hosts().items()
+        for host, closed_until in store.hosts.closed().items()
     ]
     told += [
         GateSeen(
@@ -163,12 +163,12 @@ def _at_the_request(project: Project, found: Outlook) -> list[GateSeen]:
             row.opens_at if row.state == "open" else None,
             Remedy("breakers.close", row.key),
         )
-        for row in store.breakers()
+        for row in store.breakers.all()
         if row.kind == "host" and row.state != "closed"
     ]
-    told += places_gates(rules_of(project.settings).hosts.values(), store.held_at_hosts())
+    told += places_gates(rules_of(project.settings).hosts.values(), store.hosts.held())
     scopes = ("", "project", f"source:{found.source}", f"run:{found.run_id}")
-    return told + list(_budget_gates(store.exhausted_budgets(), scopes))
+    return told + list(_budget_gates(store.budgets.exhausted(), scopes))
 
 
 def _budget_gates(exhausted: Iterable[BudgetRow], scopes: Sequence[str]) -> Iterator[GateSeen]:

@@ -23,9 +23,9 @@ class Pages(Noun):
     def list(self, target: int | str, *, limit: int = 20) -> Sequence[SnapshotView]:
         """The pages that a job (its number) fetched, or that came from a URL; newest first."""
         if isinstance(target, str):
-            return [snapshot_view(row) for row in self._store.pages_at(target, limit)]
+            return [snapshot_view(row) for row in self._store.snapshots.at(target, limit)]
         job = self._project.require_job(target)
-        found = self._store.pages_of(job.id, limit)
+        found = self._store.snapshots.of_job(job.id, limit)
         if not found:
             why = f": {job.error}" if job.error else ""
             raise Refused(

@@ -54,5 +54,5 @@ class RunProgress:
     def _look_at_cursors(self, now: float) -> None:
         without_pages = [row.id for row in self._rows if not row.pages]
         if without_pages and now >= self._next_cursors_at:
-            self._cursors = self._project.connection.newest_cursors(without_pages)
+            self._cursors = self._project.connection.checkpoints.newest_of_runs(without_pages)
             self._next_cursors_at = now + CURSOR_S

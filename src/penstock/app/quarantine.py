@@ -45,7 +45,7 @@ class Quarantine(Noun):
         """Entries by run and job, closed ones newest first; `is_whole` adds their tracebacks."""
         size, after = size_of(limit), place_of(cursor, tuple[float, int])
         place = _place_of_closed if wanted.is_closed else _place
-        rows = [*self._store.entries(self._checked(wanted), size + 1, after)]
+        rows = [*self._store.quarantine.each(self._checked(wanted), size + 1, after)]
         return page_of(rows, size, partial(entry_view, is_whole=is_whole), place)
 
     def each(
@@ -59,12 +59,12 @@ class Quarantine(Noun):
 
     def count(self, wanted: EntryFilter = ALL) -> int:
         """How many there are."""
-        return self._store.count_entries(self._checked(wanted))
+        return self._store.quarantine.count(self._checked(wanted))
 
     def get(self, job: int) -> EntryView:
         """One entry in full, open or closed."""
         found = self._project.require_job(job)
-        row = self._store.entry(job)
+        row = self._store.quarantine.get(job)
         if row is None:
             raise Refused(
                 f"job {job} is {found.state}, not quarantined",
@@ -77,7 +77,7 @@ class Quarantine(Noun):
         self, source: str | None = None, *, cursor: str | None = None, limit: int = USUAL
     ) -> Page[CauseView]:
         """The causes of entries: escalated ones first, then the most frequent."""
-        rows = self._store.causes(self._project.source_key(source), limit=MOST_CAUSES)
+        rows = self._store.quarantine.causes(self._project.source_key(source), limit=MOST_CAUSES)
         return page_within(
             rows, cursor, limit, cause_view, _place_of_cause, tuple[bool, int, str, str]
         )
@@ -101,7 +101,7 @@ class Quarantine(Noun):
         self._refuse_release(found)
         if dry_run:
             return ReleasedView(released=0, jobs=jobs, is_done=False)
-        batches = self._store.release_entries(found, who(actor), reason)
+        batches = self._store.quarantine.release(found, who(actor), reason)
         return ReleasedView(released=_summed(batches, jobs, on_progress), jobs=jobs, is_done=True)
 
     def discard(
@@ -121,7 +121,7 @@ class Quarantine(Noun):
         found, jobs = self._meant("discard", wanted, everything)
         if dry_run:
             return DiscardedView(discarded=0, jobs=jobs, is_done=False)
-        batches = self._store.discard_entries(found, who(actor), reason)
+        batches = self._store.quarantine.discard(found, who(actor), reason)
         return DiscardedView(discarded=_summed(batches, jobs, on_progress), jobs=jobs, is_done=True)
 
     def note(self, job: int, text: str, *, actor: str | None = None) -> None:
@@ -129,12 +129,14 @@ class Quarantine(Noun):
         if not text.strip():
             raise UsageError("a note needs a text", code="no_text")
         self._project.require_job(job)
-        self._store.note_entry(job, text.strip(), who(actor))
+        self._store.quarantine.note(job, text.strip(), who(actor))
 
     def nothing(self, wanted: EntryFilter) -> str:
         """Why nothing matches this filter, as a sentence."""
         if wanted.cause is not None:
-            rows = self._store.causes(self._project.source_key(wanted.source), limit=LARGEST)
+            rows = self._store.quarantine.causes(
+                self._project.source_key(wanted.source), limit=LARGEST
+            )
             near = nearest(wanted.cause, [row.cause for row in rows])
             return f"nothing in quarantine has the cause {wanted.cause!r}; {near}"
         if wanted.is_closed:
@@ -149,11 +151,11 @@ class Quarantine(Noun):
         if run_id is not None:
             project.refuse_degraded_end(project.require_run(run_id))
             return
-        for row in self._store.sources():
+        for row in self._store.sources.all():
             is_meant = wanted.source in (None, row.key) and row.key in project.settings.sources
             if row.degraded_at is None or not is_meant:
                 continue
-            if self._store.count_entries(replace(wanted, source=row.key)):
+            if self._store.quarantine.count(replace(wanted, source=row.key)):
                 project.refuse_degraded(project.source(row.key))
 
     def _meant(
@@ -162,7 +164,7 @@ class Quarantine(Noun):
         if wanted.is_all != everything:
             raise UsageError(f"{verb} what? Either a filter, or everything", code="no_filter")
         found = self._checked(wanted)
-        jobs = self._store.count_entries(found)
+        jobs = self._store.quarantine.count(found)
         if not jobs:
             raise Refused(self.nothing(wanted), code="nothing_quarantined")
         return found, jobs

@@ -41,7 +41,9 @@ class Records(Noun):
         size = size_of(limit)
         chosen = self._chosen(source, run, since)
         after_key = place_of(cursor, str) or ""
-        rows = [*self._store.each_record(collection, **chosen, after_key=after_key, limit=size + 1)]
+        rows = [
+            *self._store.records.each(collection, **chosen, after_key=after_key, limit=size + 1)
+        ]
         return page_of(rows, size, record_view, lambda row: row.key)
 
     def each(
@@ -54,7 +56,7 @@ class Records(Noun):
     ) -> Iterator[RecordView]:
         """Iterate over all of them, page by page: a million need no more memory than a few hundred."""
         chosen = self._chosen(source, run, since)
-        return map(record_view, self._store.each_record(collection, **chosen))
+        return map(record_view, self._store.records.each(collection, **chosen))
 
     # `project.records(collection)` was a verb before it was a noun.
     __call__ = each
@@ -72,7 +74,7 @@ class Records(Noun):
 
     def versions(self, collection: str, key: str) -> Sequence[RecordView]:
         """Every version of one record, oldest first."""
-        found = [record_view(row) for row in self._store.versions(collection, key)]
+        found = [record_view(row) for row in self._store.records.versions(collection, key)]
         if not found:
             raise UsageError(f"{collection} has no record with the key {key!r}", code="no_record")
         return found
@@ -81,7 +83,7 @@ class Records(Noun):
         """Every collection, and how many records it has."""
         return [
             CollectionView(collection=name, records=number)
-            for name, number in self._store.collections()
+            for name, number in self._store.records.collections()
         ]
 
     def require_collection(self, collection: str) -> CollectionView:
@@ -105,7 +107,7 @@ class Records(Noun):
 
     def _known_source(self, name: str) -> int:
         """The number of a source that is configured, or was once and left its records."""
-        known = {row.key: row.id for row in self._store.sources()}
+        known = {row.key: row.id for row in self._store.sources.all()}
         key = normalise_source(name)
         if key not in known and key not in self._project.settings.sources:
             raise UsageError(f"there is no source {name!r}", nearest(name, known), code="no_source")

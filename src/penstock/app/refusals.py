@@ -17,8 +17,10 @@ class Stopped:
     """What people have stopped, asked for once for however many sources."""
 
     def __init__(self, store: Store) -> None:
-        self._paused = {each.key: each for each in store.sources() if each.paused_at is not None}
-        self._holds = store.holds()
+        self._paused = {
+            each.key: each for each in store.sources.all() if each.paused_at is not None
+        }
+        self._holds = store.sources.holds()
 
     def refuse(self, source: str, run: RunRow | None) -> None:
         """Refuse to wait for the end of a run that would never come.

@@ -29,7 +29,7 @@ class Rejects(Noun):
     ) -> Page[RejectView]:
         """Rejects, newest first."""
         size = size_of(limit)
-        rows = self._store.rejects(self._checked(wanted), size + 1, place_of(cursor, int))
+        rows = self._store.rejects.newest(self._checked(wanted), size + 1, place_of(cursor, int))
         return page_of(rows, size, reject_view, lambda row: row.id)
 
     def each(self, wanted: RejectFilter = ALL, *, limit: int | None = None) -> Iterator[RejectView]:
@@ -38,12 +38,12 @@ class Rejects(Noun):
 
     def count(self, wanted: RejectFilter = ALL) -> int:
         """How many there are."""
-        return self._store.count_rejects(self._checked(wanted))
+        return self._store.rejects.count(self._checked(wanted))
 
     def get(self, reject: int) -> RejectView:
         """One reject, with its item."""
         row = self._project.require_reject(reject)
-        return reject_view(row, self._store.reject_item(row.id))
+        return reject_view(row, self._store.rejects.item(row.id))
 
     def redrive(
         self,
@@ -60,7 +60,7 @@ class Rejects(Noun):
         """
         source = self._source_of(wanted)
         found = self._checked(structs.replace(wanted, source=source, open_only=True))
-        rejects = self._store.count_rejects(found)
+        rejects = self._store.rejects.count(found)
         if not rejects:
             raise Refused(
                 "there are no such rejects that were not redriven yet",
@@ -82,9 +82,9 @@ class Rejects(Noun):
         source = self._project.source(name)
         graph, source_id = self._project.graph(source), self._project.source_ids[source.key]
         wanted = replace(wanted, source_id=source_id, open_only=True)
-        rejecting = set(self._store.stages_of_rejects(wanted))
+        rejecting = set(self._store.rejects.stages(wanted))
         plan = redrive_plan(graph.plan(source.priority), rejecting)
-        redriven = plan.stages and self._store.redrive(
+        redriven = plan.stages and self._store.rejects.redrive(
             source_id,
             plan,
             version_of(graph, source),
@@ -130,7 +130,7 @@ class Rejects(Noun):
             self._project.require_run(wanted.run_id)
         key = self._project.source_key(wanted.source)
         return rejected.RejectFilter(
-            source_id=None if key is None else self._store.ensure_sources([key])[key],
+            source_id=None if key is None else self._store.sources.ensure([key])[key],
             run_id=wanted.run_id,
             code=wanted.code,
             since=None if wanted.since is None else moment(wanted.since, "UTC"),

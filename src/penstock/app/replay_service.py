@@ -32,7 +32,7 @@ def pages_of(
     store: Store, run_ids: list[int], plan: Plan, what: str, *, quarantined_only: bool = False
 ) -> Pages:
     """What of these runs can be replayed with this pipeline; refuses where that is nothing."""
-    scope = store.replay_scope(run_ids)
+    scope = store.replays.scope(run_ids)
     entries = entry_stages(plan)
     known = [stage for stage in scope if stage.stage in entries]
     if not run_ids or not any(stage.ended for stage in scope if stage.stage != REPLAY_STAGE):
@@ -76,7 +76,7 @@ def start_replay(
     reason: str,
 ) -> int:
     options = RunOptions(is_staged=True, since_at=since_at, is_quarantined_only=quarantined_only)
-    run_id, _ = store.start_run(
+    run_id, _ = store.runs.start(
         source_id,
         RunKind.REPLAY,
         replay_plan(plan),
@@ -100,30 +100,32 @@ def require_staged(store: Store, run: RunRow) -> None:
         )
     if not run.is_ended:
         raise Refused(f"replay {run.id} is {run.state}; it has not ended yet")
-    state = store.replay_state(run.id).state
-    if state in ("committed", "dropped") and not store.has_staged(run.id):
+    state = store.replays.state(run.id).state
+    if state in ("committed", "dropped") and not store.replays.has_staged(run.id):
         raise Refused(f"what replay {run.id} had staged was {state} already")
 
 
 def seal(store: Store, run_id: int) -> None:
     """Find what is not made any more; quick when it was done before."""
-    while store.seal_replay(run_id):
+    while store.replays.seal(run_id):
         pass
 
 
 def commit(store: Store, run_id: int, *, is_forced: bool, actor: str, reason: str) -> Committed:
     """Apply what a replay has staged, batch by batch; one that is cut short is gone on with."""
     seal(store, run_id)
-    store.begin_commit(run_id, actor, reason)
+    store.replays.begin_commit(run_id, actor, reason)
     left = Committed()
     after = BEGINNING
-    while (batch := store.commit_batch(run_id, after, is_forced=is_forced)).last is not None:
+    while (
+        batch := store.replays.commit_batch(run_id, after, is_forced=is_forced)
+    ).last is not None:
         left.conflicts += batch.conflicts
         left.newer += batch.newer
         after = batch.last
     # From the store: a part of it may have been applied by a commit that was cut short.
-    row = store.replay_state(run_id)
+    row = store.replays.state(run_id)
     left.added, left.changed, left.removed = row.added, row.changed, row.removed
     about = (left.added, left.changed, left.removed, left.conflicts, left.newer, reason)
-    store.end_commit(run_id, actor, RunCommitted(*about))
+    store.replays.end_commit(run_id, actor, RunCommitted(*about))
     return left

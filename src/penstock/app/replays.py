@@ -87,7 +87,7 @@ class Replays(Noun):
         found, since_at = self._replayed(run, source, since)
         what, runs = f"run {run}", [] if run is None else [run]
         if since_at is not None:
-            runs = self._store.runs_since(self._project.source_ids[found.key], since_at)
+            runs = self._store.runs.since(self._project.source_ids[found.key], since_at)
             what = f"what {found.key} has fetched since then"
         plan = self._project.graph(found).plan(found.priority)
         there = replay_service.pages_of(self._store, runs, plan, what, quarantined_only=quarantined)
@@ -120,7 +120,7 @@ class Replays(Noun):
     def drop(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
         """Drop the staged changes of a replay; returns how many records they were."""
         replay_service.require_staged(self._store, self._project.require_run(run))
-        return self._store.drop_replay(run, who(actor), reason)
+        return self._store.replays.drop(run, who(actor), reason)
 
     def _is_outdated(self, row: RunRow) -> bool:
         return row.pipeline_version != self._project.version(row.source)

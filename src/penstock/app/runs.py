@@ -154,7 +154,7 @@ class Runs(Noun):
         """Start a draft."""
         row = self._project.require_run(run)
         self._project.refuse_degraded_run(row)
-        if not self._store.start_draft(run, who(actor), reason):
+        if not self._store.runs.start_draft(run, who(actor), reason):
             raise Refused(
                 f"run {run} is {row.state}; only a draft can be started", code="run_not_draft"
             )
@@ -171,7 +171,7 @@ class Runs(Noun):
         """Runs, newest first; only those of a source, or only `active` ones."""
         store, size = self._store, size_of(limit)
         key = self._project.source_key(source)
-        rows = store.runs(key, active, size + 1, place_of(cursor, int))
+        rows = store.runs.newest(key, active, size + 1, place_of(cursor, int))
         now = store.now()
         return page_of(rows, size, lambda row: run_view(row, now), lambda row: row.id)
 
@@ -195,18 +195,20 @@ class Runs(Noun):
         return run_detail(
             row,
             store.now(),
-            replay=(store.replay_state(run), store.has_staged(run)) if is_staging else None,
-            account=store.account(row),
-            failures=store.failures_by_kind(run),
-            causes=store.failures_by_cause(run),
-            rejects=store.rejects_by_code(run),
-            made_from=None if row.of_run_id is None else store.run(row.of_run_id),
-            led_to=store.runs_made_of(run),
+            replay=(store.replays.state(run), store.replays.has_staged(run))
+            if is_staging
+            else None,
+            account=store.runs.account(row),
+            failures=store.runs.failures_by_kind(run),
+            causes=store.runs.failures_by_cause(run),
+            rejects=store.rejects.by_code(run),
+            made_from=None if row.of_run_id is None else store.runs.get(row.of_run_id),
+            led_to=store.runs.made_of(run),
         )
 
     def causes(self, run: int, limit: int = 10) -> Sequence[CauseView]:
         """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""
-        return [cause_view(each) for each in self._store.failures_by_cause(run, limit)]
+        return [cause_view(each) for each in self._store.runs.failures_by_cause(run, limit)]
 
     def report(self, run: int) -> RunReport:
         """The report of a run, as `perform` returns it."""
@@ -219,7 +221,7 @@ class Runs(Noun):
             raise Refused(
                 f"run {run} is {row.state}; only an active run can be paused", code="run_not_active"
             )
-        return self._store.pause_run(run, who(actor), reason)
+        return self._store.runs.pause(run, who(actor), reason)
 
     def resume(self, run: int, *, actor: str | None = None, reason: str = "") -> bool:
         """Resume a paused run; False if it is not paused."""
@@ -230,7 +232,7 @@ class Runs(Noun):
                 code="run_ended",
                 remedy=Remedy("runs.continue_from", run),
             )
-        return self._store.resume_run(run, who(actor), reason)
+        return self._store.runs.resume(run, who(actor), reason)
 
     def cancel(self, run: int, *, actor: str | None = None, reason: str = "") -> Iterator[int]:
         """Cancel a run now. Iterate over the result to cancel its queued jobs: it yields each batch's size.
@@ -239,14 +241,14 @@ class Runs(Noun):
         """
         row = self._project.require_run(run)
         store = self._store
-        if not store.cancel_run(run, who(actor), reason):
+        if not store.runs.cancel(run, who(actor), reason):
             raise Refused(f"run {run} is {row.state} already", code="run_ended")
-        return iter(store.sweep_cancelled, 0)
+        return iter(store.runs.sweep_cancelled, 0)
 
     def retry(self, run: int, *, actor: str | None = None, reason: str = "") -> int:
         """Queue a run's quarantined jobs again, with all their tries; returns how many."""
         refuse_opening(self._project, run)
-        queued = self._store.retry_failed(run, who(actor), reason)
+        queued = self._store.runs.retry_failed(run, who(actor), reason)
         if not queued:
             state = self._project.require_run(run).state
             raise Refused(

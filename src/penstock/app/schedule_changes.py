@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.settings import ScheduleSettings
     from penstock.store.cadences import CadenceRow
-    from penstock.store.scheduling import ScheduleRow
+    from penstock.store.schedules import ScheduleRow
 
 
 def schedule_changes(project: Project) -> list[ScheduleChange]:
     """Schedules that are added, changed or removed, in the order of source and name."""
     store = project.connection
-    running = {(row.source, row.name): row for row in store.schedules()}
-    cadences = {row.source: row for row in store.cadences()}
+    running = {(row.source, row.name): row for row in store.schedules.all()}
+    cadences = {row.source: row for row in store.cadences.all()}
     found = []
     for key, settings in configured(project):
         row = running.pop((key, settings.name), None)

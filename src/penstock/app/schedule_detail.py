@@ -27,7 +27,7 @@ from penstock.settings.pattern import pattern_of
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.settings import ScheduleSettings
-    from penstock.store.scheduling import ScheduleRow
+    from penstock.store.schedules import ScheduleRow
 
 # So many starts to come are named, of so long a time.
 AHEAD = 5
@@ -39,19 +39,19 @@ def explain_schedules(
 ) -> SchedulesExplained:
     """All schedules of a source, each with so many of its last ticks."""
     store = project.connection
-    source_id = store.ensure_sources([key])[key]
+    source_id = store.sources.ensure([key])[key]
     configured = project.settings.sources.get(key)
     details = _Details(project, ticks, with_missed)
     return SchedulesExplained(
         source=key,
-        schedules=[details.of(row) for row in store.schedules(source_id)],
+        schedules=[details.of(row) for row in store.schedules.all(source_id)],
         promises=PromisesView(
             freshness_s=configured.freshness_s if configured else None,
             deadline_s=configured.deadline_s if configured else None,
             schema_freshness_s=configured.schema_freshness_s if configured else None,
         ),
-        schema_verified_at=store.verification(source_id).verified_at,
-        breaches=[breach_view(each) for each in store.breaches(source_id, limit=ticks)],
+        schema_verified_at=store.promises.verification(source_id).verified_at,
+        breaches=[breach_view(each) for each in store.promises.breaches(source_id, limit=ticks)],
         is_scheduled=configured is not None and bool(configured.schedules),
     )
 
@@ -70,8 +70,12 @@ class _Details:
     def of(self, row: ScheduleRow) -> ScheduleDetail:
         store, settings = self._store, settings_of(row.definition, row.name)
         queue = queue_of(self._project, row.source_id, row.name)
-        ticks = store.ticks(row.source_id, row.name, self._ticks, with_missed=self._with_missed)
-        counts = [each for each in store.tick_counts(row.source_id) if each.schedule == row.name]
+        ticks = store.schedules.ticks(
+            row.source_id, row.name, self._ticks, with_missed=self._with_missed
+        )
+        counts = [
+            each for each in store.schedules.tick_counts(row.source_id) if each.schedule == row.name
+        ]
         has_hours, opens_at = schedule_hours(settings, self._now)
         return ScheduleDetail(
             **self._list.known_of(row),
@@ -95,7 +99,7 @@ class _Details:
         return list(islice((each.at for each in ticks if not each.is_denied), AHEAD))
 
     def _cadence(self, row: ScheduleRow, settings: ScheduleSettings) -> CadenceView | None:
-        found = self._store.cadences(row.source_id) if is_auto(settings) else []
+        found = self._store.cadences.all(row.source_id) if is_auto(settings) else []
         return cadence_view(found[0]) if found else None
 
     def _watched(self, row: ScheduleRow, settings: ScheduleSettings) -> WatchedFolder | None:
@@ -108,7 +112,7 @@ class _Details:
         return WatchedFolder(
             pattern=pattern,
             folder=str(folder),
-            landed=len(self._store.landed(row.source_id, row.name)),
+            landed=len(self._store.files.landed(row.source_id, row.name)),
             is_there=folder.is_dir(),
             is_folder=(self._project.settings.root / pattern).is_dir(),
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.settings import ScheduleSettings
     from penstock.store.cadences import CadenceRow
-    from penstock.store.scheduling import ScheduleRow
+    from penstock.store.schedules import ScheduleRow
 
 # A tick is overdue if no scheduler has looked at it for so long.
 OVERDUE_S = 60.0
@@ -42,7 +42,7 @@ class ScheduleList:
 
     def all(self, source: str | None = None) -> list[ScheduleView]:
         """Every schedule, or those of one source, in the order of source and name."""
-        rows = [row for row in self._store.schedules() if source in (None, row.source)]
+        rows = [row for row in self._store.schedules.all() if source in (None, row.source)]
         known = {(row.source, row.name) for row in rows}
         found = [self.view(row) for row in rows]
         found += [
@@ -110,7 +110,7 @@ class ScheduleList:
 
     @cached_property
     def _cadences(self) -> dict[str, CadenceRow]:
-        return {row.source: row for row in self._store.cadences()}
+        return {row.source: row for row in self._store.cadences.all()}
 
     @cached_property
     def _active_runs(self) -> dict[str, int]:

@@ -131,7 +131,7 @@ class Schedules(Noun):
         """The ticks of a schedule and their outcomes, the last first; kept for `retention.events`."""
         size, before = size_of(limit), place_of(cursor, float)
         self._refuse_unknown(source, schedule)
-        rows = self._store.ticks(
+        rows = self._store.schedules.ticks(
             self._id(source),
             schedule,
             size + 1,
@@ -162,7 +162,7 @@ class Schedules(Noun):
     ) -> Page[CadenceView]:
         """The class of each source whose cadence is `auto`, or of this one, by source."""
         key = None if source is None else self._auto(source)
-        rows = [row for row in self._store.cadences() if key in (None, row.source)]
+        rows = [row for row in self._store.cadences.all() if key in (None, row.source)]
         rows.sort(key=lambda row: row.source)
         return page_within(rows, cursor, limit, cadence_view, lambda row: row.source, str)
 
@@ -196,13 +196,13 @@ class Schedules(Noun):
 
     def _id(self, source: str) -> int:
         key = self._key(source) or ""
-        return self._store.ensure_sources([key])[key]
+        return self._store.sources.ensure([key])[key]
 
     def _refuse_unknown(self, source: str, schedule: str) -> None:
         key = self._key(source) or ""
         configured = self._project.settings.sources.get(key)
         known = {each.name for each in configured.schedules} if configured else set()
-        known |= {row.name for row in self._store.schedule_versions(self._id(source))}
+        known |= {row.name for row in self._store.schedules.versions(self._id(source))}
         if schedule not in known:
             raise UsageError(
                 f"{key} has no schedule {schedule!r}", nearest(schedule, known), code="no_schedule"
@@ -215,13 +215,13 @@ class Schedules(Noun):
         source_id, key = self._id(source), self._key(source) or ""
         counts: dict[tuple[str, int, str], int] = {
             (each.schedule, each.version, each.outcome): each.ticks
-            for each in self._store.tick_counts(source_id)
+            for each in self._store.schedules.tick_counts(source_id)
         }
         return [
             version_view(
                 key, row, {name: counts.get((row.name, row.version, name), 0) for name in OUTCOMES}
             )
-            for row in self._store.schedule_versions(source_id)
+            for row in self._store.schedules.versions(source_id)
         ]
 
     def _auto(self, source: str) -> str:

@@ -20,7 +20,7 @@ from penstock.project import Project
 from penstock.schedules.definition import settings_of
 from penstock.settings.unset import NEEDED_BY_TRIGGER, refuse_unset
 from penstock.settings.values import TriggerSettings
-from penstock.store.delivering import DeliveryRow, StandingRow
+from penstock.store.deliveries import DeliveryRow, StandingRow
 
 
 class Signals(Noun):
@@ -31,9 +31,9 @@ class Signals(Noun):
     ) -> Page[SignalView]:
         """Signals with their deliveries, newest first."""
         size = size_of(limit)
-        rows = self._store.last_signals(name, size + 1, place_of(cursor, int))
+        rows = self._store.signals.newest(name, size + 1, place_of(cursor, int))
         became: dict[int, list[DeliveryRow]] = {}
-        for each in self._store.deliveries([row.id for row in rows]):
+        for each in self._store.deliveries.of_signals([row.id for row in rows]):
             became.setdefault(each.signal_id, []).append(each)
         return page_of(
             rows,
@@ -80,18 +80,18 @@ class Signals(Noun):
     def queue(self, source: str, schedule: str | None = None) -> QueueView:
         """The first signals in the queues of a source, or of one of its schedules."""
         key = self._project.source_key(source) or ""
-        return queue_of(self._project, self._store.ensure_sources([key])[key], schedule)
+        return queue_of(self._project, self._store.sources.ensure([key])[key], schedule)
 
 
 def queue_of(project: Project, source_id: int, schedule: str | None = None) -> QueueView:
     """The first signals in the queues of a source, or of one of its schedules."""
-    found, total = project.connection.standing_deliveries(source_id)
+    found, total = project.connection.deliveries.standing(source_id)
     rows = [row for row in found if schedule in (None, row.schedule)]
     if schedule is not None and len(found) == total:
         total = len(rows)
     needs = {
         row.name: settings_of(row.definition).after
-        for row in project.connection.schedules(source_id)
+        for row in project.connection.schedules.all(source_id)
     }
     return QueueView(
         signals=tuple(queued_view(row, _waits_for(row, rows, needs)) for row in rows), total=total

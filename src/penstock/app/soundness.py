@@ -68,7 +68,7 @@ def _without_folder(project: Nouns, where: Path) -> Iterator[Checked]:
 
 def _ends(project: Nouns) -> Iterator[SegmentEnd]:
     after = ""
-    while ends := project.connection.segment_ends(after, BATCH):
+    while ends := project.connection.snapshots.segment_ends(after, BATCH):
         yield from ends
         after = ends[-1].segment
 
@@ -84,7 +84,7 @@ def _too_short(end: SegmentEnd, size: int | None) -> list[str]:
 
 def _unreadable(project: Nouns, snapshots: SnapshotStore, end: SegmentEnd) -> list[str]:
     problems = []
-    for key, offset, length in project.connection.payloads(end.segment):
+    for key, offset, length in project.connection.snapshots.payloads(end.segment):
         try:
             snapshots.read(Place(key, end.segment, offset, length))
         except StoreCorrupt as error:

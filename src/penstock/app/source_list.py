@@ -24,15 +24,15 @@ class SourceList:
         _ = project.source_ids  # a source that is new in the file becomes known to the store
         store = project.connection
         self._configured = project.settings.sources
-        self.rows = store.sources()
-        self._holds = {each.scope: each for each in store.holds()}
+        self.rows = store.sources.all()
+        self._holds = {each.scope: each for each in store.sources.holds()}
         self._broken = {
             each.key: each for each in project.breakers.each() if each.state != "closed"
         }
         self._spent = {each.scope: each for each in project.budgets.exhausted()}
-        self._cadences = {each.source: each for each in store.cadences()}
+        self._cadences = {each.source: each for each in store.cadences.all()}
         self._breaches: dict[str, list[BreachView]] = defaultdict(list)
-        for breach in store.breaches(open_only=True, limit=BREACHES * len(self.rows)):
+        for breach in store.promises.breaches(open_only=True, limit=BREACHES * len(self.rows)):
             self._breaches[breach.source].append(breach_view(breach))
 
     def view(self, row: SourceRow) -> SourceDetail:

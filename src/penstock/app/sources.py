@@ -60,38 +60,38 @@ class Sources(Noun):
 
     def holds(self) -> Sequence[HoldView]:
         """The active holds: of the whole project, and of single sources."""
-        return [hold_view(row) for row in self._store.holds()]
+        return [hold_view(row) for row in self._store.sources.holds()]
 
     def pause(self, source: str, *, actor: str | None = None, reason: str = "") -> bool:
         """Pause a source: no more of its jobs start until `resume`. False if it is already paused.
 
         Running attempts finish. Its schedule keeps creating runs, which wait.
         """
-        return self._store.pause_source(self._id_of(source), who(actor), reason)
+        return self._store.sources.pause(self._id_of(source), who(actor), reason)
 
     def resume(self, source: str, *, actor: str | None = None, reason: str = "") -> bool:
         """Resume a paused source, or mark a degraded one healthy. False if it is neither."""
         source_id, store = self._id_of(source), self._store
-        is_recovered = store.recover_source(source_id, who(actor), reason)
+        is_recovered = store.sources.recover(source_id, who(actor), reason)
         if is_recovered:
-            store.start_recovered(who(actor))
-        return store.resume_source(source_id, who(actor), reason) or is_recovered
+            store.runs.start_recovered(who(actor))
+        return store.sources.resume(source_id, who(actor), reason) or is_recovered
 
     def hold(
         self, source: str | None = None, *, actor: str | None = None, reason: str = ""
     ) -> bool:
         """Maintenance: start no jobs of a source, or of the whole project. False if it is already held."""
-        return self._store.hold(self._scope(source), who(actor), reason)
+        return self._store.sources.hold(self._scope(source), who(actor), reason)
 
     def unhold(
         self, source: str | None = None, *, actor: str | None = None, reason: str = ""
     ) -> bool:
         """End maintenance. False if it is not held."""
-        return self._store.unhold(self._scope(source), who(actor), reason)
+        return self._store.sources.unhold(self._scope(source), who(actor), reason)
 
     def _row(self, source: str) -> SourceRow:
         key = self._project.source_key(source)
-        for row in self._store.sources():
+        for row in self._store.sources.all():
             if row.key == key:
                 return row
         raise UsageError(f"there is no source {source!r}", code="no_source")

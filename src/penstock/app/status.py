@@ -21,7 +21,7 @@ SHOWN, BREACHES = 20, 1000
 def status(project: Nouns, with_outlook: bool) -> StatusView:
     """All of it, asked for once."""
     store, settings = project.connection, project.settings
-    now, sources = store.now(), store.sources()
+    now, sources = store.now(), store.sources.all()
     staged_s = settings.retention.staged_s
     return StatusView(
         project=settings.project,
@@ -30,15 +30,17 @@ def status(project: Nouns, with_outlook: bool) -> StatusView:
         overview=overview_view(store.overview()),
         workers=list(project.workers.each()),
         scheduler=project.workers.scheduler(),
-        runs=[run_view(row, now) for row in store.runs(active_only=True, limit=SHOWN)],
+        runs=[run_view(row, now) for row in store.runs.newest(active_only=True, limit=SHOWN)],
         sources=[source_view(row) for row in sources],
-        closed_hosts=store.closed_hosts(),
+        closed_hosts=store.hosts.closed(),
         hosts_outside=host_hours(project, now),
         breakers=[each for each in project.breakers.each() if each.state != "closed"],
         exhausted_budgets=list(project.budgets.exhausted()),
-        holds=[hold_view(row) for row in store.holds()],
-        breaches=[breach_view(row) for row in store.breaches(open_only=True, limit=BREACHES)],
-        undecided=[undecided_view(each, staged_s) for each in store.undecided()],
+        holds=[hold_view(row) for row in store.sources.holds()],
+        breaches=[
+            breach_view(row) for row in store.promises.breaches(open_only=True, limit=BREACHES)
+        ],
+        undecided=[undecided_view(each, staged_s) for each in store.replays.undecided()],
         stale_workers=list(project.workers.stale()),
         not_loaded=list(project.workers.not_loaded()),
         outlooks={each.source: each for each in project.outlook()} if with_outlook else {},

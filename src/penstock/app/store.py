@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.app.noun import Noun, who
+from penstock.app.old_store_verbs import old_verb
 from penstock.app.views.store import (
     AppliedView,
     BackupView,
@@ -44,7 +45,7 @@ class ProjectStore(Noun):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._store, name)
+        return old_verb(self._store, name)
 
     def view(self) -> StoreView:
         """Where the database is, how large it is, and which schema it has; changes nothing."""
@@ -70,7 +71,7 @@ class ProjectStore(Noun):
         from penstock.app.soundness import check_pages
 
         self._require_database()
-        problems = self._store.check()
+        problems = self._store.upkeep.check()
         found, pages = check_pages(self._project, reads_pages, on_progress)
         return SoundnessView(
             store=self._project.settings.store_name, problems=problems + found, pages=pages

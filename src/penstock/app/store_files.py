@@ -78,7 +78,7 @@ def _refuse_while_working(project: Nouns) -> None:
 def _leased_s(project: Nouns) -> float:
     """For how long a worker may believe to have the database."""
     try:
-        workers = project.connection.workers()
+        workers = project.connection.workers.all()
         return max((w.lease_expires_at for w in workers), default=0.0) - project.now()
     except StoreError:
         return 0.0  # A database that can't be read is what a restore is for.
@@ -98,5 +98,5 @@ def _put_back(project: Nouns, backup: Path, actor: str, reason: str) -> Path | N
     project.close()
     settings = project.settings
     kept = put_back(backup, settings.store_file, project.clock, settings.project)
-    project.connection.note_restored(actor, backup.name)
+    project.connection.upkeep.note_restored(actor, backup.name)
     return kept

@@ -9,7 +9,7 @@ import msgspec
 from penstock.app.diffs import gravest, undo_changes
 from penstock.jobs.record_changes import RecordChange, Totals
 from penstock.journal.run_events import RunUndone
-from penstock.store.undoing import Later, Undone
+from penstock.store.undos import Later, Undone
 
 if TYPE_CHECKING:
     from penstock.store.store import Store
@@ -35,8 +35,8 @@ def preview_undo(store: Store, run_id: int, limit: int) -> UndoReport:
     """What undoing a run would do; changes nothing."""
     totals = Totals()
     first = gravest(undo_changes(store, run_id, totals), limit)
-    later = store.changed_since(run_id, limit)
-    return UndoReport(run_id, totals, first, later, is_cut_short=store.is_undoing(run_id))
+    later = store.undos.changed_since(run_id, limit)
+    return UndoReport(run_id, totals, first, later, is_cut_short=store.undos.is_undoing(run_id))
 
 
 def undo(store: Store, run_id: int, limit: int, *, actor: str, reason: str) -> UndoReport:
@@ -44,14 +44,14 @@ def undo(store: Store, run_id: int, limit: int, *, actor: str, reason: str) -> U
     report = preview_undo(store, run_id, limit)
     if not report.is_wanted:
         return report
-    report.undo_run_id = undo_run_id = store.begin_undo(run_id, actor, reason)
+    report.undo_run_id = undo_run_id = store.undos.begin(run_id, actor, reason)
     after_id: int | None = 0
     while after_id is not None:
-        batch: Undone = store.undo_batch(run_id, undo_run_id, after_id)
+        batch: Undone = store.undos.undo(run_id, undo_run_id, after_id)
         after_id = batch.last_id
-    row = store.replay_state(undo_run_id)
+    row = store.replays.state(undo_run_id)
     report.totals.added, report.totals.changed = row.added, row.changed
     report.totals.removed = row.removed
     done = (undo_run_id, row.changed, row.added, row.removed, report.later.count, reason)
-    store.end_undo(run_id, actor, RunUndone(*done))
+    store.undos.end(run_id, actor, RunUndone(*done))
     return report

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def unfinished_runs(store: Store, source: str | None = None) -> Iterator[RunRow]:
     """All active runs, of one source or of all, the newest first."""
     before_id: int | None = None
-    while rows := store.runs(source, True, LARGEST, before_id):
+    while rows := store.runs.newest(source, True, LARGEST, before_id):
         yield from rows
         before_id = rows[-1].id
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.schedules import Schedule
     from penstock.settings import ScheduleSettings
-    from penstock.store.scheduling import ScheduleRow
+    from penstock.store.schedules import ScheduleRow
 
 
 def upcoming_ticks(
@@ -30,8 +30,8 @@ def upcoming_ticks(
 ) -> Iterator[UpcomingTick]:
     """Every tick from now to then, in the order of time; none of them is kept in memory."""
     store = project.connection
-    standing = {(row.source, row.name): row for row in store.schedules()}
-    classes = {row.source: row.level for row in store.cadences()}
+    standing = {(row.source, row.name): row for row in store.schedules.all()}
+    classes = {row.source: row.level for row in store.cadences.all()}
     streams = []
     for key, settings in configured(project):
         if source not in (None, key) or schedule not in (None, settings.name):
@@ -52,7 +52,7 @@ def announced(project: Project, settings: ScheduleSettings, row: ScheduleRow | N
     """The moments that this schedule goes by, if it goes by any."""
     if settings.near is None or row is None:
         return []
-    return project.connection.announcements(row.source_id)
+    return project.connection.announcements.of(row.source_id)
 
 
 def _ticks(

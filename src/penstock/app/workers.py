@@ -32,7 +32,7 @@ class Workers(Noun):
         store = self._store
         now = store.now()
         return page_within(
-            by_host(store.workers()),
+            by_host(store.workers.all()),
             cursor,
             limit,
             lambda row: worker_view(row, now),
@@ -44,11 +44,11 @@ class Workers(Noun):
         """All of them, by host."""
         store = self._store
         now = store.now()
-        return (worker_view(row, now) for row in by_host(store.workers()))
+        return (worker_view(row, now) for row in by_host(store.workers.all()))
 
     def leaders(self) -> Sequence[LeaderView]:
         """Who acts for all hosts, by matter; a term that is over is still named."""
-        return [leader_view(row) for row in self._store.leaders()]
+        return [leader_view(row) for row in self._store.leaders.all()]
 
     def scheduler(self) -> LeaderView | None:
         """Which process schedules now; None if no term lasts."""

@@ -35,7 +35,7 @@ from penstock.pipeline.attempt import RunView
 from penstock.pipeline.graph import Graph, Stage
 from penstock.project import Project
 from penstock.settings import SourceSettings
-from penstock.store.records import Where, combined, where_of
+from penstock.store.record_rows import Where, combined, where_of
 from penstock.store.rows import SnapshotRow
 
 MOST_JOBS = 1000
@@ -131,8 +131,8 @@ def _start(
     stage = _stage(graph, name)
     if item is not None:
         return _Start(stage, target, _encode(item))
-    job_id = project.connection.last_job_of(_known_id(project, source.key), stage.name, target)
-    known = None if job_id is None else project.connection.job_detail(job_id).item
+    job_id = project.connection.jobs.last_of(_known_id(project, source.key), stage.name, target)
+    known = None if job_id is None else project.connection.jobs.detail(job_id).item
     return _Start(stage, target, known.encode() if known else _encode({"url": target}))
 
 
@@ -147,8 +147,8 @@ def _start_at_job(project: Project, source: SourceSettings, graph: Graph, job_id
             code="job_not_of_a_page",
             remedy=Remedy("pages.try_", source.key),
         )
-    pages = project.connection.pages_of(job_id, 1)
-    found = project.connection.job_detail(job_id).item
+    pages = project.connection.snapshots.of_job(job_id, 1)
+    found = project.connection.jobs.detail(job_id).item
     return _Start(stage, job.key, (found or "null").encode(), pages[0].id if pages else None)
 
 
@@ -173,7 +173,7 @@ def _stage(graph: Graph, name: str | None) -> Stage:
 
 def _known_id(project: Project, key: str) -> int:
     """The source's number; 0 where it never ran, because a dry run does not make it known."""
-    return next((row.id for row in project.connection.sources() if row.key == key), 0)
+    return next((row.id for row in project.connection.sources.all() if row.key == key), 0)
 
 
 class _OpenDoor:
@@ -236,7 +236,7 @@ class _DryRun:
     def _open_fetcher(self) -> Fetcher:
         network = self._network or AiohttpNetwork()
         fetcher = Fetcher(network, self._clock, random.Random(), _OpenDoor())
-        for host, until in self._project.connection.closed_hosts().items():
+        for host, until in self._project.connection.hosts.closed().items():
             fetcher.close_host(host, until)
         return fetcher
 
@@ -311,7 +311,7 @@ class _DryRun:
         self._changed[where] = change_by_save(where, self._present[where], data, score)
 
     def _record(self, collection: str, key: str) -> _Content | None:
-        versions = self._project.connection.versions(collection, key)
+        versions = self._project.connection.records.versions(collection, key)
         if not versions or versions[-1].is_removed:
             return None
         return _encode(versions[-1].data).decode(), versions[-1].score
@@ -341,7 +341,7 @@ class _DryRun:
 
     def _snapshot(self, job: Claimed, url: str) -> SnapshotRow | None:
         """The page that the job itself had, else the newest of this address."""
-        pages = self._project.connection.pages_at(url)
+        pages = self._project.connection.snapshots.at(url)
         mine = [page for page in pages if page.id == job.snapshot]
         return next(iter([*mine, *pages]), None)
 
@@ -351,11 +351,11 @@ class _DryRun:
     async def records(
         self, collection: str, after_key: str | None, limit: int
     ) -> list[dict[str, Any]]:
-        rows = self._project.connection.records(collection, after_key or "", limit)
+        rows = self._project.connection.records.of(collection, after_key or "", limit)
         return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
 
     async def cursors(self, job: Claimed) -> dict[str, Any]:
-        return self._project.connection.checkpoints(job.source_id)
+        return self._project.connection.checkpoints.cursors(job.source_id)
 
 
 def _told(job: NewJob, outcome: Outcome) -> TriedJob:

@@ -127,7 +127,7 @@ def start_backfill(
     plan = graph.plan(source.priority, RunKind.BACKFILL)
     if not options.is_missing_only:
         options = _reconciling(options, ingested(store, source_id, windows_of(options)))
-    return store.start_run(
+    return store.runs.start(
         source_id,
         RunKind.BACKFILL,
         plan,
@@ -172,7 +172,7 @@ def start_linked_backfill(
         partitions=partitions,
         is_missing_only=is_missing_only,
     )
-    is_degraded = store.health(source_id).degraded_at is not None
+    is_degraded = store.sources.health(source_id).degraded_at is not None
     if is_degraded:
         options = replace(options, waits_for_recovery=True)
         reason = f"{reason}; waits until {source.key} has recovered"
@@ -230,7 +230,7 @@ def _covered(
     runs: set[int] = set()
     if units:
         names = list(dict.fromkeys(unit.partition for unit in units))
-        for row in store.covered(source_id, names, units[0].start_at, units[-1].end_at):
+        for row in store.sources.covered(source_id, names, units[0].start_at, units[-1].end_at):
             found[row.partition].append((row.start_at, row.end_at))
             runs.add(row.run_id)
     return found, runs

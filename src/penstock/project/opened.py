@@ -149,7 +149,7 @@ class Opened:
 
     @cached_property
     def source_ids(self) -> dict[str, int]:
-        return self.connection.ensure_sources(list(self.settings.sources))
+        return self.connection.sources.ensure(list(self.settings.sources))
 
     def limits(self) -> dict[int, LaneLimits]:
         """What the configuration allows each lane."""
@@ -182,7 +182,7 @@ class Opened:
         if key in self.settings.sources:
             _ = self.source_ids  # a source that is new in the file becomes known to the store
             return key
-        former = {row.key for row in self.connection.sources()}
+        former = {row.key for row in self.connection.sources.all()}
         if key not in former:
             raise UsageError(
                 f"{self.settings.file.name} has no source {name!r}",
@@ -245,7 +245,7 @@ class Opened:
 
     def require_runs(self, run_ids: Sequence[int]) -> list[RunRow]:
         """These runs, in this order, with one query."""
-        found = {run.id: run for run in self.connection.runs_by_id(run_ids)}
+        found = {run.id: run for run in self.connection.runs.by_id(run_ids)}
         for run_id in run_ids:
             if run_id not in found:
                 raise UsageError(
@@ -254,7 +254,7 @@ class Opened:
         return [found[run_id] for run_id in run_ids]
 
     def require_reject(self, reject_id: int) -> RejectRow:
-        found = self.connection.rejects(RejectFilter(ids=(reject_id,)), 1)
+        found = self.connection.rejects.newest(RejectFilter(ids=(reject_id,)), 1)
         if not found:
             raise UsageError(
                 f"there is no reject {reject_id}", code="no_reject", remedy=Remedy("rejects.list")
@@ -262,7 +262,7 @@ class Opened:
         return found[0]
 
     def require_job(self, job_id: int) -> JobRow:
-        job = self.connection.job(job_id)
+        job = self.connection.jobs.get(job_id)
         if job is None:
             raise UsageError(f"there is no job {job_id}", code="no_job", remedy=Remedy("jobs.list"))
         return job
@@ -276,7 +276,7 @@ class Opened:
             self.refuse_degraded_run(run)
 
     def refuse_degraded(self, source: SourceSettings) -> None:
-        health = self.connection.health(self.source_ids[source.key])
+        health = self.connection.sources.health(self.source_ids[source.key])
         if health.degraded_at is not None and not self._has_new_version(source, health):
             raise Refused(
                 f"{source.key} is degraded: {health.degraded_reason}",
@@ -288,11 +288,11 @@ class Opened:
 
     def _has_new_version(self, source: SourceSettings, health: HealthRow) -> bool:
         """Whether its pipeline was changed since it was degraded; then it is taken for healthy again."""
-        bad = self.connection.run(health.bad_run_id) if health.bad_run_id is not None else None
+        bad = self.connection.runs.get(health.bad_run_id) if health.bad_run_id is not None else None
         if bad is None or bad.pipeline_version == version_of(self.graph(source), source):
             return False
         reason = "its pipeline has a new version"
-        self.connection.recover_source(self.source_ids[source.key], default_actor(), reason)
+        self.connection.sources.recover(self.source_ids[source.key], default_actor(), reason)
         return True
 
     def refuse_degraded_run(self, run: RunRow) -> None:

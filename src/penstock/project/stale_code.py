@@ -44,7 +44,7 @@ class UnknownWork:
 def stale_workers(project: Opened) -> list[StaleWorker]:
     """Who works on this host with older files; other hosts have files of their own."""
     found: dict[int, tuple[str, ...]] = {}
-    for code in project.connection.worker_codes():
+    for code in project.connection.workers.codes():
         if code.host != host_name() or code.loaded is None or code.parent_pid in found:
             continue
         changed = changed_files(code.loaded, project.settings.root)
@@ -55,13 +55,13 @@ def stale_workers(project: Opened) -> list[StaleWorker]:
 
 def unknown_work(store: Store) -> list[UnknownWork]:
     """What could start now if a worker knew it; nothing while nobody works."""
-    codes = store.worker_codes()
+    codes = store.workers.codes()
     if not codes or any(code.loaded is None for code in codes):
         return []
-    unknown = [where for where in store.startable_stages(0.0) if not _is_known(codes, *where)]
+    unknown = [where for where in store.jobs.startable_stages(0.0) if not _is_known(codes, *where)]
     if not unknown:
         return []
-    names = {row.id: row.key for row in store.sources()}
+    names = {row.id: row.key for row in store.sources.all()}
     return [
         UnknownWork(names[source_id], stage if _has_source(codes, source_id) else None)
         for source_id, stage in unknown

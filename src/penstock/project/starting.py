@@ -114,7 +114,7 @@ class Starting(Opened):
         source = self.source(name)
         self.refuse_run(name, kind)
         graph = self.graph(source)
-        run_id, is_new = self.connection.start_run(
+        run_id, is_new = self.connection.runs.start(
             self.source_ids[source.key],
             RunKind(kind),
             graph.plan(source.priority, RunKind(kind)),
@@ -141,7 +141,7 @@ class Starting(Opened):
         """Let a draft begin."""
         run = self.require_run(run_id)
         self.refuse_degraded_run(run)
-        if not self.connection.start_draft(run_id, actor or default_actor(), reason):
+        if not self.connection.runs.start_draft(run_id, actor or default_actor(), reason):
             raise Refused(f"run {run_id} is {run.state}; only a draft can be started")
 
     def continue_run(
@@ -153,7 +153,7 @@ class Starting(Opened):
         source = self.source(run.source)
         graph = self.graph(source)
         plan = graph.plan(source.priority, run.kind)
-        new_id, is_new = self.connection.continue_run(
+        new_id, is_new = self.connection.runs.continue_(
             run_id,
             replay_plan(plan) if policy_of(run.kind, run.options).is_staged else plan,
             version_of(graph, with_params(source, run.options.params)),
@@ -176,7 +176,7 @@ class Starting(Opened):
         if len(to_json(data)) > LARGEST_DATA:
             raise UsageError(f"a signal's data has at most {LARGEST_DATA} characters")
         about = None if source is None else self.source(source).key
-        signal_id, is_new = self.connection.raise_signal(
+        signal_id, is_new = self.connection.signals.raise_(
             name,
             data,
             actor=actor or default_actor(),

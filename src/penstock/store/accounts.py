@@ -8,14 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from penstock.jobs.account import Account, Fates, account_of, fate_of
-from penstock.jobs.emptiness import (
-    LOOKED_AT,
-    UNEXPECTED,
-    Ending,
-    Yield,
-    end_of_empty,
-    fallen_from,
-)
+from penstock.jobs.emptiness import LOOKED_AT, UNEXPECTED, Ending, Yield, end_of_empty, fallen_from
 from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
@@ -23,7 +16,7 @@ from penstock.journal.event import Event
 from penstock.journal.run_events import QualityAnomaly, QualityZeroYield, RunCountsMismatch
 from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.rows import CauseOfRun, RunRow
+from penstock.store.rows import RunRow
 
 # Among so many of a source's newest runs those of one kind are looked for.
 HISTORY = 50
@@ -31,29 +24,15 @@ HISTORY = 50
 _Units = dict[str, dict[str, StageCount]]
 
 
-class Accounts:
-    """The verbs that tell what became of a run."""
+def account_of_run(db: Database, row: RunRow) -> Account:
+    """The sums of a run, from its rows."""
+    return _account(row, _units(db, [row.id]).get(str(row.id), {}))
 
-    _db: Database
 
-    def account(self, row: RunRow) -> Account:
-        """The sums of a run, from its rows."""
-        return _account(row, _units(self._db, [row.id]).get(str(row.id), {}))
-
-    def failures_by_kind(self, run_id: int) -> dict[str, int]:
-        """How many jobs of a run are in quarantine for what kind of failure, the most first."""
-        found: dict[str, int] = self._db.json("failures_by_kind", run_id=run_id)
-        return found
-
-    def failures_by_cause(self, run_id: int, limit: int = 10) -> list[CauseOfRun]:
-        """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""
-        return self._db.decoded("failures_by_cause", list[CauseOfRun], run_id=run_id, limit=limit)
-
-    def runs_made_of(self, run_id: int) -> list[RunRow]:
-        """The runs that were made from this one: replays, reconciliations, linked backfills."""
-        ids = self._db.json("runs_made_of", run_id=run_id)
-        found = (_run(self._db, each) for each in ids)
-        return [row for row in found if row is not None]
+def runs_made_of(db: Database, run_id: int) -> list[RunRow]:
+    """The runs that were made from this one."""
+    found = (_run(db, each) for each in db.json("runs_made_of", run_id=run_id))
+    return [row for row in found if row is not None]
 
 
 def count_candidates(

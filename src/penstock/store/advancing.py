@@ -23,8 +23,8 @@ from penstock.store.adding import add_jobs
 from penstock.store.budgets import stopped_by_budget
 from penstock.store.database import Database
 from penstock.store.health import RunEnd, end_of_probe, note_ends
+from penstock.store.hooks import Ended, tell_ends
 from penstock.store.ledger import Ledger
-from penstock.store.outbox import Ended, tell_ends
 from penstock.store.promises import note_broken
 
 

@@ -15,6 +15,7 @@ from penstock.journal.source_events import BudgetExhausted, BudgetReset, BudgetT
 from penstock.settings.budget import Bound
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 from penstock.store.rows import BudgetRow
 
 RELEASE_LIMIT = 1000
@@ -24,20 +25,18 @@ UPKEEP = "upkeep"
 BudgetKey = tuple[str, str, str]
 
 
-class Budgets:
+class Budgets(Noun):
     """The verbs of budgets, beside the door that reserves them."""
 
-    _db: Database
-
-    def budgets(self, run_id: int | None = None) -> list[BudgetRow]:
+    def all(self, run_id: int | None = None) -> list[BudgetRow]:
         """Every budget of which something was used; if a run is named, of single runs only its own."""
         return self._db.decoded("budgets", list[BudgetRow], run_id=run_id)
 
-    def exhausted_budgets(self) -> list[BudgetRow]:
+    def exhausted(self) -> list[BudgetRow]:
         """The budgets that are used up, by the bounds they had when somebody was last turned away."""
         return self._db.decoded("exhausted_budgets", list[BudgetRow], now=self._db.now())
 
-    def renew_budgets(self, bounds: Sequence[Bound], limit: int = RELEASE_LIMIT) -> int:
+    def renew(self, bounds: Sequence[Bound], limit: int = RELEASE_LIMIT) -> int:
         """Begin periods anew whose time has come, and release what no budget stops any more.
 
         Bounds are held as they are configured now. Answers how many jobs were released; there may be more

@@ -10,8 +10,9 @@ from penstock.jobs.run import ENDED_RUN_STATES, RunState
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.source_events import CadenceChanged, CadenceEvent, CadenceProposed
 from penstock.schedules.auto import Ended, Level, Standing, level_before
-from penstock.store.database import Database, to_json
+from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 
 RUNS_AT_ONCE = 2000
 
@@ -47,21 +48,19 @@ class CadenceMove(msgspec.Struct, frozen=True):
     words: Mapping[str, str] = {}
 
 
-class Cadences:
+class Cadences(Noun):
     """The verbs of cadences."""
 
-    _db: Database
-
-    def cadences(self, source_id: int | None = None) -> list[CadenceRow]:
+    def all(self, source_id: int | None = None) -> list[CadenceRow]:
         return self._db.decoded("cadences", list[CadenceRow], source_id=source_id)
 
-    def begin_cadences(self, cadences: Sequence[tuple[int, Level]]) -> None:
+    def begin(self, cadences: Sequence[tuple[int, Level]]) -> None:
         """Give sources that have none yet a class."""
         if cadences:
             with self._db.writing() as now:
                 self._db.do("begin_cadences", cadences=to_json(sorted(cadences)), now=now)
 
-    def runs_for_cadence(self, places: Mapping[int, int]) -> dict[int, list[Ended]]:
+    def runs(self, places: Mapping[int, int]) -> dict[int, list[Ended]]:
         """By source: the runs behind the one that was last looked at, up to one that goes on."""
         if not places:
             return {}
@@ -81,12 +80,12 @@ class Cadences:
             found.setdefault(source_id, []).append(ended)
         return found
 
-    def note_cadence(self, row: CadenceRow, standing: Standing) -> bool:
+    def note(self, row: CadenceRow, standing: Standing) -> bool:
         """Remember what was said in a row; nothing is moved."""
         with self._db.writing() as now:
             return self._set_cadence(now, row.level, row, standing, row.proposed, row.reason)
 
-    def propose_cadence(
+    def propose(
         self,
         row: CadenceRow,
         standing: Standing,
@@ -103,7 +102,7 @@ class Cadences:
             self._tell_move(now, row.source_id, CadenceProposed(row.level, level, reason), actor)
             return True
 
-    def move_cadence(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool:
+    def move(self, row: CadenceRow, move: CadenceMove, actor: str) -> bool:
         """Give a source another class and its schedules the ticks of that; False if it has another now."""
         standing = move.standing
         with self._db.writing() as now:

@@ -21,7 +21,8 @@ from penstock.jobs.run_policy import policy_of
 from penstock.journal.source_events import CheckpointRefused, CheckpointRewound
 from penstock.store.database import LAST_ID, Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.records import NAME_BYTES
+from penstock.store.noun import Noun
+from penstock.store.record_rows import NAME_BYTES
 
 KEPT_MOVES = 1000
 
@@ -67,15 +68,17 @@ class _Moving:
     is_changed: bool = False
 
 
-class Checkpoints:
+class Checkpoints(Noun):
     """The verbs of an operator who looks at checkpoints, or moves one back."""
 
-    _db: Database
+    def cursors(self, source_id: int) -> dict[str, Any]:
+        found: dict[str, Any] = self._db.json("checkpoints", source_id=source_id)
+        return found
 
-    def checkpoint_rows(self, source_id: int) -> list[CheckpointRow]:
+    def all(self, source_id: int) -> list[CheckpointRow]:
         return self._db.decoded("checkpoint_rows", list[CheckpointRow], source_id=source_id)
 
-    def checkpoint_history(
+    def history(
         self,
         source_id: int,
         partition: str,
@@ -92,12 +95,12 @@ class Checkpoints:
             limit=limit,
         )
 
-    def run_cursors(self, run_id: int) -> dict[str, Any]:
+    def of_run(self, run_id: int) -> dict[str, Any]:
         """The cursors that a run keeps for itself."""
         found: dict[str, Any] = self._db.json("run_cursors", run_id=run_id)
         return found
 
-    def newest_cursors(self, run_ids: Sequence[int]) -> dict[int, str]:
+    def newest_of_runs(self, run_ids: Sequence[int]) -> dict[int, str]:
         """Of each of these runs that has set one: its newest cursor, as JSON."""
         found: dict[str, str] = self._db.json("newest_cursors", ids=to_json(run_ids))
         return {int(run_id): cursor for run_id, cursor in found.items()}
@@ -115,7 +118,7 @@ class Checkpoints:
         )
         return bool(windows)
 
-    def rewind_checkpoint(
+    def rewind(
         self,
         source_id: int,
         partition: str,

@@ -13,21 +13,13 @@ from typing import Any, Protocol, TypedDict
 
 from penstock.gates.capacity import WARD_DEATHS, Capacity
 from penstock.gates.decide import decide
-from penstock.gates.lane import (
-    BreakerFacts,
-    Closed,
-    Head,
-    Lane,
-    LaneLimits,
-    Slot,
-    limits_for,
-)
+from penstock.gates.lane import BreakerFacts, Closed, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
 from penstock.gates.sharing import Grant, Room, confirm
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.run_policy import policy_of, slot_of
 from penstock.journal.run_events import RunStarted
-from penstock.store.breakers import begin_tries
+from penstock.store.breaker_watch import begin_tries
 from penstock.store.database import Database, to_json
 from penstock.store.floors import BEGINNING, Floors
 from penstock.store.ledger import Ledger

@@ -136,13 +136,6 @@ def mark_verified(target: End, mark: Mark) -> Mark:
         return _moved(target, mark, VERIFIED, "[]")
 
 
-class _Arrived(Workers):
-    """A copy that is not in use yet."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-
 def finish_copy(target: End, mark: Mark, given: dict[str, int], actor: str, reason: str) -> int:
     """Open the target for work; answers how many jobs were running in the origin.
 
@@ -150,8 +143,8 @@ def finish_copy(target: End, mark: Mark, given: dict[str, int], actor: str, reas
     """
     with target.db.writing():
         target.raise_ids(given)
-    arrived = _Arrived(target.db)
-    released = sum(len(arrived.sign_off(each.id, "copied")) for each in arrived.workers())
+    workers = Workers(target.db)
+    released = sum(len(workers.sign_off(each.id, "copied")) for each in workers.all())
     with suppress(Overtaken), target.db.writing() as now:
         ledger = Ledger(target.db, now)
         ledger.journal(DbCopied(mark.origin, reason), actor=actor)

@@ -12,7 +12,7 @@ from penstock.jobs.run_policy import policy_of
 from penstock.store.checkpoints import kinds_of
 from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.records import NAME_BYTES
+from penstock.store.record_rows import NAME_BYTES
 
 
 class CoveredRow(msgspec.Struct, frozen=True, array_like=True):
@@ -22,32 +22,6 @@ class CoveredRow(msgspec.Struct, frozen=True, array_like=True):
     start_at: float
     end_at: float
     run_id: int
-
-
-class Coverage:
-    """The verbs of what is ingested and what is missing."""
-
-    _db: Database
-
-    def covered(
-        self, source_id: int, partitions: Sequence[str], start_at: float, end_at: float
-    ) -> list[CoveredRow]:
-        """What is ingested of a stretch of time, by partition and start; it may overlap."""
-        names = {bounded_text(name, NAME_BYTES): name for name in partitions}
-        span = {"start_at": start_at, "end_at": end_at}
-        found = self._db.decoded(
-            "covered",
-            list[CoveredRow],
-            source_id=source_id,
-            partitions=to_json(list(names)),
-            **span,
-        )
-        return [CoveredRow(names[c.partition], c.start_at, c.end_at, c.run_id) for c in found]
-
-    def backlog(self, run_id: int, planner: str) -> tuple[int, int]:
-        """How many jobs of a run wait or run, beside the one that plans them, and how many have ended."""
-        [(waiting, ended)] = self._db.rows("backlog", run_id=run_id, planner=planner)
-        return int(waiting), int(ended)
 
 
 def note_coverage(db: Database, ledger: Ledger, covered: Sequence[tuple[Owned, Covered]]) -> None:

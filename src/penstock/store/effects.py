@@ -13,7 +13,7 @@ from penstock.journal.job_events import JobNoted
 from penstock.settings.budget import Bound
 from penstock.store.accounts import count_candidates
 from penstock.store.adding import add_children
-from penstock.store.announcing import note_announced
+from penstock.store.announcements import note_announced
 from penstock.store.budgets import charge
 from penstock.store.checkpoints import move_checkpoints
 from penstock.store.coverage import note_coverage
@@ -22,7 +22,7 @@ from penstock.store.health import note_probes
 from penstock.store.ledger import Ledger
 from penstock.store.pages import note_pages
 from penstock.store.promises import note_verified
-from penstock.store.records import save_records
+from penstock.store.record_rows import save_records
 from penstock.store.rejecting import add_rejects
 from penstock.store.repeats import Key, Said, find_repeats
 from penstock.store.staging import stage_records

@@ -43,26 +43,6 @@ class RunEnd(msgspec.Struct, frozen=True):
     is_good_probe: bool = False
 
 
-class Health:
-    """The verbs of health."""
-
-    _db: Database
-
-    def health(self, source_id: int) -> HealthRow:
-        found = self._db.json("health", source_id=source_id)
-        return HealthRow() if found is None else msgspec.convert(found, HealthRow)
-
-    def recover_source(self, source_id: int, actor: str, reason: str) -> bool:
-        """Take a degraded source for healthy, because somebody says so; False if it is not degraded."""
-        with self._db.writing() as now:
-            if not self._db.do("clear_if_degraded", source_id=source_id):
-                return False
-            ledger = Ledger(self._db, now)
-            ledger.journal(SourceRecovered(reason), source_id, actor=actor)
-            ledger.write()
-            return True
-
-
 def note_probes(db: Database, seen: Mapping[int, Mapping[str, int]]) -> None:
     """Write what attempts of probes have seen, by run."""
     rows = [

@@ -1,119 +1,187 @@
-"""The journal's rows: what is stored of an event, and the event as it is read."""
+"""The journal, to be read from its end, behind a line, or as it grows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from penstock.jobs.job import JobState
+from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.condition import Condition
-from penstock.journal.old_lines import data_of
-from penstock.journal.registry import current_kind, sentence_of, worker_of
-from penstock.store.database import Database, to_json
-from penstock.store.history import Marks
+from penstock.journal.registry import stored_kinds
+from penstock.store.database import to_json
+from penstock.store.journal_rows import Followed, StoredEvent, conditions, matching, read_events
+from penstock.store.noun import Noun
 from penstock.store.rows import Cursor, EventRow
-from penstock.store.schema import JOURNAL_HAS_DATA
+from penstock.store.sources import source_id_of
 
-# For how long an older version may write beside a newer one before its sentences are left as they are.
-BESIDE_S = 3600.0
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+# On a server, lines of transactions that were written side by side stand in any order.
+DISORDER_S = 60.0
 
 
-class StoredEvent(msgspec.Struct, frozen=True):
-    """A row. `detail` is a sentence that an older Penstock wrote; else `data` is a JSON object."""
+class _Span(msgspec.Struct):
+    """Of a job: its run, and when it was moved or noted last."""
 
-    id: int
+    run_id: int
+    state: JobState
     at: float
-    kind: str
-    source: str | None
-    run_id: int | None
-    job_id: int | None
-    attempt: int | None
-    actor: str
-    detail: str
-    data: str | None = None
-    worker: str | None = None
 
 
-class Followed(msgspec.Struct):
-    """Rows of the journal, and where it ended when they were read."""
-
-    lines: list[StoredEvent]
-    end: Cursor
-
-
-def read_event(row: StoredEvent) -> EventRow:
-    """The event under the name that its kind has today, with its data and the sentence of it."""
-    kind = current_kind(row.kind)
-    return EventRow(
-        row.id,
-        row.at,
-        kind,
-        row.source,
-        row.run_id,
-        row.job_id,
-        row.attempt,
-        row.actor,
-        sentence_of(kind, data := _data(row)),
-        worker_of(kind, row.actor, row.worker),
-        data,
-    )
+def _of_kind(kind: str | None) -> dict[str, str | None]:
+    """What to look for: a kind or a noun as it is, or all the names that a kind has had."""
+    names = [] if kind is None else stored_kinds([kind])
+    if len(names) > 1:
+        return {"kind": None, "kinds": to_json(names)}
+    return {"kind": kind, "kinds": None}
 
 
-def read_events(rows: Iterable[StoredEvent]) -> list[EventRow]:
-    return [read_event(row) for row in rows]
+class Journal(Noun):
+    """The verbs of the journal."""
 
+    def events(
+        self,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        after_id: int | None = None,
+        limit: int = 50,
+        kind: str | None = None,
+        where: Sequence[Condition] = (),
+        before_id: int | None = None,
+    ) -> list[EventRow]:
+        """The newest events, oldest of them first; with `after_id`, those that came next.
 
-class _Piece(msgspec.Struct):
-    """Some lines of the journal, and those of them that are sentences: id, kind, sentence, has a source."""
+        With `before_id`, the newest of those before it.
 
-    last_id: int | None
-    last_at: float | None
-    count: int
-    lines: list[tuple[int, str, str, bool | int]]
+        `kind` is one kind (`job.throttled`), by today's name or its old one, or all of a noun (`job`).
+        """
+        wanted = self._wanted(source, run_id, job_id, limit, kind)
+        if after_id is not None:
+            return self._events_after(after_id, limit, wanted, where)
+        until_id = self._last_line_of(job_id) if before_id is None else before_id - 1
+        place = {"seen": None, "line": None, "until_id": until_id}
+        return self._latest_events(limit, {**place, **wanted}, where)
 
+    def _latest_events(
+        self, limit: int, wanted: dict[str, Any], where: Sequence[Condition]
+    ) -> list[EventRow]:
+        found: list[EventRow] = []
+        while True:
+            page = self._read_events("latest_events", where=conditions(where), **wanted)
+            found = [*matching(page, where), *found]
+            if len(page) < limit or len(found) >= limit:
+                return found[-limit:]
+            wanted["until_id"] = page[0].id - 1
 
-def convert_sentences(db: Database, marks: Marks, limit: int) -> int:
-    """Turn what older versions wrote as sentences into data, one piece at a time; 0 when all is done.
+    def _events_after(
+        self, after_id: int, limit: int, wanted: dict[str, Any], where: Sequence[Condition]
+    ) -> list[EventRow]:
+        found: list[EventRow] = []
+        while True:
+            page = self._read_events("events", after_id=after_id, **wanted)
+            found += matching(page, where)
+            if len(page) < limit or len(found) >= limit:
+                return found[:limit]
+            after_id = page[-1].id
 
-    Only what is older than the data: what an older version writes beside a newer one later on stays, and is
-    read all the same. Losing the mark costs one walk along these lines.
-    """
-    if marks.converted is None:
-        return 0
-    piece = db.decoded("old_sentences", _Piece, after_id=marks.converted, limit=limit)
-    converted = [
-        (line_id, kind, to_json(data_of(kind, sentence, has_source=bool(has_source))))
-        for line_id, kind, sentence, has_source in piece.lines
-    ]
-    if converted:
-        with db.writing():
-            db.do("convert_sentences", converted=to_json(converted))
-    since = float(db.value("journal_data_since", number=JOURNAL_HAS_DATA) or 0.0)
-    is_last = piece.count < limit or (piece.last_at or 0.0) > since + BESIDE_S
-    marks.converted = None if is_last else piece.last_id
-    return piece.count
+    def _read_events(self, query: str, **values: Any) -> list[EventRow]:
+        return read_events(self._db.decoded(query, list[StoredEvent], **values))
 
+    def follow(
+        self,
+        cursor: Cursor | None,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        limit: int = 500,
+        kind: str | None = None,
+        where: Sequence[Condition] = (),
+    ) -> tuple[list[EventRow], Cursor]:
+        """What the journal has behind a cursor, and the cursor behind that; without one, the newest lines.
 
-def conditions(where: Sequence[Condition]) -> str | None:
-    """What of these conditions the database can look at; `matching` has the last word."""
-    rows = [
-        ("data" if each.path else each.field, _json_path(each.path), each.value, each.path)
-        for each in where
-    ]
-    return to_json(rows) if rows else None
+        Each line is answered once: those of a transaction that has not ended come when it has, although
+        others with higher ids were answered before.
+        """
+        wanted = self._wanted(source, run_id, job_id, limit, kind)
+        if cursor is None:
+            cursor = self._db.decoded("journal_end", Cursor)
+            place = {"seen": cursor.seen, "line": cursor.line, "until_id": None}
+            return self._latest_events(limit, {**place, **wanted}, where), cursor
+        return self._behind(cursor, wanted, limit, where)
 
+    def follow_kinds(
+        self, cursor: Cursor | None, kinds: Sequence[str], limit: int = 500
+    ) -> tuple[list[EventRow], Cursor]:
+        """As `follow`, of these kinds alone; without a cursor nothing but the end of the journal."""
+        if cursor is None:
+            return [], self._db.decoded("journal_end", Cursor)
+        which = {"source_id": None, "run_id": None, "job_id": None, "kind": None, "limit": limit}
+        return self._behind(cursor, {**which, "kinds": to_json(stored_kinds(kinds))}, limit)
 
-def _json_path(path: Sequence[str]) -> str:
-    return "".join(["$", *(f'."{name}"' for name in path)])
+    def _behind(
+        self,
+        cursor: Cursor,
+        wanted: dict[str, Any],
+        limit: int,
+        where: Sequence[Condition] = (),
+    ) -> tuple[list[EventRow], Cursor]:
+        found: list[EventRow] = []
+        while True:
+            place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
+            about = {**place, **wanted, "where": conditions(where)}
+            page = self._db.decoded("follow_events", Followed, **about)
+            found += matching(read_events(page.lines), where)
+            if len(page.lines) < limit:
+                return found, page.end
+            cursor = Cursor(cursor.seen, page.end.seen, page.lines[-1].id)
+            if len(found) >= limit:
+                return found, cursor
 
+    def _last_line_of(self, job_id: int | None) -> int | None:
+        """A line of the journal behind which a job that is done has none; None if nobody knows.
 
-def matching(events: Sequence[EventRow], where: Sequence[Condition]) -> list[EventRow]:
-    return [event for event in events if all(each.holds(event) for each in where)]
+        An index of the journal by jobs would cost every move of every job. Lines stand nearly in the order of
+        time, and a job knows when it was moved last. If that line is not found where it should be, because
+        a clock was set, all lines are looked through.
+        """
+        span = None if job_id is None else self._span_of(job_id)
+        if span is None or span.state in OPEN_JOB_STATES:
+            return None
+        until_id = self._lines_until(span.at + DISORDER_S)
+        about = {"seen": None, "line": None, "until_id": until_id, "source_id": None, "kind": None}
+        where = {"run_id": span.run_id, "job_id": job_id, "limit": 1, "where": None, "kinds": None}
+        last = self._db.decoded("latest_events", list[StoredEvent], **about, **where)
+        return until_id if last and last[0].at == span.at else None
 
+    def _lines_until(self, at: float) -> int:
+        """The last of the lines that were written until then, as far as they stand in the order of time."""
+        first, last = self._db.json("journal_ids")
+        low, high = first or 0, (last or 0) + 1
+        while low < high:
+            middle = (low + high) // 2
+            line = self._db.json("event_from", id=middle)
+            if line is None or line[1] > at:
+                high = middle
+            else:
+                low = line[0] + 1
+        return low - 1
 
-def _data(row: StoredEvent) -> dict[str, Any]:
-    if row.data is not None:
-        return _decode(row.data)
-    return data_of(row.kind, row.detail, has_source=row.source is not None)
+    def _span_of(self, job_id: int) -> _Span | None:
+        found = self._db.json("job_span", id=job_id)
+        return None if found is None else msgspec.convert(found, _Span)
+
+    def _wanted(
+        self,
+        source: str | None,
+        run_id: int | None,
+        job_id: int | None,
+        limit: int,
+        kind: str | None,
+    ) -> dict[str, Any]:
+        source_id = source_id_of(self._db, source)
+        if job_id is not None and run_id is None and (span := self._span_of(job_id)) is not None:
+            run_id = span.run_id  # nothing of a job stands before its run began
+        which = {"source_id": source_id, "run_id": run_id, "job_id": job_id}
+        return {**which, **_of_kind(kind), "limit": limit}

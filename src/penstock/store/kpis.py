@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.jobs.kpis import (
-    INCIDENT_GAP_S,
-    STEERING,
-    Act,
-    Interruptions,
-    Kpi,
-    RunTotals,
-    kpis_of,
-)
-from penstock.store.database import Database, to_json
+from penstock.jobs.kpis import INCIDENT_GAP_S, STEERING, Act, Interruptions, Kpi, RunTotals, kpis_of
+from penstock.store.database import to_json
+from penstock.store.noun import Noun
 
 # So many of the journal's newest lines are looked at, and so many acts among them.
 NEWEST_LINES = 2_000_000
@@ -29,12 +22,10 @@ class KpiReport(msgspec.Struct, frozen=True):
     kpis: list[Kpi]
 
 
-class Kpis:
+class Kpis(Noun):
     """The verb of the KPIs."""
 
-    _db: Database
-
-    def kpis(self, since: float, source_id: int | None = None) -> KpiReport:
+    def report(self, since: float, source_id: int | None = None) -> KpiReport:
         """The numbers of the time from `since` until now, of one source or of all."""
         now = self._db.now()
         about = {"since": since, "source_id": source_id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.gates.sharing import Sharing
-from penstock.store.breakers import Watch
+from penstock.store.breaker_watch import Watch
 from penstock.store.floors import Floors
 from penstock.store.history import Marks
 

@@ -37,11 +37,14 @@ from penstock.outlook.outlook import (
 from penstock.outlook.seen_gates import Held, JobFacts, LaneFacts, RunFacts
 from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.claim import pick, ready_lanes
-from penstock.store.database import to_json
-from penstock.store.explaining import Explaining
+from penstock.store.database import Database, to_json
+from penstock.store.explanation import Explanation, rooms_of
 from penstock.store.floors import Floors
+from penstock.store.memory import Memory
+from penstock.store.noun import Noun
 from penstock.store.picture import Picture, QueuedJob, QueuedStage
 from penstock.store.rows import HoldRow
+from penstock.store.sources import Sources
 
 # More jobs than that do not become due between two turns.
 DUE_LIMIT = 10_000
@@ -137,10 +140,33 @@ class _Look:
         return tuple(self.held[scope] for scope in ("", key) if scope in self.held)
 
 
-class Outlooks(Explaining):
-    """The verb that says why of all sources at once."""
+class Outlooks(Noun):
+    """The verbs that say why: of all sources at once, or of one source, run or job."""
 
-    def outlooks(
+    def __init__(self, db: Database, memory: Memory) -> None:
+        super().__init__(db)
+        self._memory = memory
+
+    def explain(
+        self,
+        limits: Mapping[int, LaneLimits],
+        whole: Capacity,
+        *,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        hours: Mapping[str, OpeningHours] = NO_HOURS,
+    ) -> Outlook:
+        """Whether this source, run or job would start in the next turn of the workers that are alive.
+
+        `whole` is what a worker can take on when nothing runs in it; `hours` are those of hosts.
+        """
+        explanation = Explanation(self._db, self._memory)
+        return explanation.explain(
+            limits, whole, source=source, run_id=run_id, job_id=job_id, hours=hours
+        )
+
+    def of_sources(
         self,
         limits: Mapping[str, LaneLimits],
         whole: Capacity,
@@ -166,10 +192,10 @@ class Outlooks(Explaining):
         whole: Capacity,
         hours: Mapping[str, OpeningHours],
     ) -> _Look:
-        alive, rooms = self._rooms(now, whole)
+        alive, rooms = rooms_of(self._db, now, whole)
         sources = self._db.decoded("outlook_sources", list[_SourceSeen])
         limits = {each.id: limits_by_key[each.key] for each in sources if each.key in limits_by_key}
-        holds = self.holds()
+        holds = Sources(self._db).holds()
         stages, jobs = self._queues(now, sum(max(0, room.slots) for _, room in rooms))
         counts = self._db.json("running_counts", sources=None)
         running = Counter({(source, unit, kind): number for source, unit, kind, number in counts})

@@ -8,46 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from penstock.gates.admission import NO_REPORT, Book, Report, admit, reservations, run_of_usage
+from penstock.gates.admission import Book, Report, admit, reservations, run_of_usage
 from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
 from penstock.settings.budget import Bound
-from penstock.store.budgets import Accounts, add_accounts, lock_accounts
+from penstock.store.budgets import Accounts, lock_accounts
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-
-
-class Pacing:
-    """The verbs of the door that every request passes before it goes out."""
-
-    _db: Database
-
-    def reserve_places(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
-        """Take a place for each of these requests, as far as there is one soon: one verdict for each.
-
-        The places are by the store's clock and the answers are spans, counted from when they arrive:
-        who learns of its place late is late, and nobody is ever early. The report sets what the worker
-        holds, and adds what it has used.
-        """
-        keys = to_json(sorted({key for want in wants for key in _pace_keys(want)}))
-        bounds = {bound.key: bound for bound in _bounds(wants, report)}
-        while (verdicts := reserve(self._db, wants, report, keys, list(bounds.values()))) is None:
-            # In a transaction of its own: new rows among locked ones could make two hosts wait in a circle.
-            with self._db.writing() as now:
-                self._db.do("add_paces", keys=keys)
-                add_accounts(self._db, bounds.values(), now)
-        return verdicts
-
-    def close_hosts(self, closings: Mapping[str, float]) -> None:
-        """These hosts asked to be left alone for so many seconds; never shortens a closure."""
-        with self._db.writing() as now:
-            for host, for_s in sorted(closings.items()):
-                reason = f"{host} asked to wait {for_s:.0f} s"
-                self._db.do("close_host", host=host, until=now + for_s, reason=reason)
-
-    def held_at_hosts(self) -> dict[str, float]:
-        """How many requests all workers together have under way at each host that bounds them."""
-        found: dict[str, float] = self._db.json("held_at_hosts")
-        return {key.partition(":")[2]: amount for key, amount in found.items()}
 
 
 def reserve(
@@ -60,7 +26,7 @@ def reserve(
             return [Verdict(LONGEST_WAIT_S, "store") for _ in wants]
         ledger = Ledger(db, now)
         next_at: dict[str, float] = db.json("lock_paces", keys=keys)
-        if any(key not in next_at for want in wants for key in _pace_keys(want)):
+        if any(key not in next_at for want in wants for key in pace_keys(want)):
             return None
         accounts = lock_accounts(db, ledger, bounds)
         if accounts is None:
@@ -111,12 +77,12 @@ def _write(db: Database, report: Report, book: Book, next_at: Mapping[str, float
         db.do("drop_empty_usage", worker=report.worker)
 
 
-def _pace_keys(want: Want) -> list[str]:
+def pace_keys(want: Want) -> list[str]:
     """The rows that are locked for it. A host's limits have one even without a rate: it is their lock."""
     keys = [want.key] if want.rate_per_s or not want.terms else []
     return [*keys, want.terms.host.key] if want.terms.host is not None else keys
 
 
-def _bounds(wants: Sequence[Want], report: Report) -> list[Bound]:
+def bounds_of(wants: Sequence[Want], report: Report) -> list[Bound]:
     spent = [bound for bound, _ in report.spent]
     return [*spent, *(bound for want in wants for bound in want.terms.bounds)]

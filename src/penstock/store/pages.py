@@ -10,6 +10,7 @@ import msgspec
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Owned
 from penstock.store.database import Database, bounded_text, to_json
+from penstock.store.noun import Noun
 from penstock.store.replayed_pages import StagedPage, stage_pages
 from penstock.store.rows import SnapshotRow
 
@@ -38,18 +39,16 @@ class PageRow(msgspec.Struct, frozen=True):
     snapshot: SnapshotRow | None = None
 
 
-class Pages:
+class Pages(Noun):
     """The verbs of pages."""
 
-    _db: Database
-
-    def page(self, source_id: int, url: str) -> PageRow | None:
+    def get(self, source_id: int, url: str) -> PageRow | None:
         """What is known of a page; the snapshot is missing once retention has dropped it."""
         key = bounded_text(url, URL_BYTES)
         found = self._db.json("page_facts", source_id=source_id, url=key)
         return None if found is None else msgspec.convert(found, PageRow)
 
-    def forget_pages(
+    def forget(
         self, unseen_for_s: float, after: PageKey = FIRST, limit: int = 2000
     ) -> PageKey | None:
         """Of the next pages after this one, forget those that no run has met for so long.

@@ -11,28 +11,24 @@ from penstock.store.database import Database, storable_text
 from penstock.store.ledger import Ledger
 
 
-class ProjectName:
-    """The name that stands in the database."""
+def claim_for(db: Database, project: str, place: str, another: str) -> None:
+    """Name an unnamed database after the project; refuse one that holds another project.
 
-    _db: Database
+    `another` is an address where the project could have a place of its own.
+    """
+    found = db.value("project_name") or _name(db, storable_text(project))
+    if found != storable_text(project):
+        raise Refused(
+            f"{place} holds the project {found!r}, and this is {project!r}",
+            f"give it its own place, such as `store: {another}`; for the same project under a new "
+            f"name: penstock db rename; under its old name: `project: {found}` in penstock.yaml",
+        )
 
-    def claim_for(self, project: str, place: str, another: str) -> None:
-        """Name an unnamed database after the project; refuse one that holds another project.
 
-        `another` is an address where the project could have a place of its own.
-        """
-        found = self._db.value("project_name") or self._name(storable_text(project))
-        if found != storable_text(project):
-            raise Refused(
-                f"{place} holds the project {found!r}, and this is {project!r}",
-                f"give it its own place, such as `store: {another}`; for the same project under a new "
-                f"name: penstock db rename; under its old name: `project: {found}` in penstock.yaml",
-            )
-
-    def _name(self, project: str) -> str:
-        with self._db.writing() as now:
-            self._db.do("name_project_if_unnamed", project=project, now=now)
-        return str(self._db.value("project_name"))
+def _name(db: Database, project: str) -> str:
+    with db.writing() as now:
+        db.do("name_project_if_unnamed", project=project, now=now)
+    return str(db.value("project_name"))
 
 
 def name_in(db: Database) -> str | None:

@@ -20,6 +20,7 @@ from penstock.journal import source_events as events
 from penstock.store.database import Database, to_json
 from penstock.store.health import RunEnd
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 
 Rule = Literal["freshness", "deadline", "schema_freshness"]
 Breach = tuple[int, Rule, float, int | None, str]
@@ -57,12 +58,10 @@ class Verification(msgspec.Struct, frozen=True):
     run_id: int | None = None
 
 
-class Promises:
+class Promises(Noun):
     """The verbs of promises."""
 
-    _db: Database
-
-    def watch_promises(self, promises: Sequence[Promise]) -> int:
+    def watch(self, promises: Sequence[Promise]) -> int:
         """Note which of these are broken now and which no longer are; answers how many that were.
 
         A run that ended well or in part is a good one, if it was full or incremental; a stream is good for as

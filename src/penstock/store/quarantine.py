@@ -18,20 +18,19 @@ from penstock.journal.job_events import (
 from penstock.journal.run_events import RunReopened
 from penstock.store.advancing import advance_runs
 from penstock.store.closing import Closing, close_answered, write_closed
-from penstock.store.database import Database, storable_text, to_json
+from penstock.store.database import storable_text, to_json
 from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
 from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 
 BATCH = 500
 
 
-class Quarantine:
+class Quarantine(Noun):
     """The verbs of quarantine. Acts on many go in batches: each is whole, and work goes on between them."""
 
-    _db: Database
-
-    def entries(
+    def each(
         self,
         wanted: EntryFilter,
         limit: int | None = None,
@@ -53,7 +52,7 @@ class Quarantine:
             yield from self._entry_rows([job_id for _, job_id in found])
             place, left = found[-1], None if left is None else left - len(found)
 
-    def entry(self, job_id: int) -> EntryRow | None:
+    def get(self, job_id: int) -> EntryRow | None:
         """A job's entry, open or closed; None if it is not in quarantine and was not closed there."""
         found = [row for row in self._entry_rows([job_id]) if _is_entry(row)]
         return found[0] if found else None
@@ -72,11 +71,11 @@ class Quarantine:
             yield from self._entry_rows([job_id for _, job_id in found])
             before, left = tuple(found[-1]), None if left is None else left - len(found)
 
-    def close_answered_entries(self) -> int:
+    def close_answered(self) -> int:
         """Close what runs that still go on have answered; those that end see to it themselves."""
         return close_answered(self._db, self._db.json("runs_with_older_entries"))
 
-    def count_entries(self, wanted: EntryFilter) -> int:
+    def count(self, wanted: EntryFilter) -> int:
         query = "count_closed_entries" if wanted.is_closed else "count_entries"
         return int(self._db.value(query, **self._where_entries(wanted)))
 
@@ -85,7 +84,7 @@ class Quarantine:
         where = {"source_id": self._source_of(source), "limit": limit}
         return self._db.decoded("causes", list[CauseRow], **where)
 
-    def release_entries(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
+    def release(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
         """Queue these jobs again, with fresh tries; yields how many each batch released.
 
         Their runs open again if they had ended. Not in a cancelled run, which never opens again.
@@ -113,12 +112,12 @@ class Quarantine:
             ledger.write()
             return len(moved)
 
-    def discard_entries(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
+    def discard(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
         """End these jobs for good, as cancelled; yields how many each batch discarded."""
         for ids, _ in self._entry_batches(wanted):
             yield self._discard_batch(ids, QuarantineDiscarded(reason), actor)
 
-    def expire_entries(self, keep_s: float, limit: int = BATCH) -> int:
+    def expire(self, keep_s: float, limit: int = BATCH) -> int:
         """Discard a batch of what nobody has cared for in so long; answers how many."""
         before = self._db.now() - keep_s
         ids = self._db.json("expired_entries", before=before, limit=limit)
@@ -140,9 +139,9 @@ class Quarantine:
             ledger.write()
             return len(moved)
 
-    def note_entry(self, job_id: int, text: str, actor: str) -> None:
+    def note(self, job_id: int, text: str, actor: str) -> None:
         """Write something about a quarantined job, for whoever looks at it next."""
-        row = self.entry(job_id)
+        row = self.get(job_id)
         if row is None:
             raise Refused(f"job {job_id} is not in quarantine")
         with self._db.writing() as now:

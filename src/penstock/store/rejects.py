@@ -12,8 +12,9 @@ from penstock.journal.run_events import RejectsRedriven
 from penstock.store.adding import add_jobs
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 from penstock.store.rejected import Redriven, RejectFilter, RejectRow
-from penstock.store.runs import Runs, add_run
+from penstock.store.run_transitions import add_run
 
 # In one transaction, with their items.
 REDRIVE_LIMIT = 10_000
@@ -28,10 +29,10 @@ class _Wanted(msgspec.Struct, array_like=True, frozen=True):
     snapshot: int | None
 
 
-class Rejects(Runs):
+class Rejects(Noun):
     """The verbs of rejects."""
 
-    def rejects(
+    def newest(
         self, wanted: RejectFilter, limit: int = 50, before_id: int | None = None
     ) -> list[RejectRow]:
         """The newest first; with `before_id`, those that are older than this one."""
@@ -39,21 +40,21 @@ class Rejects(Runs):
         values["before_id"] = LAST_ID if before_id is None else before_id
         return self._db.decoded("rejects", list[RejectRow], **values)
 
-    def count_rejects(self, wanted: RejectFilter) -> int:
+    def count(self, wanted: RejectFilter) -> int:
         values = wanted.as_values() | {"open_only": wanted.open_only}
         return int(self._db.value("count_rejects", **values))
 
-    def reject_item(self, reject_id: int) -> str:
+    def item(self, reject_id: int) -> str:
         """The item that was rejected, as JSON."""
         return str(self._db.value("reject_item", id=reject_id))
 
-    def stages_of_rejects(self, wanted: RejectFilter) -> list[str]:
+    def stages(self, wanted: RejectFilter) -> list[str]:
         """The stages that have rejected these."""
         values = wanted.as_values() | {"open_only": wanted.open_only}
         found: list[str] = self._db.json("stages_of_rejects", **values)
         return found
 
-    def rejects_by_code(self, run_id: int) -> dict[str, int]:
+    def by_code(self, run_id: int) -> dict[str, int]:
         """How many things a run rejected under each code, the most first."""
         found: dict[str, int] = self._db.json("rejects_by_code", run_id=run_id)
         return found

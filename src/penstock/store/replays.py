@@ -15,9 +15,10 @@ from penstock.jobs.run import RunState
 from penstock.journal.event import Event
 from penstock.journal.run_events import RunCommitStarted, RunCommitted, RunDropped
 from penstock.store.closing import close_answered, close_of_replay
-from penstock.store.database import Database, Overtaken, to_json
+from penstock.store.database import Overtaken, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.records import Present, Where, read_present, write_records
+from penstock.store.noun import Noun
+from penstock.store.record_rows import Present, Where, read_present, write_records
 from penstock.store.replayed_pages import forget_pages, mark_pages
 from penstock.store.rows import SnapshotRow
 
@@ -132,21 +133,15 @@ def _is_before(one: int | None, other: int | None) -> bool:
     return one is not None and other is not None and one < other
 
 
-class Replays:
+class Replays(Noun):
     """The verbs of replays. None of them touches what a replay has not staged."""
-
-    _db: Database
 
     # What is replayed.
 
-    def runs_since(self, source_id: int, since_at: float) -> list[int]:
-        """The runs of a source that were begun since then and have ended, the newest first."""
-        return self._db.decoded("runs_since", list[int], source_id=source_id, since_at=since_at)
-
-    def replay_scope(self, run_ids: Sequence[int]) -> list[Scope]:
+    def scope(self, run_ids: Sequence[int]) -> list[Scope]:
         return self._db.decoded("replay_scope", list[Scope], run_ids=to_json(list(run_ids)))
 
-    def replayed_jobs(
+    def jobs(
         self,
         run_id: int,
         stage: str,
@@ -167,7 +162,7 @@ class Replays:
             limit=limit,
         )
 
-    def replayed_snapshot(
+    def snapshot(
         self,
         url: str,
         *,
@@ -201,7 +196,7 @@ class Replays:
 
     # What is staged.
 
-    def replay_state(self, run_id: int) -> ReplayRow:
+    def state(self, run_id: int) -> ReplayRow:
         found = self._db.json("replay_state", run_id=run_id)
         return ReplayRow() if found is None else msgspec.convert(found, ReplayRow)
 
@@ -212,7 +207,7 @@ class Replays:
     def has_staged(self, run_id: int) -> bool:
         return bool(self._db.value("has_staged", run_id=run_id))
 
-    def seal_replay(self, run_id: int, limit: int = PAGE) -> bool:
+    def seal(self, run_id: int, limit: int = PAGE) -> bool:
         """Look for records that were made of the replayed pages once and were not made of them now.
 
         One batch of pages; True if there is more to do. A replay that was opened again after its end
@@ -220,7 +215,7 @@ class Replays:
         """
         with self._db.writing() as now:
             run = self._db.decoded("replay_run", _ReplayRun, id=run_id)
-            before = self.replay_state(run_id)
+            before = self.state(run_id)
             place = msgspec.convert(before.sealed, _Place)
             # Of a cancelled one, nobody knows what its pages would have come to; and once something was
             # committed, what is not on the stage may have left it for the records.
@@ -302,7 +297,7 @@ class Replays:
         """Say in the journal who commits and why; a commit that was cut short is gone on with."""
         with self._db.writing() as now:
             self._db.lock_runs([run_id])
-            state = self.replay_state(run_id).state
+            state = self.state(run_id).state
             if state in ("committed", "dropped") and not self.has_staged(run_id):
                 raise Refused(f"what replay {run_id} had staged was {state} already")
             if state != "committing":
@@ -382,7 +377,7 @@ class Replays:
         if not is_left:
             close_of_replay(self._db, run_id, "committed")
 
-    def drop_replay(self, run_id: int, actor: str, reason: str) -> int:
+    def drop(self, run_id: int, actor: str, reason: str) -> int:
         """Forget what a replay has staged, in batches; answers how much that was."""
         dropped = 0
         while batch := self._drop_batch(run_id, same_only=False):
@@ -393,7 +388,7 @@ class Replays:
         close_of_replay(self._db, run_id, "dropped")
         return dropped
 
-    def drop_old_replay(self, keep_s: float, limit: int = DROP_PAGE) -> int:
+    def drop_old(self, keep_s: float, limit: int = DROP_PAGE) -> int:
         """A batch of what a replay has staged that nobody has wanted for so long; 0 when there is none."""
         before = self._db.now() - keep_s
         for run_id, source_id in self._db.json("old_replays", before=before):

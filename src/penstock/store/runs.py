@@ -1,4 +1,4 @@
-"""Runs and jobs as an operator steers them: start, enqueue, pause, resume, cancel, retry."""
+"""Runs: start, draft, continue, pause, cancel; what became of each, as an operator sees it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.errors import Refused, UsageError
-from penstock.jobs.job import JobState, NewJob, bounded_key
+from penstock.errors import UsageError
+from penstock.jobs.account import Account
+from penstock.jobs.job import JobState
 from penstock.jobs.run import (
     NO_OPTIONS,
     Plan,
@@ -15,53 +16,30 @@ from penstock.jobs.run import (
     RunKind,
     RunOptions,
     RunState,
-    bounds_of,
+    continued_stages,
 )
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.event import Reasoned
 from penstock.journal.job_events import JobCancelled, JobRequeued
-from penstock.journal.run_events import (
-    BEGINS,
-    RunCancelled,
-    RunJobsAdded,
-    RunPaused,
-    RunReopened,
-    RunResumed,
-    RunVersionChanged,
-)
-from penstock.journal.source_events import SourcePaused, SourceResumed
-from penstock.schedules.overlap import Active
-from penstock.store.adding import add_jobs
+from penstock.journal.run_events import RunPaused, RunQueued, RunResumed, RunVersionChanged
+from penstock.store.accounts import account_of_run, runs_made_of
 from penstock.store.advancing import advance_runs
-from penstock.store.database import Database, to_json
-from penstock.store.failing import forget_causes
-from penstock.store.health import RunEnd
-from penstock.store.ledger import Ledger, StageFacts
-from penstock.store.outbox import Ended, tell_ends
-from penstock.store.promises import note_broken
-from penstock.store.store import Enqueued
+from penstock.store.continuation import Started, carry, run_to_continue
+from penstock.store.database import LAST_ID, to_json
+from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
+from penstock.store.rows import CauseOfRun, RunRow
+from penstock.store.run_transitions import add_run, cancel_run, reopen
+from penstock.store.sources import source_id_of
 
-ROOT_KEY = "root"
 RETRY_LIMIT = 1000
-SCHEDULER = "scheduler"
 
 
-class Runs:
-    """The verbs that start, steer and end work."""
+class Runs(Noun):
+    """The verbs that start, steer and end runs, and those that look at them."""
 
-    _db: Database
-
-    def ensure_sources(self, keys: Sequence[str]) -> dict[str, int]:
-        """Make every source known; answers with the id of each."""
-        known: dict[str, int] = self._db.json("source_ids")
-        if any(key not in known for key in keys):
-            with self._db.writing() as now:
-                self._db.do("add_sources", keys=to_json(sorted(keys)), now=now)
-            known = self._db.json("source_ids")
-        return {key: known[key] for key in keys}
-
-    def start_run(
+    def start(
         self,
         source_id: int,
         kind: RunKind,
@@ -96,10 +74,66 @@ class Runs:
                 known = self._db.value("known_run", source_id=source_id, key=key)
             return int(known), False
 
-    def run_facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]:
-        """What workers need to know of these runs."""
-        found = self._db.decoded("run_facts", list[RunFacts], ids=to_json(sorted(run_ids)))
-        return {facts.id: facts for facts in found}
+    def start_draft(self, run_id: int, actor: str, reason: str) -> bool:
+        """Let a draft begin: from now on its jobs may start."""
+        with self._db.writing() as now:
+            source_id = self._db.value("start_run_if_draft", id=run_id, now=now)
+            if source_id is None:
+                return False
+            ledger = Ledger(self._db, now)
+            ledger.journal(RunQueued(reason), source_id, run_id, actor=actor)
+            # What became of its jobs while it was a draft may have left a stage with nothing to do.
+            ledger.touch(run_id)
+            advance_runs(self._db, ledger, now)
+            ledger.write()
+            return True
+
+    def start_recovered(self, actor: str) -> list[int]:
+        """Start what was put off because its source was degraded, where it is not any more."""
+        found: list[int] = self._db.json("recovered_drafts")
+        return [
+            run_id
+            for run_id in found
+            if self.start_draft(run_id, actor, "its source has recovered")
+        ]
+
+    def continue_(
+        self, run_id: int, plan: Plan, pipeline_version: str, actor: str, reason: str
+    ) -> tuple[int, bool]:
+        """Start a run that does what this one has left undone; answers (run, is_new).
+
+        In batches, as a draft until all is carried over: whoever is stopped on the way asks again and
+        goes on where it was. What this run has done is done in that one, too: a job with the key of
+        one that was done ends skipped.
+        """
+        left = run_to_continue(self._db, run_id)
+        while left.state is RunState.CANCELLED and self.sweep_cancelled():
+            pass
+        stages = continued_stages(plan) if policy_of(left.kind).skips_what_was_done else ()
+        states = [JobState.QUARANTINED]
+        if left.state is RunState.CANCELLED:
+            # With it; in any other run, a person meant that very job. Some may not be swept yet.
+            states += [JobState.CANCELLED, *OPEN_JOB_STATES]
+        options = msgspec.structs.replace(
+            left.options, continues=run_id, continued_stages=stages, waits_for_recovery=False
+        )
+        new_id, _ = self.start(
+            left.source_id,
+            left.kind,
+            plan,
+            pipeline_version,
+            key=f"continues:{run_id}",
+            actor=actor,
+            reason=reason or f"continues run {run_id}",
+            options=options,
+            of_run_id=left.of_run_id,
+            is_draft=True,
+        )
+        try:
+            carry(self._db, run_id, new_id, left.source_id, stages, states)
+        except Started:
+            return new_id, False
+        return new_id, self.start_draft(new_id, actor, reason or f"continues run {run_id}")
 
     def restamp(self, run_id: int, known: str, version: str, actor: str) -> bool:
         """A worker performs a run with another version than the run says: from now on it says that one.
@@ -114,73 +148,13 @@ class Runs:
                 ledger.write()
             return bool(rows)
 
-    def enqueue(self, run_id: int, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Add jobs to a run that has not ended; a known key answers with the job it has, unchanged."""
-        with self._db.writing() as now:
-            source_id = self._source_of_open_run(run_id)
-            ledger = Ledger(self._db, now)
-            self._refuse_unknown_stages(ledger, run_id, jobs)
-            new = add_jobs(self._db, ledger, run_id, source_id, [(None, job) for job in jobs])
-            ledger.journal(RunJobsAdded(len(new)), source_id, run_id)
-            ledger.write()
-            if self._db.is_shared:
-                self._source_of_open_run(run_id)  # it may have ended before its row was locked
-            return self._answers(run_id, jobs, new)
+    def pause(self, run_id: int, actor: str, reason: str) -> bool:
+        return self._steer("pause_run_if_active", RunPaused(reason), run_id, actor)
 
-    def _source_of_open_run(self, run_id: int) -> int:
-        row = self._db.rows("run_state", id=run_id)
-        if not row:
-            raise UsageError(f"there is no run {run_id}")
-        state, source_id = row[0]
-        if state not in (RunState.DRAFT, RunState.QUEUED, RunState.RUNNING, RunState.PAUSED):
-            raise Refused(f"run {run_id} is {state}; it takes no more jobs")
-        return int(source_id)
+    def resume(self, run_id: int, actor: str, reason: str) -> bool:
+        return self._steer("resume_run_if_paused", RunResumed(reason), run_id, actor)
 
-    def _refuse_unknown_stages(self, ledger: Ledger, run_id: int, jobs: Sequence[NewJob]) -> None:
-        known = ledger.stages(run_id)
-        unknown = {job.stage for job in jobs} - set(known)
-        if unknown:
-            names = ", ".join(sorted(unknown))
-            raise UsageError(f"run {run_id} has no stage {names}; it has {', '.join(known)}")
-
-    def _answers(self, run_id: int, jobs: Sequence[NewJob], new: set[int]) -> list[Enqueued]:
-        if len(new) == len(jobs):  # the ids were handed out in the order of the jobs
-            return [Enqueued(job_id, True) for job_id in sorted(new)]
-        keys = [(job.stage, bounded_key(job.key)) for job in jobs]
-        rows = self._db.json("jobs_by_key", run_id=run_id, keys=to_json(keys))
-        ids = {(stage, key): job_id for job_id, stage, key in rows}
-        return [Enqueued(ids[key], ids[key] in new) for key in keys]
-
-    # Sources.
-
-    def pause_source(self, source_id: int, actor: str, reason: str) -> bool:
-        """Start nothing more of this source until it is resumed; what runs goes on."""
-        return self._steer_source("pause_source_if_running", SourcePaused(reason), source_id, actor)
-
-    def resume_source(self, source_id: int, actor: str, reason: str) -> bool:
-        return self._steer_source(
-            "resume_source_if_paused", SourceResumed(reason), source_id, actor
-        )
-
-    def _steer_source(self, query: str, event: Reasoned, source_id: int, actor: str) -> bool:
-        with self._db.writing() as now:
-            values = {"id": source_id, "now": now, "reason": event.reason}
-            if not self._db.do(query, **values):
-                return False
-            ledger = Ledger(self._db, now)
-            ledger.journal(event, source_id, actor=actor)
-            ledger.write()
-            return True
-
-    # Runs.
-
-    def pause_run(self, run_id: int, actor: str, reason: str) -> bool:
-        return self._steer_run("pause_run_if_active", RunPaused(reason), run_id, actor)
-
-    def resume_run(self, run_id: int, actor: str, reason: str) -> bool:
-        return self._steer_run("resume_run_if_paused", RunResumed(reason), run_id, actor)
-
-    def _steer_run(self, query: str, event: Reasoned, run_id: int, actor: str) -> bool:
+    def _steer(self, query: str, event: Reasoned, run_id: int, actor: str) -> bool:
         with self._db.writing() as now:
             source_id = self._db.value(query, id=run_id, now=now)
             if source_id is None:
@@ -190,7 +164,7 @@ class Runs:
             ledger.write()
             return True
 
-    def cancel_run(self, run_id: int, actor: str, reason: str) -> bool:
+    def cancel(self, run_id: int, actor: str, reason: str) -> bool:
         """End a run now: running attempts are fenced off, the rest is swept in batches.
 
         Until `sweep_cancelled` is done the queued jobs still stand in their old state, but nothing
@@ -224,46 +198,6 @@ class Runs:
             is_swept = len(jobs) < limit and self._db.do("mark_swept", run_id=run_id, now=now) > 0
             return len(jobs), is_swept
 
-    # Jobs.
-
-    def cancel_job(self, job_id: int, actor: str, reason: str) -> bool:
-        """Cancel one open job; a running attempt is fenced off and its late result changes nothing."""
-        with self._db.writing() as now:
-            leaves, _ = self._state_of(job_id)
-            if leaves not in (*OPEN_JOB_STATES, JobState.QUARANTINED):
-                return False
-            row = self._db.rows("cancel_job_if_open", id=job_id, leaves=leaves, now=now)[0]
-            run_id, source_id, stage, attempt = row
-            ledger = Ledger(self._db, now)
-            ledger.moved(run_id, stage, leaves, JobState.CANCELLED)
-            ledger.journal(JobCancelled(reason), source_id, run_id, job_id, attempt, actor)
-            ledger.write_counts()
-            advance_runs(self._db, ledger, now)
-            ledger.write()
-            return True
-
-    def retry_job(self, job_id: int, actor: str, reason: str) -> bool:
-        """Queue a quarantined or waiting job again, with fresh tries; its run opens again if it had ended.
-
-        Not in a cancelled run, which never opens again.
-        """
-        forget_causes(self._db, [job_id])
-        with self._db.writing() as now:
-            leaves, run_id = self._state_of(job_id)
-            if leaves not in (JobState.QUARANTINED, JobState.WAITING):
-                return False
-            self._db.lock_runs([run_id])
-            if self._db.value("run_state_of_job", id=job_id) == RunState.CANCELLED:
-                return False
-            row = self._db.rows("retry_job_if_stopped", id=job_id, leaves=leaves, now=now)[0]
-            run_id, source_id, stage, attempt = row
-            ledger = Ledger(self._db, now)
-            ledger.moved(run_id, stage, leaves, JobState.QUEUED)
-            ledger.journal(JobRequeued(reason), source_id, run_id, job_id, attempt, actor)
-            self._reopen(ledger, run_id, actor, reason)
-            ledger.write()
-            return True
-
     def retry_failed(self, run_id: int, actor: str, reason: str) -> int:
         """Queue a run's quarantined jobs again, and only those, in batches; answers how many."""
         with self._db.writing():
@@ -293,110 +227,67 @@ class Runs:
                 ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
                 ledger.journal(JobRequeued(reason), source_id, run_id, job_id, attempt, actor)
             if jobs:
-                self._reopen(ledger, run_id, actor, reason)
+                reopen(self._db, ledger, run_id, actor, reason)
             ledger.write()
             return len(jobs)
 
-    def _reopen(self, ledger: Ledger, run_id: int, actor: str, reason: str) -> None:
-        source_id = self._db.value("reopen_run_if_ended_badly", id=run_id, now=ledger.now)
-        if source_id is not None:
-            ledger.journal(RunReopened(reason), source_id, run_id, actor=actor)
+    def newest(
+        self,
+        source: str | None = None,
+        active_only: bool = False,
+        limit: int = 20,
+        before_id: int | None = None,
+    ) -> list[RunRow]:
+        """The newest runs first; with `before_id`, those that are older than this one."""
+        source_id = source_id_of(self._db, source)
+        where = {"limit": limit, "before_id": LAST_ID if before_id is None else before_id}
+        if active_only:
+            ids = self._db.value("latest_active_runs", source_id=source_id, **where)
+        elif source_id is not None:
+            ids = self._db.value("latest_runs_of", source_id=source_id, **where)
+        else:
+            ids = self._db.value("latest_runs", **where)
+        return self._db.decoded("runs", list[RunRow], ids=ids)
 
-    def _state_of(self, job_id: int) -> tuple[JobState, int]:
-        """A job's state and run; nobody else moves it before the transaction ends."""
-        rows = self._db.rows("job_state", id=job_id)
-        if not rows:
-            raise UsageError(f"there is no job {job_id}")
-        return JobState(rows[0][0]), rows[0][1]
+    def get(self, run_id: int) -> RunRow | None:
+        found = self.by_id([run_id])
+        return found[0] if found else None
 
+    def by_id(self, run_ids: Sequence[int]) -> list[RunRow]:
+        """Those of these runs that there are, with one query."""
+        return self._db.decoded("runs", list[RunRow], ids=to_json(sorted(set(run_ids))))
 
-def add_run(
-    db: Database,
-    now: float,
-    source_id: int,
-    kind: RunKind,
-    plan: Plan,
-    pipeline_version: str,
-    key: str,
-    actor: str,
-    reason: str,
-    options: RunOptions = NO_OPTIONS,
-    of_run_id: int | None = None,
-    is_draft: bool = False,
-) -> int | None:
-    """A run and its first jobs, in the transaction of another verb; None if its key is known."""
-    policy = policy_of(kind, options)
-    bounds = bounds_of(plan, options.pages) if policy.is_bounded else {}
-    options = msgspec.structs.replace(options, bounds=bounds)
-    state = RunState.DRAFT if is_draft else RunState.QUEUED
-    run_id: int | None = db.value(
-        "add_run",
-        source_id=source_id,
-        kind=kind,
-        state=state,
-        options=to_json(options),
-        of_run_id=of_run_id,
-        key=key,
-        plan=to_json(plan),
-        pipeline_version=pipeline_version,
-        actor=actor,
-        reason=reason,
-        now=now,
-    )
-    if run_id is None:
-        return None
-    db.later("add_stages", run_id=run_id, stages=to_json(plan.stages))
-    ledger = Ledger(db, now)
-    if options.continues is None:
-        facts = {
-            each.name: StageFacts(each.unit, each.priority, None, kind, bounds.get(each.name))
-            for each in plan.stages
-        }
-        ledger.made(run_id, facts)
-    ledger.journal(BEGINS[state](reason), source_id, run_id, actor=actor)
-    roots = [
-        (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
-        for stage in plan.stages
-        if not stage.after and policy.begins_with != "items"
-    ]
-    add_jobs(db, ledger, run_id, source_id, roots)
-    ledger.write()
-    return run_id
+    def plan(self, run_id: int) -> Plan:
+        """The stages that a run was started with."""
+        return self._db.decoded("run_plan", Plan, id=run_id)
 
+    def facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]:
+        """What workers need to know of these runs."""
+        found = self._db.decoded("run_facts", list[RunFacts], ids=to_json(sorted(run_ids)))
+        return {facts.id: facts for facts in found}
 
-def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: str) -> bool:
-    """End a run in the transaction of another verb; False if it has ended already."""
-    source_id = db.value("cancel_run_if_active", id=run_id, now=ledger.now)
-    if source_id is None:
-        return False
-    stopped = db.rows("cancel_running_of_run", run_id=run_id, now=ledger.now)
-    for job_id, stage, attempt in stopped:
-        ledger.moved(run_id, stage, JobState.RUNNING, JobState.CANCELLED)
-        ledger.journal(JobCancelled(reason), source_id, run_id, job_id, attempt, actor)
-    ledger.journal(RunCancelled(reason), source_id, run_id, actor=actor)
-    ledger.write_counts()
-    [facts] = db.decoded("run_facts", list[RunFacts], ids=to_json([run_id]))
-    about = (source_id, run_id, facts.kind, facts.options, RunState.CANCELLED, reason)
-    note_broken(db, ledger, [RunEnd(*about)])
-    tell_ends(db, ledger, [Ended(run_id, source_id, RunState.CANCELLED, facts.kind, reason)])
-    return True
+    def since(self, source_id: int, since_at: float) -> list[int]:
+        """The runs of a source that were begun since then and have ended, the newest first."""
+        return self._db.decoded("runs_since", list[int], source_id=source_id, since_at=since_at)
 
+    def made_of(self, run_id: int) -> list[RunRow]:
+        """The runs that were made from this one: replays, reconciliations, linked backfills."""
+        return runs_made_of(self._db, run_id)
 
-def active_run_of(db: Database, source_id: int) -> int | None:
-    """A run that has not ended and does what the source's schedule would do again."""
-    found = db.value("active_run_of", source_id=source_id)
-    return None if found is None else int(found)
+    def account(self, row: RunRow) -> Account:
+        """The sums of a run, from its rows."""
+        return account_of_run(self._db, row)
 
+    def failures_by_kind(self, run_id: int) -> dict[str, int]:
+        """How many jobs of a run are in quarantine for what kind of failure, the most first."""
+        found: dict[str, int] = self._db.json("failures_by_kind", run_id=run_id)
+        return found
 
-def active_runs_of(db: Database, source_id: int) -> list[Active]:
-    """All of them, the oldest first."""
-    return [Active(*row) for row in db.json("active_runs_of", source_id=source_id)]
+    def failures_by_cause(self, run_id: int, limit: int = 10) -> list[CauseOfRun]:
+        """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""
+        return self._db.decoded("failures_by_cause", list[CauseOfRun], run_id=run_id, limit=limit)
 
-
-def cancel_active(db: Database, ledger: Ledger, source_id: int, reason: str) -> list[int]:
-    """End the runs that hold up a source's schedule, under the source's lock; answers which."""
-    cancelled: list[int] = []
-    while (run_id := active_run_of(db, source_id)) is not None:
-        cancel_run(db, ledger, run_id, SCHEDULER, reason)
-        cancelled.append(run_id)
-    return cancelled
+    def backlog(self, run_id: int, planner: str) -> tuple[int, int]:
+        """How many jobs of a run wait or run, beside the one that plans them, and how many have ended."""
+        [(waiting, ended)] = self._db.rows("backlog", run_id=run_id, planner=planner)
+        return int(waiting), int(ended)

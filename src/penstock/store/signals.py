@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from penstock.journal.service_events import SignalRaised
-from penstock.store.database import LAST_ID, Database, bounded_text, to_json
+from penstock.store.database import LAST_ID, bounded_text, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 
 LONGEST_KEY = 500
 
@@ -27,16 +28,14 @@ class SignalRow(msgspec.Struct, frozen=True):
     key: str | None = None
 
 
-class Signals:
+class Signals(Noun):
     """The verbs of signals."""
 
-    _db: Database
-
-    def signals(self, after_id: int = 0, limit: int = 500) -> list[SignalRow]:
+    def after(self, after_id: int = 0, limit: int = 500) -> list[SignalRow]:
         """What was raised after this one, the oldest first."""
         return self._db.decoded("signals", list[SignalRow], after_id=after_id, limit=limit)
 
-    def last_signals(
+    def newest(
         self, name: str | None = None, limit: int = 50, before_id: int | None = None
     ) -> list[SignalRow]:
         """What was raised last, the newest first; with `before_id`, what is older than this one."""
@@ -45,7 +44,7 @@ class Signals:
             "last_signals", list[SignalRow], signal=name, limit=limit, before_id=before
         )
 
-    def raise_signal(
+    def raise_(
         self, name: str, data: Any, *, actor: str, source_id: int = 0, key: str | None = None
     ) -> tuple[int, bool]:
         """Raise a signal, or answer with the one that was raised under this name and key already."""

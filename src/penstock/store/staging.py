@@ -10,7 +10,7 @@ import msgspec
 from penstock.jobs.effects import Save
 from penstock.store.database import Database, Overtaken, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.records import combined, where_of
+from penstock.store.record_rows import combined, where_of
 
 _Key = tuple[int, str, str]
 _Value = tuple[str, float | None]

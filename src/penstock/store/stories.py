@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.errors import Remedy, UsageError
 from penstock.journal.job_events import (
     JobCancelled,
     JobQuarantined,
@@ -17,7 +16,7 @@ from penstock.journal.job_events import (
     JobThrottled,
 )
 from penstock.store.database import Database
-from penstock.store.reading import Reading
+from penstock.store.journal import Journal
 from penstock.store.rows import JobRow
 
 SHOWN = 20
@@ -72,43 +71,32 @@ class Story(msgspec.Struct, frozen=True):
     snapshot_id: int | None
 
 
-class Stories(Reading):
-    """The verb that tells what became of a job."""
+def story_of(db: Database, job: JobRow) -> Story:
+    """What is known of a job's past: from its rows, and as far back as the journal goes."""
+    about = db.decoded("job_whereabouts", Whereabouts, id=job.id)
+    children = db.json("children_of", id=job.id, run_id=job.run_id)
+    return Story(
+        _attempts(db, job),
+        db.decoded("snapshots_of_job", list[Fetched], id=job.id, limit=SHOWN),
+        [(stage, state, count) for stage, state, count in children],
+        [(name, key) for name, key in db.json("records_of_job", id=job.id, limit=SHOWN)],
+        about.parent_id,
+        about.snapshot_id,
+    )
 
-    _db: Database
 
-    def story(self, job_id: int) -> Story:
-        """What is known of a job's past: from its rows, and as far back as the journal goes."""
-        job = self.job(job_id)
-        if job is None:
-            raise UsageError(f"there is no job {job_id}", code="no_job", remedy=Remedy("jobs.list"))
-        about = self._db.decoded("job_whereabouts", Whereabouts, id=job_id)
-        return Story(
-            self._attempts(job),
-            self._db.decoded("snapshots_of_job", list[Fetched], id=job_id, limit=SHOWN),
-            [
-                (stage, state, count)
-                for stage, state, count in self._db.json(
-                    "children_of", id=job_id, run_id=job.run_id
-                )
-            ],
-            [(name, key) for name, key in self._db.json("records_of_job", id=job_id, limit=SHOWN)],
-            about.parent_id,
-            about.snapshot_id,
-        )
-
-    def _attempts(self, job: JobRow) -> list[Tried]:
-        tries: dict[int, Tried] = {}
-        lines = self.events(run_id=job.run_id, job_id=job.id, kind="job", limit=STORY_LINES)
-        for line in lines:
-            number = line.attempt or 0
-            if line.kind == JobStarted.kind:
-                tries[number] = Tried(number, line.actor, line.at, None, "running", "")
-            elif number in tries and tries[number].ended_at is None and line.kind in _ENDS:
-                tries[number] = msgspec.structs.replace(
-                    tries[number],
-                    ended_at=line.at,
-                    outcome=_ENDS[line.kind],
-                    detail=line.detail,
-                )
-        return [tries[number] for number in sorted(tries)]
+def _attempts(db: Database, job: JobRow) -> list[Tried]:
+    tries: dict[int, Tried] = {}
+    lines = Journal(db).events(run_id=job.run_id, job_id=job.id, kind="job", limit=STORY_LINES)
+    for line in lines:
+        number = line.attempt or 0
+        if line.kind == JobStarted.kind:
+            tries[number] = Tried(number, line.actor, line.at, None, "running", "")
+        elif number in tries and tries[number].ended_at is None and line.kind in _ENDS:
+            tries[number] = msgspec.structs.replace(
+                tries[number],
+                ended_at=line.at,
+                outcome=_ENDS[line.kind],
+                detail=line.detail,
+            )
+    return [tries[number] for number in sorted(tries)]

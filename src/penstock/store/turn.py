@@ -11,12 +11,14 @@ breakers, so the two halves of a turn are two transactions there; nothing needs 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.job import Claimed, JobState
 from penstock.journal.job_events import JobDue
 from penstock.store.advancing import advance_runs
-from penstock.store.breakers import weigh, write_levels
+from penstock.store.breaker_watch import weigh, write_levels
 from penstock.store.claim import claim, opening, ready_lanes, soonest
 from penstock.store.closing import close_after_turn
 from penstock.store.database import Database, to_json
@@ -25,9 +27,31 @@ from penstock.store.floors import Floors
 from penstock.store.ledger import Ledger
 from penstock.store.memory import Memory
 from penstock.store.settling import accept, settle
-from penstock.store.store import Capacity, Kept, Turn
+from penstock.store.snapshots import Kept, keep_snapshots
 
 WAKE_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn did: which ends were accepted, which came too late, what is to be started.
+
+    Times are the store's: `now` is when the turn was taken, by the only clock that counts. For `rest_s`
+    the worker is to leave what there is to others.
+    """
+
+    settled: list[int] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+    claimed: list[Claimed] = field(default_factory=list)
+    snapshot_ids: list[int] = field(default_factory=list)
+    ended_runs: list[int] = field(default_factory=list)
+    next_due_at: float | None = None
+    is_buried: bool = False
+    now: float = 0.0
+    closed_hosts: Mapping[str, float] = field(default_factory=dict)
+    rest_s: float = 0.0
+    # Jobs whose ends were not looked at, because somebody else keeps their run locked: to be sent again.
+    postponed: frozenset[int] = frozenset()
 
 
 def take_turn(
@@ -114,36 +138,3 @@ def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float 
     ledger.journal_jobs(JobDue(), ids, "clock")
     next_due: float | None = db.value("next_due", after=after)
     return next_due
-
-
-def keep_snapshots(db: Database, worker: str, kept: Sequence[Kept]) -> list[int]:
-    """Refer to payloads that lie in segments already; equal content has one place.
-
-    Answers with the ids that were written: a page whose job is no longer this worker's is not kept.
-    """
-    if not kept:
-        return []
-    job_ids = sorted({k.job_id for k in kept})
-    owned = set(db.json("owned_jobs", ids=to_json(job_ids), worker=worker))
-    mine = [k for k in kept if k.job_id in owned]
-    if mine:
-        rows = [
-            (
-                k.id,
-                k.job_id,
-                k.run_id,
-                k.url,
-                k.hash,
-                k.status,
-                to_json(dict(k.headers)),
-                k.fetched_at,
-                k.final_url,
-            )
-            for k in mine
-        ]
-        places = [(k.hash, k.segment, k.offset, k.length) for k in mine]
-        db.do("add_payloads", payloads=to_json(places))
-        if mended := [(k.hash, k.segment, k.offset, k.length) for k in mine if k.mends]:
-            db.do("mend_payloads", payloads=to_json(mended))
-        db.do("add_snapshots", snapshots=to_json(rows))
-    return [k.id for k in mine]

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from penstock.journal.service_events import DbRestored
-from penstock.store.announcing import OVER_S
-from penstock.store.database import Database, to_json
-from penstock.store.history import prune_events, prune_jobs, prune_runs, prune_snapshots
-from penstock.store.journal import convert_sentences
+from penstock.store.announcements import OVER_S
+from penstock.store.database import Database
+from penstock.store.history import Marks, prune_events, prune_jobs, prune_runs, prune_snapshots
+from penstock.store.journal_rows import convert_sentences
 from penstock.store.ledger import Ledger
-from penstock.store.memory import Memory
-from penstock.store.rows import SegmentEnd
-from penstock.store.store import Keep
+from penstock.store.noun import Noun
 
 # A worker looks through the breakers of hosts each second: it need not meet those that failed last month.
 IDLE_BREAKER_S = 86_400.0
 
 
-class Upkeep:
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long finished things are kept, in seconds; `None` keeps them for ever."""
+
+    jobs_s: float | None
+    events_s: float | None
+    versions_s: float | None
+    snapshots_s: float | None
+    rejects_s: float | None = None
+    logs_s: float | None = None
+    runs_s: float | None = None
+
+
+class Upkeep(Noun):
     """Retention and checks."""
 
-    _db: Database
-    _memory: Memory
+    def __init__(self, db: Database, marks: Marks) -> None:
+        super().__init__(db)
+        self._marks = marks
 
     def prune(self, keep: Keep, limit: int = 1000) -> int:
         """Drop one small batch of what is older than it has to be; 0 when there is nothing left to drop."""
         now = self._db.now()
         dropped = sum(
-            drop(self._db, self._memory.marks, now - seconds, limit)
+            drop(self._db, self._marks, now - seconds, limit)
             for drop, seconds in (
                 (prune_jobs, keep.jobs_s),
                 (prune_runs, _whole_runs_s(keep)),
@@ -61,33 +73,7 @@ class Upkeep:
 
     def convert_sentences(self, limit: int = 5000) -> int:
         """Turn a small batch of what older versions wrote to the journal into data; 0 when all is done."""
-        return convert_sentences(self._db, self._memory.marks, limit)
-
-    def drop_unused_payloads(self, after: str = "", limit: int = 1000) -> str | None:
-        """Forget what lies in segments that no snapshot refers to, one batch of segments at a time.
-
-        Answers with the last segment it has looked at, to go on after; None when there is no more.
-        """
-        with self._db.writing():
-            segments = self._db.json("next_segments", after=after, limit=limit)
-            if not segments:
-                return None
-            self._db.do("lock_payloads")
-            self._db.do("drop_unused_payloads", segments=to_json(segments))
-        return str(segments[-1])
-
-    def segment_ends(self, after: str = "", limit: int = 1000) -> list[SegmentEnd]:
-        """Segments that payloads lie in, in order, and how large each has to be for them."""
-        rows = self._db.json("segment_ends", after=after, limit=limit)
-        return [SegmentEnd(*row) for row in rows]
-
-    def payloads(self, segment: str) -> list[tuple[str, int, int]]:
-        """What lies in a segment: hash, offset and length of each."""
-        return [(key, at, length) for key, at, length in self._db.json("payloads", segment=segment)]
-
-    def segments_in_use(self, segments: Sequence[str]) -> set[str]:
-        """Those of these segments that payloads lie in."""
-        return set(self._db.json("segments_in_use", segments=to_json(segments)))
+        return convert_sentences(self._db, self._marks, limit)
 
     def check(self) -> list[str]:
         """Everything that is wrong with the database, in words; empty when it is sound."""

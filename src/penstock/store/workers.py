@@ -14,8 +14,9 @@ from penstock.journal.job_events import JobQuarantined, JobReleased
 from penstock.journal.service_events import WorkerReaped, WorkerStarted, WorkerStopped
 from penstock.store.advancing import advance_runs
 from penstock.store.budgets import forfeit
-from penstock.store.database import Database, to_json
+from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 from penstock.store.rows import Admits, WorkerRow
 
 LEASE_S = 15.0
@@ -26,10 +27,8 @@ def last_beat(lease_expires_at: float) -> float:
     return lease_expires_at - LEASE_S
 
 
-class Workers:
+class Workers(Noun):
     """The verbs of liveness."""
-
-    _db: Database
 
     def register(
         self,
@@ -69,7 +68,7 @@ class Workers:
         with self._db.writing() as now:
             return self._db.do("beat_if_registered", id=worker, now=now, lease_s=LEASE_S) > 0
 
-    def expired_workers(self) -> list[str]:
+    def expired(self) -> list[str]:
         return [row[0] for row in self._db.rows("expired", now=self._db.now())]
 
     def bury(self, worker: str, reason: str, died_at: float | None = None) -> list[int]:
@@ -132,11 +131,7 @@ class Workers:
         ledger.write()
         return [row[0] for row in jobs]
 
-    def has_suspects(self) -> bool:
-        """Whether a job is queued under which two workers have died already."""
-        return self._db.value("suspect") is not None
-
-    def workers(self) -> list[WorkerRow]:
+    def all(self) -> list[WorkerRow]:
         return self._db.decoded("workers", list[WorkerRow])
 
     def still_owned(self, worker: str, job_ids: Sequence[int]) -> set[int]:
@@ -151,7 +146,7 @@ class Workers:
             self._db.do("announce_if_registered", id=worker, **about)
             self._db.do("drop_loaded")
 
-    def worker_codes(self) -> list[WorkerCode]:
+    def codes(self) -> list[WorkerCode]:
         """The workers that are alive and what each has loaded."""
         return self._db.decoded("worker_codes", list[WorkerCode], now=self._db.now())
 

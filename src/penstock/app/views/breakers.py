@@ -9,7 +9,7 @@ import msgspec
 from penstock.app.views.view import Time, View
 
 if TYPE_CHECKING:
-    from penstock.store.breakers import BreakerRow
+    from penstock.store.breaker_rows import BreakerRow
 
 
 class BreakerView(View, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 from penstock.app.views.view import Time, View
 
 if TYPE_CHECKING:
-    from penstock.store.outbox import OutboxRow
+    from penstock.store.hooks import OutboxRow
 
 
 class HookDeliveryView(View, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 from penstock.app.views.view import Time, View
 
 if TYPE_CHECKING:
-    from penstock.store.delivering import DeliveryRow, StandingRow
+    from penstock.store.deliveries import DeliveryRow, StandingRow
     from penstock.store.signals import SignalRow
 
 

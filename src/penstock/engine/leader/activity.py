@@ -59,7 +59,7 @@ class Activity:
     def begin(self, store: Store) -> None:
         """What happened before is not news."""
         if self._cursor is None:
-            _, self._cursor = store.follow_kinds(None, KINDS, 1)
+            _, self._cursor = store.journal.follow_kinds(None, KINDS, 1)
 
     def skip(self, store: Store) -> None:
         """Let go what was not told so far."""
@@ -70,7 +70,7 @@ class Activity:
         self.begin(store)
         is_full = True
         while is_full:
-            rows, self._cursor = store.follow_kinds(self._cursor, KINDS, PAGE)
+            rows, self._cursor = store.journal.follow_kinds(self._cursor, KINDS, PAGE)
             for row in rows:
                 self._tell(store, row)
             is_full = len(rows) == PAGE
@@ -80,7 +80,7 @@ class Activity:
         if row.kind == "job.quarantined":
             self._quarantined(row)
         elif row.kind.startswith("run.") and row.run_id is not None:
-            run = store.run(row.run_id)
+            run = store.runs.get(row.run_id)
             if run is not None:
                 self._line(row, _about_run(row, run), **_counts(run))
         else:

@@ -45,7 +45,7 @@ class CadenceChore:
             return 0
         self._look_at = now + EVERY_S
         rows = self._rows()
-        ended = self._store.runs_for_cadence({row.source_id: row.last_run_id for row in rows})
+        ended = self._store.cadences.runs({row.source_id: row.last_run_id for row in rows})
         count = 0
         for row in rows:
             runs = ended.get(row.source_id, [])
@@ -53,35 +53,35 @@ class CadenceChore:
             is_within = row.level in LADDER and rule_of(settings).held(row.level) == row.level
             if not runs and is_within:
                 continue
-            is_degraded = self._store.health(row.source_id).degraded_at is not None
+            is_degraded = self._store.sources.health(row.source_id).degraded_at is not None
             standing, move = judge(row.standing, runs, is_degraded, rule_of(settings))
             count += self._follow(row, settings, standing, move)
         return count
 
     def _rows(self) -> list[CadenceRow]:
-        ids = self._store.ensure_sources(list(self._auto))
-        known = {row.source for row in self._store.cadences()}
+        ids = self._store.sources.ensure(list(self._auto))
+        known = {row.source for row in self._store.cadences.all()}
         new = [(ids[key], first_level(self._auto[key])) for key in self._auto if key not in known]
-        self._store.begin_cadences(new)
-        return [row for row in self._store.cadences() if row.source in self._auto]
+        self._store.cadences.begin(new)
+        return [row for row in self._store.cadences.all() if row.source in self._auto]
 
     def _follow(
         self, row: CadenceRow, settings: ScheduleSettings, standing: Standing, move: Move | None
     ) -> bool:
         if move is None or move.level == row.level:
             if standing != row.standing:
-                self._store.note_cadence(row, standing)
+                self._store.cadences.note(row, standing)
             return False
         if settings.mode == "suggest":
             if move.level == row.proposed:
-                self._store.note_cadence(row, standing)
+                self._store.cadences.note(row, standing)
                 return False
             words = _words(self._project, row.source, standing, move.level)
-            return self._store.propose_cadence(
+            return self._store.cadences.propose(
                 row, standing, move.level, move.reason, LEADER, words
             )
         change = _change(self._project, self._store, row, moved(standing, move.level), move.reason)
-        return self._store.move_cadence(row, change, LEADER)
+        return self._store.cadences.move(row, change, LEADER)
 
 
 def auto_sources(project: Project) -> dict[str, ScheduleSettings]:
@@ -120,9 +120,9 @@ def _by_hand(
 ) -> CadenceRow:
     standing = moved(row.standing, level)
     change = _change(project, project.connection, row, standing, reason)
-    if not project.connection.move_cadence(row, change, actor):
+    if not project.connection.cadences.move(row, change, actor):
         raise Refused(f"{row.source} was changed by somebody else just now", "look at it again")
-    [after] = project.connection.cadences(row.source_id)
+    [after] = project.connection.cadences.all(row.source_id)
     return after
 
 
@@ -131,8 +131,8 @@ def _auto_row(project: Project, key: str) -> tuple[ScheduleSettings, CadenceRow]
     if settings is None:
         raise UsageError(f"the cadence of {key} is not auto", "schedule: {cadence: auto}")
     source_id = project.source_ids[key]
-    project.connection.begin_cadences([(source_id, first_level(settings))])
-    [row] = project.connection.cadences(source_id)
+    project.connection.cadences.begin([(source_id, first_level(settings))])
+    [row] = project.connection.cadences.all(source_id)
     return settings, row
 
 

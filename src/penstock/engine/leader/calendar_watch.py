@@ -43,4 +43,4 @@ class CalendarWatch:
     def _warn(self, calendar: str, until: float, users: list[str]) -> None:
         last = (datetime.fromtimestamp(until, UTC) - timedelta(days=1)).date().isoformat()
         data = {"calendar": calendar, "last_day": last, "schedules": users}
-        self._store.raise_signal(ENDING, data, actor=ACTOR, key=f"{calendar} {last}")
+        self._store.signals.raise_(ENDING, data, actor=ACTOR, key=f"{calendar} {last}")

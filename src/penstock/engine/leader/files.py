@@ -117,7 +117,7 @@ class Files:
         """Watch by this project's configuration, from what the store knows to have landed."""
         self.close()
         sources = self._project.settings.sources
-        ids = self._store.ensure_sources(list(sources))
+        ids = self._store.sources.ensure(list(sources))
         for key, source in sources.items():
             for schedule in source.schedules:
                 if schedule.watch is not None:
@@ -165,7 +165,7 @@ class _Folder:
         self._rescan_s = settings.rescan_s
         self._pattern = pattern_of(settings.pattern)
         self._root = folder_of(project, self._pattern)
-        self._landing = Landing(settings.debounce_s, store.landed(*self._place))
+        self._landing = Landing(settings.debounce_s, store.files.landed(*self._place))
         self._eyes = eyes
         self._eye: Eye = Blind()
         self._look_at = float("-inf")
@@ -191,11 +191,11 @@ class _Folder:
         landed = self._landing.look(found, now)
         signal_id = None
         if landed:
-            signal_id = self._store.land(*self._place, landed, ACTOR)
+            signal_id = self._store.files.land(*self._place, landed, ACTOR)
             self._landing.has_landed(landed)
         gone = self._landing.gone(found)
         if gone:
-            self._store.note_gone(*self._place, gone)
+            self._store.files.note_gone(*self._place, gone)
             self._landing.forget(gone)
         return signal_id
 

@@ -29,7 +29,7 @@ from penstock.http.failures import FetchError
 from penstock.project import Project
 from penstock.settings.secrets import LOOKED_AT, redact_and_cut
 from penstock.settings.values import HookSettings, Settings
-from penstock.store.outbox import EVERY_SOURCE, Parcel
+from penstock.store.hooks import EVERY_SOURCE, Parcel
 from penstock.store.store import Store
 from penstock.version import __version__
 
@@ -110,8 +110,8 @@ class HookChore:
     def plan(self) -> None:
         """Make this project's hooks the ones that the ends of runs are put down for."""
         sources = self._project.settings.sources
-        ids = self._store.ensure_sources(list(sources))
-        self._store.plan_hooks(hooks_of(self._project.settings, ids))
+        ids = self._store.sources.ensure(list(sources))
+        self._store.hooks.plan(hooks_of(self._project.settings, ids))
 
     def look(self) -> None:
         """Write down how it went with what was sent, and send what is due."""
@@ -119,10 +119,10 @@ class HookChore:
         room = AT_ONCE - self._under_way
         if room <= 0:
             return
-        for parcel in self._store.claim_outbox(room, self._lease_s):
+        for parcel in self._store.hooks.claim(room, self._lease_s):
             hook = self._hooks.get(parcel.hook)
             if hook is None:
-                self._store.refuse_outbox(parcel, "penstock.yaml has no such hook", None, ACTOR)
+                self._store.hooks.refuse(parcel, "penstock.yaml has no such hook", None, ACTOR)
                 continue
             self._under_way += 1
             # Not waited for when the process ends: what it was sending is due again then.
@@ -145,11 +145,11 @@ class HookChore:
 
     def _note(self, parcel: Parcel, error: str) -> None:
         if not error:
-            self._store.accept_outbox(parcel, ACTOR)
+            self._store.hooks.accept(parcel, ACTOR)
             return
         again_s = retry_in_s(parcel.attempts, self._rng.random())
         told = redact_and_cut(error, self._project.settings.secrets, ERROR_LENGTH)
-        self._store.refuse_outbox(parcel, told, again_s, ACTOR)
+        self._store.hooks.refuse(parcel, told, again_s, ACTOR)
 
     def part(self) -> None:
         """Send what is due a last time, and wait for it, but not for long."""

@@ -121,7 +121,7 @@ class LeaderLoop:
 
     def _plan(self) -> None:
         self._hooks.plan()
-        self._store.plan_hours(hours_definitions(self._hours), LEADER)
+        self._store.hosts.plan_hours(hours_definitions(self._hours), LEADER)
         if self._scheduler is not None:
             self._scheduler.plan()
             self._signals.plan()

@@ -47,7 +47,7 @@ class Leadership:
         if asked_at < self._ask_at:
             return self.is_trusted()
         self._ask_at = asked_at + ASK_S
-        term = self._store.lead(self._name, self._holder, TERM_S, self._term)
+        term = self._store.leaders.lead(self._name, self._holder, TERM_S, self._term)
         if term is None:
             self._trusted_until = float("-inf")
             return False
@@ -59,4 +59,4 @@ class Leadership:
     def resign(self) -> bool:
         """Let somebody else lead at once; False if nobody waits for it, because the term was over."""
         self._trusted_until = float("-inf")
-        return self._term > 0 and self._store.resign(self._name, self._holder, self._term)
+        return self._term > 0 and self._store.leaders.resign(self._name, self._holder, self._term)

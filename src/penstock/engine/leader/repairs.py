@@ -25,7 +25,7 @@ class Repairs:
 
     def look(self) -> list[int]:
         """Start what waited for its source to recover; answers with the runs."""
-        return self._store.start_recovered(PENSTOCK)
+        return self._store.runs.start_recovered(PENSTOCK)
 
     def receive(self, signal: SignalRow) -> int | None:
         """Start what is to be repaired after this signal, if anything is; answers with the run."""

@@ -21,9 +21,9 @@ from penstock.schedules.near import near
 from penstock.schedules.overlap import strength
 from penstock.schedules.slots import NEVER, calendar_warning, slot_opens_at
 from penstock.settings import ScheduleSettings, SourceSettings
-from penstock.store.announcing import Sooner
+from penstock.store.announcements import Sooner
 from penstock.store.cadences import CadenceRow
-from penstock.store.scheduling import DueRow, Passing, Planned, Start
+from penstock.store.schedules import DueRow, Passing, Planned, Start
 from penstock.store.store import Store
 
 # How often a tick that waits for a run to end is looked at.
@@ -51,8 +51,8 @@ class Scheduler:
         """
         now = self._store.now()
         sources = self._project.settings.sources
-        ids = self._store.ensure_sources(list(sources))
-        return self._store.plan_schedules(
+        ids = self._store.sources.ensure(list(sources))
+        return self._store.schedules.plan(
             (
                 Planned(
                     ids[key],
@@ -72,7 +72,7 @@ class Scheduler:
         cadence = self._cadence_of(source_id, settings)
         rule = effective_schedule(settings, key, cadence.level if cadence else None)
         if settings.near is not None:
-            rule = near(rule, self._store.announcements(source_id))
+            rule = near(rule, self._store.announcements.of(source_id))
         return Ticking(rule)
 
     def _words(self, source_id: int, key: str, settings: ScheduleSettings) -> str:
@@ -83,7 +83,7 @@ class Scheduler:
 
     def _cadence_of(self, source_id: int, settings: ScheduleSettings) -> CadenceRow | None:
         """Asked each time, for another process may have moved it; only of those that can be moved."""
-        found = self._store.cadences(source_id) if is_auto(settings) else []
+        found = self._store.cadences.all(source_id) if is_auto(settings) else []
         return found[0] if found else None
 
     def tick(self, may_go_on: Callable[[], bool] = lambda: True) -> float | None:
@@ -94,34 +94,34 @@ class Scheduler:
         now = self._store.now()
         if self._has_near and may_go_on():
             self._hear(now)
-        next_at = self._store.next_look_at()
+        next_at = self._store.schedules.next_look_at()
         if next_at is None or next_at > now:
             return next_at
         look = _Look(self, self._project, self._store, self._known, now)
-        while may_go_on() and (due := self._store.due_schedules(now)):
+        while may_go_on() and (due := self._store.schedules.due(now)):
             if not look.at(due, may_go_on):
                 break
-        return self._store.next_look_at()
+        return self._store.schedules.next_look_at()
 
     def is_behind(self) -> bool:
         """Whether ticks that are due wait for their turn."""
-        return self._store.has_overdue_ticks()
+        return self._store.schedules.has_overdue_ticks()
 
     def _hear(self, now: float) -> None:
         """Have schedules due earlier for what was announced since; none is ever due later for it."""
-        heard = self._store.open_announcements()
+        heard = self._store.announcements.open()
         if not heard:
             return
         sooner = []
         for source_id in sorted({each.source_id for each in heard}):
-            for row in self._store.schedules(source_id):
+            for row in self._store.schedules.all(source_id):
                 known = self._known.get((row.source, row.name, row.definition))
                 if known is None or known[1].near is None:
                     continue
                 due_at = self.rule(source_id, row.source, known[1]).next_due(now)
                 if due_at is not None:
                     sooner.append(Sooner(source_id, row.name, row.version, due_at))
-        self._store.bring_forward(heard, sooner)
+        self._store.announcements.bring_forward(heard, sooner)
 
 
 class _Look:
@@ -157,7 +157,7 @@ class _Look:
             else:
                 has_moved |= self._decide(row, *known)
         for until, rows in later.items():
-            self._store.put_off(rows, until)
+            self._store.schedules.put_off(rows, until)
         return has_moved
 
     def _in_turn(self, due: list[DueRow]) -> list[DueRow]:
@@ -175,7 +175,7 @@ class _Look:
         if not self._is_catching_up(row, settings):
             return 0.0
         if self._caught_up is None:
-            self._caught_up = self._store.late_fires(self._now - MINUTE_S, GRACE_S)
+            self._caught_up = self._store.schedules.late_fires(self._now - MINUTE_S, GRACE_S)
         has_room = self._caught_up + 1 <= settings.catch_up_per_min
         is_alone = self._caught_up == 0 and settings.catch_up_per_min < 1
         return 0.0 if has_room or is_alone else MINUTE_S / settings.catch_up_per_min
@@ -208,7 +208,7 @@ class _Look:
                 patient=is_patient,
                 again_s=AGAIN_S,
             )
-        done = self._store.pass_ticks(passing)
+        done = self._store.schedules.pass_ticks(passing)
         if done is not None and done.outcome == "fired" and is_patient:
             self._caught_up = (self._caught_up or 0) + 1
         return done is not None and done.outcome != "put-off"
@@ -237,7 +237,7 @@ class _Look:
         if source.unset or self._unloadable(source):
             return None
         graph = self._project.graph(source)
-        health = self._store.health(row.source_id)
+        health = self._store.sources.health(row.source_id)
         kind = kind_to_run(settings.run_kind, is_degraded=health.degraded_at is not None)
         plan, version = graph.plan(source.priority, kind), version_of(graph, source)
         return Start(kind, plan, version, run_options(source))

@@ -27,7 +27,7 @@ from penstock.pipeline.version import version_of
 from penstock.project import Project, run_options
 from penstock.schedules.slots import NEVER, slot_opens_at
 from penstock.settings import ScheduleSettings, SourceSettings
-from penstock.store.delivering import Place, QueuedRow, Start
+from penstock.store.deliveries import Place, QueuedRow, Start
 from penstock.store.signals import SignalRow
 from penstock.store.store import Store
 
@@ -98,7 +98,7 @@ class SignalChore:
     def plan(self) -> None:
         """Learn who waits for what by this project's configuration."""
         sources = self._project.settings.sources
-        ids = self._store.ensure_sources(list(sources))
+        ids = self._store.sources.ensure(list(sources))
         self._waiters, self._by_name, self._needs = {}, {}, {}
         for key, source in sources.items():
             for schedule in source.schedules:
@@ -109,16 +109,16 @@ class SignalChore:
                     for name in {want.name for want in wants}:
                         self._by_name.setdefault(name, []).append(waiter)
                     self._needs[waiter.place] = frozenset(ids[of] for of in schedule.after)
-        self._store.regather(self._needs)
+        self._store.deliveries.regather(self._needs)
 
     def look(self, may_go_on: Callable[[], bool] = lambda: True) -> list[int]:
         """Deliver what is open, and start what may start; answers with the runs."""
-        while may_go_on() and (found := self._store.open_signals(BATCH)):
+        while may_go_on() and (found := self._store.deliveries.open_signals(BATCH)):
             self._deliver(found)
         started: list[int] = []
         waits: set[Place] = set()
         for _ in range(MOST_STARTS):
-            first = [row for row in self._store.queued_deliveries() if row.place not in waits]
+            first = [row for row in self._store.deliveries.queued() if row.place not in waits]
             if not first:
                 break
             for row in first:
@@ -141,37 +141,41 @@ class SignalChore:
                 if waiter.means(signal):
                     into = waiting if waiter.is_gathering else queued
                     into.append((signal.id, waiter.place))
-        self._store.deliver([signal.id for signal in signals], queued, waiting, self._needs)
+        self._store.deliveries.deliver(
+            [signal.id for signal in signals], queued, waiting, self._needs
+        )
 
     def _start(self, row: QueuedRow) -> int | None:
         """The run that was started; 0 if none is to be, None if it has to wait."""
         waiter = self._waiters.get(row.place)
         if waiter is None:
-            self._store.skip_delivery(row, "no schedule waits for it any more")
+            self._store.deliveries.skip(row, "no schedule waits for it any more")
             return 0
         if row.raised_by == row.signal.name and is_particular(row.signal.name):
             # A run that was to look after it has come to the same: another one would, too.
-            self._store.skip_delivery(row, "the run that raised it was started by the same signal")
+            self._store.deliveries.skip(
+                row, "the run that raised it was started by the same signal"
+            )
             return 0
         opens_at = slot_opens_at(waiter.schedule, self._store.now())
         if opens_at is not None:
-            self._store.put_off_delivery(row, f"outside its hours; {_slot(opens_at)}")
+            self._store.deliveries.put_off(row, f"outside its hours; {_slot(opens_at)}")
             return None
         try:
             start = self._plan_start(waiter, row)
         except StoreError:
             raise
         except PenstockError as error:  # a pipeline that can't be loaded now
-            self._store.put_off_delivery(row, error.message)
+            self._store.deliveries.put_off(row, error.message)
             return None
-        run_id = self._store.start_delivery(row, start)
+        run_id = self._store.deliveries.start(row, start)
         if run_id is None and start.overlap == "skip":
             return 0
         return run_id
 
     def _plan_start(self, waiter: Waiter, row: QueuedRow) -> Start:
         source, schedule, signal = waiter.source, waiter.schedule, row.signal
-        health = self._store.health(waiter.source_id)
+        health = self._store.sources.health(waiter.source_id)
         kind = kind_to_run(schedule.run_kind, is_degraded=health.degraded_at is not None)
         graph = self._project.graph(source)
         runs = dict(row.runs)

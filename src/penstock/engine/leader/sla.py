@@ -31,7 +31,7 @@ class SlaChore:
         if self._promises is None:
             self._promises = self._read()
         # Also without any: what is open of a promise that was taken back has ended.
-        return self._store.watch_promises(self._promises)
+        return self._store.promises.watch(self._promises)
 
     def _read(self) -> list[Promise]:
         sources = self._project.settings.sources
@@ -40,7 +40,7 @@ class SlaChore:
             for key, source in sources.items()
             if (source.freshness_s, source.deadline_s, source.schema_freshness_s) != NOTHING
         }
-        ids = self._store.ensure_sources(list(promised)) if promised else {}
+        ids = self._store.sources.ensure(list(promised)) if promised else {}
         return [
             Promise(ids[key], key, source.freshness_s, source.deadline_s, source.schema_freshness_s)
             for key, source in promised.items()

@@ -65,14 +65,14 @@ class Sweep:
         """First the rows, so that nobody can refer to them again: what they leave goes in an hour."""
         after: str | None = ""
         while after is not None and not self._is_stopping:
-            after = store.drop_unused_payloads(after)
+            after = store.snapshots.drop_unused_payloads(after)
 
     def _remove_unused(self, store: Store) -> None:
         last, self._unused = self._unused, {}
         for batch in batches(self._snapshots.segments(), BATCH):
             if self._is_stopping:
                 return
-            in_use = store.segments_in_use([name for name, _ in batch])
+            in_use = store.snapshots.segments_in_use([name for name, _ in batch])
             unused = {name: size for name, size in batch if name not in in_use}
             gone = [name for name, size in unused.items() if last.get(name) == size]
             self._snapshots.remove(gone)

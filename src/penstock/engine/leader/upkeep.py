@@ -11,7 +11,8 @@ from penstock.gates.budget import next_reset
 from penstock.settings import Retention
 from penstock.settings.budget import Bound
 from penstock.store.pages import FIRST, PageKey
-from penstock.store.store import Keep, Store
+from penstock.store.store import Store
+from penstock.store.upkeep import Keep
 
 PRUNE_EVERY_S = 60.0
 # Budgets begin anew when their time has come, and are looked after so often in between.
@@ -50,26 +51,26 @@ class UpkeepChore:
 
     def do_a_little(self) -> bool:
         """One small batch of whatever is due; True if there is more to do at once."""
-        if self._store.sweep_cancelled():
+        if self._store.runs.sweep_cancelled():
             return True
         now = self._clock.monotonic()
         if now >= self._renew_at:
-            if self._store.renew_budgets(self._bounds):
+            if self._store.budgets.renew(self._bounds):
                 return True
             self._renew_at = now + self._until_next_reset_s()
         if now >= self._prune_at:
-            self._store.close_answered_entries()
-            if self._store.expire_entries(self._quarantine_s):
+            self._store.quarantine.close_answered()
+            if self._store.quarantine.expire(self._quarantine_s):
                 return True
-            if self._store.drop_old_replay(self._staged_s):
+            if self._store.replays.drop_old(self._staged_s):
                 return True
-            if self._store.prune(self._keep):
+            if self._store.upkeep.prune(self._keep):
                 return True
             if self._forget_pages():
                 return True
             self._store.tidy()
             self._prune_at = now + PRUNE_EVERY_S
-        if self._store.convert_sentences():
+        if self._store.upkeep.convert_sentences():
             return True
         self._sweep.look()
         return False
@@ -79,7 +80,7 @@ class UpkeepChore:
         unseen_for_s = self._keep.snapshots_s
         if unseen_for_s is None:
             return False
-        self._page = self._store.forget_pages(unseen_for_s, self._page or FIRST)
+        self._page = self._store.pages.forget(unseen_for_s, self._page or FIRST)
         return self._page is not None
 
     def _until_next_reset_s(self) -> float:

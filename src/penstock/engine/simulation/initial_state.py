@@ -11,11 +11,11 @@ from penstock.gates.breaker import Breaker
 from penstock.gates.budget import PROJECT, Account
 from penstock.project import Project
 from penstock.schedules.auto import Standing
-from penstock.store.breakers import BreakerRow
+from penstock.store.breaker_rows import BreakerRow
 from penstock.store.budgets import account_of
 from penstock.store.health import HealthRow
-from penstock.store.lifecycle import WHOLE_PROJECT
 from penstock.store.rows import SourceRow
+from penstock.store.sources import WHOLE_PROJECT
 from penstock.store.store import Store
 
 MOST_BREACHES = 100_000
@@ -65,12 +65,12 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Init
         past = {key: Past((assumed.sample,), True) for key in settings.sources}
         return InitialState(project.clock.now(), past, coming_per_s=coming)
     store = project.connection
-    rows = {row.key: row for row in store.sources()}
-    found = store.breakers()
+    rows = {row.key: row for row in store.sources.all()}
+    found = store.breakers.all()
     breakers = {row.name: _breaker(row) for row in found if row.kind == "source"}
     hosts = {row.name: _breaker(row) for row in found if row.kind == "host"}
     due = _next_due(store)
-    held = {row.scope for row in store.holds()}
+    held = {row.scope for row in store.sources.holds()}
     stale = _stale_since(store)
     present = {
         key: replace(
@@ -81,14 +81,14 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Init
         for key, row in rows.items()
         if key in settings.sources
     }
-    accounts = [account_of(row) for row in store.budgets() if _is_lasting(row.scope)]
+    accounts = [account_of(row) for row in store.budgets.all() if _is_lasting(row.scope)]
     past = read_past(store, settings.sources, assumed.sample)
     is_held = WHOLE_PROJECT in held
     return InitialState(store.now(), past, present, tuple(accounts), is_held, hosts, coming)
 
 
 def _stale_since(store: Store) -> dict[str, float]:
-    rows = store.breaches(open_only=True, limit=MOST_BREACHES)
+    rows = store.promises.breaches(open_only=True, limit=MOST_BREACHES)
     return {row.source: row.since for row in rows if row.rule == "freshness"}
 
 
@@ -98,7 +98,7 @@ def _is_lasting(scope: str) -> bool:
 
 def _next_due(store: Store) -> dict[str, dict[str, tuple[str, float | None]]]:
     found: dict[str, dict[str, tuple[str, float | None]]] = {}
-    for row in store.schedules():
+    for row in store.schedules.all():
         found.setdefault(row.source, {})[row.name] = (row.definition, row.next_due_at)
     return found
 
@@ -111,12 +111,12 @@ def _present(
 ) -> SourceState:
     return SourceState(
         is_paused=row.paused_at is not None,
-        health=store.health(row.id),
+        health=store.sources.health(row.id),
         breaker=breaker or Breaker(),
-        standing=next((each.standing for each in store.cadences(row.id)), None),
+        standing=next((each.standing for each in store.cadences.all(row.id)), None),
         backlog=row.queued + row.running + row.waiting,
         next_due=due,
-        moments=tuple(store.announcements(row.id)),
+        moments=tuple(store.announcements.of(row.id)),
     )
 
 

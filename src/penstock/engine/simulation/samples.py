@@ -64,9 +64,9 @@ def words(sample: Sample) -> str:
 
 def read_past(store: Store, keys: Iterable[str], assumed: Sample) -> dict[str, Past]:
     """What is known of these sources; each is one bounded read."""
-    known = {row.key for row in store.sources()}
+    known = {row.key for row in store.sources.all()}
     return {
-        key: _past(store.runs(key, limit=NEWEST_RUNS), assumed)
+        key: _past(store.runs.newest(key, limit=NEWEST_RUNS), assumed)
         if key in known
         else Past((assumed,), True)
         for key in keys

@@ -137,12 +137,12 @@ class Supervisor:
 
     def _bury_former(self, store: Store) -> None:
         """We hold the file's lock, so whoever is registered is dead: nobody waits for a lease to end."""
-        for worker in store.workers():
+        for worker in store.workers.all():
             died_at = last_beat(worker.lease_expires_at)
-            jobs = store.bury(worker.id, "it was gone when Penstock started", died_at)
+            jobs = store.workers.bury(worker.id, "it was gone when Penstock started", died_at)
             self.tell(f"worker {worker.id} had died: {count(len(jobs), 'job')} to run again")
-        for leader in store.leaders():
-            store.resign(leader.name, leader.holder, leader.term)
+        for leader in store.leaders.all():
+            store.leaders.resign(leader.name, leader.holder, leader.term)
 
 
 def unfailing(tell: Callable[[str], None]) -> Callable[[str], None]:

@@ -64,7 +64,7 @@ class Watch:
         """
         try:
             with self._store.hurried(PATIENCE_S):
-                expired = self._store.expired_workers()
+                expired = self._store.workers.expired()
                 self.contact.heard(self._clock.monotonic(), self._store.now())
         except StoreError:
             self.contact.lost()
@@ -72,9 +72,9 @@ class Watch:
         buried = []
         for worker in expired:
             if worker in alive:
-                self._store.beat(worker)
+                self._store.workers.beat(worker)
             elif worker not in ours and self.contact.is_steady(self._clock.monotonic()):
-                jobs = self._store.bury_if_expired(worker, "its lease ran out")
+                jobs = self._store.workers.bury_if_expired(worker, "its lease ran out")
                 if jobs is not None:
                     buried.append((worker, len(jobs)))
         return buried

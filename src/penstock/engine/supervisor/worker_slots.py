@@ -108,7 +108,7 @@ class WorkerSlots:
             await child.end()
             if self._contact.is_there:
                 with suppress(PenstockError):
-                    await self._calls(partial(self._store.sign_off, child.name))
+                    await self._calls(partial(self._store.workers.sign_off, child.name))
 
     async def beat_all(self) -> None:
         """Renew the leases of the living, all in one go."""
@@ -130,7 +130,7 @@ class WorkerSlots:
 
     def _renew(self, workers: list[str]) -> list[bool]:
         with self._store.hurried(PATIENCE_S):
-            return [self._store.beat(worker) for worker in workers]
+            return [self._store.workers.beat(worker) for worker in workers]
 
     async def look_for_suspects(self) -> None:
         """Isolation is needed while a suspect is queued or in it."""
@@ -143,7 +143,10 @@ class WorkerSlots:
 
     def _has_suspects(self, worker: str) -> bool:
         with self._store.hurried(PATIENCE_S):
-            return bool(worker and self._store.jobs_of(worker)) or self._store.has_suspects()
+            return (
+                bool(worker and self._store.workers.jobs_of(worker))
+                or self._store.jobs.has_suspects()
+            )
 
     async def tend(self, slot: Slot) -> None:
         """See that there is a worker if one is needed, and none otherwise."""
@@ -174,7 +177,7 @@ class WorkerSlots:
         about = (host_name(), child.process.pid, __version__, settings.worker.slots)
         asked_at = self._now()
         try:
-            await self._calls(lambda: self._store.register(name, *about, slot.admits))
+            await self._calls(lambda: self._store.workers.register(name, *about, slot.admits))
         except StoreError:
             # It waits for a beat that can't come; the next one is started when the store is well.
             child.kill()
@@ -186,7 +189,7 @@ class WorkerSlots:
     async def _replace(self, slot: Slot, child: WorkerChild, why: str) -> None:
         """Give a worker's jobs and place to another; it finds out by itself when it wakes."""
         try:
-            jobs = await self._calls(lambda: self._store.bury(child.name, why))
+            jobs = await self._calls(lambda: self._store.workers.bury(child.name, why))
         except StoreError:
             # It may have been stopped in the middle of a write, which nobody else can end.
             child.kill()
@@ -219,16 +222,16 @@ class WorkerSlots:
         """A death counts against the jobs; a worker that left in good order owes nothing for them."""
         code, store = child.exit_code, self._store
         if (self._shutdown.is_leaving and code != EXIT_BROKEN) or code == EXIT_UNFIT:
-            await self._calls(lambda: store.sign_off(child.name))
+            await self._calls(lambda: store.workers.sign_off(child.name))
             return
         # One that heard of no beat for so long has stopped its attempts and itself, as it must: whether the
         # store was silent or this process was stopped, its jobs are not to blame.
         if code in (EXIT_BURIED, EXIT_LOST) and child.has_heard_nothing(self._now()):
             why = "lost contact with the store and stopped"
-            jobs = await self._calls(lambda: store.sign_off(child.name, why))
+            jobs = await self._calls(lambda: store.workers.sign_off(child.name, why))
         else:
             why = child.ended_why or how_it_ended(code)
-            jobs = await self._calls(lambda: store.bury(child.name, why))
+            jobs = await self._calls(lambda: store.workers.bury(child.name, why))
         if jobs or code not in (EXIT_DRAINED, EXIT_RECYCLE):
             self._tell(f"worker {child.name} {why}: {count(len(jobs), 'job')} to run again")
 

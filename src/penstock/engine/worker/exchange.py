@@ -16,9 +16,12 @@ from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded
-from penstock.store.store import Capacity, Kept, Store, Turn
+from penstock.store.snapshots import Kept
+from penstock.store.store import Store
+from penstock.store.turn import Turn
 
 # How often hosts that are watched are looked up, and how often what steps print is written: each time is a
 # transaction of its own.
@@ -51,14 +54,14 @@ class Exchange:
         """Write what is left to say, and sign off."""
         self._log_at = float("-inf")
         await self.calls(self._write_logs)
-        await self.calls(lambda: self.store.sign_off(self.worker))
+        await self.calls(lambda: self.store.workers.sign_off(self.worker))
 
     def _turn(self, ends: Sequence[End], kept: Sequence[Kept], capacity: Capacity) -> Turn:
         self.backoff.mend()
         self._announce()
         while self.attempts.stopped:
             (run_id, stage), reason = self.attempts.stopped.popitem()
-            self.store.set_aside(run_id, stage, reason, self.worker)
+            self.store.jobs.set_aside(run_id, stage, reason, self.worker)
         turn = self.store.turn(self.worker, ends, capacity, self.limits, kept)
         self.backoff.regain()
         self._write_logs()
@@ -69,16 +72,16 @@ class Exchange:
 
     def _announce(self) -> None:
         if self.loaded is not None and not self._is_announced:
-            self.store.announce(self.worker, self.loaded, os.getppid())
+            self.store.workers.announce(self.worker, self.loaded, os.getppid())
             self._is_announced = True
 
     def _learn(self) -> None:
         """What attempts that begin now must know of hosts and budgets."""
         if self.clock.monotonic() - self._hosts_at >= HOSTS_EVERY_S:
             self._hosts_at = self.clock.monotonic()
-            self.hosts.learn(self.store.watched_hosts())
+            self.hosts.learn(self.store.hosts.watched())
         if self.spending.has_budgets:
-            self.spending.learn(self.store.exhausted_budgets())
+            self.spending.learn(self.store.budgets.exhausted())
 
     def _write_logs(self) -> None:
         """What steps said, now and then, and not before what they did."""
@@ -88,6 +91,6 @@ class Exchange:
         self._log_at = now + LOG_EVERY_S
         lines = output.take()
         try:
-            self.store.add_log_lines(lines)
+            self.store.logs.add(lines)
         except StoreError:
             output.put_back(lines)  # the next turn meets the same trouble and deals with it

@@ -56,7 +56,7 @@ class Fetching:
         if not run.policy.fetches:
             return await self.replaying.fetch(job, run, errand.url, options)
         if job.is_resumed and options.get("method", "GET") == "GET":
-            row = await self.ask(lambda: self.store.snapshot_of(job.id, errand.url))
+            row = await self.ask(lambda: self.store.snapshots.of(job.id, errand.url))
             stored = await self._stored(job, row)
             if stored is not None:
                 return stored
@@ -83,7 +83,7 @@ class Fetching:
         return kept
 
     async def _fetch_if_changed(self, errand: Errand, options: dict[str, Any]) -> Response:
-        last = await self.ask(lambda: self.store.last_snapshot(errand.url))
+        last = await self.ask(lambda: self.store.snapshots.last(errand.url))
         if last is not None:
             options["etag"] = last.headers.get("etag")
             options["last_modified"] = last.headers.get("last-modified")

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from penstock.gates.breaker import PARTS, part_of, part_s
 from penstock.gates.rates import Sent, Verdict, Want
 from penstock.settings.values import BreakerSettings
-from penstock.store.breakers import HOST_RULE, HostTold
+from penstock.store.breaker_rows import HOST_RULE
+from penstock.store.hosts import HostTold
 from penstock.store.store import Store
 
 # Hosts are forgotten, not counted for ever, by a worker that meets thousands of them.
@@ -132,7 +133,7 @@ class HostWatch:
         guarded = [index for index, want in enumerate(wants) if self.is_guarded(want)]
         if not guarded:
             return {}
-        verdicts = store.admit_hosts([wants[index].host for index in guarded])
+        verdicts = store.hosts.admit([wants[index].host for index in guarded])
         shut = {}
         for index, verdict in zip(guarded, verdicts, strict=True):
             if verdict.gate:

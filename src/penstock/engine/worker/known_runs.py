@@ -39,7 +39,7 @@ class KnownRuns:
             return
         if len(self._views) > KNOWN_RUNS:
             self._views = {run_id: self._views[run_id] for run_id in run_ids & self._views.keys()}
-        for facts in self.store.run_facts(unknown).values():
+        for facts in self.store.runs.facts(unknown).values():
             self._views[facts.id] = RunView(
                 facts.id,
                 facts.kind,
@@ -59,7 +59,7 @@ class KnownRuns:
             return known
         version = self._version(source_id, facts.options) or own.version
         if version != known:
-            self.store.restamp(facts.id, known, version, self.worker)
+            self.store.runs.restamp(facts.id, known, version, self.worker)
         return version
 
     def _version(self, source_id: int, options: RunOptions) -> str:

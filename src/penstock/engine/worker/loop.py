@@ -28,9 +28,10 @@ from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
+from penstock.gates.capacity import Capacity
 from penstock.http.pace import rest_beside
 from penstock.store.rows import Admits
-from penstock.store.store import Capacity, Turn
+from penstock.store.turn import Turn
 
 # How often an idle worker looks whether another process has committed something, how often it takes
 # a turn whatever it saw, and how often it looks for attempts that were taken from it.

@@ -50,7 +50,7 @@ class Replaying:
             "snapshot_id": job.snapshot,
             "is_sole": options.get("method", "GET") != "GET",
         }
-        row = await self._ask(lambda: self._store.replayed_snapshot(url, **about))
+        row = await self._ask(lambda: self._store.replays.snapshot(url, **about))
         if row is None:
             raise FetchError(f"not in the snapshots {_of(run)}", url, None, True, "data")
         return await self._snapshot_writer.read(job, row)
@@ -81,7 +81,7 @@ class Replaying:
         if run.of_run_id is not None:
             return [run.of_run_id]
         source_id, since_at = attempt.job.source_id, run.options.since_at or 0.0
-        found: list[int] = await self._ask(lambda: self._store.runs_since(source_id, since_at))
+        found: list[int] = await self._ask(lambda: self._store.runs.since(source_id, since_at))
         return found
 
     async def _page(
@@ -89,7 +89,7 @@ class Replaying:
     ) -> list[ReplayedJob]:
         only = attempt.run.options.is_quarantined_only
         found: list[ReplayedJob] = await self._ask(
-            lambda: self._store.replayed_jobs(run_id, stage, after_key, quarantined_only=only)
+            lambda: self._store.replays.jobs(run_id, stage, after_key, quarantined_only=only)
         )
         return found
 

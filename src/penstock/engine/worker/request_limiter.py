@@ -26,7 +26,7 @@ from penstock.gates.admission import IN_LINE, Report, reservations, spendings, u
 from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want, latest_s
 from penstock.gates.terms import NO_RULES, Rules
 from penstock.settings.budget import Bound
-from penstock.store.breakers import HostTold
+from penstock.store.hosts import HostTold
 from penstock.store.store import Store
 
 # Who waits for what others have reserved is told to come back after this long.
@@ -306,9 +306,9 @@ class StoreRequestLimiter:
         if self.backoff is not None:
             self.backoff.mend()
         if closings:
-            self._store.close_hosts(closings)
+            self._store.hosts.close(closings)
         if told:
-            self.hosts.learn(self._store.note_hosts(told))
+            self.hosts.learn(self._store.hosts.note(told))
         shut = self.hosts.admit(self._store, wants)
         left = [want for index, want in enumerate(wants) if index not in shut]
         given = iter(self._reserve(left, report))
@@ -317,7 +317,7 @@ class StoreRequestLimiter:
     def _reserve(self, wants: list[Want], report: Report) -> list[Verdict]:
         if not report and not any(want.rate_per_s or want.terms for want in wants):
             return [Verdict(0.0) for _ in wants]
-        verdicts = self._store.reserve_places(wants, report)
+        verdicts = self._store.hosts.reserve(wants, report)
         for want, verdict in zip(wants, verdicts, strict=True):
             if verdict.gate:
                 self.hosts.give_back(want)

@@ -34,16 +34,16 @@ class Review:
 
     async def look(self, now: float) -> None:
         ids = [job_id for job_id, _ in self.running]
-        owned = await self.calls(lambda: self.store.still_owned(self.worker, ids))
+        owned = await self.calls(lambda: self.store.workers.still_owned(self.worker, ids))
         for job_id in set(ids) - owned:
             self.attempts.cancel(job_id, "the job was taken from this attempt")
         await self._look_for_pauses(now)
-        self.close_hosts(await self.calls(self.store.closed_hosts))
-        self.hosts.learn(await self.calls(self.store.watched_hosts))
+        self.close_hosts(await self.calls(self.store.hosts.closed))
+        self.hosts.learn(await self.calls(self.store.hosts.watched))
 
     async def release_unheard(self) -> None:
         """A turn that failed may have been written all the same: release what it claimed unheard."""
-        owned = await self.calls(lambda: self.store.jobs_of(self.worker))
+        owned = await self.calls(lambda: self.store.workers.jobs_of(self.worker))
         for job_id, attempt in sorted(owned - set(self.running) - self.ends.attempts):
             reason = "claimed in a turn that was not answered"
             self.ends.add(Settlement(job_id, attempt, JobState.QUEUED, reason=reason))
@@ -59,7 +59,9 @@ class Review:
         """
         stages = {job_id: running.work.stage for (job_id, _), running in self.running.items()}
         ids = [job_id for job_id, stage in stages.items() if stage.unit == "run"]
-        halted = await self.calls(lambda: self.store.halted(self.worker, ids)) if ids else {}
+        halted = (
+            await self.calls(lambda: self.store.workers.halted(self.worker, ids)) if ids else {}
+        )
         self.attempts.halt(halted)
         self._halted_at = {job_id: self._halted_at.get(job_id, now) for job_id in halted}
         for job_id, since in self._halted_at.items():

@@ -58,7 +58,7 @@ class Revisiting:
     async def page(self, visit: Visit) -> Response:
         """The page for a page-level step; Unchanged when there is nothing to do about it."""
         job = visit.job
-        known = await self.ask(lambda: self.store.page(job.source_id, visit.url))
+        known = await self.ask(lambda: self.store.pages.get(job.source_id, visit.url))
         if known is None or known.done_hash is None:
             return await visit.keep(await visit.get(None, None))
         # Another step of this very run may have done it: then it is this one's turn.
@@ -76,7 +76,7 @@ class Revisiting:
 
     async def other(self, visit: Visit) -> Response:
         """What any other step asks for: fetched only if it has changed, and handed over either way."""
-        last = await self.ask(lambda: self.store.last_snapshot(visit.url))
+        last = await self.ask(lambda: self.store.snapshots.last(visit.url))
         response, _ = await self._asked_for(visit, last)
         return response
 

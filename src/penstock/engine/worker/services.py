@@ -64,20 +64,20 @@ class StepServices:
     async def records(
         self, collection: str, after_key: str | None, limit: int
     ) -> list[dict[str, Any]]:
-        rows = await self._ask(lambda: self._store.records(collection, after_key or "", limit))
+        rows = await self._ask(lambda: self._store.records.of(collection, after_key or "", limit))
         return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
 
     async def backlog(self, job: Claimed) -> tuple[int, int]:
-        return await self._ask(lambda: self._store.backlog(job.run_id, job.stage))
+        return await self._ask(lambda: self._store.runs.backlog(job.run_id, job.stage))
 
     async def covered(
         self, job: Claimed, partitions: Sequence[str], start_at: float, end_at: float
     ) -> list[tuple[str, float, float]]:
         where = (job.source_id, partitions, start_at, end_at)
-        found = await self._ask(lambda: self._store.covered(*where))
+        found = await self._ask(lambda: self._store.sources.covered(*where))
         return [(row.partition, row.start_at, row.end_at) for row in found]
 
     async def cursors(self, job: Claimed) -> dict[str, Any]:
         if self._runs.policy(job.run_id).moves_checkpoints:
-            return await self._ask(lambda: self._store.checkpoints(job.source_id))
-        return await self._ask(lambda: self._store.run_cursors(job.run_id))
+            return await self._ask(lambda: self._store.checkpoints.cursors(job.source_id))
+        return await self._ask(lambda: self._store.checkpoints.of_run(job.run_id))

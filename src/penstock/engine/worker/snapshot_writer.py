@@ -32,7 +32,8 @@ from penstock.snapshots import (
     packed_ahead,
 )
 from penstock.store.rows import SnapshotRow
-from penstock.store.store import Kept, Store
+from penstock.store.snapshots import Kept
+from penstock.store.store import Store
 
 # When a page has waited this long to be stored, nothing new is begun, and no attempt that waits is to blame.
 LATE_S = 5.0
@@ -212,7 +213,7 @@ class SnapshotWriter:
         hashes = [_hash(fetched) for fetched in batch]
         for fetched, key in zip(batch, hashes, strict=True):
             fetched.hash = key
-        known = self._store.places(sorted(set(hashes)))
+        known = self._store.snapshots.places(sorted(set(hashes)))
         found = (Place(key, *where) for key, where in known.items())
         places = {place.hash: place for place in found if self._snapshots.holds(place)}
         lost = known.keys() - places.keys()

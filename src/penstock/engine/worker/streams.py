@@ -48,20 +48,20 @@ class Streams:
 
     def _look_back(self, job: Claimed, gap_s: float) -> None:
         """In the store's thread."""
-        alive_at, now = self._store.stream_alive_at(job.source_id), self._store.now()
+        alive_at, now = self._store.jobs.stream_alive_at(job.source_id), self._store.now()
         if alive_at is not None and now - alive_at > gap_s:
             self._fill(job, alive_at, now)
-            self._store.raise_signal(
+            self._store.signals.raise_(
                 "gap.found",
                 {"start_at": alive_at, "end_at": now},
                 actor=self._worker,
                 source_id=job.source_id,
                 key=f"{job.source_id}:{alive_at}",
             )
-        self._store.beat_stream(self._worker, job.id, job.attempt)
+        self._store.jobs.beat_stream(self._worker, job.id, job.attempt)
 
     async def _beat(self, job: Claimed, every_s: float) -> None:
-        beat = partial(self._store.beat_stream, self._worker, job.id, job.attempt)
+        beat = partial(self._store.jobs.beat_stream, self._worker, job.id, job.attempt)
         while True:
             await asyncio.sleep(every_s)
             with suppress(StoreError):  # a beat that was missed only makes the next gap seem longer

@@ -1,4 +1,4 @@
-"""The Postgres store: all verbs of the seam over one database that many hosts share."""
+"""The Postgres store: one database that many hosts share."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 
 from penstock.clock import Clock
 from penstock.errors import Refused, Remedy, StoreLocked
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
-from penstock.store.memory import Memory
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
-from penstock.store.store import Capacity, Keep, Kept, Turn
-from penstock.store.turn import take_turn
-from penstock.store.verbs import Verbs
+from penstock.store.snapshots import Kept
+from penstock.store.store import Store
+from penstock.store.turn import Turn, take_turn
+from penstock.store.upkeep import Keep, Upkeep
 
 # For so long after a lock was waited for in vain, it is looked which runs somebody has locked.
 WARY_S = 30.0
@@ -34,25 +35,30 @@ class NoReserve:
         return None
 
 
-class PostgresStore(Verbs):
+class PostgresUpkeep(Upkeep):
+    """Also folds what was tallied beside the counters."""
+
+    def prune(self, keep: Keep, limit: int = 1000) -> int:
+        dropped = super().prune(keep, limit)
+        with self._db.writing():
+            self._db.do("fold_collections", limit=FOLD_COLLECTIONS)
+        return dropped
+
+
+class PostgresStore(Store):
     """Penstock in one Postgres database. `time` replaces the database's clock, for tests."""
 
     _db: PostgresDatabase
     is_shared = True
 
     def __init__(self, url: str, clock: Clock, *, time: Clock | None = None) -> None:
-        self._db = PostgresDatabase(url, clock, time=time)
-        self._memory = Memory()
-        self._reserve = NoReserve()
+        super().__init__(PostgresDatabase(url, clock, time=time), NoReserve())
+        self.upkeep = PostgresUpkeep(self._db, self._memory.marks)
         self._wary_until = float("-inf")
 
     @property
     def name(self) -> str:
         return f"postgresql://{self._db.place}"
-
-    @property
-    def reserve(self) -> NoReserve:
-        return self._reserve
 
     def close(self) -> None:
         self._db.close()
@@ -125,12 +131,6 @@ class PostgresStore(Verbs):
     @property
     def listener(self) -> int | None:
         return self._db.hints.listener
-
-    def prune(self, keep: Keep, limit: int = 1000) -> int:
-        dropped = super().prune(keep, limit)
-        with self._db.writing():
-            self._db.do("fold_collections", limit=FOLD_COLLECTIONS)
-        return dropped
 
     def tidy(self) -> None:
         """Put what was tallied of runs that have ended into their counters."""

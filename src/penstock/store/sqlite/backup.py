@@ -1,4 +1,4 @@
-"""The file: its log, its soundness, its backups."""
+"""Backups of a file: made while it is used, and put in its place."""
 
 from __future__ import annotations
 
@@ -22,49 +22,26 @@ BACKUP_PAGES = 500
 TAILS = ("", "-wal", "-shm")
 
 
-class FileUpkeep:
-    """What a file needs and a server does for itself."""
+def backup(db: SqliteDatabase, target: Path) -> Iterator[float]:
+    """Copy the live database, yielding how much is done from 0 to 1; the copy is checked at the end.
 
-    _db: SqliteDatabase
-
-    def tidy(self) -> None:
-        """Give the space of the write-ahead log back; does nothing while a reader is in the way."""
-        with translated(self._db.path):
-            self._db.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-
-    def refuse_if_replaced(self) -> None:
-        self._db.refuse_if_replaced()
-
-    def quick_check(self) -> None:
-        """Refuse to work on a damaged file."""
-        found = [row[0] for row in self._db.run_sql("PRAGMA quick_check(5)")]
-        if found != ["ok"]:
-            raise StoreCorrupt(
-                f"{self._db.path} is damaged: {found[0]}",
-                "stop Penstock, keep the file, and restore a backup",
-                remedy=Remedy("store.restore"),
-            )
-
-    def backup(self, target: Path) -> Iterator[float]:
-        """Copy the live database, yielding how much is done from 0 to 1; the copy is checked at the end.
-
-        Written beside its target and renamed, so that a half-made backup never has a backup's name.
-        """
-        part = target.with_name(target.name + ".part")
-        create_private(part)
-        with translated(target):
-            copy = apsw.Connection(str(part))
-            with copy.backup("main", self._db.connection, "main") as step:
-                while not step.done:
-                    step.step(BACKUP_PAGES)
-                    yield 1.0 - step.remaining / max(1, step.page_count)
-            copy.pragma("journal_mode", "delete")
-            verdict = copy.pragma("integrity_check")
-            copy.close()
-        if verdict != "ok":
-            part.unlink(missing_ok=True)
-            raise StoreCorrupt(f"the backup is damaged ({verdict}); the database itself may be")
-        os.replace(part, target)
+    Written beside its target and renamed, so that a half-made backup never has a backup's name.
+    """
+    part = target.with_name(target.name + ".part")
+    create_private(part)
+    with translated(target):
+        copy = apsw.Connection(str(part))
+        with copy.backup("main", db.connection, "main") as step:
+            while not step.done:
+                step.step(BACKUP_PAGES)
+                yield 1.0 - step.remaining / max(1, step.page_count)
+        copy.pragma("journal_mode", "delete")
+        verdict = copy.pragma("integrity_check")
+        copy.close()
+    if verdict != "ok":
+        part.unlink(missing_ok=True)
+        raise StoreCorrupt(f"the backup is damaged ({verdict}); the database itself may be")
+    os.replace(part, target)
 
 
 def restore(
@@ -106,23 +83,15 @@ def _verify(path: Path) -> None:
             connection.close()
 
 
-class _Restored(Workers):
-    """A database that is not in its place yet."""
-
-    _db: SqliteDatabase
-
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._db = SqliteDatabase(path, clock)
-
-
 def _make_ready(path: Path, clock: Clock, project: str | None) -> None:
-    restored = _Restored(path, clock)
+    db = SqliteDatabase(path, clock)
     try:
-        _refuse_another(name_in(restored._db), project)
-        for worker in restored.workers():
-            restored.sign_off(worker.id)
+        _refuse_another(name_in(db), project)
+        workers = Workers(db)
+        for worker in workers.all():
+            workers.sign_off(worker.id)
     finally:
-        restored._db.close()
+        db.close()
 
 
 def _refuse_another(found: str | None, project: str | None) -> None:

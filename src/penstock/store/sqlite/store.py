@@ -1,34 +1,30 @@
-"""The SQLite store: all verbs of the seam over one file."""
+"""The SQLite store: one file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import apsw
+
 from penstock.clock import Clock
-from penstock.gates.lane import LaneLimits
-from penstock.jobs.outcome import Flush, Settlement
-from penstock.store.memory import Memory
-from penstock.store.sqlite.backup import FileUpkeep
-from penstock.store.sqlite.database import SqliteDatabase
+from penstock.errors import Remedy, StoreCorrupt
+from penstock.store.sqlite.backup import backup
+from penstock.store.sqlite.database import SqliteDatabase, translated
 from penstock.store.sqlite.filesystem import Reserve
-from penstock.store.store import Capacity, Kept, Turn
-from penstock.store.turn import take_turn
-from penstock.store.verbs import Verbs
+from penstock.store.store import Store
 
 
-class SqliteStore(Verbs, FileUpkeep):
+class SqliteStore(Store):
     """Penstock in one file."""
 
     _db: SqliteDatabase
     is_shared = False
 
     def __init__(self, path: Path, clock: Clock, *, vfs: str | None = None) -> None:
-        self._db = SqliteDatabase(path, clock, vfs=vfs)
-        self._memory = Memory()
+        super().__init__(SqliteDatabase(path, clock, vfs=vfs), Reserve(path))
         self._seen_version = self._db.data_version()
-        self._reserve = Reserve(path)
 
     @property
     def name(self) -> str:
@@ -37,10 +33,6 @@ class SqliteStore(Verbs, FileUpkeep):
     @property
     def path(self) -> Path:
         return self._db.path
-
-    @property
-    def reserve(self) -> Reserve:
-        return self._reserve
 
     def close(self) -> None:
         self._db.close()
@@ -57,21 +49,6 @@ class SqliteStore(Verbs, FileUpkeep):
         """After a disk error: forget what memory holds and read the file again."""
         self._db.reopen()
 
-    def turn(
-        self,
-        worker: str,
-        ends: Sequence[Settlement | Flush],
-        capacity: Capacity,
-        limits: Mapping[int, LaneLimits],
-        kept: Sequence[Kept] = (),
-    ) -> Turn:
-        """Settle what ended, then claim what may start: one transaction, durable when it returns.
-
-        An end whose attempt no longer owns its job is dropped with all its effects and listed as lost.
-        A worker that was buried settles nothing and is given nothing.
-        """
-        return take_turn(self._db, self._memory, worker, ends, capacity, limits, kept)
-
     def has_changed(self) -> bool:
         """Whether another connection has committed since this was last asked."""
         version = self._db.data_version()
@@ -83,3 +60,24 @@ class SqliteStore(Verbs, FileUpkeep):
     def listener(self) -> None:
         """A file tells nobody."""
         return None
+
+    def tidy(self) -> None:
+        """Give the space of the write-ahead log back; does nothing while a reader is in the way."""
+        with translated(self._db.path):
+            self._db.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def refuse_if_replaced(self) -> None:
+        self._db.refuse_if_replaced()
+
+    def quick_check(self) -> None:
+        """Refuse to work on a damaged file."""
+        found = [row[0] for row in self._db.run_sql("PRAGMA quick_check(5)")]
+        if found != ["ok"]:
+            raise StoreCorrupt(
+                f"{self._db.path} is damaged: {found[0]}",
+                "stop Penstock, keep the file, and restore a backup",
+                remedy=Remedy("store.restore"),
+            )
+
+    def backup(self, target: Path) -> Iterator[float]:
+        return backup(self._db, target)

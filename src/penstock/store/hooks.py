@@ -17,6 +17,7 @@ from penstock.journal.event import Event
 from penstock.journal.service_events import HookDelivered, HookFailed, HookRedeliveryRequested
 from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 from penstock.store.rows import CauseOfRun, RunRow
 
 EVERY_SOURCE = 0
@@ -147,19 +148,17 @@ def body_of(row: RunRow, reason: str, errors: Sequence[CauseOfRun] = ()) -> dict
     }
 
 
-class Outbox:
+class Hooks(Noun):
     """The verbs of the outbox."""
 
-    _db: Database
-
-    def plan_hooks(self, hooks: Sequence[tuple[str, str, int]]) -> None:
+    def plan(self, hooks: Sequence[tuple[str, str, int]]) -> None:
         """Who is told from now on: (hook, state that a run ends in, source), and nobody else."""
         with self._db.writing():
             rows = to_json(sorted(hooks))
             self._db.do("drop_other_hooks", hooks=rows)
             self._db.do("add_hooks", hooks=rows)
 
-    def claim_outbox(self, limit: int, lease_s: float) -> list[Parcel]:
+    def claim(self, limit: int, lease_s: float) -> list[Parcel]:
         """What is due to be sent, for this caller to send; it is due again after so long."""
         due_at = self._db.value("next_outbox_due")
         if due_at is None or due_at > self._db.now():
@@ -168,16 +167,14 @@ class Outbox:
             rows = self._db.rows("claim_outbox", now=now, until=now + lease_s, limit=limit)
             return [Parcel(*row) for row in sorted(rows)]
 
-    def accept_outbox(self, parcel: Parcel, actor: str) -> None:
+    def accept(self, parcel: Parcel, actor: str) -> None:
         """It was accepted, and is not sent again."""
         with self._db.writing() as now:
             if self._db.do("accept_outbox", id=parcel.id, now=now):
                 event = HookDelivered(parcel.hook, parcel.id, parcel.attempts)
                 self._tell(event, parcel.run_id, now, actor)
 
-    def refuse_outbox(
-        self, parcel: Parcel, error: str, retry_in_s: float | None, actor: str
-    ) -> None:
+    def refuse(self, parcel: Parcel, error: str, retry_in_s: float | None, actor: str) -> None:
         """It was not accepted: it is due again so much later, or given up."""
         error = error[:LONGEST_ERROR]
         with self._db.writing() as now:
@@ -193,7 +190,7 @@ class Outbox:
         ledger.journal(event, None, run_id, actor=actor)
         ledger.write()
 
-    def retry_outbox(self, outbox_id: int, actor: str, reason: str) -> bool:
+    def retry(self, outbox_id: int, actor: str, reason: str) -> bool:
         """Send it again now, with fresh attempts; False if it was accepted already."""
         with self._db.writing() as now:
             found = self._db.rows("outbox_state", id=outbox_id)

@@ -15,9 +15,10 @@ import msgspec
 
 from penstock.jobs.run import Plan, RunKind, RunOptions
 from penstock.journal.service_events import ScheduleSkipped, not_ended
-from penstock.store.database import Database, to_json
+from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
-from penstock.store.runs import SCHEDULER, active_run_of, add_run, cancel_active
+from penstock.store.noun import Noun
+from penstock.store.run_transitions import SCHEDULER, active_run_of, add_run, cancel_active
 from penstock.store.signals import SignalRow
 
 Overlap = Literal["skip", "queue", "replace"]
@@ -88,10 +89,8 @@ class Start:
     overlap: Overlap = "queue"
 
 
-class Delivering:
+class Deliveries(Noun):
     """The verbs of deliveries."""
-
-    _db: Database
 
     def open_signals(self, limit: int = 500) -> list[SignalRow]:
         """Signals of which nobody has looked yet who waits for them."""
@@ -146,11 +145,11 @@ class Delivering:
         """Whether a signal is open, or stands in a queue and waits for nothing but a run's end."""
         return bool(self._db.value("has_to_deliver"))
 
-    def queued_deliveries(self) -> list[QueuedRow]:
+    def queued(self) -> list[QueuedRow]:
         """The first in the queue of each schedule that has one."""
         return self._db.decoded("queued_deliveries", list[QueuedRow])
 
-    def start_delivery(self, row: QueuedRow, start: Start) -> int | None:
+    def start(self, row: QueuedRow, start: Start) -> int | None:
         """Make a run of what is first in a queue; None if it is nobody's to start, or has to wait.
 
         While a run of the source is active it waits, is skipped, or takes that run's place.
@@ -187,7 +186,7 @@ class Delivering:
             about = {"signal_id": row.signal.id, **_about(row)}
             self._db.do("note_delivery", reason=why, run_id=active, **about)
 
-    def skip_delivery(self, row: QueuedRow, reason: str) -> None:
+    def skip(self, row: QueuedRow, reason: str) -> None:
         """A signal is not to start this schedule; the journal says why."""
         with self._db.writing() as now:
             self._skip(row, reason, now)
@@ -201,21 +200,19 @@ class Delivering:
             ledger.journal(event, row.source_id, actor=SCHEDULER)
             ledger.write()
 
-    def put_off_delivery(self, row: QueuedRow, reason: str) -> None:
+    def put_off(self, row: QueuedRow, reason: str) -> None:
         """It waits, and can be asked why."""
         if reason != row.reason:
             with self._db.writing():
                 about = {"signal_id": row.signal.id, **_about(row)}
                 self._db.do("note_delivery", reason=reason, run_id=None, **about)
 
-    def deliveries(self, signal_ids: Sequence[int]) -> list[DeliveryRow]:
+    def of_signals(self, signal_ids: Sequence[int]) -> list[DeliveryRow]:
         """What became of these signals."""
         ids = to_json(sorted(signal_ids))
         return self._db.decoded("deliveries", list[DeliveryRow], ids=ids)
 
-    def standing_deliveries(
-        self, source_id: int, limit: int = 100
-    ) -> tuple[list[StandingRow], int]:
+    def standing(self, source_id: int, limit: int = 100) -> tuple[list[StandingRow], int]:
         """What stands in the queues of a source, the first of each first, and how many there are."""
         about = {"source_id": source_id}
         rows = self._db.decoded("standing_deliveries", list[StandingRow], limit=limit, **about)

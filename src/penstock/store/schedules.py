@@ -32,11 +32,12 @@ from penstock.schedules.due import Ticking, what_is_due
 from penstock.schedules.near import near
 from penstock.schedules.overlap import Active, Overlap, meet
 from penstock.settings import ScheduleSettings
-from penstock.store.announcing import announced_of
+from penstock.store.announcements import announced_of
 from penstock.store.cadences import CadenceRow
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
-from penstock.store.runs import SCHEDULER, active_runs_of, add_run, cancel_active
+from penstock.store.noun import Noun
+from penstock.store.run_transitions import SCHEDULER, active_runs_of, add_run, cancel_active
 
 Outcome = Literal["fired", "joined", "missed", "skipped", "denied"]
 DUE_LIMIT = 500
@@ -167,12 +168,10 @@ class Passed:
     reason: str = ""
 
 
-class Scheduling:
+class Schedules(Noun):
     """The verbs of schedules."""
 
-    _db: Database
-
-    def plan_schedules(self, planned: Iterable[Planned], actor: str = SCHEDULER) -> int:
+    def plan(self, planned: Iterable[Planned], actor: str = SCHEDULER) -> int:
         """Make these the schedules there are; answers how many were new, changed or taken out.
 
         A changed one is planned anew under its next version, an unchanged one is left as it stands. Done
@@ -272,7 +271,7 @@ class Scheduling:
         found = self._db.value("next_look_at")
         return None if found is None else float(found)
 
-    def due_schedules(self, now: float, limit: int = DUE_LIMIT) -> list[DueRow]:
+    def due(self, now: float, limit: int = DUE_LIMIT) -> list[DueRow]:
         """Those that are to be looked at by now, the oldest first; no others are read."""
         return self._db.decoded("due_schedules", list[DueRow], now=now, limit=limit)
 
@@ -314,7 +313,7 @@ class Scheduling:
 
     # Looking.
 
-    def schedules(self, source_id: int | None = None) -> list[ScheduleRow]:
+    def all(self, source_id: int | None = None) -> list[ScheduleRow]:
         return self._db.decoded("schedules", list[ScheduleRow], source_id=source_id)
 
     def ticks(
@@ -340,7 +339,7 @@ class Scheduling:
     def tick_counts(self, source_id: int, since: float = 0.0) -> list[TickCount]:
         return self._db.decoded("tick_counts", list[TickCount], source_id=source_id, since=since)
 
-    def schedule_versions(self, source_id: int) -> list[VersionRow]:
+    def versions(self, source_id: int) -> list[VersionRow]:
         return self._db.decoded("schedule_versions", list[VersionRow], source_id=source_id)
 
 

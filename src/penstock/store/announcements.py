@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.store.database import Database, to_json
+from penstock.store.noun import Noun
 
 # What is announced of a source beyond this is not kept; the soonest come first.
 MOST = 1000
@@ -28,16 +29,14 @@ class Sooner(msgspec.Struct, frozen=True, array_like=True):
     due_at: float
 
 
-class Announcing:
+class Announcements(Noun):
     """The verbs of announcements."""
 
-    _db: Database
-
-    def announcements(self, source_id: int) -> list[float]:
+    def of(self, source_id: int) -> list[float]:
         """The moments that are announced of a source, the oldest first; some may be over for a day."""
         return announced_of(self._db, source_id)
 
-    def open_announcements(self, limit: int = 500) -> list[Announcement]:
+    def open(self, limit: int = 500) -> list[Announcement]:
         """Those that nobody who leads has heard of yet."""
         return [Announcement(*row) for row in self._db.rows("open_announcements", limit=limit)]
 

@@ -10,9 +10,10 @@ import msgspec
 from penstock.errors import Remedy, UsageError
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
 from penstock.journal.run_events import RunCompleted, RunUndone, RunUndoStarted
-from penstock.store.database import Database, to_json
+from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
-from penstock.store.records import Present, Where, read_present, write_records
+from penstock.store.noun import Noun
+from penstock.store.record_rows import Present, Where, read_present, write_records
 
 PAGE = 500
 UNDO_STAGE = "(undo)"
@@ -96,12 +97,10 @@ def _left_version(written: _Written, run_id: int, undone_by: Mapping[int, int]) 
     return left if left is not None and runs[left] == run_id else None
 
 
-class Undoing:
+class Undos(Noun):
     """The verbs of undoing a run."""
 
-    _db: Database
-
-    def undo_changes(self, run_id: int, after_id: int = 0, limit: int = PAGE) -> list[UndoChange]:
+    def changes(self, run_id: int, after_id: int = 0, limit: int = PAGE) -> list[UndoChange]:
         """A page of what undoing a run would change; changes nothing."""
         for left in self._left_by(run_id, after_id, limit):
             if left:
@@ -140,7 +139,7 @@ class Undoing:
         """Whether an undo of this run was begun and has not ended."""
         return any(state == "committing" for _, state in self._undos(run_id))
 
-    def begin_undo(self, run_id: int, actor: str, reason: str) -> int:
+    def begin(self, run_id: int, actor: str, reason: str) -> int:
         """The run that an undo is written down as: a new one, or the one that was cut short."""
         with self._db.writing() as now:
             known = [undo_id for undo_id, state in self._undos(run_id) if state == "committing"]
@@ -173,12 +172,10 @@ class Undoing:
             ledger.write()
             return number
 
-    def undo_batch(
-        self, run_id: int, undo_run_id: int, after_id: int = 0, limit: int = PAGE
-    ) -> Undone:
+    def undo(self, run_id: int, undo_run_id: int, after_id: int = 0, limit: int = PAGE) -> Undone:
         """Bring one batch of records back. One that another run has changed meanwhile is left alone."""
         done = Undone()
-        changes = self.undo_changes(run_id, after_id, limit)
+        changes = self.changes(run_id, after_id, limit)
         if not changes:
             return done
         done.last_id = changes[-1].id
@@ -200,7 +197,7 @@ class Undoing:
             ledger.write()
         return done
 
-    def end_undo(self, run_id: int, actor: str, done: RunUndone) -> None:
+    def end(self, run_id: int, actor: str, done: RunUndone) -> None:
         with self._db.writing() as now:
             source_id, _ = self._about(run_id)
             about = {"run_id": done.undo_run, "state": "committed", "sealed": "{}", "now": now}

@@ -37,11 +37,14 @@ from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.claim import ready_lanes
 from penstock.store.database import Database
+from penstock.store.jobs import Jobs
+from penstock.store.journal import Journal
 from penstock.store.ledger import Ledger
-from penstock.store.lifecycle import Lifecycle
 from penstock.store.memory import Memory
-from penstock.store.reading import Reading
+from penstock.store.noun import Noun
 from penstock.store.rows import JobRow, RunRow, SourceRow
+from penstock.store.runs import Runs
+from penstock.store.sources import Sources
 from penstock.store.turn import start_work, wake_due
 
 # Of those that are before a job, so many are counted.
@@ -91,11 +94,12 @@ class _Case(msgspec.Struct, frozen=True):
         )
 
 
-class Explaining(Lifecycle, Breakers, Budgets, Reading):
-    """The verbs that say why."""
+class Explanation(Noun):
+    """The turn that is taken and undone."""
 
-    _db: Database
-    _memory: Memory
+    def __init__(self, db: Database, memory: Memory) -> None:
+        super().__init__(db)
+        self._memory = memory
 
     def explain(
         self,
@@ -132,7 +136,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         memory = copy.deepcopy(self._memory)
         wake_due(self._db, ledger, memory.floors, now)
         ledger.write()
-        alive, rooms = self._rooms(now, whole)
+        alive, rooms = rooms_of(self._db, now, whole)
         case = self._case(source, run_id, job_id)
         if case.may_start:
             lanes, taken = self._rehearse(ledger, memory, limits, rooms, case)
@@ -141,16 +145,6 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             return self._seen(case, lanes, taken, Turn(now, alive, rooms))
         lane = self._pretended(now, memory, limits, case)
         return self._seen(case, [lane], [], Turn(now, alive, rooms))
-
-    def _rooms(self, now: float, whole: Capacity) -> tuple[int, Rooms]:
-        """How many workers are alive, and what is free in each; without any, what one would have."""
-        loads = self._db.decoded("worker_loads", list[Load], now=now)
-        codes = {code.worker: code.loaded for code in self._codes(now)}
-        rooms = [(load.id, _free(load, whole, codes.get(load.id))) for load in loads]
-        return len(loads), rooms or [("", whole)]
-
-    def _codes(self, now: float) -> list[WorkerCode]:
-        return self._db.decoded("worker_codes", list[WorkerCode], now=now)
 
     def _keep_order(self) -> None:
         """Lock all that the turns could lock and wait for, in the order that everybody keeps.
@@ -168,7 +162,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         if job_id is not None:
             return self._case_of_job(job_id)
         if run_id is not None:
-            run = self.run(run_id)
+            run = Runs(self._db).get(run_id)
             if run is None:
                 raise UsageError(
                     f"there is no run {run_id}", code="no_run", remedy=Remedy("runs.list")
@@ -178,16 +172,16 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         job = self._next_job(source_id=row.id)
         if job is None:
             return _Case(row)
-        return _Case(row, self.run(job.run_id), job)
+        return _Case(row, Runs(self._db).get(job.run_id), job)
 
     def _case_of_job(self, job_id: int) -> _Case:
-        job = self.job(job_id)
+        job = Jobs(self._db).get(job_id)
         if job is None:
             raise UsageError(f"there is no job {job_id}", code="no_job", remedy=Remedy("jobs.list"))
-        return _Case(self._source_row(job.source), self.run(job.run_id), job)
+        return _Case(self._source_row(job.source), Runs(self._db).get(job.run_id), job)
 
     def _source_row(self, key: str) -> SourceRow:
-        found = next((row for row in self.sources() if row.key == key), None)
+        found = next((row for row in Sources(self._db).all() if row.key == key), None)
         if found is None:
             raise UsageError(
                 f"there is no source {key!r}", code="no_source", remedy=Remedy("sources.list")
@@ -199,7 +193,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         for query in ("first_queued", "first_waiting", "first_held", "first_running"):
             found = self._db.value(query, run_id=run_id, source_id=source_id)
             if found is not None:
-                return self.job(found)
+                return Jobs(self._db).get(found)
         return None
 
     # The turn that is not taken.
@@ -234,7 +228,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
         ]
         if not own or (case.job is not None and case.job.id in {job.id for job in own}):
             return case
-        row, run = self.job(own[0].id), self.run(own[0].run_id)
+        row, run = Jobs(self._db).get(own[0].id), Runs(self._db).get(own[0].run_id)
         if row is None or run is None:
             return case
         # As it was before it was started in this transaction.
@@ -301,7 +295,7 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
     def _run_facts(self, run: RunRow, source: SourceRow) -> RunFacts:
         actor, reason, since = run.actor, run.reason, run.finished_at or run.created_at
         if run.state not in (RunState.QUEUED, RunState.RUNNING):
-            found = self.events(run_id=run.id, kind=f"run.{run.state}", limit=1)
+            found = Journal(self._db).events(run_id=run.id, kind=f"run.{run.state}", limit=1)
             if found:
                 actor, reason, since = found[-1].actor, found[-1].detail, found[-1].at
         is_refused = source.degraded_at is not None and not policy_of(run.kind).runs_when_degraded
@@ -317,14 +311,16 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             reason = self._put_off(job).why or reason
         if job.state in (JobState.HELD, JobState.CANCELLED):
             kind = f"job.{job.state}"
-            found = self.events(run_id=job.run_id, job_id=job.id, kind=kind, limit=1)
+            found = Journal(self._db).events(run_id=job.run_id, job_id=job.id, kind=kind, limit=1)
             if found:
                 actor, reason = found[-1].actor, found[-1].detail
         return JobFacts(job.id, job.state, job.at, due_at, job.worker or "", actor, reason)
 
     def _put_off(self, job: JobRow) -> JobSnoozed:
         """How its last attempt was put off without having failed; empty if it has failed."""
-        found = self.events(run_id=job.run_id, job_id=job.id, kind="job", limit=LAST_EVENTS)
+        found = Journal(self._db).events(
+            run_id=job.run_id, job_id=job.id, kind="job", limit=LAST_EVENTS
+        )
         last = next((event for event in reversed(found) if event.kind in _WAITS), None)
         if last is None or last.kind != JobSnoozed.kind:
             return JobSnoozed()
@@ -339,17 +335,19 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
     def _budgets_begin_anew_at(self, source: str, run_id: int) -> float | None:
         """When what budgets have stopped is sent back; None if a person has to."""
         scopes = ("project", f"source:{source}", f"run:{run_id}")
-        times = [row.resets_at for row in self.exhausted_budgets() if row.scope in scopes]
+        times = [row.resets_at for row in Budgets(self._db).exhausted() if row.scope in scopes]
         known = [at for at in times if at is not None]
         return max(known) if known and len(known) == len(times) else None
 
     def _lane_facts(self, source: SourceRow) -> LaneFacts:
-        own = next((row for row in self.breakers() if row.key == f"source:{source.key}"), None)
+        own = next(
+            (row for row in Breakers(self._db).all() if row.key == f"source:{source.key}"), None
+        )
         return LaneFacts(
             source.key,
             tuple(
                 Held(row.scope, row.at, row.actor, row.reason)
-                for row in self.holds()
+                for row in Sources(self._db).holds()
                 if row.scope in ("", source.key)
             ),
             source.paused_at,
@@ -358,6 +356,16 @@ class Explaining(Lifecycle, Breakers, Budgets, Reading):
             own.since if own else None,
             own.reason if own else "",
         )
+
+
+def rooms_of(db: Database, now: float, whole: Capacity) -> tuple[int, Rooms]:
+    """How many workers are alive, and what is free in each; without any, what one would have."""
+    loads = db.decoded("worker_loads", list[Load], now=now)
+    codes = {
+        code.worker: code.loaded for code in db.decoded("worker_codes", list[WorkerCode], now=now)
+    }
+    rooms = [(load.id, _free(load, whole, codes.get(load.id))) for load in loads]
+    return len(loads), rooms or [("", whole)]
 
 
 def _free(load: Load, whole: Capacity, loaded: Loaded | None) -> Capacity:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from penstock.journal.service_events import LeaderElected, LeaderResigned
-from penstock.store.database import Database
 from penstock.store.ledger import Ledger
+from penstock.store.noun import Noun
 from penstock.store.rows import LeaderRow
-from penstock.store.store import Term
 
 
-class Leading:
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A leader's time in office; it ends so long after it was asked for, by any clock that runs evenly."""
+
+    number: int
+    expires_in_s: float
+
+
+class Leaders(Noun):
     """The verbs of leadership. Who holds a term, and which, is named in everything that is done with it."""
-
-    _db: Database
 
     def lead(self, name: str, holder: str, ttl_s: float, term: int = 0) -> Term | None:
         """Stay leader in this term, or become leader in a new one; None while somebody else is.
@@ -43,6 +50,6 @@ class Leading:
             ledger.write()
             return True
 
-    def leaders(self) -> list[LeaderRow]:
+    def all(self) -> list[LeaderRow]:
         """Who leads what, or led it last: a term that has run out is listed too."""
         return self._db.decoded("leaders", list[LeaderRow])

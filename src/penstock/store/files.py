@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.store.database import Database, storable_text, to_json
+from penstock.store.database import storable_text, to_json
+from penstock.store.noun import Noun
 
 FILE_LANDED = "file.landed"
 
 
-class Landings:
+class Files(Noun):
     """The verbs of files that land."""
-
-    _db: Database
 
     def landed(self, source_id: int, schedule: str) -> dict[str, str]:
         """What is known to have landed and to be there: a stamp by path."""
