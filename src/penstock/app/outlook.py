@@ -33,7 +33,7 @@ from penstock.outlook.seen_gates import (
     places_gates,
     wants_a_person,
 )
-from penstock.project import Project, lane_limits
+from penstock.project import Project
 from penstock.settings import normalise_source
 from penstock.settings.opening_hours import hosts_outside
 from penstock.store.budgets import account_of
@@ -59,7 +59,7 @@ def explain(project: Project, source: str | None, run: int | None, job: int | No
 def outlook(project: Project, sources: Sequence[str] | None) -> list[SourceOutlook]:
     """How every source stands, or these; read at one moment, with no lock."""
     store, settings = project.connection, project.settings
-    limits = {key: lane_limits(each) for key, each in settings.sources.items()}
+    limits = project.limits_by_key()
     wanted = None if sources is None else {normalise_source(name): name for name in sources}
     keys = None if wanted is None else list(wanted)
     found = store.outlooks.of_sources(limits, _whole(project), keys, hours_of(settings))

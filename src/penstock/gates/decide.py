@@ -36,11 +36,18 @@ def decide(lane: Lane, now: float) -> Allowance | Closed:
 
 def first_closed(lane: Lane, slot: Slot, now: float) -> Closed | None:
     """The gate that holds back the jobs of this lane that take such a slot; None if they may start."""
-    for gate in GATES.values():
+    for gate in _LIMITS if _is_usual(lane, now) else _GATES:
         closed = gate(lane, slot, now)
         if closed is not None:
             return closed
     return None
+
+
+def _is_usual(lane: Lane, now: float) -> bool:
+    """Whether nothing but its limits could hold a lane back: so it is with nearly all of them."""
+    if lane.is_held or lane.is_paused or lane.breaker is not None:
+        return False
+    return lane.cooldown_until <= now and lane.limits.windows is None
 
 
 def gates_before(lane: Lane, slot: Slot, now: float) -> list[tuple[str, Closed | None]]:
@@ -63,7 +70,7 @@ def concurrency_of(lane: Lane, now: float) -> int:
     allowed = lane.limits.concurrency
     if lane.level is not None and lane.limits.adaptive:
         allowed = min(allowed, max(1, int(lane.level)))
-    ramp = _ramp(lane, now)
+    ramp = None if lane.breaker is None else _ramp(lane, now)
     return allowed if ramp is None else min(allowed, ramp)
 
 
@@ -85,11 +92,13 @@ def _cooldown(lane: Lane, slot: Slot, now: float) -> Closed | None:
 
 
 def _breaker(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    if lane.breaker is None or slot == "candidate":
+        return None
     ramp = _ramp(lane, now)
-    if slot == "candidate" or ramp is None or lane.running < ramp:
+    if ramp is None or lane.running < ramp:
         return None
     # Open until its time; half-open until one of those that try it has come back.
-    return Closed("breaker", None if ramp or lane.breaker is None else lane.breaker.opens_at)
+    return Closed("breaker", None if ramp else lane.breaker.opens_at)
 
 
 def _ramp(lane: Lane, now: float) -> int | None:
@@ -133,6 +142,8 @@ GATES: dict[str, Gate] = {
     "slots": _slots,
     "rate": _rate,
 }
+_GATES = tuple(GATES.values())
+_LIMITS = (_slots, _rate)
 
 
 def _opening(closed: Closed) -> float:

@@ -36,7 +36,7 @@ class LaneLimits:
     breaker: BreakerSettings | None = field(default_factory=BreakerSettings)
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """The queued jobs of one stage of one run; `rank` is that of the first."""
 
     run_id: int
@@ -54,7 +54,7 @@ class Head(msgspec.Struct, frozen=True):
         return "candidate" if self.unit == "candidate" else self.run_slot
 
 
-class BreakerFacts(msgspec.Struct, frozen=True):
+class BreakerFacts(msgspec.Struct, frozen=True, gc=False):
     """A source's breaker: when it may be tried, by how many jobs at once, and until when it counts."""
 
     state: str
@@ -63,7 +63,7 @@ class BreakerFacts(msgspec.Struct, frozen=True):
     counts_until: float = 0.0
 
 
-class Lane(msgspec.Struct, frozen=True):
+class Lane(msgspec.Struct, frozen=True, gc=False):
     """A source with work that could start, as it is at this moment.
 
     `level` is how many jobs at once the source bears at present, where that is known to be less than
@@ -84,14 +84,14 @@ class Lane(msgspec.Struct, frozen=True):
     level: float | None = None
 
 
-class Closed(msgspec.Struct, frozen=True):
+class Closed(msgspec.Struct, frozen=True, gc=False):
     """A gate that holds a lane back; `opens_at` is None when a person or a finished job opens it."""
 
     gate: str
     opens_at: float | None = None
 
 
-class Allowance(msgspec.Struct, frozen=True):
+class Allowance(msgspec.Struct, frozen=True, gc=False):
     """How many jobs of each kind a lane may start now; background ones count as pages, too."""
 
     pages: int

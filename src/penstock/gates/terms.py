@@ -135,7 +135,7 @@ def rules_of(settings: Settings) -> Rules:
 
 def hours_of(settings: Settings) -> dict[str, OpeningHours]:
     """The hours of the hosts that have any."""
-    limits = rules_of(settings).hosts.values()
+    limits = (_limit(host, each) for host, each in settings.hosts.items() if each.windows)
     return {limit.host: limit.windows for limit in limits if limit.windows is not None}
 
 

@@ -7,14 +7,16 @@ which only reads. They differ in how they learn what the next turn starts, and i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 
 import msgspec
 
 from penstock.counting import count
 from penstock.errors import Remedy
 from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
-from penstock.gates.decide import first_closed
 from penstock.gates.lane import Head, Lane
+from penstock.gates.loaded import Loaded
 from penstock.gates.sharing import Room
 from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
@@ -46,7 +48,7 @@ STOPS = ("held", "paused", "degraded", "window", "breaker", "cooldown")
 Rooms = Sequence[tuple[str, Capacity]]
 
 
-class Outlook(msgspec.Struct, frozen=True):
+class Outlook(msgspec.Struct, frozen=True, gc=False):
     """What stands between a source, run or job and its next start.
 
     `job_id` is the job that the gates are about: the one asked for, or the next one of the source or run.
@@ -71,7 +73,7 @@ class Outlook(msgspec.Struct, frozen=True):
         return "" if deciding is None else deciding.command
 
 
-class SourceFacts(msgspec.Struct, frozen=True):
+class SourceFacts(msgspec.Struct, frozen=True, gc=False):
     id: int
     lane: LaneFacts
     degraded_at: float | None = None
@@ -83,7 +85,7 @@ class SourceFacts(msgspec.Struct, frozen=True):
         return self.lane.source
 
 
-class Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True, gc=False):
     """What is asked about: a source, and of it the run and the job that would be next, if there are any."""
 
     source: SourceFacts
@@ -101,11 +103,12 @@ class Case(msgspec.Struct, frozen=True):
         return self.run.state is RunState.RUNNING or self.run.state is RunState.QUEUED
 
 
-class Turn(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Turn:
     """The next turn of the workers: how many of them are alive, and what is free in each.
 
     `is_picked` says whether it starts the job; `behind` who comes before it, asked where nothing else is in
-    the way.
+    the way. What depends on the workers alone is found out once for all sources.
     """
 
     now: float
@@ -114,13 +117,29 @@ class Turn(msgspec.Struct, frozen=True):
     is_picked: bool = False
     behind: Callable[[], str] = lambda: OTHERS_FIRST
 
+    @cached_property
+    def workers(self) -> GateSeen:
+        return workers_gate(self.alive)
+
+    @cached_property
+    def codes(self) -> list[Loaded] | None:
+        """What each worker has loaded; None if one of them has loaded whatever there is."""
+        found = [capacity.loaded for _, capacity in self.rooms]
+        known = [loaded for loaded in found if loaded is not None]
+        return known if len(known) == len(found) else None
+
+    @cached_property
+    def room_for(self) -> Callable[[float, float, bool], GateSeen]:
+        """Whether some worker has room for a job with these needs, that killed workers before or not."""
+        return cache(partial(_resources_gate, self.rooms))
+
 
 OTHERS_FIRST = "other jobs of this source, or other sources, come first"
 
 
 def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
     """All gates in the order in which they are asked, and what they come to."""
-    gates = [workers_gate(turn.alive), *_code_gate(case, turn.rooms)]
+    gates = [turn.workers, *_code_gate(case, turn.codes)]
     if case.run is not None:
         gates.append(run_gate(case.run, case.job))
     if case.job is not None:
@@ -129,11 +148,15 @@ def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
         gates.append(_work_gate(case.source))
     if lane is not None:
         gates += lane_gates(lane, slot_of(case.unit, case.kind), case.source.lane, turn.now)
-        gates.append(_resources_gate(case, lane, turn.rooms))
+        head = _head(case, lane)
+        gates.append(turn.room_for(head.cpu, head.memory_mb, case.deaths >= WARD_DEATHS))
+    closed = [gate for gate in gates if not gate.is_open]
     if case.may_start:
-        gates.append(_turn_gate(case, gates, turn))
+        gates.append(its_turn := _turn_gate(case, closed, turn))
+        if not its_turn.is_open:
+            closed.append(its_turn)
     would_start = bool(turn.alive) and turn.is_picked
-    stands, deciding = _stands(case, gates, would_start)
+    stands, deciding = _stands(case, closed, would_start)
     return Outlook(
         turn.now,
         case.source.key,
@@ -156,9 +179,7 @@ def stops_of(
     but of every new run that is no probe.
     """
     if gates is None:
-        gates = ()
-        if first_closed(lane, "page", now) is not None:
-            gates = lane_gates(lane, "page", source.lane, now)
+        gates = lane_gates(lane, "page", source.lane, now)
     found = [gate for gate in gates if not gate.is_open and gate.name in STOPS]
     if source.degraded_at is not None:
         found.append(_degraded_gate(source))
@@ -192,18 +213,18 @@ def admitting(deaths: int, rooms: Rooms) -> Admits:
 
 
 def _stands(
-    case: Case, gates: Sequence[GateSeen], would_start: bool
+    case: Case, closed: Sequence[GateSeen], would_start: bool
 ) -> tuple[Stands, GateSeen | None]:
     if case.job is not None and case.job.state is JobState.RUNNING:
-        return "running", _named(gates, "job")
+        return "running", _named(closed, "job")
     ended = (JobState.SUCCEEDED, JobState.SKIPPED, JobState.CANCELLED)
     if case.job is not None and case.job.state in ended:
-        return "ended", _named(gates, "job")
+        return "ended", _named(closed, "job")
     if case.run is not None and case.run.state in ENDED_RUN_STATES and case.job is None:
-        return "ended", _named(gates, "run")
-    stands, gate = how_it_stands(gates, would_start)
+        return "ended", _named(closed, "run")
+    stands, gate = how_it_stands(closed, would_start)
     if case.job is None and gate is not None and gate.name in ("work", "workers"):
-        return "idle", _named(gates, "work")
+        return "idle", _named(closed, "work")
     return stands, gate
 
 
@@ -211,14 +232,13 @@ def _named(gates: Sequence[GateSeen], name: str) -> GateSeen:
     return next(gate for gate in gates if gate.name == name)
 
 
-def _code_gate(case: Case, rooms: Rooms) -> list[GateSeen]:
+def _code_gate(case: Case, codes: Sequence[Loaded] | None) -> Sequence[GateSeen]:
     """Whether a worker that is alive has loaded what the job needs; only told where none has."""
-    if not case.may_start:
-        return []
-    known = [capacity.loaded for _, capacity in rooms]
-    if any(code is None or code.knows(case.source.id, case.stage) for code in known):
-        return []
-    has_source = any(code and case.source.id in code.sources for code in known)
+    if codes is None or not case.may_start:
+        return ()
+    if any(code.knows(case.source.id, case.stage) for code in codes):
+        return ()
+    has_source = any(case.source.id in code.sources for code in codes)
     what = f"step {case.stage!r} of {case.source.key}" if has_source else case.source.key
     by = f"no worker that is alive has loaded {what}"
     return [GateSeen("code", False, by)]
@@ -235,10 +255,9 @@ def _degraded_gate(source: SourceFacts) -> GateSeen:
     return GateSeen("degraded", False, source.degraded_reason, source.degraded_at, None, remedy)
 
 
-def _resources_gate(case: Case, lane: Lane, rooms: Rooms) -> GateSeen:
-    """Whether some worker has room for it."""
-    head = _head(case, lane)
-    is_suspect = case.deaths >= WARD_DEATHS
+def _resources_gate(rooms: Rooms, cpu: float, memory_mb: float, is_suspect: bool) -> GateSeen:
+    """Whether some worker has room for a job with these needs."""
+    head = Head(PRETENDED, "", "page", 1, 0.0, cpu, memory_mb)
     refusing = "sound" if is_suspect else "suspect"
     willing = [capacity for _, capacity in rooms if capacity.admits != refusing]
     if not willing:
@@ -250,10 +269,10 @@ def _resources_gate(case: Case, lane: Lane, rooms: Rooms) -> GateSeen:
         return GateSeen("resources", True)
     if all(capacity.slots <= 0 for capacity in willing):
         return GateSeen("resources", False, "all worker slots are taken")
-    cpu = max(capacity.cpu for capacity in willing)
-    memory_mb = max(capacity.memory_mb for capacity in willing)
-    needs = f"it needs cpu {head.cpu:g} and {head.memory_mb:g} MB"
-    return GateSeen("resources", False, f"{needs}; the workers have {cpu:g} and {memory_mb:g} left")
+    most_cpu = max(capacity.cpu for capacity in willing)
+    most_mb = max(capacity.memory_mb for capacity in willing)
+    left = f"the workers have {most_cpu:g} and {most_mb:g} left"
+    return GateSeen("resources", False, f"it needs cpu {cpu:g} and {memory_mb:g} MB; {left}")
 
 
 def _head(case: Case, lane: Lane) -> Head:
@@ -265,11 +284,13 @@ def _head(case: Case, lane: Lane) -> Head:
     return next((h for h in lane.heads if h.run_id == PRETENDED), lane.heads[0])
 
 
-def _turn_gate(case: Case, gates: Sequence[GateSeen], turn: Turn) -> GateSeen:
+_ITS_TURN = GateSeen("turn", True)
+
+
+def _turn_gate(case: Case, closed: Sequence[GateSeen], turn: Turn) -> GateSeen:
     """Its turn: closed only where no other gate is, but for that nobody works."""
-    is_held_back = any(not gate.is_open for gate in gates if gate.name != "workers")
-    if turn.is_picked or is_held_back:
-        return GateSeen("turn", True)
+    if turn.is_picked or any(gate.name != "workers" for gate in closed):
+        return _ITS_TURN
     if case.deaths >= WARD_DEATHS:
         died = f"{count(case.deaths, 'worker')} died while running it"
         by = f"{died}; a worker runs one such job at a time"

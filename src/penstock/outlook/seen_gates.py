@@ -14,7 +14,13 @@ import msgspec
 
 from penstock.counting import count
 from penstock.errors import Remedy
-from penstock.gates.decide import GATES, background_of, concurrency_of, gates_before
+from penstock.gates.decide import (
+    GATES,
+    background_of,
+    concurrency_of,
+    first_closed,
+    gates_before,
+)
 from penstock.gates.lane import Closed, Lane, Slot
 from penstock.gates.terms import HostLimit, hours_setting, outside
 from penstock.jobs.job import JobState
@@ -27,7 +33,7 @@ from penstock.shell import command_of
 Stands = Literal["starts", "running", "ended", "idle", "person", "time", "others"]
 
 
-class GateSeen(msgspec.Struct, frozen=True):
+class GateSeen(msgspec.Struct, frozen=True, gc=False):
     """A gate at this moment: by what it is closed, since when, when it opens by itself, and what opens it.
 
     `remedy` is the verb that opens it; `advice` says what to change where no verb does.
@@ -49,14 +55,14 @@ class GateSeen(msgspec.Struct, frozen=True):
         return self.advice or command_of(self.remedy, self.name)
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(msgspec.Struct, frozen=True, gc=False):
     scope: str
     at: float
     actor: str
     reason: str
 
 
-class LaneFacts(msgspec.Struct, frozen=True):
+class LaneFacts(msgspec.Struct, frozen=True, gc=False):
     """What is known of a source beyond what the claim asks: since when and why."""
 
     source: str
@@ -68,7 +74,7 @@ class LaneFacts(msgspec.Struct, frozen=True):
     breaker_reason: str = ""
 
 
-class RunFacts(msgspec.Struct, frozen=True):
+class RunFacts(msgspec.Struct, frozen=True, gc=False):
     id: int
     state: RunState
     source: str
@@ -81,7 +87,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     goes_on_at: float | None = None
 
 
-class JobFacts(msgspec.Struct, frozen=True):
+class JobFacts(msgspec.Struct, frozen=True, gc=False):
     """`due_at` is when it goes on by itself, also from a quarantine that a budget has put it into."""
 
     id: int
@@ -101,6 +107,8 @@ def workers_gate(alive: int) -> GateSeen:
 
 def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     """Of a job in quarantine: whatever sends it back opens its run again, unless its source is degraded."""
+    if run.goes_on_at is None and run.state in (RunState.QUEUED, RunState.RUNNING):
+        return GateSeen("run", True, f"run {run.id} is {run.state}")
     by = _said(run.state, run.actor, run.reason)
     is_active = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)
     if run.is_refused and not is_active:
@@ -114,8 +122,6 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     if run.goes_on_at is not None:
         by = f"{by}; continues when the budget resets"
         return GateSeen("run", False, by, run.since, run.goes_on_at, Remedy("budgets.list"))
-    if run.state in (RunState.QUEUED, RunState.RUNNING):
-        return GateSeen("run", True, f"run {run.id} is {run.state}")
     return GateSeen("run", False, by, run.since, None, _takes_it_up(run))
 
 
@@ -132,10 +138,10 @@ def _takes_it_up(run: RunFacts) -> Remedy:
 
 
 def job_gate(job: JobFacts) -> GateSeen:
+    if job.state is JobState.QUEUED:
+        return GateSeen("job", True, f"job {job.id} is queued")
     by = _said(job.state, job.actor, job.reason)
     match job.state:
-        case JobState.QUEUED:
-            return GateSeen("job", True, f"job {job.id} is queued")
         case JobState.RUNNING:
             return GateSeen("job", False, f"running in {job.worker}", job.since)
         case JobState.WAITING | JobState.QUARANTINED:
@@ -167,10 +173,13 @@ def places_gates(limits: Iterable[HostLimit], held: Mapping[str, float]) -> list
 
 
 _OPEN = {name: GateSeen(name, True) for name in GATES}
+_ALL_OPEN = list(_OPEN.values())
 
 
-def lane_gates(lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> list[GateSeen]:
+def lane_gates(lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> Sequence[GateSeen]:
     """The gates that the claim asks, each with what is known of it."""
+    if first_closed(lane, slot, now) is None:
+        return _ALL_OPEN
     found = dict(gates_before(lane, slot, now))
     if found.get("breaker") is not None:
         # It leaves no slots either; what else would hold it back is told without it.
@@ -254,11 +263,10 @@ def wants_a_person(gates: Sequence[Gate]) -> list[Gate]:
     return sorted(found, key=lambda gate: gate.name == "workers")
 
 
-def how_it_stands(gates: Sequence[GateSeen], would_start: bool) -> tuple[Stands, GateSeen | None]:
+def how_it_stands(closed: Sequence[GateSeen], would_start: bool) -> tuple[Stands, GateSeen | None]:
     """What decides: a person first, for nothing opens without one; then the last that has a time."""
     if would_start:
         return "starts", None
-    closed = [gate for gate in gates if not gate.is_open]
     by_hand = wants_a_person(closed)
     if by_hand:
         return "person", by_hand[0]

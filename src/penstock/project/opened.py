@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, RLock
@@ -53,6 +53,7 @@ class Opened:
         # Sources whose pipeline could not be loaded; None before it was tried.
         self._broken: dict[str, UsageError] | None = None
         self._settings_files = _hashes(settings)
+        self._limits: tuple[Settings | None, Mapping[str, LaneLimits]] = (None, {})
 
     @classmethod
     def load(cls, directory: str | Path = ".", environment: str | None = None) -> Self:
@@ -153,10 +154,15 @@ class Opened:
 
     def limits(self) -> dict[int, LaneLimits]:
         """What the configuration allows each lane."""
-        return {
-            self.source_ids[key]: lane_limits(source)
-            for key, source in self.settings.sources.items()
-        }
+        return {self.source_ids[key]: limits for key, limits in self.limits_by_key().items()}
+
+    def limits_by_key(self) -> Mapping[str, LaneLimits]:
+        """The same by the keys of sources; made once of the settings, and no source is made known for it."""
+        made_of, limits = self._limits
+        if made_of is not self.settings:
+            limits = {key: lane_limits(source) for key, source in self.settings.sources.items()}
+            self._limits = (self.settings, limits)
+        return limits
 
     @cached_property
     def retries(self) -> dict[str, RetryClass]:

@@ -7,6 +7,7 @@ a transaction that is then undone. What would start is what was started in it.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -261,7 +262,7 @@ class Explanation(Noun):
         job = rows.job
         if job is not None:
             is_picked = job.id in {each.id for each in taken}
-            turn = msgspec.structs.replace(
+            turn = dataclasses.replace(
                 turn, is_picked=is_picked, behind=lambda: self._who_is_before(job, taken)
             )
         return outlook_of(self._facts(rows), lane, turn)

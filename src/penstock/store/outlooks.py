@@ -51,7 +51,7 @@ DUE_LIMIT = 10_000
 _KINDS_OF_WAITING = ("outlook_waiting", "outlook_held", "outlook_running")
 
 
-class _SourceSeen(msgspec.Struct, array_like=True, frozen=True):
+class _SourceSeen(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What holds back a source as a whole."""
 
     id: int
@@ -80,7 +80,7 @@ class _SourceSeen(msgspec.Struct, array_like=True, frozen=True):
         return (self.breaker_state, opens_at, self.breaker_ramp or 0, counts_until)
 
 
-class _JobSeen(msgspec.Struct, frozen=True):
+class _JobSeen(msgspec.Struct, frozen=True, gc=False):
     """A job that can't start yet; `host` is the one whose hours it waits for."""
 
     id: int
@@ -131,9 +131,17 @@ class _Look:
     def __post_init__(self) -> None:
         self.turn = Turn(self.now, self.alive, self.rooms)
         self.starting = Turn(self.now, self.alive, self.rooms, is_picked=True)
+        # As workers that would be given sound jobs see the lanes, and those that would be given suspects.
+        sound, suspect = (admitting(deaths, self.rooms) for deaths in (0, WARD_DEATHS))
+        self._as_sound = self.lanes.get(sound, {})
+        self._as_suspect = self.lanes.get(suspect, {})
         self.held = {
             row.scope: Held(row.scope, row.at, row.actor, row.reason) for row in self.holds
         }
+
+    def lanes_for(self, deaths: int) -> dict[int, Lane]:
+        """The lanes as the workers see them that would be given such a job."""
+        return self._as_suspect if deaths >= WARD_DEATHS else self._as_sound
 
     def holds_on(self, key: str) -> tuple[Held, ...]:
         """On everything, and on this source."""
@@ -384,7 +392,7 @@ def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage, seen: _Sour
     run = RunFacts(stage.run_id, stage.run_state, source.key)
     job = JobFacts(job_id, JobState.QUEUED, look.now)
     case = Case(source, run, job, stage.kind, stage.stage, stage.unit, deaths)
-    lane = look.lanes.get(admitting(deaths, look.rooms), {}).get(source.id)
+    lane = look.lanes_for(deaths).get(source.id)
     if is_picked and look.alive:
         about = (look.now, source.key, stage.run_id, job_id)
         found = Outlook(*about, True, "starts", "", None, [])

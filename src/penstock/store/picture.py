@@ -23,7 +23,7 @@ Stage = tuple[int, str]
 QueuedJob = tuple[int, int, float]
 
 
-class QueuedStage(msgspec.Struct, array_like=True):
+class QueuedStage(msgspec.Struct, array_like=True, gc=False):
     """What is queued of one stage of one run. `first` is the first of it: rank, id, deaths."""
 
     source_id: int
