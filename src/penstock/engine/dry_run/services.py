@@ -1,0 +1,107 @@
+"""What the steps of a dry run may ask for: pages, records, cursors. What they flush is only kept."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from penstock.clock import Clock
+from penstock.engine.dry_run.tried import Tried, TriedPage
+from penstock.gates.rates import Sent, Verdict, Want
+from penstock.http.failures import FetchError
+from penstock.http.fetch import Fetcher
+from penstock.http.network import AiohttpNetwork, Network
+from penstock.http.response import Response
+from penstock.jobs.effects import Effects
+from penstock.jobs.job import Claimed
+from penstock.project import Project
+from penstock.settings import SourceSettings
+from penstock.store.rows import SnapshotRow
+
+
+class DryServices:
+    """The services of the attempts of one dry run."""
+
+    def __init__(
+        self,
+        project: Project,
+        source: SourceSettings,
+        tried: Tried,
+        fetcher: Fetcher,
+        *,
+        is_offline: bool,
+    ) -> None:
+        self._project = project
+        self._source = source
+        self._tried = tried
+        self._fetcher = fetcher
+        self._is_offline = is_offline
+        self._flushed = Effects()
+
+    async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
+        try:
+            response = await self._fetch(job, url, options)
+        except FetchError as error:
+            self._tried.pages.append(TriedPage(url, error.status, 0, self._is_offline))
+            raise
+        size, is_kept = len(response.body), response.is_from_snapshot
+        self._tried.pages.append(TriedPage(url, response.status, size, is_kept))
+        return response
+
+    async def _fetch(self, job: Claimed, url: str, options: dict[str, Any]) -> Response:
+        if not self._is_offline:
+            options.pop("conditional", None)
+            return await self._fetcher.fetch(
+                url, self._source.fetch, source=self._source.key, **options
+            )
+        found = self._snapshot(job, url)
+        if found is None:
+            raise FetchError("not in the snapshots", url, None, True, "data")
+        return self._project.read_page(found)
+
+    def _snapshot(self, job: Claimed, url: str) -> SnapshotRow | None:
+        """The page that the job itself had, else the newest of this address."""
+        pages = self._project.connection.snapshots.at(url)
+        mine = [page for page in pages if page.id == job.snapshot]
+        return next(iter([*mine, *pages]), None)
+
+    async def flush(self, job: Claimed, effects: Effects) -> None:
+        self._flushed.pour(effects)
+
+    def take_flushed(self) -> Effects:
+        """What was flushed since it was asked for last."""
+        flushed, self._flushed = self._flushed, Effects()
+        return flushed
+
+    async def records(
+        self, collection: str, after_key: str | None, limit: int
+    ) -> list[dict[str, Any]]:
+        rows = self._project.connection.records.of(collection, after_key or "", limit)
+        return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
+
+    async def cursors(self, job: Claimed) -> dict[str, Any]:
+        return self._project.connection.checkpoints.cursors(job.source_id)
+
+
+def open_fetcher(project: Project, clock: Clock, network: Network | None) -> Fetcher:
+    """One that leaves alone the hosts that have asked for it."""
+    fetcher = Fetcher(network or AiohttpNetwork(), clock, random.Random(), _OpenDoor())
+    for host, until in project.connection.hosts.closed().items():
+        fetcher.close_host(host, until)
+    return fetcher
+
+
+class _OpenDoor:
+    """Lets every request out and counts none: a dry run sends one page at a time, and writes nothing."""
+
+    async def ask(self, want: Want) -> Verdict:
+        return Verdict(0.0)
+
+    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+        return False
+
+    def told(self, want: Want, sent: Sent) -> None:
+        pass
+
+    def close(self, host: str, for_s: float) -> None:
+        pass
