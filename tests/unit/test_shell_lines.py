@@ -16,11 +16,11 @@ from penstock.shell import COMMANDS
 
 ROOT = Path(penstock.__file__).parent
 SHELL_LINE = re.compile(rf"\bpenstock ({'|'.join(MODULES)})\b")
-FRONT_ENDS = ("cli", "demo")
+FRONT_ENDS = ("cli",)
 # Files and pages that are made for a shell or about it.
 ABOUT_THE_SHELL = ("exporters", "journal/reference.py", "shell.py")
 # Descriptions of keys of penstock.yaml, for its schema and its page.
-DESCRIPTIONS = ("settings/hooks.py", "settings/schedule.py")
+DESCRIPTIONS = ("settings/hooks.py", "settings/retention.py", "settings/schedule.py")
 # Hints that programs may know by their words: each goes when its words have been deprecated for a release.
 OLD_HINTS = (
     "app/jobs.py",
