@@ -64,7 +64,7 @@ def test_logs_are_read_back_in_pages_and_followed_to_the_end_of_the_run(project:
     [job] = project.jobs.list(run=run.id).items
     source_id = project.source_ids["acme.com"]
     lines = [LogLine(1.0, source_id, run.id, job.id, 1, "info", str(number)) for number in range(3)]
-    project.connection.add_log_lines(lines)
+    project.connection.logs.add(lines)
 
     newest = project.logs.list(run=run.id, limit=2)
     [oldest] = project.logs.list(job=job.id, limit=2, cursor=newest.next).items
@@ -78,7 +78,7 @@ def test_logs_are_read_back_in_pages_and_followed_to_the_end_of_the_run(project:
 
 
 def test_status_names_workers_and_what_stops_a_source(project: Project) -> None:
-    project.connection.register("w", "mill-1", 1, "1")
+    project.connection.workers.register("w", "mill-1", 1, "1")
     project.sources.pause("acme.com", reason="moving")
 
     seen = project.status()
