@@ -39,7 +39,7 @@ NEEDED = {
     "diffs.tell_totals": ("field", "records"),
     "config.show": ("key", "value"),
     "events.run": ("event", "what", "job"),
-    "explain._tell_story": ("attempt", "outcome"),
+    "explain._tell_timeline": ("attempt", "outcome"),
     "explain.tell": ("gate", "now", "by"),
     "hooks.show": ("delivery", "hook", "run", "state"),
     "jobs._tell_one": ("event", "what", "job"),
@@ -47,7 +47,7 @@ NEEDED = {
     "kpis.run": ("number", "value"),
     "quarantine.list_entries": ("job", "source", "stage", "kind", "key"),
     "quarantine.show": ("event", "what", "job"),
-    "queues.tell": ("signal", "name"),
+    "queues.tell_queue": ("signal", "name"),
     "records._tell_collections": ("collection", "records"),
     "records._tell_table": ("key",),
     "rejects.tell": ("reject", "source", "code", "key"),
@@ -246,7 +246,7 @@ def look_at_rare_tables(rig: Rig) -> None:
 def sites() -> set[str]:
     """Every function of the command line that draws a table."""
     found = set()
-    for file in Path(penstock.cli.__file__).parent.glob("*.py"):
+    for file in Path(penstock.cli.__file__).parent.rglob("*.py"):
         for function in ast.walk(ast.parse(file.read_text())):
             if isinstance(function, ast.FunctionDef):
                 calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
