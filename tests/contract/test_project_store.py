@@ -104,11 +104,11 @@ def test_a_damaged_file_is_named_and_replaced_by_its_backup(folder: Path, place:
         assert not project.store.restore(copy, dry_run=True).is_done
         assert place.read_bytes().startswith(b"no database"), "it was only asked about"
 
-        kept = project.store.restore(copy, actor="ops").kept
+        kept = project.store.restore(copy, actor="ops", reason="bad disk").kept
         assert kept is not None
         assert place.with_name(kept).read_bytes().startswith(b"no database")
         assert project.store.check().is_sound
-        assert journaled(project, "db.restored") == [("ops", "copy.db")]
+        assert journaled(project, "db.restored") == [("ops", "copy.db: bad disk")]
 
 
 def test_a_copy_needs_two_addresses_of_different_kinds(folder: Path, place: Place) -> None:

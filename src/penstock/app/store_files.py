@@ -98,5 +98,5 @@ def _put_back(project: Nouns, backup: Path, actor: str, reason: str) -> Path | N
     project.close()
     settings = project.settings
     kept = put_back(backup, settings.store_file, project.clock, settings.project)
-    project.connection.upkeep.note_restored(actor, backup.name)
+    project.connection.upkeep.note_restored(actor, backup.name, reason)
     return kept

@@ -96,11 +96,11 @@ class Upkeep(Noun):
             problems += [f"{words} {' '.join(str(value) for value in row)}" for row in rows[:20]]
         return problems
 
-    def note_restored(self, actor: str, backup: str) -> None:
+    def note_restored(self, actor: str, backup: str, reason: str = "") -> None:
         """Say in the journal that this file was put here from a backup."""
         with self._db.writing() as now:
             ledger = Ledger(self._db, now)
-            ledger.journal(DbRestored(backup), actor=actor)
+            ledger.journal(DbRestored(backup, reason), actor=actor)
             ledger.write()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.commands import db_copy, db_grants, db_migrate, db_rename
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import count
 
@@ -73,6 +73,7 @@ def register(commands: Commands) -> None:
     for each in (saving, restoring):
         each.add_argument("file", type=Path, metavar="FILE", help="the backup")
         add_yes(each)
+    add_reason(restoring)
     db_migrate.register(verbs)
     db_copy.register(verbs)
     db_rename.register(verbs)
@@ -149,7 +150,7 @@ def restore(args: argparse.Namespace) -> int:
     with opened(args) as project:
         planned = project.store.restore(args.file, dry_run=True)
         confirm(args, f"Put {planned.file} in the place of {planned.store}?")
-        done = project.store.restore(args.file)
+        done = project.store.restore(args.file, reason=args.reason)
     was = f"; what it was is in {done.kept}" if done.kept is not None else ""
     args.out.line(f"{done.store} is {done.file} now{was}")
     return exits.DONE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import count
@@ -38,6 +38,7 @@ def register(verbs: Commands) -> None:
     parser.add_argument(
         "--restart", action="store_true", help="discard an unfinished copy and start over"
     )
+    add_reason(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         folder=_folder(args),
         restart=args.restart,
         on_progress=_progress(out, time.monotonic),
+        reason=args.reason,
     )
     _tell(copied, args)
     return exits.DONE

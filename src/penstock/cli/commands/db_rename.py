@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.render.output import Output
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ EXAMPLES = """\
 def register(verbs: Commands) -> None:
     parser = add_command(verbs, "rename", "follow a renamed project", DESCRIPTION, EXAMPLES)
     add_yes(parser)
+    add_reason(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         found = project.store.rename(dry_run=True)
         if found.before != found.project:
             confirm(args, f"Rename {found.before!r} at {found.store} to {found.project!r}?")
-            found = project.store.rename()
+            found = project.store.rename(reason=args.reason)
     _tell(found, args)
     return exits.DONE
 
