@@ -71,7 +71,7 @@ class StoreKind:
 
     name: str
     open: Callable[[Place, Clock], Store]
-    dump: Callable[[Place], dict[str, list[Any]]]
+    dump: Callable[..., dict[str, list[Any]]]
     tamper: Callable[[Place, str], None]
     breaking: Callable[[Place, str, str], AbstractContextManager[None]]
     watch: str
@@ -84,10 +84,11 @@ def open_sqlite(place: Place, clock: Clock) -> Store:
     return SqliteStore(Path(place), clock)
 
 
-def dump_sqlite(path: Place) -> dict[str, list[Any]]:
+def dump_sqlite(path: Place, only: str = "") -> dict[str, list[Any]]:
     connection = apsw.Connection(str(path))
-    names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
-    found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
+    every = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+    names = [only] if only else [name for (name,) in connection.execute(every)]
+    found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in names}
     connection.close()
     return found
 
@@ -127,10 +128,12 @@ def open_postgres(place: Place, clock: Clock) -> Store:
     return PostgresStore(str(place), clock, time=clock)
 
 
-def dump_postgres(place: Place) -> dict[str, list[Any]]:
+def dump_postgres(place: Place, only: str = "") -> dict[str, list[Any]]:
     with psycopg.connect(str(place), autocommit=True) as connection:
         names = connection.execute(
             "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'penstock'::regnamespace"
+            " AND %s IN ('', relname::text)",
+            [only],
         ).fetchall()
         return {
             name: [
@@ -307,11 +310,8 @@ class World:
 
     def moves(self) -> list[tuple[str, int, int, str, str]]:
         """(what, id, attempt, leaves, enters), in order."""
-        return (
-            [row[-5:] for row in sorted(self.dump()["moved"])]
-            if self.kind.is_shared
-            else self.dump()["moved"]
-        )
+        moved = self.kind.dump(self.path, "moved")["moved"]
+        return [row[-5:] for row in sorted(moved)] if self.kind.is_shared else moved
 
     def breaking(self, act: str, table: str) -> AbstractContextManager[None]:
         act, table = self.kind.stand_ins.get(table, (act, table))
