@@ -11,7 +11,7 @@ from docs.generators.verbs import verbs
 from docs.generators.views import PAGE, about_class, fields_table
 from penstock import testing
 from penstock.jobs.windows import Window
-from penstock.pipeline.attempt import RunView, SourceView
+from penstock.pipeline.attempt import StepRun, StepSource
 
 HEAD = """\
 # Python pipelines
@@ -29,8 +29,8 @@ def page() -> str:
         HEAD,
         *_class("Pipeline", penstock.Pipeline, "pipeline"),
         *_class("Context", penstock.Context, "ctx"),
-        *_fields("ctx.source", SourceView),
-        *_fields("ctx.run", RunView),
+        *_fields("ctx.source", StepSource),
+        *_fields("ctx.run", StepRun),
         *_fields("ctx.window", Window),
         *_class("Response", penstock.Response, "response"),
         *_raised(),

@@ -26,7 +26,7 @@ from penstock.engine.worker.builder import Resources, WorkerBuilder, source_conf
 from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.threads import InlineThreads
-from penstock.gates.terms import rules_of
+from penstock.gates.project_terms import rules_of
 from penstock.http.network import RawResponse, Request
 from penstock.project import Project
 from penstock.snapshots import open_snapshots

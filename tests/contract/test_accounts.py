@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.jobs.account import Account, CandidateSum, PageSum
 from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.emptiness import AS_EXPECTED, NOT_ALLOWED, UNEXPECTED, ZERO_YIELD
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
+from penstock.jobs.run_sums import CandidateSum, PageSum, RunSums
 from tests.contract.scenes import (
     SITE,
     World,
@@ -35,7 +35,7 @@ CHAIN = Plan(
 )
 
 
-def account(world: World, run_id: int) -> Account:
+def account(world: World, run_id: int) -> RunSums:
     return world.store.runs.account(world.run(run_id))
 
 
@@ -71,7 +71,7 @@ def test_every_candidate_ends_up_in_one_place(world: World) -> None:
         done(jobs["sent"], effects=Effects(notes=[Note("sent elsewhere")])),
     )
 
-    assert account(world, run_id) == Account(
+    assert account(world, run_id) == RunSums(
         PageSum(discovered=1, extracted=1, skipped=0, failed=0, cancelled=0, open=0),
         CandidateSum(
             candidates=7, accepted=2, rejected=1, duplicate=1, dropped=2, failed=1, passed=0,

@@ -17,8 +17,8 @@ import pytest
 
 from penstock.gates.admission import Report
 from penstock.gates.capacity import Capacity
-from penstock.gates.rates import Verdict, Want
-from penstock.gates.terms import HostLimit, Terms
+from penstock.gates.project_terms import HostLimit, Terms
+from penstock.gates.rates import RateDecision, RateRequest
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Settlement
@@ -35,15 +35,15 @@ MOST = 3000
 HOST = HostLimit("api.example", 2)
 
 
-def a_want(*bounds: Bound, host: HostLimit | None = None, cost: float = 0.0) -> Want:
-    return Want(SHOP, None, "api.example", 7, MOST, 20.0, Terms(bounds, cost, host))
+def a_want(*bounds: Bound, host: HostLimit | None = None, cost: float = 0.0) -> RateRequest:
+    return RateRequest(SHOP, None, "api.example", 7, MOST, 20.0, Terms(bounds, cost, host))
 
 
-def ask(world: World, *wants: Want, worker: str = "w", **report: Any) -> list[str]:
+def ask(world: World, *wants: RateRequest, worker: str = "w", **report: Any) -> list[str]:
     return gates(world.store.hosts.reserve(wants, Report(worker, **report)))
 
 
-def gates(verdicts: list[Verdict]) -> list[str]:
+def gates(verdicts: list[RateDecision]) -> list[str]:
     return [verdict.gate for verdict in verdicts]
 
 
@@ -198,7 +198,9 @@ def test_connections_that_reserve_at_once_never_pass_a_bound(
 
     def work(number: int) -> None:
         chance, mine, spent = random.Random(number), 0, []
-        want = Want(SHOP, None, "api.example", 1, MOST, 20.0, Terms((requests, size), 0.0, limit))
+        want = RateRequest(
+            SHOP, None, "api.example", 1, MOST, 20.0, Terms((requests, size), 0.0, limit)
+        )
         with closing(world.kind.open(world.path, world.clock)) as store:
             for _ in range(400 // connections):
                 ending = chance.randrange(mine + 1)
@@ -549,7 +551,7 @@ def test_requests_of_a_worker_that_died_are_put_down_with_their_run(world: World
     """Those that were put down by the attempts that sent them are not held any more."""
     run_id = world.start()
     world.store.workers.register("dying", "here", 1, "test")
-    wants = [Want("acme.com", 1000.0, "acme.com", run_id)] * 5
+    wants = [RateRequest("acme.com", 1000.0, "acme.com", run_id)] * 5
     world.store.hosts.reserve(wants, Report("dying"))
     world.store.hosts.reserve([], Report("dying", {f"usage:{run_id}": 2.0, "usage:99": 0.0}))
     world.store.workers.bury("dying", "killed")

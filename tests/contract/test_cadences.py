@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.jobs.effects import Effects
-from penstock.schedules.auto import Ended, Standing
+from penstock.schedules.auto import EndedRun, Standing
 from penstock.store.cadences import CadenceMove, CadenceRow
 from penstock.store.schedules import Planned
 from tests.contract.scenes import SITE, World, a_save, done, quarantined
@@ -81,7 +81,7 @@ def test_runs_are_looked_at_up_to_one_that_goes_on(world: World) -> None:
     world.turn("w", *ends)
 
     found = world.store.cadences.runs({row.source_id: 0})
-    assert found == {row.source_id: [Ended(run, False, False, 0, 0) for run in runs[1:3]]}
+    assert found == {row.source_id: [EndedRun(run, False, False, 0, 0) for run in runs[1:3]]}
     assert world.store.cadences.runs({row.source_id: runs[2]}) == {}
     assert world.store.cadences.runs({}) == {}
 
@@ -97,8 +97,8 @@ def test_run_that_has_just_ended_is_judged_by_all_that_it_brought(world: World) 
     found = world.store.cadences.runs({row.source_id: 0})
 
     assert found[row.source_id] == [
-        Ended(first, False, True, 2, 2),
-        Ended(second, False, True, 1, 2),
+        EndedRun(first, False, True, 2, 2),
+        EndedRun(second, False, True, 1, 2),
     ]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from penstock.gates.admission import Report
 from penstock.gates.capacity import Capacity
-from penstock.gates.rates import Verdict, Want
-from penstock.gates.terms import HostLimit, Terms, outside
+from penstock.gates.project_terms import HostLimit, Terms, outside
+from penstock.gates.rates import RateDecision, RateRequest
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.outlook.outlook import Outlook
@@ -29,11 +29,11 @@ EVENING = OpeningHours((parse_window("17:30-18:00"),), "Asia/Tokyo")
 OPENS_S = 30 * 60.0
 
 
-def a_want(source: str = "acme.com", **limits: Any) -> Want:
-    return Want(source, None, API, terms=Terms(host=HostLimit(API, **limits)))
+def a_want(source: str = "acme.com", **limits: Any) -> RateRequest:
+    return RateRequest(source, None, API, terms=Terms(host=HostLimit(API, **limits)))
 
 
-def verdicts(world: World, *wants: Want, worker: str = "w") -> list[Verdict]:
+def verdicts(world: World, *wants: RateRequest, worker: str = "w") -> list[RateDecision]:
     return world.store.hosts.reserve(wants, Report(worker))
 
 
@@ -42,7 +42,7 @@ def verdicts(world: World, *wants: Want, worker: str = "w") -> list[Verdict]:
 
 def test_request_outside_of_its_hosts_hours_is_told_which_when_and_why(world: World) -> None:
     want = a_want(windows=EVENING, concurrency=1, rate_per_s=1.0)
-    elsewhere = Want("acme.com", None, "b.example")
+    elsewhere = RateRequest("acme.com", None, "b.example")
     shut, free = verdicts(world, want, elsewhere)
     assert (shut.gate, shut.reason) == ("window", outside(API))
     assert shut.wait_s == pytest.approx(OPENS_S)

@@ -23,11 +23,11 @@ from hypothesis.stateful import (
 
 from penstock.errors import Refused
 from penstock.gates.capacity import Capacity
-from penstock.jobs.account import Fate
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState
+from penstock.jobs.run_sums import Fate
 from penstock.jobs.transitions import JOB_MOVES, RUN_MOVES
 from penstock.store.entries import EntryFilter
 from penstock.store.rows import Admits

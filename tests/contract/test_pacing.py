@@ -12,7 +12,7 @@ import pytest
 
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.gates.rates import LONGEST_WAIT_S, RateDecision, RateRequest
 from penstock.store.postgres.store import PostgresStore
 from penstock.testing import EPOCH, VirtualClock
 from tests.contract.scenes import World
@@ -20,16 +20,16 @@ from tests.contract.scenes import World
 SHOP = "acme.com"
 
 
-def waits(verdicts: list[Verdict]) -> list[tuple[float, str]]:
+def waits(verdicts: list[RateDecision]) -> list[tuple[float, str]]:
     return [(round(verdict.wait_s, 5), verdict.gate) for verdict in verdicts]
 
 
-def reserve(world: World, *wants: Want) -> list[tuple[float, str]]:
+def reserve(world: World, *wants: RateRequest) -> list[tuple[float, str]]:
     return waits(world.store.hosts.reserve(wants))
 
 
 def test_places_of_one_source_follow_each_other_by_its_rate(world: World) -> None:
-    want = Want(SHOP, 2.0)
+    want = RateRequest(SHOP, 2.0)
     assert reserve(world, want) == [(0, "")]
     assert reserve(world, want, want) == [(0.5, ""), (1, "")]
     world.clock.advance(0.25)
@@ -39,14 +39,18 @@ def test_places_of_one_source_follow_each_other_by_its_rate(world: World) -> Non
 
 
 def test_one_call_answers_for_many_sources_in_the_order_asked(world: World) -> None:
-    first, second = Want("zoo.org", 1.0), Want("acme.com", 10.0)
+    first, second = RateRequest("zoo.org", 1.0), RateRequest("acme.com", 10.0)
     assert reserve(world, first, second, first, second) == [(0, ""), (0, ""), (1, ""), (0.1, "")]
-    assert reserve(world, second, Want("новости.рф", 5.0), first) == [(0.2, ""), (0, ""), (2, "")]
+    assert reserve(world, second, RateRequest("новости.рф", 5.0), first) == [
+        (0.2, ""),
+        (0, ""),
+        (2, ""),
+    ]
     assert reserve(world) == []
 
 
 def test_what_would_wait_too_long_takes_no_place(world: World) -> None:
-    want = Want(SHOP, 0.5)
+    want = RateRequest(SHOP, 0.5)
     assert reserve(world, *[want] * 4) == [(0, ""), (2, ""), (4, ""), (6, "rate")]
     before = world.dump()["pace"]
     assert reserve(world, want, want) == [(6, "rate"), (6, "rate")]
@@ -56,15 +60,15 @@ def test_what_would_wait_too_long_takes_no_place(world: World) -> None:
 
 
 def test_a_changed_rate_holds_from_the_next_reservation_on(world: World) -> None:
-    assert reserve(world, Want(SHOP, 1 / 3600)) == [(0, "")]
-    assert reserve(world, Want(SHOP, 10.0)) == [(LONGEST_WAIT_S + 0.1, "rate")]
+    assert reserve(world, RateRequest(SHOP, 1 / 3600)) == [(0, "")]
+    assert reserve(world, RateRequest(SHOP, 10.0)) == [(LONGEST_WAIT_S + 0.1, "rate")]
     world.clock.advance(LONGEST_WAIT_S + 0.1)
-    assert reserve(world, Want(SHOP, 10.0), Want(SHOP, 10.0)) == [(0, ""), (0.1, "")]
+    assert reserve(world, RateRequest(SHOP, 10.0), RateRequest(SHOP, 10.0)) == [(0, ""), (0.1, "")]
 
 
 @pytest.mark.parametrize("step_s", [-86_400.0, -3.0, 86_400.0])
 def test_a_clock_that_was_set_costs_seconds_and_not_hours(world: World, step_s: float) -> None:
-    want = Want(SHOP, 1.0)
+    want = RateRequest(SHOP, 1.0)
     reserve(world, want, want)
     world.clock.advance(step_s)
     [verdict] = world.store.hosts.reserve([want])
@@ -91,7 +95,7 @@ class Late(VirtualClock):
 
 def test_a_place_counts_from_when_it_is_given_not_from_when_it_was_asked_for(world: World) -> None:
     """A time read before waiting for others would be handed out again to the next who asks."""
-    want, clock = Want(SHOP, 1.0), Late(world)
+    want, clock = RateRequest(SHOP, 1.0), Late(world)
     reserve(world, want)
 
     def others_go_first() -> None:
@@ -108,7 +112,7 @@ def test_a_place_counts_from_when_it_is_given_not_from_when_it_was_asked_for(wor
 
 def test_hosts_whose_clocks_are_hours_apart_share_one_rate(schema_database: str) -> None:
     """Only the database's own clock counts, and nobody learns what it shows."""
-    want = Want(SHOP, 1 / 3600)
+    want = RateRequest(SHOP, 1 / 3600)
     for hours, gate in ((0, ""), (5, "rate"), (-5, "rate")):
         skewed = VirtualClock(EPOCH + hours * 3600)
         with closing(PostgresStore(schema_database, skewed)) as store:
@@ -121,7 +125,7 @@ def test_pages_of_a_source_without_a_place_soon_are_not_claimed(world: World) ->
     """They would only be sent back: all of a long queue, again and again, at the speed of the store."""
     world.start_with_pages(10)
     world.source(SHOP, LaneLimits(concurrency=4, rate_per_s=0.1))
-    want = Want(SHOP, 0.1)
+    want = RateRequest(SHOP, 0.1)
 
     assert len(world.claim()) == 1
     assert reserve(world, want) == [(0, "")]
@@ -145,8 +149,8 @@ def test_closed_hosts_are_known_to_all_and_never_opened_early(world: World) -> N
     assert world.store.hosts.closed() == {"a.org": now + 60}
 
 
-def shuffled(seed: int, keys: list[str], rate: float) -> list[Want]:
-    found = [Want(key, rate) for key in keys]
+def shuffled(seed: int, keys: list[str], rate: float) -> list[RateRequest]:
+    found = [RateRequest(key, rate) for key in keys]
     random.Random(seed).shuffle(found)
     return found
 
@@ -179,7 +183,7 @@ def test_connections_that_reserve_at_the_same_time_never_share_a_place(
 @pytest.mark.parametrize("connections", [2, 8])
 def test_rate_holds_over_all_connections_while_time_passes(world: World, connections: int) -> None:
     """Whenever it is, no more have gone out since the beginning than the rate allows."""
-    want, began, clock_hand = Want(SHOP, 20.0), world.clock.now(), Lock()
+    want, began, clock_hand = RateRequest(SHOP, 20.0), world.clock.now(), Lock()
 
     def ask(number: int) -> list[float]:
         chance, sent_at = random.Random(number), []

@@ -14,8 +14,8 @@ from penstock.engine.worker.calls import Answer
 from penstock.engine.worker.streams import Streams
 from penstock.errors import StoreError
 from penstock.gates.admission import Report
-from penstock.gates.rates import Want
-from penstock.gates.terms import Terms
+from penstock.gates.project_terms import Terms
+from penstock.gates.rates import RateRequest
 from penstock.jobs.emptiness import ANOMALY, ZERO_YIELD
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Settlement
@@ -172,7 +172,7 @@ def test_stream_that_was_away_for_longer_than_its_gap(
 def test_budget_that_begins_anew(listening: Callable[[str], Listening]) -> None:
     b = listening("budget.reset")
     bound = Bound(f"source:{SHOP}", "requests", "day", 2)
-    want = Want(SHOP, None, "api.example", 7, 3000, 20.0, Terms((bound,)))
+    want = RateRequest(SHOP, None, "api.example", 7, 3000, 20.0, Terms((bound,)))
     b.world.store.hosts.reserve([want, want], Report("w"))
     b.world.store.budgets.renew([bound])
     assert b.raised() == []

@@ -23,7 +23,7 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.pipeline import planner
 from penstock.project import Project
 from penstock.settings import load_settings
-from penstock.snapshots import Place, directory, open_snapshots
+from penstock.snapshots import SegmentPlace, directory, open_snapshots
 from penstock.store.jobs import JobFilter
 from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
@@ -253,7 +253,7 @@ def _lost_pages(project: Project, wanted: list[tuple[int, str]]) -> list[str]:
         if row is None:
             found.append(f"the page of job {job_id} is lost")
             continue
-        body = snapshots.read(Place(row.hash, row.segment, row.offset, row.length)).body
+        body = snapshots.read(SegmentPlace(row.hash, row.segment, row.offset, row.length)).body
         if body.decode() != BODIES[int(url.rpartition("/")[2])]:
             found.append(f"the page of job {job_id} has another body")
     snapshots.close()

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.gates.rates import Sent, Verdict, Want, give_place
+from penstock.gates.rates import RateDecision, RateRequest, Sent, give_place
 from penstock.http.failures import FetchError
 from penstock.http.fetch import Fetcher
 from penstock.http.network import RawResponse, Request
@@ -64,15 +64,15 @@ class FakeDoor:
     clock: FakeClock = field(default_factory=FakeClock)
     next_at: dict[str, float] = field(default_factory=dict)
     closed: dict[str, float] = field(default_factory=dict)
-    sent: list[tuple[Want, Sent]] = field(default_factory=list)
+    sent: list[tuple[RateRequest, Sent]] = field(default_factory=list)
 
-    async def ask(self, want: Want) -> Verdict:
+    async def ask(self, want: RateRequest) -> RateDecision:
         return give_place(want, self.next_at, self.clock.now())
 
-    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+    def is_late(self, want: RateRequest, verdict: RateDecision, now: float) -> bool:
         return False
 
-    def told(self, want: Want, sent: Sent) -> None:
+    def told(self, want: RateRequest, sent: Sent) -> None:
         self.sent.append((want, sent))
 
     def close(self, host: str, for_s: float) -> None:

@@ -22,7 +22,7 @@ from penstock.clock import SystemClock
 from penstock.errors import Refused, StoreError, UsageError
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
-from penstock.gates.rates import Want
+from penstock.gates.rates import RateRequest
 from penstock.jobs.effects import Effects, Mark, Note, Raised, Rejection, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
@@ -365,7 +365,7 @@ class Client:
 
     def pace(self) -> None:
         keys = self.rng.sample(SOURCES, 2)
-        self.store.hosts.reserve([Want(key, 1000.0) for key in keys])
+        self.store.hosts.reserve([RateRequest(key, 1000.0) for key in keys])
 
     def look(self) -> None:
         """Everything that is shown is whole, whatever happens meanwhile."""

@@ -16,7 +16,7 @@ from penstock.engine.leader.scheduler import Scheduler
 from penstock.engine.supervisor.watch import Watch
 from penstock.engine.worker import loop as worker
 from penstock.gates.capacity import Capacity
-from penstock.gates.rates import Want
+from penstock.gates.rates import RateRequest
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
@@ -167,7 +167,7 @@ def test_places_in_time_are_given_by_one_clock(database: str) -> None:
         closing(open_store(database, AHEAD)) as ahead,
         closing(open_store(database, BEHIND)) as behind,
     ):
-        want = [Want("shop", 2.0)]
+        want = [RateRequest("shop", 2.0)]
         waits = [store.hosts.reserve(want)[0].wait_s for store in (ahead, behind, ahead, behind)]
     assert all(wait <= n * 0.5 + 0.01 for n, wait in enumerate(waits)), waits
     assert waits == sorted(waits)

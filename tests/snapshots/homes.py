@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from penstock.settings.place import parse_snapshots
+from penstock.settings.snapshot_address import parse_snapshots
 from penstock.snapshots import Capture, SnapshotStore, open_snapshots
 from penstock.snapshots.bucket import BucketSnapshots
 from penstock.snapshots.directory import DirectorySnapshots

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import ConfigError, StoreCorrupt, StoreError
 from penstock.snapshots import (
-    Place,
+    SegmentPlace,
     SnapshotsAway,
     SnapshotStore,
     open_snapshots,
@@ -30,7 +30,7 @@ def _soon_out_of_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buckets, "RETRY_S", 0.3)
 
 
-def kept(store: SnapshotStore, number: int) -> Place:
+def kept(store: SnapshotStore, number: int) -> SegmentPlace:
     [place] = store.append([a_page(number)])
     store.sync()
     return place
@@ -154,7 +154,7 @@ def test_no_such_bucket_is_said_with_what_to_do(wire: Wire) -> None:
     with pytest.raises(SnapshotsRefused, match="no such bucket"):
         store.check()
     with pytest.raises(SnapshotsRefused, match="no such bucket"):
-        store.read(Place("0" * 64, "0123456789abcdef-000001", 0, 10))
+        store.read(SegmentPlace("0" * 64, "0123456789abcdef-000001", 0, 10))
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from penstock.errors import StoreCorrupt, StoreError
-from penstock.snapshots import Capture, Place, SnapshotStore, content_hash
+from penstock.snapshots import Capture, SegmentPlace, SnapshotStore, content_hash
 from tests.snapshots.homes import SUFFIX, BucketHome, FolderHome, Home, a_page
 
 
-def kept(store: SnapshotStore, *pages: Capture) -> list[Place]:
+def kept(store: SnapshotStore, *pages: Capture) -> list[SegmentPlace]:
     places = store.append(list(pages))
     store.sync()
     return places
@@ -60,7 +60,7 @@ def test_nothing_is_written_for_nothing(home: Home) -> None:
 
 def test_writers_of_one_name_at_once_never_share_a_segment(home: Home) -> None:
     stores = [home.open("same") for _ in range(4)]
-    places: list[list[Place]] = [[] for _ in stores]
+    places: list[list[SegmentPlace]] = [[] for _ in stores]
 
     def write(number: int) -> None:
         for page in range(10):
@@ -185,7 +185,7 @@ def test_no_name_from_outside_leads_anywhere(home: Home, name: str) -> None:
     home.write(f"0123456789abcdef-000001{SUFFIX}", b"not ours")
     before = home.files()
     with pytest.raises(StoreCorrupt):
-        store.read(Place("0" * 64, name, 0, 10))
+        store.read(SegmentPlace("0" * 64, name, 0, 10))
     with pytest.raises(StoreError):
         store.remove([name])
     assert home.files() == before

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.job import JobState
-from penstock.snapshots import Place
+from penstock.snapshots import SegmentPlace
 from tests.journeys import rig as rigs
 from tests.journeys.holding import (
     HOLDING,
@@ -66,7 +66,7 @@ def test_a_site_is_ingested_and_every_page_of_it_is_in_the_bucket(
             row = rig.store.snapshots.of(job.id, job.key)
             assert row is not None
             segments.add(row.segment)
-            capture = reader.read(Place(row.hash, row.segment, row.offset, row.length))
+            capture = reader.read(SegmentPlace(row.hash, row.segment, row.offset, row.length))
             assert capture.url == job.key
         assert {f"{segment}{SUFFIX}" for segment in segments} <= set(bucket.files())
         assert KEY_ID not in rig.output(process)

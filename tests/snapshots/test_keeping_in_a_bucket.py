@@ -16,8 +16,8 @@ from penstock.errors import StoreCorrupt
 from penstock.http.response import Response
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Cancelled, Failed, Snoozed
-from penstock.pipeline.verdict import timed_out
-from penstock.snapshots import Place
+from penstock.pipeline.error_outcome import timed_out
+from penstock.snapshots import SegmentPlace
 from penstock.snapshots import bucket as buckets
 from penstock.store.rows import SnapshotRow
 from penstock.store.snapshots import Kept
@@ -100,7 +100,7 @@ def test_a_payload_is_in_the_bucket_before_a_row_refers_to_it(rig: Rig, bucket: 
     [files] = seen
     for kept in rig.keeper.take():
         assert f"{kept.segment}{SUFFIX}" in files
-        place = Place(kept.hash, kept.segment, kept.offset, kept.length)
+        place = SegmentPlace(kept.hash, kept.segment, kept.offset, kept.length)
         assert rig.snapshots.read(place).url == kept.url
 
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.project import Project
-from penstock.snapshots import Capture, Place, SnapshotsAway
+from penstock.snapshots import Capture, SegmentPlace, SnapshotsAway
 from penstock.snapshots.directory import DirectorySnapshots
 from penstock.store.jobs import JobFilter
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
@@ -61,7 +61,7 @@ def test_an_outage_longer_than_every_timeout_costs_no_try_and_no_page(
     clock, network = VirtualClock(), ScriptedNetwork(site)
     real, asked = DirectorySnapshots.append, [0]
 
-    def away(self: DirectorySnapshots, captures: list[Capture]) -> list[Place]:
+    def away(self: DirectorySnapshots, captures: list[Capture]) -> list[SegmentPlace]:
         if BEGINS_S <= clock.monotonic() < BEGINS_S + LASTS_S:
             asked[0] = len(network.requests)
             raise SnapshotsAway("can't write snapshots: the object store can't be reached")

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.settings import Settings, load_settings
-from penstock.settings.place import parse_snapshots
+from penstock.settings.snapshot_address import parse_snapshots
 
 SECRET = "hush/hush+hush"
 PROJECT = "project: shop\nsnapshots: {}\n"

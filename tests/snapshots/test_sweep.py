@@ -10,7 +10,7 @@ import pytest
 
 from penstock.engine.leader.sweep import EVERY_S, Sweep
 from penstock.gates.capacity import Capacity
-from penstock.snapshots import Place
+from penstock.snapshots import SegmentPlace
 from penstock.snapshots import bucket as buckets
 from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
@@ -45,7 +45,7 @@ class Rounds:
         self.sweep.look()
 
 
-def refer_to(world: World, places: list[Place]) -> None:
+def refer_to(world: World, places: list[SegmentPlace]) -> None:
     world.start()
     job = world.one()
     kept = [

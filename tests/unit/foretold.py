@@ -18,7 +18,7 @@ from penstock.engine.simulation import InitialState, simulate
 from penstock.engine.simulation.figures import Figures
 from penstock.engine.simulation.samples import Past, Sample
 from penstock.gates.budget import next_reset
-from penstock.gates.terms import rules_of
+from penstock.gates.project_terms import rules_of
 from penstock.http.failures import FetchError
 from penstock.http.network import RawResponse, Request
 from penstock.settings import load_settings

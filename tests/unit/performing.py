@@ -18,7 +18,7 @@ from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
-from penstock.pipeline.attempt import RunView, SourceView
+from penstock.pipeline.attempt import StepRun, StepSource
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
 from penstock.testing import VirtualClock, VirtualLoop
@@ -78,7 +78,7 @@ class Bench:
         services: ListedServices | None = None,
         threads: ThreadPool | None = None,
         children: ChildPool | None = None,
-        source: SourceView | None = None,
+        source: StepSource | None = None,
     ) -> None:
         self.graph = pipeline.compile() if isinstance(pipeline, Pipeline) else pipeline
         self.services = services or ListedServices()
@@ -88,7 +88,7 @@ class Bench:
             threads=threads or InlineThreads(),
             children=children,
         )
-        self.source = source or SourceView("acme.com", {"depth": 2})
+        self.source = source or StepSource("acme.com", {"depth": 2})
         self.outcomes: list[tuple[int, Outcome]] = []
         self._ended: dict[int, asyncio.Future[Outcome]] = {}
 
@@ -100,7 +100,7 @@ class Bench:
         assert found is not None
         job = Claimed(job_id, 7, 3, stage, f"key-{job_id}", 1, 0, 0, 0, False, encoded)
         self._ended[job_id] = asyncio.get_running_loop().create_future()
-        work = Work(job, found, self.graph, self.source, RunView(7), timeout_s)
+        work = Work(job, found, self.graph, self.source, StepRun(7), timeout_s)
         self.performer.start(work, self._done)
         return self._ended[job_id]
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobs.account import Account, Fates, account_of, fate_of
 from penstock.jobs.effects import Effects, Note, Rejection, Save
 from penstock.jobs.job import NewJob
 from penstock.jobs.run import StageCount
+from penstock.jobs.run_sums import Fates, RunSums, account_of, fate_of
 
 SAVE = Save("product", "k", b"{}", None, "replace")
 CHILD = NewJob("further", "k", b"{}")
@@ -62,7 +62,7 @@ def test_sums_add_up_when_every_success_has_a_fate(
     assert found.unaccounted == 0
 
 
-def a_run(pages_added: int = 3, candidates_added: int = 2, is_kept: bool = True) -> Account:
+def a_run(pages_added: int = 3, candidates_added: int = 2, is_kept: bool = True) -> RunSums:
     return account_of(
         StageCount(succeeded=2, quarantined=1),
         StageCount(succeeded=2),
@@ -76,7 +76,7 @@ def a_run(pages_added: int = 3, candidates_added: int = 2, is_kept: bool = True)
     ("found", "pages", "candidates"),
     [(a_run(), 0, 0), (a_run(pages_added=4), 1, 0), (a_run(candidates_added=1), 0, -1)],
 )
-def test_what_is_lost_or_counted_twice_shows(found: Account, pages: int, candidates: int) -> None:
+def test_what_is_lost_or_counted_twice_shows(found: RunSums, pages: int, candidates: int) -> None:
     assert (found.pages.unaccounted, found.candidates.unaccounted) == (pages, candidates)
     assert found.unaccounted == abs(pages) + abs(candidates)
 

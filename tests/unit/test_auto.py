@@ -15,7 +15,7 @@ from penstock.schedules.auto import (
     LADDER,
     LOST_PROBES,
     AutoRule,
-    Ended,
+    EndedRun,
     Level,
     Move,
     Standing,
@@ -30,8 +30,8 @@ RULE = AutoRule()
 AUTO = ScheduleSettings("cadence", cadence="auto")
 
 
-def a_run(number: int, share: float, *, probe: bool = False, good: bool = True) -> Ended:
-    return Ended(number, probe, good, round(share * 100), 100)
+def a_run(number: int, share: float, *, probe: bool = False, good: bool = True) -> EndedRun:
+    return EndedRun(number, probe, good, round(share * 100), 100)
 
 
 def walk(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.gates.admission import Book, admit, reservations, spendings, takes
 from penstock.gates.budget import (
-    Account,
+    BudgetUsage,
     exhausted_at,
     key_of,
     level_of,
@@ -20,8 +20,8 @@ from penstock.gates.budget import (
     period_of,
     used_up,
 )
-from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Want
-from penstock.gates.terms import HostLimit, Terms
+from penstock.gates.project_terms import HostLimit, Terms
+from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, RateRequest, Sent
 from penstock.settings.budget import Bound
 
 # Midnights that are skipped, that come twice, half hours, and a day that never was (Apia).
@@ -100,7 +100,7 @@ def test_a_run_is_one_period() -> None:
     assert next_reset([Bound("run:1", "requests", "run", 5)], 1000.0) == float("inf")
 
 
-def an_account(measure: str, amount: float, used: float = 0.0, held: float = 0.0) -> Account:
+def an_account(measure: str, amount: float, used: float = 0.0, held: float = 0.0) -> BudgetUsage:
     account = open_account(Bound("source:shop", measure, "day", amount), 1_800_000_000.0)
     account.used, account.held = used, held
     return account
@@ -198,11 +198,11 @@ BYTES = Bound("project", "bytes", "day", 1000)
 HOST = HostLimit("api.example", 2, 1.0)
 
 
-def a_want(*bounds: Bound, host: HostLimit | None = None, rate: float | None = None) -> Want:
-    return Want("shop", rate, "api.example", 1, 300, 20.0, Terms(bounds, 0.25, host))
+def a_want(*bounds: Bound, host: HostLimit | None = None, rate: float | None = None) -> RateRequest:
+    return RateRequest("shop", rate, "api.example", 1, 300, 20.0, Terms(bounds, 0.25, host))
 
 
-def a_book(*accounts: Account, **held: float) -> Book:
+def a_book(*accounts: BudgetUsage, **held: float) -> Book:
     return Book({}, {account.bound.key: account for account in accounts}, dict(held))
 
 
@@ -267,7 +267,7 @@ def test_bytes_never_pass_their_bound_by_more_than_one_request(
     """Requests begin and end in any order; each brings no more than it may."""
     bound = Bound("project", "bytes", "day", float(amount))
     account = open_account(bound, 0.0)
-    under_way: list[Want] = []
+    under_way: list[RateRequest] = []
     for brings, ends in turns:
         want = a_want(bound)
         [verdict] = admit(

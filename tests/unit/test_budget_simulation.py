@@ -14,7 +14,7 @@ import pytest
 from penstock import Project
 from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
-from penstock.gates.terms import rules_of
+from penstock.gates.project_terms import rules_of
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.settings import Retention

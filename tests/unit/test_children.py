@@ -27,7 +27,7 @@ from penstock.jobs.outcome import (
     Succeeded,
     Throttled,
 )
-from penstock.pipeline.attempt import SourceView
+from penstock.pipeline.attempt import StepSource
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
 from tests.unit.performing import Bench, ListedServices, until
@@ -118,7 +118,7 @@ def with_children(
 ) -> None:
     async def main() -> None:
         children = Children(2, root)
-        source = SourceView("acme.com", {"depth": 2}, pipeline=pipeline)
+        source = StepSource("acme.com", {"depth": 2}, pipeline=pipeline)
         try:
             await use(Bench(graph, services, children=children, source=source))
         finally:

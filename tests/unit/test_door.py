@@ -15,8 +15,8 @@ from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.request_limiter import LONGEST_LINE_S, StoreRequestLimiter
 from penstock.errors import StoreError
 from penstock.gates.admission import NO_REPORT, Report
-from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want
-from penstock.gates.terms import HostLimit, Rules, SourceTerms
+from penstock.gates.project_terms import HostLimit, ProjectTerms, SourceTerms
+from penstock.gates.rates import LONGEST_WAIT_S, RateDecision, RateRequest, Sent
 from penstock.http.failures import FetchError
 from penstock.http.fetch import BudgetSpent, Fetcher, Paced
 from penstock.http.network import RawResponse, Request
@@ -41,7 +41,9 @@ class Watched(SqliteStore):
         self.lost_answers = 0
         self._reserve, self.hosts.reserve = self.hosts.reserve, self._watched  # type: ignore[method-assign]
 
-    def _watched(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
+    def _watched(
+        self, wants: Sequence[RateRequest], report: Report = NO_REPORT
+    ) -> list[RateDecision]:
         self.reports.append(report)
         verdicts = self._reserve(wants, report)
         if self.lost_answers:
@@ -72,7 +74,7 @@ class Rig:
         self.store = Watched(root / "penstock.db", self.clock)
         self.store.workers.register("w", "here", 1, "test")
         hosts = {} if host is None else {host.host: host}
-        rules = Rules({"shop": SourceTerms(bounds)}, hosts=hosts)
+        rules = ProjectTerms({"shop": SourceTerms(bounds)}, hosts=hosts)
         self.pacing = StoreRequestLimiter(self.store, calls or Inline(), rules, "w")
         self.network = ScriptedNetwork(self.answer)
         self.fetcher = Fetcher(self.network, self.clock, random.Random(1), self.pacing)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.schedules import Every, schedule_from
 from penstock.schedules.definition import changes, definition_of, policy_words, settings_of
 from penstock.schedules.due import GRACE_S, Due, Missed, Ticking, is_late, what_is_due
-from penstock.schedules.slots import NEVER, slot_opens_at
+from penstock.schedules.start_hours import NEVER, slot_opens_at
 from penstock.settings import ScheduleSettings
 from penstock.settings.opening_hours import WeeklyWindow, parse_window
 from penstock.settings.values import NearSettings, SessionSettings

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from penstock.jobs.account import Fates, account_of
 from penstock.jobs.emptiness import (
     AS_EXPECTED,
     NOT_ALLOWED,
@@ -18,6 +17,7 @@ from penstock.jobs.emptiness import (
     fallen_from,
 )
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState, StageCount
+from penstock.jobs.run_sums import Fates, account_of
 
 YIELDED, NOTHING, LOOKED = Yield(10, 4), Yield(0, 0), Yield(0, 4)
 COMPLETED, PARTIAL, FAILED = RunState.COMPLETED, RunState.PARTIAL, RunState.FAILED

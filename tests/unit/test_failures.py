@@ -50,8 +50,8 @@ from penstock.jobs.retry import (
     retry_classes,
     settle,
 )
+from penstock.pipeline.error_outcome import outcome_of, timed_out
 from penstock.pipeline.step import DataError
-from penstock.pipeline.verdict import outcome_of, timed_out
 from penstock.settings import RetryChoice
 
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from penstock.http.slots import HostSlots
+from penstock.http.host_slots import HostSlots
 from tests.hostile.loopback import in_loop
 
 A = ("a", "small")

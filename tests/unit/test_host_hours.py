@@ -18,13 +18,20 @@ from penstock.engine.worker.child_protocol import error_from, refusal_of
 from penstock.engine.worker.hosts import HostWatch
 from penstock.errors import ConfigError
 from penstock.gates.admission import Book, admit
-from penstock.gates.rates import Sent, Verdict, Want
-from penstock.gates.terms import NO_TERMS, HostLimit, Terms, hours_definitions, hours_of, rules_of
+from penstock.gates.project_terms import (
+    NO_TERMS,
+    HostLimit,
+    Terms,
+    hours_definitions,
+    hours_of,
+    rules_of,
+)
+from penstock.gates.rates import RateDecision, RateRequest, Sent
 from penstock.http.failures import FetchError, HostOutside
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Snoozed
-from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.error_outcome import outcome_of
 from penstock.project import Project
 from penstock.settings import BreakerSettings, HostLimits, Settings, load_settings
 from penstock.settings.opening_hours import OpeningHours, parse_window
@@ -131,16 +138,16 @@ def test_changes_reach_the_numbers_of_a_hosts_breaker(tmp_path: Path) -> None:
 # As requests ask for them.
 
 
-def a_want(*, opens: str, rate_per_s: float | None = None) -> Want:
+def a_want(*, opens: str, rate_per_s: float | None = None) -> RateRequest:
     hours = OpeningHours((parse_window(opens),))
-    return Want("shop", None, HOST, terms=Terms(host=HostLimit(HOST, 1, rate_per_s, hours)))
+    return RateRequest("shop", None, HOST, terms=Terms(host=HostLimit(HOST, 1, rate_per_s, hours)))
 
 
 def test_request_outside_of_its_hosts_hours_is_told_when_they_begin_and_takes_nothing() -> None:
     book = Book({})
     [verdict] = admit([a_want(opens="08:20-09:00", rate_per_s=1.0)], book, EPOCH + 5)
     reason = "cdn.example is outside of its hours (hosts.cdn.example.windows)"
-    assert verdict == Verdict(OPENS_S - 5, "window", reason)
+    assert verdict == RateDecision(OPENS_S - 5, "window", reason)
     assert (book.given, book.held) == ({}, {})
     assert [v.gate for v in admit([a_want(opens="08:20-09:00")], book, EPOCH + OPENS_S)] == [""]
 
@@ -198,7 +205,7 @@ def told(rule: BreakerSettings | None, *, is_open: bool = False) -> HostTold | N
     watch = HostWatch({HOST: rule})
     if is_open:
         watch.learn({HOST: ("open", 0.0)})
-    want = Want("shop", None, HOST)
+    want = RateRequest("shop", None, HOST)
     watch.note(want, WELL, 1000.0)
     assert watch.note(want, BAD, 1090.0) is (rule is not None or is_open)
     return watch.take(1090.0).get(HOST)

@@ -17,7 +17,7 @@ from penstock.jobs.emptiness import AS_EXPECTED, NOT_ALLOWED, UNEXPECTED
 from penstock.jobs.outcome import Failed, Reject
 from penstock.jobs.run import RunKind
 from penstock.pipeline.context import Context
-from penstock.pipeline.judging import rejection_of
+from penstock.pipeline.rejection import rejection_of
 from penstock.store.rejected import RejectFilter
 from penstock.store.rows import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock

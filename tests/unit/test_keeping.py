@@ -13,7 +13,7 @@ from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreFull
 from penstock.http.response import Response
 from penstock.jobs.job import Claimed
-from penstock.snapshots import Capture, Packed, Place, content_hash
+from penstock.snapshots import Capture, Packed, SegmentPlace, content_hash
 from penstock.snapshots.directory import DirectorySnapshots
 from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
@@ -27,12 +27,12 @@ class Watched(DirectorySnapshots):
 
     def __init__(self, root: Path, full_for: int = 0) -> None:
         super().__init__(root, "worker")
-        self.unsynced: list[Place] = []
-        self.synced: list[Place] = []
+        self.unsynced: list[SegmentPlace] = []
+        self.synced: list[SegmentPlace] = []
         self.appends = 0
         self._full_for = full_for
 
-    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[SegmentPlace]:
         if self._full_for:
             self._full_for -= 1
             raise StoreFull("no space left")

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.leader.files import Blind, Files
 from penstock.http.folder import scan
 from penstock.project import Project
-from penstock.schedules.landing import LONGEST_BURST, MOST_AT_ONCE, Landing
+from penstock.schedules.landed_files import LONGEST_BURST, MOST_AT_ONCE, LandedFiles
 from penstock.settings.pattern import pattern_of
 from penstock.testing import VirtualClock
 
@@ -50,14 +50,14 @@ def test_a_pattern_means_these_files(
 
 
 def test_a_file_lands_when_it_has_not_changed_for_as_long_as_the_debounce() -> None:
-    landing = Landing(2.0, {})
+    landing = LandedFiles(2.0, {})
     assert landing.look({"a": "1"}, 0.0) == {}
     assert landing.look({"a": "1"}, 1.9) == {}
     assert landing.look({"a": "1"}, 2.0) == {"a": "1"}
 
 
 def test_a_file_that_is_being_written_is_waited_for() -> None:
-    landing = Landing(2.0, {})
+    landing = LandedFiles(2.0, {})
     for second in range(15):
         assert landing.look({"a": str(second)}, float(second)) == {}
     assert landing.look({"a": "14"}, 15.9) == {}
@@ -65,7 +65,7 @@ def test_a_file_that_is_being_written_is_waited_for() -> None:
 
 
 def test_a_burst_lands_as_one() -> None:
-    landing = Landing(2.0, {})
+    landing = LandedFiles(2.0, {})
     found: dict[str, str] = {}
     for n in range(1000):
         found[f"f{n}"] = "1"
@@ -75,7 +75,7 @@ def test_a_burst_lands_as_one() -> None:
 
 
 def test_a_burst_without_an_end_does_not_hold_up_what_is_at_rest() -> None:
-    landing = Landing(1.0, {})
+    landing = LandedFiles(1.0, {})
     found, landed = {"first": "1"}, {}
     for second in range(30):
         found["growing"] = str(second)
@@ -87,7 +87,7 @@ def test_a_burst_without_an_end_does_not_hold_up_what_is_at_rest() -> None:
 
 
 def test_what_arrives_settles_by_the_second_look_however_late_that_comes() -> None:
-    landing = Landing(1.0, {})
+    landing = LandedFiles(1.0, {})
     assert not landing.is_settling(0.0)
     landing.look({"a": "1"}, 0.0)
     assert landing.is_settling(1000.0)
@@ -96,14 +96,14 @@ def test_what_arrives_settles_by_the_second_look_however_late_that_comes() -> No
 
 
 def test_a_burst_without_an_end_is_not_waited_for() -> None:
-    landing = Landing(1.0, {})
+    landing = LandedFiles(1.0, {})
     for second in range(LONGEST_BURST + 1):
         assert landing.look({"a": str(second)}, float(second)) == {}
         assert landing.is_settling(float(second)) == (second < LONGEST_BURST)
 
 
 def test_more_than_a_run_can_be_told_of_lands_in_parts() -> None:
-    landing = Landing(1.0, {})
+    landing = LandedFiles(1.0, {})
     found = {f"f{n:06}": "1" for n in range(MOST_AT_ONCE + 5)}
     landing.look(found, 0.0)
     first = landing.look(found, 1.0)
@@ -113,7 +113,7 @@ def test_more_than_a_run_can_be_told_of_lands_in_parts() -> None:
 
 
 def test_what_has_landed_before_lands_again_when_it_has_changed() -> None:
-    landing = Landing(1.0, {"a": "1", "b": "1"})
+    landing = LandedFiles(1.0, {"a": "1", "b": "1"})
     landing.look({"a": "1", "b": "2"}, 0.0)
     assert landing.look({"a": "1", "b": "2"}, 1.0) == {"b": "2"}
     landing.has_landed({"b": "2"})
@@ -122,7 +122,7 @@ def test_what_has_landed_before_lands_again_when_it_has_changed() -> None:
 
 
 def test_a_file_that_has_gone_before_it_landed_never_was() -> None:
-    landing = Landing(1.0, {})
+    landing = LandedFiles(1.0, {})
     landing.look({"a": "1"}, 0.0)
     assert landing.look({}, 1.0) == {}
     assert not landing.is_waiting

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.gates.decide import decide
+from penstock.gates.fair_shares import FairShares, Room
 from penstock.gates.lane import Allowance, Closed, Head, Lane, LaneLimits, limits_for
 from penstock.gates.rates import LONGEST_WAIT_S
-from penstock.gates.sharing import Room, Sharing
 from penstock.jobs.job import Unit
 
 NOW = 1000.0
@@ -31,7 +31,7 @@ def a_lane(source_id: int, *heads: Head, weight: float = 1.0, concurrency: int =
     return Lane(source_id, own, LaneLimits(concurrency, 10_000, weight))
 
 
-def shares(sharing: Sharing, lanes: Iterable[Lane], slots: int) -> Counter[int]:
+def shares(sharing: FairShares, lanes: Iterable[Lane], slots: int) -> Counter[int]:
     """How many slots each run got; in these tests a run's number is its source's."""
     taken: Counter[int] = Counter()
     for grant in sharing.share(lanes, Room(slots, PLENTY, PLENTY), NOW):
@@ -98,7 +98,7 @@ def test_lane_over_its_limits_is_owed_nothing() -> None:
 def test_closed_lanes_get_nothing() -> None:
     lanes = [Lane(1, (a_head(run_id=1),), is_paused=True), a_lane(2)]
 
-    assert shares(Sharing(), lanes, 10) == {2: 10}
+    assert shares(FairShares(), lanes, 10) == {2: 10}
 
 
 def test_source_that_is_no_longer_configured_has_the_default_limits() -> None:
@@ -111,17 +111,17 @@ def test_source_that_is_no_longer_configured_has_the_default_limits() -> None:
 def test_slots_are_split_evenly_whatever_the_depth() -> None:
     lanes = [a_lane(1, a_head(1_000_000, run_id=1)), a_lane(2), a_lane(3, a_head(2, run_id=3))]
 
-    assert shares(Sharing(), lanes, 32) == {1: 15, 2: 15, 3: 2}
+    assert shares(FairShares(), lanes, 32) == {1: 15, 2: 15, 3: 2}
 
 
 def test_nothing_is_left_free_while_a_lane_wants_it() -> None:
     lanes = [a_lane(1, a_head(3, run_id=1)), a_lane(2, a_head(100, run_id=2), concurrency=5)]
 
-    assert shares(Sharing(), lanes, 50) == {1: 3, 2: 5}
+    assert shares(FairShares(), lanes, 50) == {1: 3, 2: 5}
 
 
 def test_lane_that_was_last_comes_first_when_slots_are_few() -> None:
-    sharing, lanes = Sharing(), [a_lane(n) for n in range(1, 6)]
+    sharing, lanes = FairShares(), [a_lane(n) for n in range(1, 6)]
 
     order = [next(iter(shares(sharing, lanes, 1))) for _ in range(10)]
 
@@ -131,7 +131,7 @@ def test_lane_that_was_last_comes_first_when_slots_are_few() -> None:
 @pytest.mark.parametrize("slots", [1, 2, 3, 5, 16, 100])
 @pytest.mark.parametrize("weights", [(1, 3), (3, 1), (1, 1, 1), (0.5, 1, 2.5), (0.1, 1), (10, 1)])
 def test_lanes_get_their_weight_in_the_long_run(slots: int, weights: tuple[float, ...]) -> None:
-    sharing = Sharing()
+    sharing = FairShares()
     lanes = [a_lane(n, a_head(10**9, run_id=n), weight=w) for n, w in enumerate(weights, 1)]
     taken: Counter[int] = Counter()
     while taken.total() < 4000:
@@ -143,7 +143,7 @@ def test_lanes_get_their_weight_in_the_long_run(slots: int, weights: tuple[float
 
 
 def test_newcomer_beside_a_flood_is_served_in_the_next_turn() -> None:
-    sharing, flood = Sharing(), a_lane(1, a_head(100_000, run_id=1))
+    sharing, flood = FairShares(), a_lane(1, a_head(100_000, run_id=1))
     for _ in range(50):
         shares(sharing, [flood], 1)
 
@@ -153,7 +153,7 @@ def test_newcomer_beside_a_flood_is_served_in_the_next_turn() -> None:
 
 
 def test_idle_lane_saves_up_nothing() -> None:
-    sharing = Sharing()
+    sharing = FairShares()
     for _ in range(100):
         shares(sharing, [a_lane(1), a_lane(2, a_head(0, run_id=2))], 4)
 
@@ -163,7 +163,7 @@ def test_idle_lane_saves_up_nothing() -> None:
 
 
 def test_lane_that_left_while_it_was_served_is_not_waited_for() -> None:
-    sharing = Sharing()
+    sharing = FairShares()
     shares(sharing, [a_lane(1, weight=5.0), a_lane(2)], 2)
 
     assert shares(sharing, [a_lane(2), a_lane(3)], 2).total() == 2
@@ -172,7 +172,7 @@ def test_lane_that_left_while_it_was_served_is_not_waited_for() -> None:
 def test_first_in_rank_is_served_first_within_a_lane() -> None:
     late, early = a_head(5, rank=9.0, stage="late"), a_head(5, rank=1.0, stage="early")
 
-    grants = Sharing().share([a_lane(1, late, early)], Room(7, PLENTY, PLENTY), NOW)
+    grants = FairShares().share([a_lane(1, late, early)], Room(7, PLENTY, PLENTY), NOW)
 
     assert {(grant.stage, grant.count) for grant in grants} == {("early", 5), ("late", 2)}
 
@@ -185,7 +185,7 @@ def test_pages_and_candidates_have_limits_of_their_own() -> None:
     )
     lane = Lane(1, heads, LaneLimits(concurrency=3, candidates=2))
 
-    grants = Sharing().share([lane], Room(100, PLENTY, PLENTY), NOW)
+    grants = FairShares().share([lane], Room(100, PLENTY, PLENTY), NOW)
 
     assert sum(grant.count for grant in grants if grant.stage in "pr") == 3
     assert sum(grant.count for grant in grants if grant.stage == "c") == 2
@@ -195,7 +195,7 @@ def test_stage_that_does_not_fit_leaves_room_for_others() -> None:
     heavy = a_lane(1, a_head(5, run_id=1, cpu=4.0))
     light = a_lane(2, a_head(5, run_id=2, cpu=1.0))
 
-    grants = Sharing().share([heavy, light], Room(10, 3.0, PLENTY), NOW)
+    grants = FairShares().share([heavy, light], Room(10, 3.0, PLENTY), NOW)
 
     assert [(grant.run_id, grant.count) for grant in grants] == [(2, 3)]
 
@@ -244,7 +244,7 @@ def test_sharing_never_gives_more_than_there_is_and_leaves_nothing_that_fits(
         head = a_head(depth, unit, cpu=head_cpu, memory_mb=head_mb, run_id=number)
         limits = LaneLimits(limit, limit, weight)
         lanes.append(Lane(number, (head,), limits, running=running, running_candidates=running))
-    sharing, budget = Sharing(), Room(slots, cpu, memory_mb)
+    sharing, budget = FairShares(), Room(slots, cpu, memory_mb)
 
     grants = sharing.share(lanes, budget, NOW)
 

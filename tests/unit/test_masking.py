@@ -22,7 +22,7 @@ from penstock.engine.worker.redaction import redact_notes, redacted
 from penstock.http.failures import FetchError
 from penstock.jobs.effects import Effects, Note, Rejection
 from penstock.jobs.outcome import Failed, Skip, Skipped
-from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.error_outcome import outcome_of
 from penstock.settings.secrets import LOOKED_AT, MASK, Masker
 
 SECRET = "Zq7Xw9Kp3Vt5Rm1N"

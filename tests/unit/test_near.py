@@ -18,7 +18,7 @@ from penstock.engine.worker.child_protocol import effects_from, pack
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.pipeline.attempt import Attempt, RunView, SourceView
+from penstock.pipeline.attempt import Attempt, StepRun, StepSource
 from penstock.pipeline.context import Context
 from penstock.pipeline.step import DataError
 from penstock.project import Project
@@ -116,7 +116,7 @@ def announcing(*moments: Any, kind: str = "full") -> list[float]:
     stage = begun().compile().stage("begin")
     assert stage is not None
     job = Claimed(1, 7, 3, "begin", "key", 1, 0, 0, 0, False, "null")
-    source, run = SourceView("acme.com"), RunView(7, kind)
+    source, run = StepSource("acme.com"), StepRun(7, kind)
     attempt = Attempt(job, stage, source, run, ListedServices(), VirtualClock())
     for at in moments:
         Context(attempt, "begin").announce(at)

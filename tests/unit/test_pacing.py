@@ -15,11 +15,11 @@ from penstock.engine.worker.request_limiter import REST_S, StoreRequestLimiter
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreCorrupt, StoreError, StoreIoError
 from penstock.gates.admission import NO_REPORT, Report
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.gates.rates import LONGEST_WAIT_S, RateDecision, RateRequest
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import VirtualClock, VirtualLoop
 
-WANT = Want("acme.com", 10.0)
+WANT = RateRequest("acme.com", 10.0)
 Answer = TypeVar("Answer")
 
 
@@ -33,7 +33,9 @@ class Flaky(SqliteStore):
         self.errors: list[StoreError] = []
         self._reserve, self.hosts.reserve = self.hosts.reserve, self._flaky  # type: ignore[method-assign]
 
-    def _flaky(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
+    def _flaky(
+        self, wants: Sequence[RateRequest], report: Report = NO_REPORT
+    ) -> list[RateDecision]:
         self.asked.append(len(wants))
         if self.errors:
             raise self.errors.pop(0)

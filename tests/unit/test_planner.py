@@ -16,7 +16,7 @@ from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Snooze
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.pipeline import planner
-from penstock.pipeline.attempt import Attempt, RunView
+from penstock.pipeline.attempt import Attempt, StepRun
 from penstock.pipeline.planner import CURSOR, plan_windows
 from penstock.testing import VirtualClock
 
@@ -58,7 +58,7 @@ def attempt_of(surveyed: Surveyed, **options: Any) -> Attempt:
         Attempt,
         SimpleNamespace(
             services=surveyed,
-            run=RunView(1, RunKind.BACKFILL, wanted),
+            run=StepRun(1, RunKind.BACKFILL, wanted),
             job=JOB,
             clock=VirtualClock(0.0),
             effects=effects,

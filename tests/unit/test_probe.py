@@ -22,7 +22,7 @@ from penstock.jobs.effects import (
 from penstock.jobs.effects.effects import dry
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
-from penstock.jobs.probe import Seen, is_good, verdict_of, without_retries
+from penstock.jobs.probe import ProbeResult, is_good, verdict_of, without_retries
 from penstock.jobs.run import RunKind
 from penstock.pipeline.pipeline import Pipeline
 from penstock.store.rows import RunRow
@@ -415,16 +415,16 @@ def test_no_end_of_a_probe_leads_to_another_try_or_a_long_wait() -> None:
 @pytest.mark.parametrize(
     ("seen", "words", "good"),
     [
-        (Seen(would_save=1), "ok", True),
-        (Seen(), "degraded: nothing came out", True),
-        (Seen(would_save=1, rejected=1), "degraded: what it found was rejected", True),
-        (Seen(would_save=1, slow=1), "degraded: it was slow", False),
-        (Seen(would_save=1, throttled=1), "degraded: it was asked to wait", False),
-        (Seen(would_save=1, failed=1, error="no"), "failed: no", False),
-        (Seen(failed=1), "failed", False),
+        (ProbeResult(would_save=1), "ok", True),
+        (ProbeResult(), "degraded: nothing came out", True),
+        (ProbeResult(would_save=1, rejected=1), "degraded: what it found was rejected", True),
+        (ProbeResult(would_save=1, slow=1), "degraded: it was slow", False),
+        (ProbeResult(would_save=1, throttled=1), "degraded: it was asked to wait", False),
+        (ProbeResult(would_save=1, failed=1, error="no"), "failed: no", False),
+        (ProbeResult(failed=1), "failed", False),
     ],
 )
-def test_verdict_is_the_worst_that_was_seen(seen: Seen, words: str, good: bool) -> None:
+def test_verdict_is_the_worst_that_was_seen(seen: ProbeResult, words: str, good: bool) -> None:
     assert verdict_of(seen)[1] == words
     assert is_good(seen) is good
     assert msgspec.structs.asdict(seen)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want, give_place
+from penstock.gates.rates import LONGEST_WAIT_S, RateDecision, RateRequest, give_place
 
 NOW = 1_800_000_000.0
 # What is lost of a second in a number of this size.
@@ -26,13 +26,13 @@ class Book:
     next_at: dict[str, float] = field(default_factory=dict)
     sent_at: list[float] = field(default_factory=list)
 
-    def ask(self, now: float, *wants: Want) -> list[Verdict]:
+    def ask(self, now: float, *wants: RateRequest) -> list[RateDecision]:
         verdicts = [give_place(want, self.next_at, now) for want in wants]
         self.sent_at += [now + verdict.wait_s for verdict in verdicts if not verdict.gate]
         return verdicts
 
 
-def waits(verdicts: list[Verdict]) -> list[tuple[float, str]]:
+def waits(verdicts: list[RateDecision]) -> list[tuple[float, str]]:
     return [(round(verdict.wait_s, 6), verdict.gate) for verdict in verdicts]
 
 
@@ -42,13 +42,13 @@ def most_in_a_window(times: list[float], window_s: float) -> int:
 
 
 def test_requests_are_spread_evenly_and_idle_time_is_not_saved_up() -> None:
-    book, want = Book(), Want("acme.com", 2.0)
+    book, want = Book(), RateRequest("acme.com", 2.0)
     assert waits(book.ask(NOW, *[want] * 4)) == [(0, ""), (0.5, ""), (1, ""), (1.5, "")]
     assert waits(book.ask(NOW + 400, want, want)) == [(0, ""), (0.5, "")]
 
 
 def test_whoever_would_wait_too_long_is_told_when_to_come_back_and_takes_nothing() -> None:
-    book, want = Book(), Want("acme.com", 0.5)
+    book, want = Book(), RateRequest("acme.com", 0.5)
     verdicts = book.ask(NOW, *[want] * 5)
     assert waits(verdicts) == [(0, ""), (2, ""), (4, ""), (6, "rate"), (6, "rate")]
     assert waits(book.ask(NOW + 1.5, want, want)) == [(4.5, ""), (6.5, "rate")]
@@ -56,23 +56,24 @@ def test_whoever_would_wait_too_long_is_told_when_to_come_back_and_takes_nothing
 
 def test_each_key_has_its_own_places() -> None:
     book = Book()
-    wants = [Want("a", 1.0), Want("b", 1.0), Want("a", 1.0), Want("b", 4.0), Want("b", 4.0)]
+    asked = [("a", 1.0), ("b", 1.0), ("a", 1.0), ("b", 4.0), ("b", 4.0)]
+    wants = [RateRequest(key, rate_per_s) for key, rate_per_s in asked]
     assert waits(book.ask(NOW, *wants)) == [(0, ""), (0, ""), (1, ""), (1, ""), (1.25, "")]
 
 
 def test_a_changed_rate_holds_from_the_next_place_on() -> None:
     book = Book()
-    book.ask(NOW, Want("a", 1.0))
-    assert waits(book.ask(NOW, *[Want("a", 10.0)] * 3)) == [(1, ""), (1.1, ""), (1.2, "")]
-    book.ask(NOW + 9, Want("a", 1 / 3600))
+    book.ask(NOW, RateRequest("a", 1.0))
+    assert waits(book.ask(NOW, *[RateRequest("a", 10.0)] * 3)) == [(1, ""), (1.1, ""), (1.2, "")]
+    book.ask(NOW + 9, RateRequest("a", 1 / 3600))
     # The next place was an hour off, at a rate that is no longer wished for.
-    assert waits(book.ask(NOW + 10, Want("a", 10.0))) == [(LONGEST_WAIT_S + 0.1, "rate")]
-    assert waits(book.ask(NOW + 16, Want("a", 10.0))) == [(0, "")]
+    assert waits(book.ask(NOW + 10, RateRequest("a", 10.0))) == [(LONGEST_WAIT_S + 0.1, "rate")]
+    assert waits(book.ask(NOW + 16, RateRequest("a", 10.0))) == [(0, "")]
 
 
 @given(rates, st.floats(-1e6, 1e6))
 def test_a_clock_that_was_set_costs_seconds_and_not_hours(rate: float, step_s: float) -> None:
-    book, want = Book(), Want("a", rate)
+    book, want = Book(), RateRequest("a", rate)
     book.ask(NOW, want)
     [verdict] = book.ask(NOW + step_s, want)
     assert verdict.wait_s <= LONGEST_WAIT_S + 1 / rate + DUST_S
@@ -91,7 +92,7 @@ def test_no_window_of_time_has_more_requests_than_the_rate_allows(
     book, now = Book(), NOW
     for passed_s, count in arrivals:
         now += passed_s
-        for verdict in book.ask(now, *[Want("a", rate)] * count):
+        for verdict in book.ask(now, *[RateRequest("a", rate)] * count):
             if verdict.gate:
                 assert LONGEST_WAIT_S < verdict.wait_s <= LONGEST_WAIT_S + 1 / rate + DUST_S
             else:
@@ -107,7 +108,7 @@ def test_no_window_of_time_has_more_requests_than_the_rate_allows(
 def test_a_batch_is_the_same_as_one_after_another(
     wanted: list[tuple[str, float]], ahead_s: float
 ) -> None:
-    wants = [Want(key, rate) for key, rate in wanted]
+    wants = [RateRequest(key, rate) for key, rate in wanted]
     at_once, in_turn = Book({"a": NOW + ahead_s}), Book({"a": NOW + ahead_s})
     together = at_once.ask(NOW, *wants)
     assert together == [verdict for want in wants for verdict in in_turn.ask(NOW, want)]
@@ -119,10 +120,10 @@ def test_a_busy_source_loses_none_of_its_rate(rate: float, count: int) -> None:
     """Whoever comes back when told to finds the next place, and no place is left empty between two."""
     book, now = Book(), NOW
     for _ in range(count):
-        [verdict] = book.ask(now, Want("a", rate))
+        [verdict] = book.ask(now, RateRequest("a", rate))
         now += verdict.wait_s if verdict.gate else 0.0
         if verdict.gate:
-            [verdict] = book.ask(now, Want("a", rate))
+            [verdict] = book.ask(now, RateRequest("a", rate))
         assert not verdict.gate
     gaps = [b - a for a, b in pairwise(book.sent_at)]
     assert gaps == pytest.approx([1 / rate] * (count - 1), abs=DUST_S)

@@ -20,8 +20,8 @@ from penstock.schedules.cadence import CLASSES, INTERVAL_S, Cadence, CadenceClas
 from penstock.schedules.calendars import _sessions as calendar_ranges
 from penstock.schedules.calendars import known_until, sessions
 from penstock.schedules.session import Session
-from penstock.schedules.slots import NEVER, calendar_warning, slot_opens_at
 from penstock.schedules.spread import spread
+from penstock.schedules.start_hours import NEVER, calendar_warning, slot_opens_at
 from penstock.settings import ScheduleSettings
 from penstock.settings.calendars import NAMES
 from penstock.settings.values import SessionSettings

@@ -14,8 +14,8 @@ from penstock.settings import load_settings
 from penstock.settings.backfill import BACKFILL_KEYS
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, HOST_KEYS
 from penstock.settings.hooks import HOOK_KEYS, TRIGGER_KEYS
+from penstock.settings.limits import BREAKER_KEYS
 from penstock.settings.load import RETENTION_KEYS, TOP_KEYS, WORKER_KEYS
-from penstock.settings.restraints import BREAKER_KEYS
 from penstock.settings.retries import RETRY_KEYS
 from penstock.settings.schedule import KEYS, NEAR_KEYS, POLICIES, SESSION_KEYS
 from penstock.settings.source import FETCH_KEYS, LIMIT_KEYS, SOURCE_KEYS, STREAM_KEYS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, UsageError
-from penstock.jobs.signals import Wanted, is_name, is_reserved, wanted
+from penstock.jobs.signals import AwaitedSignal, is_name, is_reserved, wanted
 from penstock.project import refuse_signal
 from penstock.settings import load_settings
 from penstock.settings.values import Settings
@@ -42,7 +42,9 @@ def test_a_schedule_means_these_signals(
 
 
 def test_a_wanted_signal_is_read_in_its_parts() -> None:
-    assert wanted("run.failed of shop.example of x") == Wanted("run.failed", "shop.example of x")
+    assert wanted("run.failed of shop.example of x") == AwaitedSignal(
+        "run.failed", "shop.example of x"
+    )
 
 
 @pytest.mark.parametrize("name", ["go", "prices.stale", "a:b_c-d.9", "x" * 100])

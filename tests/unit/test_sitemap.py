@@ -13,7 +13,7 @@ import pytest
 
 from penstock.http.addresses import MAX_URL
 from penstock.http.failures import FetchError, HostClosed
-from penstock.http.pace import BURST_S, SHARE, Allowance
+from penstock.http.pace import BURST_S, SHARE, LoopShare
 from penstock.http.response import Response
 from penstock.http.sitemap import MAX_UNPACKED, sitemap_urls
 from penstock.http.xml import MAX_ROW_ELEMENTS, BadXml, Shape, read_rows
@@ -264,7 +264,7 @@ def test_others_get_the_loop_while_a_document_without_rows_is_read(body: bytes) 
 
 
 def test_long_parsing_leaves_most_of_the_loop_to_others() -> None:
-    allowance = Allowance()
+    allowance = LoopShare()
     now = 1000.0
     assert allowance.charge(BURST_S, now) == 0.0, "a sitemap of ordinary length never rests"
     worked = 0.0

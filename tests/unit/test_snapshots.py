@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from penstock.errors import StoreCorrupt, StoreError, StoreFull
-from penstock.snapshots import Capture, Place, SnapshotsAway, content_hash
+from penstock.snapshots import Capture, SegmentPlace, SnapshotsAway, content_hash
 from penstock.snapshots.directory import DirectorySnapshots
 from penstock.snapshots.warc import (
     HELD_UNCHECKED,
@@ -199,7 +199,7 @@ def test_no_name_from_outside_becomes_a_path(tmp_path: Path, name: str) -> None:
     store = DirectorySnapshots(root, "other")
     for segment_name in (name, f"{name}-000001", f"0123456789abcdef-000001/{name}"):
         with pytest.raises(StoreError):
-            store.read(Place("0" * 64, segment_name, 0, 10))
+            store.read(SegmentPlace("0" * 64, segment_name, 0, 10))
         with pytest.raises(StoreError):
             store.remove([segment_name])
     store.close()
@@ -211,7 +211,7 @@ def test_no_name_from_outside_becomes_a_path(tmp_path: Path, name: str) -> None:
 def test_fuzzed_segment_names_open_nothing(tmp_path: Path, name: str) -> None:
     store = DirectorySnapshots(tmp_path / "root", "one")
     with pytest.raises(StoreCorrupt):
-        store.read(Place("0" * 64, name, 0, 10))
+        store.read(SegmentPlace("0" * 64, name, 0, 10))
     store.close()
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from penstock.engine.worker.spending import Spending
 from penstock.errors import ConfigError
+from penstock.gates.project_terms import NO_RULES, HostLimit, ProjectTerms, rules_of
 from penstock.gates.rates import Sent
-from penstock.gates.terms import NO_RULES, HostLimit, Rules, rules_of
 from penstock.http.failures import BudgetSpent, HostClosed
 from penstock.jobs.effects import Effects, Note
 from penstock.jobs.failures import Permanent
@@ -23,11 +23,11 @@ from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.outcome import AttemptLost, Failed, Outcome, Reject, Skip, Snooze, Succeeded
 from penstock.jobs.retry import RETRY_CLASSES, settle
 from penstock.jobs.run import Advance, RunState, StageCount, advance
+from penstock.pipeline.error_outcome import outcome_of
 from penstock.pipeline.graph import Stage, stage_of_our_own
 from penstock.pipeline.outflow import CHUNK_S
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.spenders import measures_spent
-from penstock.pipeline.verdict import outcome_of
 from penstock.settings import BudgetLimit, HostLimits, load_settings
 from penstock.settings.budget import Bound
 from penstock.store.rows import BudgetRow
@@ -38,7 +38,7 @@ from tests.unit.test_run_advance import NONE, ONE, PACKAGED, SITE
 JOB = Claimed(1, 7, 3, "extract", "key", 1, 2, 0, 0, False, "null")
 
 
-def rules(tmp_path: Path, **config: Any) -> Rules:
+def rules(tmp_path: Path, **config: Any) -> ProjectTerms:
     return rules_of(settings(tmp_path, **config))
 
 

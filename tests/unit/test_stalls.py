@@ -13,8 +13,8 @@ import pytest
 
 from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
+from penstock.gates.project_terms import ProjectTerms, SourceTerms
 from penstock.gates.rates import LATEST_S
-from penstock.gates.terms import Rules, SourceTerms
 from penstock.http.fetch import Fetcher, Paced
 from penstock.http.network import RawResponse, Request
 from penstock.settings import FetchPolicy
@@ -58,7 +58,7 @@ class Rig:
         self.clock = SetClock()
         self.store = SqliteStore(root / "penstock.db", self.clock)
         self.store.workers.register("w", "here", 1, "test")
-        rules = Rules({"shop": SourceTerms((REQUESTS,))})
+        rules = ProjectTerms({"shop": SourceTerms((REQUESTS,))})
         self.pacing = StoreRequestLimiter(self.store, calls or Way(), rules, "w")
         network = ScriptedNetwork(self.answer)
         self.fetcher = Fetcher(network, self.clock, random.Random(1), self.pacing)

@@ -13,8 +13,8 @@ import pytest
 from penstock.engine.worker.threads import InlineThreads, Threads
 from penstock.jobs.effects import Effects
 from penstock.jobs.outcome import AttemptLost, Cancelled, Outcome, Succeeded
+from penstock.pipeline.error_outcome import timed_out
 from penstock.pipeline.pipeline import Pipeline
-from penstock.pipeline.verdict import timed_out
 from tests.unit.performing import Bench, begun, until
 
 WAIT_S = 10.0

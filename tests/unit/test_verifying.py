@@ -8,7 +8,7 @@ from penstock.engine.worker.child_protocol import effects_from, pack
 from penstock.jobs.effects import Effects
 from penstock.jobs.effects.effects import stage
 from penstock.jobs.job import Claimed
-from penstock.pipeline.attempt import Attempt, RunView, SourceView
+from penstock.pipeline.attempt import Attempt, StepRun, StepSource
 from penstock.pipeline.context import Context
 from penstock.pipeline.pipeline import Pipeline
 from penstock.testing import VirtualClock
@@ -26,7 +26,7 @@ def verifying(kind: str) -> bool:
     assert stage is not None
     job = Claimed(1, 7, 3, "look", "key", 1, 0, 0, 0, False, "null")
     services, clock = ListedServices(), VirtualClock()
-    attempt = Attempt(job, stage, SourceView("acme.com"), RunView(7, kind), services, clock)
+    attempt = Attempt(job, stage, StepSource("acme.com"), StepRun(7, kind), services, clock)
     Context(attempt, "look").schema_verified()
     return attempt.effects.is_schema_verified
 

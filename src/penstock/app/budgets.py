@@ -13,8 +13,8 @@ from penstock.app.views.budgets import (
     exhausted_view,
 )
 from penstock.app.views.view import Page
-from penstock.gates.budget import Account, exhausted_at, open_account, used_up
-from penstock.gates.terms import rules_of
+from penstock.gates.budget import BudgetUsage, exhausted_at, open_account, used_up
+from penstock.gates.project_terms import rules_of
 from penstock.project import Project
 from penstock.store.budgets import account_of
 from penstock.store.rows import RunRow
@@ -46,7 +46,7 @@ class Budgets(Noun):
             project.require_run(run)
         now = self._store.now()
 
-        def view(account: Account) -> BudgetView:
+        def view(account: BudgetUsage) -> BudgetView:
             return budget_view(account, exhausted_at(account, now), _per_record(project, account))
 
         found = accounts(project, now, key, run)
@@ -71,7 +71,7 @@ class Budgets(Noun):
 
 def accounts(
     project: Project, now: float, source: str | None = None, run_id: int | None = None
-) -> list[Account]:
+) -> list[BudgetUsage]:
     """Every budget that is configured or that a run has, those of the project first."""
     found = _of_runs(project, source, run_id)
     if run_id is None:
@@ -79,12 +79,12 @@ def accounts(
     return sorted(found, key=_place)
 
 
-def _place(account: Account) -> tuple[int, str, str, str]:
+def _place(account: BudgetUsage) -> tuple[int, str, str, str]:
     scope, measure, period = account.bound.key
     return _ORDER[scope.partition(":")[0]], scope, measure, period
 
 
-def _lasting(project: Project, now: float) -> Iterator[Account]:
+def _lasting(project: Project, now: float) -> Iterator[BudgetUsage]:
     """One for each budget that resets by itself, used or not."""
     found = project.connection.budgets.all(run_id=0)
     rows = {(row.scope, row.measure, row.period): row for row in found}
@@ -97,7 +97,7 @@ def _lasting(project: Project, now: float) -> Iterator[Account]:
         yield account
 
 
-def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[Account]:
+def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[BudgetUsage]:
     store = project.connection
     if run_id is not None:
         wanted = {run_id}
@@ -108,11 +108,11 @@ def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[A
     return [account_of(row) for row in rows if row.resets_at is None and row.scope in scopes]
 
 
-def _is_asked_for(account: Account, source: str | None) -> bool:
+def _is_asked_for(account: BudgetUsage, source: str | None) -> bool:
     return source is None or account.bound.scope in ("project", f"source:{source}")
 
 
-def _per_record(project: Project, account: Account) -> float | None:
+def _per_record(project: Project, account: BudgetUsage) -> float | None:
     kind, _, name = account.bound.scope.partition(":")
     runs: Sequence[RunRow]
     if kind == "run":

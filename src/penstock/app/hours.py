@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.schedules.slots import NEVER, is_bounded, slot_opens_at
+from penstock.schedules.start_hours import NEVER, is_bounded, slot_opens_at
 from penstock.settings import ScheduleSettings
 
 __all__ = ["NEVER", "outside", "schedule_hours"]

@@ -12,7 +12,7 @@ from penstock.jobs.retry import choose_retry
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
-    from penstock.gates.budget import Account
+    from penstock.gates.budget import BudgetUsage
     from penstock.store.rows import JobRow
 
 # A longer one is none: the job goes on until it is stopped.
@@ -37,12 +37,12 @@ def terms_of(project: Nouns, row: JobRow) -> TermsView | None:
     )
 
 
-def _budgets(project: Nouns, row: JobRow) -> list[Account]:
+def _budgets(project: Nouns, row: JobRow) -> list[BudgetUsage]:
     now = project.now()
     lasting = accounts(project, now, row.source)
     shared = [each for each in lasting if not each.bound.scope.startswith("run:")]
     return [*shared, *accounts(project, now, row.source, row.run_id)]
 
 
-def _left(account: Account) -> str:
+def _left(account: BudgetUsage) -> str:
     return f"{amount_words(account.bound.measure, account.left)} left"

@@ -16,13 +16,13 @@ from penstock.errors import Remedy
 from penstock.gates.budget import used_up
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import Head, Lane, LaneLimits
-from penstock.gates.terms import hours_of, rules_of
+from penstock.gates.project_terms import hours_of, rules_of
 from penstock.outlook.outlook import (
     PRETENDED,
     Case,
+    NextTurn,
     Outlook,
     SourceFacts,
-    Turn,
     outlook_of,
     stops_of,
 )
@@ -90,7 +90,7 @@ def _new_source(key: str, limits: LaneLimits, now: float) -> Outlook:
     """Of a source that is new in the file, and that nobody has worked on yet."""
     lane = Lane(0, (Head(PRETENDED, "pretended", "page", 1),), limits)
     source = SourceFacts(0, LaneFacts(key))
-    found = outlook_of(Case(source), lane, Turn(now, 1, [("", Capacity(1))]))
+    found = outlook_of(Case(source), lane, NextTurn(now, 1, [("", Capacity(1))]))
     return msgspec.structs.replace(found, stops=stops_of(source, lane, now))
 
 

@@ -10,7 +10,7 @@ from penstock.app.schedule_words import words_of
 from penstock.app.unfinished import unfinished_runs
 from penstock.app.views.schedules import ScheduleView
 from penstock.schedules.definition import settings_of
-from penstock.schedules.slots import calendar_warning
+from penstock.schedules.start_hours import calendar_warning
 from penstock.settings.schedule_values import SCHEDULED_KINDS
 
 if TYPE_CHECKING:

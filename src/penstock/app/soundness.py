@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import StoreCorrupt
-from penstock.snapshots import Place, SnapshotStore, open_snapshots
+from penstock.snapshots import SegmentPlace, SnapshotStore, open_snapshots
 from penstock.store.rows import SegmentEnd
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _unreadable(project: Nouns, snapshots: SnapshotStore, end: SegmentEnd) -> li
     problems = []
     for key, offset, length in project.connection.snapshots.payloads(end.segment):
         try:
-            snapshots.read(Place(key, end.segment, offset, length))
+            snapshots.read(SegmentPlace(key, end.segment, offset, length))
         except StoreCorrupt as error:
             problems.append(f"{error.message}; {AGAIN}")
     return problems

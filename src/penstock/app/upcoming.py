@@ -12,7 +12,7 @@ from penstock.schedules.auto import effective_schedule
 from penstock.schedules.definition import definition_of
 from penstock.schedules.due import Ticking, what_is_due
 from penstock.schedules.near import near
-from penstock.schedules.slots import slot_opens_at
+from penstock.schedules.start_hours import slot_opens_at
 
 if TYPE_CHECKING:
     from penstock.project import Project

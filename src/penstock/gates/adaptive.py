@@ -24,7 +24,7 @@ FOLLOWS = 0.1
 
 
 @dataclass(slots=True)
-class Seen:
+class RoundResults:
     """What came of a source's jobs: how many went well or failed, and the seconds by stage."""
 
     ok: int = 0
@@ -35,7 +35,7 @@ class Seen:
         count, total = self.seconds.get(stage, (0, 0.0))
         self.seconds[stage] = (count + jobs, total + seconds)
 
-    def pour(self, other: Seen) -> None:
+    def pour(self, other: RoundResults) -> None:
         self.ok += other.ok
         self.failed += other.failed
         for stage, (count, total) in other.seconds.items():
@@ -43,7 +43,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Pulse:
+class AdaptiveLevel:
     """A source as one worker sees it: the round that is under way, and what is usual.
 
     `trouble` is why the level has fallen in the last round; "" when it has not.
@@ -52,18 +52,18 @@ class Pulse:
     level: float
     trouble: str = ""
     began_at: float = 0.0
-    round: Seen = field(default_factory=Seen)
+    round: RoundResults = field(default_factory=RoundResults)
     usual_s: dict[str, float] = field(default_factory=dict)
 
 
-def feel(pulse: Pulse, seen: Seen, cap: int, now: float) -> float:
+def feel(pulse: AdaptiveLevel, seen: RoundResults, cap: int, now: float) -> float:
     """Take in what was seen; answers with the level from now on, between 1 and the cap."""
     if now - pulse.began_at > LONGEST_ROUND_S:
-        pulse.round, pulse.began_at = Seen(), now
+        pulse.round, pulse.began_at = RoundResults(), now
     pulse.round.pour(seen)
     pulse.level = min(max(1.0, pulse.level), float(cap))
     if pulse.round.ok + pulse.round.failed >= max(LEAST_ROUND, int(pulse.level)):
-        ended, pulse.round, pulse.began_at = pulse.round, Seen(), now
+        ended, pulse.round, pulse.began_at = pulse.round, RoundResults(), now
         pulse.trouble = _trouble(ended, pulse.usual_s)
         wanted = pulse.level * FALL if pulse.trouble else pulse.level + RISE
         pulse.level = min(max(1.0, wanted), float(cap))
@@ -71,13 +71,13 @@ def feel(pulse: Pulse, seen: Seen, cap: int, now: float) -> float:
     return pulse.level
 
 
-def _trouble(ended: Seen, usual_s: Mapping[str, float]) -> str:
+def _trouble(ended: RoundResults, usual_s: Mapping[str, float]) -> str:
     if ended.failed > ERROR_SHARE * (ended.ok + ended.failed):
         return f"{ended.failed} of {ended.ok + ended.failed} failed"
     return "they take far longer than usual" if _is_slow(ended, usual_s) else ""
 
 
-def _is_slow(ended: Seen, usual_s: Mapping[str, float]) -> bool:
+def _is_slow(ended: RoundResults, usual_s: Mapping[str, float]) -> bool:
     """Whether the jobs of the stages whose usual is known took far longer, in all."""
     known = {stage: told for stage, told in ended.seconds.items() if stage in usual_s}
     count = sum(number for number, _ in known.values())
@@ -88,7 +88,7 @@ def _is_slow(ended: Seen, usual_s: Mapping[str, float]) -> bool:
     return took > SLOWER * usual and took > usual + SLOWER_BY_S
 
 
-def _get_used(usual_s: dict[str, float], ended: Seen) -> None:
+def _get_used(usual_s: dict[str, float], ended: RoundResults) -> None:
     for stage, (count, total) in ended.seconds.items():
         mean = total / count
         usual_s[stage] = usual_s.get(stage, mean) + FOLLOWS * (mean - usual_s.get(stage, mean))

@@ -10,9 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.counting import count
-from penstock.gates.budget import COUNTED, Account, used_up, words
-from penstock.gates.rates import LONGEST_WAIT_S, Sent, Verdict, Want, give_place, place_of
-from penstock.gates.terms import outside
+from penstock.gates.budget import COUNTED, BudgetUsage, used_up, words
+from penstock.gates.project_terms import outside
+from penstock.gates.rates import (
+    LONGEST_WAIT_S,
+    RateDecision,
+    RateRequest,
+    Sent,
+    give_place,
+    place_of,
+)
 from penstock.settings.budget import Bound
 from penstock.settings.opening_hours import window_opens_at
 
@@ -45,7 +52,7 @@ class Book:
     """What is free, used and reserved at one moment, by all workers; `given` is what is reserved now."""
 
     next_at: dict[str, float]
-    accounts: dict[tuple[str, str, str], Account] = field(default_factory=dict)
+    accounts: dict[tuple[str, str, str], BudgetUsage] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)
     given: dict[str, float] = field(default_factory=dict)
 
@@ -54,12 +61,12 @@ class Book:
         self.given[key] = self.given.get(key, 0.0) + amount
 
 
-def admit(wants: Sequence[Want], book: Book, now: float) -> list[Verdict]:
+def admit(wants: Sequence[RateRequest], book: Book, now: float) -> list[RateDecision]:
     """One verdict for each request, first come, first served; the book is brought up to date."""
     return [_admit(want, book, now) for want in wants]
 
 
-def _admit(want: Want, book: Book, now: float) -> Verdict:
+def _admit(want: RateRequest, book: Book, now: float) -> RateDecision:
     for gate in (_in_hours, _at_host, _within_budget):
         closed = gate(want, book, now)
         if closed is not None:
@@ -80,15 +87,15 @@ def _admit(want: Want, book: Book, now: float) -> Verdict:
     return verdict
 
 
-def _for_host(want: Want, book: Book, verdict: Verdict, now: float) -> Verdict:
+def _for_host(want: RateRequest, book: Book, verdict: RateDecision, now: float) -> RateDecision:
     """A host's place is waited for: the claim, which spares a source's jobs the start, knows no hosts."""
     limit = want.terms.host
     if limit is None or book.next_at.get(limit.key, 0.0) - now < verdict.wait_s:
         return verdict
-    return Verdict(max(TURN_S, verdict.wait_s - LONGEST_WAIT_S), "pace")
+    return RateDecision(max(TURN_S, verdict.wait_s - LONGEST_WAIT_S), "pace")
 
 
-def _in_hours(want: Want, book: Book, now: float) -> Verdict | None:
+def _in_hours(want: RateRequest, book: Book, now: float) -> RateDecision | None:
     """Both now and when it would go out: who is given a place in the last seconds would leave it late."""
     limit = want.terms.host
     if limit is None or limit.windows is None:
@@ -96,39 +103,41 @@ def _in_hours(want: Want, book: Book, now: float) -> Verdict | None:
     for at in (now, place_of(want, book.next_at, now)):
         opens_at = window_opens_at(limit.windows, at)
         if opens_at is not None:
-            return Verdict(opens_at - now, "window", outside(limit.host))
+            return RateDecision(opens_at - now, "window", outside(limit.host))
     return None
 
 
-def _at_host(want: Want, book: Book, now: float) -> Verdict | None:
+def _at_host(want: RateRequest, book: Book, now: float) -> RateDecision | None:
     limit = want.terms.host
     if limit is None or limit.concurrency is None:
         return None
     if book.held.get(limit.key, 0.0) < limit.concurrency:
         return None
-    return Verdict(
+    return RateDecision(
         TURN_S, "slots", f"{limit.host} has {count(limit.concurrency, 'request')} already"
     )
 
 
-def _within_budget(want: Want, book: Book, now: float) -> Verdict | None:
-    waits: Verdict | None = None
+def _within_budget(want: RateRequest, book: Book, now: float) -> RateDecision | None:
+    waits: RateDecision | None = None
     for bound in want.terms.bounds:
         account = book.accounts[bound.key]
         gate = account.verdict(takes(want, bound))
         if gate == "budget":
             account.has_refused = True
-            return Verdict(_opens_in(account, now), gate, used_up(bound))
+            return RateDecision(_opens_in(account, now), gate, used_up(bound))
         if gate:
-            waits = Verdict(TURN_S, gate, f"what is left of {words(bound)} is reserved by others")
+            waits = RateDecision(
+                TURN_S, gate, f"what is left of {words(bound)} is reserved by others"
+            )
     return waits
 
 
-def _opens_in(account: Account, now: float) -> float:
+def _opens_in(account: BudgetUsage, now: float) -> float:
     return 0.0 if account.resets_at is None else max(0.0, account.resets_at - now)
 
 
-def takes(want: Want, bound: Bound) -> float:
+def takes(want: RateRequest, bound: Bound) -> float:
     """What a request takes of a budget: exactly, or at the most where only its end will tell."""
     match bound.measure:
         case "requests":
@@ -154,7 +163,7 @@ def run_of_usage(holding: str) -> int | None:
     return int(run_id) if kind == "usage" and run_id.isdecimal() else None
 
 
-def reservations(want: Want) -> dict[str, float]:
+def reservations(want: RateRequest) -> dict[str, float]:
     """What a worker holds for a request until it is over, by the name of the holding."""
     found = {
         bound.holding: takes(want, bound)
@@ -167,7 +176,7 @@ def reservations(want: Want) -> dict[str, float]:
     return found
 
 
-def spendings(want: Want, sent: Sent) -> list[tuple[Bound, float]]:
+def spendings(want: RateRequest, sent: Sent) -> list[tuple[Bound, float]]:
     """What a request has used of the budgets that are counted when it is over.
 
     Of one that never went out: what was counted for it before, to be taken off again.

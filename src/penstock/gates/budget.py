@@ -34,7 +34,7 @@ def key_of(holding: str) -> tuple[str, str, str] | None:
 
 
 @dataclass(slots=True)
-class Account:
+class BudgetUsage:
     """A budget in its present period: what is used of it, and what all workers have reserved."""
 
     bound: Bound
@@ -93,10 +93,10 @@ class Account:
         self.bound = bound
 
 
-def open_account(bound: Bound, now: float) -> Account:
+def open_account(bound: Bound, now: float) -> BudgetUsage:
     """One of which nothing is used yet."""
     period_at, resets_at = period_of(bound.period, bound.timezone, now)
-    return Account(bound, period_at, resets_at)
+    return BudgetUsage(bound, period_at, resets_at)
 
 
 def level_of(used: float, amount: float) -> int:
@@ -146,7 +146,7 @@ def _zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
-def exhausted_at(account: Account, now: float) -> float | None:
+def exhausted_at(account: BudgetUsage, now: float) -> float | None:
     """When it will be used up if it goes on like this; None if not before it begins anew."""
     if account.left <= 0:
         return now

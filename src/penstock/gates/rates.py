@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from penstock.gates.terms import NO_TERMS, Terms
+from penstock.gates.project_terms import NO_TERMS, Terms
 
 # Who would wait longer for a place is given none, and told when to ask again.
 LONGEST_WAIT_S = 5.0
@@ -19,7 +19,7 @@ LATEST_S, LATEST_AT_LOW_RATES_S = 0.25, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class RateRequest:
     """A request that is about to go out: whose rate it counts against, that rate, where to and for whom.
 
     It brings no more than `max_bytes`, in no longer than `timeout_s`. The door fills in its `terms`.
@@ -72,7 +72,7 @@ NOTHING_SENT = Sent(None, 0, 0.0, is_void=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RateDecision:
     """May it go out? Without a gate yes, in `wait_s`; else that gate is closed: ask again in `wait_s`.
 
     A span and not a time: who is told may have a clock that is an hour off. It was decided when the store's
@@ -86,7 +86,7 @@ class Verdict:
     given_at: float = 0.0
 
 
-def latest_s(want: Want) -> float:
+def latest_s(want: RateRequest) -> float:
     """How late a request may use its place; who stood still must not send all its places at once."""
     intervals = [1.0 / rate_per_s for _, rate_per_s in want.rates]
     return max(LATEST_S, min([LATEST_AT_LOW_RATES_S, *intervals]))
@@ -105,7 +105,7 @@ def places_soon(next_at: float, rate_per_s: float, now: float) -> int:
     return 1 + int((LONGEST_WAIT_S - ahead_s) * rate_per_s)
 
 
-def place_of(want: Want, free_at: dict[str, float], now: float) -> float:
+def place_of(want: RateRequest, free_at: dict[str, float], now: float) -> float:
     """The next place that is free for it in everything that it needs one in.
 
     A next place that can't have been given by this clock at this rate is brought back to the last one
@@ -119,14 +119,14 @@ def place_of(want: Want, free_at: dict[str, float], now: float) -> float:
     return at
 
 
-def give_place(want: Want, free_at: dict[str, float], now: float) -> Verdict:
+def give_place(want: RateRequest, free_at: dict[str, float], now: float) -> RateDecision:
     """Give a request a place in everything that it needs one in, the same one in all; or in nothing.
 
     `free_at`, the next place of each key, is brought up to date.
     """
     at = place_of(want, free_at, now)
     if at - now > LONGEST_WAIT_S:
-        return Verdict(at - now, "rate")
+        return RateDecision(at - now, "rate")
     for key, rate_per_s in want.rates:
         free_at[key] = at + 1.0 / rate_per_s
-    return Verdict(at - now)
+    return RateDecision(at - now)

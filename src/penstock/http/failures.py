@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from penstock.gates.terms import outside
+from penstock.gates.project_terms import outside
 from penstock.settings.secrets import SECRET_NAME
 
 Kind = Literal["transient", "permanent", "data", "auth", "budget"]
@@ -36,11 +36,11 @@ class FetchError(Exception):
         super().__init__(f"{message}: {self.url}" if self.url else message)
 
 
-class Dropped(FetchError):
+class ConnectionDropped(FetchError):
     """The connection ended before any of the answer came; a request that changes nothing may be repeated."""
 
 
-class Refusal(FetchError):
+class FetchRefused(FetchError):
     """A fetch that was never made, and would not be made later either."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Refusal(FetchError):
         super().__init__(message, url, status, is_permanent, kind)
 
 
-class Disallowed(Refusal):
+class Disallowed(FetchRefused):
     """The site's robots.txt asks us not to fetch this."""
 
 
@@ -62,11 +62,11 @@ class RobotsUnreachable(FetchError):
     """Nobody can say what robots.txt asks, so nothing is fetched; a later try may learn more."""
 
 
-class AddressRefused(Refusal):
+class AddressRefused(FetchRefused):
     """The URL leads somewhere this source may not go."""
 
 
-class BudgetSpent(Refusal):
+class BudgetSpent(FetchRefused):
     """A budget has no room for this request; what needs it is set aside until there is some again."""
 
     def __init__(

@@ -16,14 +16,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
-from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want
+from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, RateDecision, RateRequest, Sent
 from penstock.http import encoding
 from penstock.http.addresses import Target, host_key, look_at
 from penstock.http.failures import (
     AddressRefused,
     BudgetSpent,
+    ConnectionDropped,
     Disallowed,
-    Dropped,
     FetchError,
     HostBroken,
     HostClosed,
@@ -33,6 +33,7 @@ from penstock.http.failures import (
     RobotsUnreachable,
     safe_url,
 )
+from penstock.http.host_slots import HostSlots
 from penstock.http.network import Network, RawResponse, Request
 from penstock.http.reach import check_reach, headers_for
 from penstock.http.redirects import REDIRECTS, Hop, follow
@@ -40,7 +41,6 @@ from penstock.http.request_limiter import RequestLimiter
 from penstock.http.response import Response
 from penstock.http.retry_after import DEFAULT_S, MOST_S, retry_after_s
 from penstock.http.robots import Robots
-from penstock.http.slots import HostSlots
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy
@@ -171,7 +171,7 @@ class Fetcher:
             return await self._let_out(target, want, request, caller)
         try:
             return await self._let_out(target, want, request, caller, is_last=False)
-        except Dropped:
+        except ConnectionDropped:
             # Servers close kept connections at any moment. The repetition is a request like any other.
             return await self._let_out(target, want, request, caller)
 
@@ -183,7 +183,7 @@ class Fetcher:
         self._check_open(target)
         host = target.host_key
         # All who need it wait for it together, and one of them may have little time left.
-        want = Want(
+        want = RateRequest(
             host,
             None,
             host,
@@ -196,7 +196,7 @@ class Fetcher:
     async def _let_out(
         self,
         target: Target,
-        want: Want,
+        want: RateRequest,
         request: Request,
         caller: _Caller,
         is_last: bool = True,
@@ -213,7 +213,7 @@ class Fetcher:
             if not meter.sent.is_void:
                 caller.count(meter.sent)
 
-    async def _wait_for_place(self, target: Target, want: Want) -> None:
+    async def _wait_for_place(self, target: Target, want: RateRequest) -> None:
         """Return when it may go out. Who comes too late for its place gives it back, and asks again."""
         for _ in range(MOST_ASKS):
             verdict = await self._ask(target, want)
@@ -236,11 +236,13 @@ class Fetcher:
     async def _ask_robots(self, target: Target, policy: FetchPolicy) -> None:
         if not self._robots.is_known(target, policy):
             host = target.host_key
-            await self._ask(target, Want(host, None, host, has_breaker=False, is_uncounted=True))
+            await self._ask(
+                target, RateRequest(host, None, host, has_breaker=False, is_uncounted=True)
+            )
         if not await self._robots.is_allowed(target, policy):
             raise Disallowed("robots.txt disallows it", target.text)
 
-    async def _ask(self, target: Target, want: Want) -> Verdict:
+    async def _ask(self, target: Target, want: RateRequest) -> RateDecision:
         """When it may go out."""
         verdict = await self._limiter.ask(want)
         if verdict.gate == "window":
@@ -314,7 +316,7 @@ class _Meter:
             return raw
         except (FetchError, TimeoutError) as error:
             received, told = getattr(error, "received", 0), str(error) or "timed out"
-            is_judged = self._is_last or not isinstance(error, Dropped)
+            is_judged = self._is_last or not isinstance(error, ConnectionDropped)
             is_well = None if getattr(error, "is_permanent", False) or not is_judged else False
             raise
         finally:
@@ -322,8 +324,8 @@ class _Meter:
             self.sent = Sent(is_well, received, seconds, told, is_answer)
 
 
-def _want(target: Target, policy: FetchPolicy, caller: _Caller) -> Want:
-    return Want(
+def _want(target: Target, policy: FetchPolicy, caller: _Caller) -> RateRequest:
+    return RateRequest(
         caller.source or target.host_key,
         policy.rate_per_s,
         target.host_key,

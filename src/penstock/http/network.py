@@ -25,7 +25,7 @@ from penstock.clock import Clock, SystemClock
 from penstock.http.access import Access, AllowPrivate, access_of, not_public
 from penstock.http.addresses import Target, look_at
 from penstock.http.encoding import Body, BrokenCoding, UnknownCoding
-from penstock.http.failures import AddressRefused, Dropped, FetchError
+from penstock.http.failures import AddressRefused, ConnectionDropped, FetchError
 from penstock.http.kept_headers import keep_headers
 from penstock.http.nat64 import Nat64
 from penstock.http.pace import rest_after
@@ -336,7 +336,7 @@ def _failure(error: Exception, request: Request) -> FetchError:
         case aiohttp.InvalidURL():
             return FetchError("not a URL that can be fetched", url, is_permanent=True)
         case _DroppedError():
-            return Dropped(f"the connection broke ({error})", url)
+            return ConnectionDropped(f"the connection broke ({error})", url)
         case OSError():
             return FetchError(f"no connection ({error.strerror or type(error).__name__})", url)
         case aiohttp.ClientError() | EOFError():

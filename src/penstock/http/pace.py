@@ -28,7 +28,7 @@ T = TypeVar("T")
 B = TypeVar("B", bound=Sized)
 
 
-class Allowance:
+class LoopShare:
     """What parsing may still take of one loop. Grows with that loop's own time, virtual or not."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Allowance:
         return max(0.0, -self._left_s / SHARE)
 
 
-_allowances: WeakKeyDictionary[asyncio.AbstractEventLoop, Allowance] = WeakKeyDictionary()
+_allowances: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopShare] = WeakKeyDictionary()
 
 
 def rest_beside(has_company: Callable[[], bool]) -> None:
@@ -76,10 +76,10 @@ def owe(held_s: float) -> None:
         allowance.charge(held_s, loop.time())
 
 
-def _allowance(loop: asyncio.AbstractEventLoop) -> Allowance:
+def _allowance(loop: asyncio.AbstractEventLoop) -> LoopShare:
     allowance = _allowances.get(loop)
     if allowance is None:
-        allowance = _allowances[loop] = Allowance()
+        allowance = _allowances[loop] = LoopShare()
     return allowance
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.gates.rates import Sent, Verdict, Want
+from penstock.gates.rates import RateDecision, RateRequest, Sent
 
 
 class RequestLimiter(Protocol):
     """Knows what all workers of all hosts send; the caller waits, this only answers."""
 
-    async def ask(self, want: Want) -> Verdict:
+    async def ask(self, want: RateRequest) -> RateDecision:
         """May this request go out, and when?"""
         ...
 
-    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+    def is_late(self, want: RateRequest, verdict: RateDecision, now: float) -> bool:
         """Whether its place is over by now (monotonic): it asks again."""
         ...
 
-    def told(self, want: Want, sent: Sent) -> None:
+    def told(self, want: RateRequest, sent: Sent) -> None:
         """This became of a request that was let through."""
         ...
 

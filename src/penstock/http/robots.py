@@ -41,7 +41,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RobotsRules:
     """What is known of one origin. Without `parsed` everything is allowed, unless `unreachable` or `shut`.
 
     `shut`: who was asked, or would have been, is to be left alone until `opens`.
@@ -86,9 +86,9 @@ class Robots:
         self._clock = clock
         self._pause = pause
         self._elsewhere = elsewhere
-        self._known: dict[Key, Rules] = {}
+        self._known: dict[Key, RobotsRules] = {}
         self._known_bytes = 0
-        self._reading: dict[Key, asyncio.Task[Rules]] = {}
+        self._reading: dict[Key, asyncio.Task[RobotsRules]] = {}
         self._aside = Aside()
 
     def is_known(self, target: Target, policy: FetchPolicy) -> bool:
@@ -122,7 +122,7 @@ class Robots:
             task.cancel()
         await asyncio.gather(*reading, return_exceptions=True)
 
-    async def _read_once(self, target: Target, policy: FetchPolicy) -> Rules:
+    async def _read_once(self, target: Target, policy: FetchPolicy) -> RobotsRules:
         key = target.origin, policy.user_agent
         task = self._reading.get(key)
         if task is None:
@@ -132,7 +132,7 @@ class Robots:
         # Shielded: the attempt that happened to ask first may be cancelled, the others go on.
         return await asyncio.shield(task)
 
-    def _finished(self, key: Key, task: asyncio.Task[Rules]) -> None:
+    def _finished(self, key: Key, task: asyncio.Task[RobotsRules]) -> None:
         del self._reading[key]
         if task.cancelled() or task.exception() is not None:
             return
@@ -151,7 +151,7 @@ class Robots:
         if rules is not None:
             self._known_bytes -= rules.size
 
-    async def _read(self, key: Key, policy: FetchPolicy) -> Rules:
+    async def _read(self, key: Key, policy: FetchPolicy) -> RobotsRules:
         hop = Hop("GET", look_at(f"{key[0]}/robots.txt"), _headers(policy))
         try:
             last, raw = await self._last_answer(hop, policy)
@@ -165,11 +165,11 @@ class Robots:
         if pause_s is not None:
             return self._shut(key, HostClosed(last.host_key, pause_s))
         if raw.status in REDIRECTS or (400 <= raw.status < 500 and raw.status != 429):
-            return Rules(self._clock.monotonic() + FRESH_S)
+            return RobotsRules(self._clock.monotonic() + FRESH_S)
         if not 200 <= raw.status < 300:
             return self._unreachable(key, f"status {raw.status}")
         parsed = await self._parsed(raw.body, policy.user_agent)
-        return Rules(self._clock.monotonic() + FRESH_S, parsed)
+        return RobotsRules(self._clock.monotonic() + FRESH_S, parsed)
 
     async def _parsed(self, body: bytes, user_agent: str) -> AgentRules:
         if len(body) <= SHORT:
@@ -196,23 +196,25 @@ class Robots:
             return await self._network.send(request)
         return await self._elsewhere(hop.target, request, policy)
 
-    def _shut(self, key: Key, error: HostClosed) -> Rules:
+    def _shut(self, key: Key, error: HostClosed) -> RobotsRules:
         # Remembered: each of ten thousand jobs would ask the origin again, to be sent on to nobody. And not
         # longer than it lasts: who waits for its end is not to be told that it is shut.
         now = self._clock.monotonic()
         until = now + min(error.delay_s, UNREACHABLE_S)
-        return self._known_rules(key, until) or Rules(until, shut=error, opens=now + error.delay_s)
+        return self._known_rules(key, until) or RobotsRules(
+            until, shut=error, opens=now + error.delay_s
+        )
 
-    def _unreachable(self, key: Key, reason: str) -> Rules:
+    def _unreachable(self, key: Key, reason: str) -> RobotsRules:
         until = self._clock.monotonic() + UNREACHABLE_S
-        return self._known_rules(key, until) or Rules(until, unreachable=reason)
+        return self._known_rules(key, until) or RobotsRules(until, unreachable=reason)
 
-    def _known_rules(self, key: Key, until: float) -> Rules | None:
+    def _known_rules(self, key: Key, until: float) -> RobotsRules | None:
         """The rules that were read last, if any were: they hold until they can be read again."""
         known = self._known.get(key)
         if known is None or known.unreachable or known.shut is not None:
             return None
-        return Rules(until, known.parsed)
+        return RobotsRules(until, known.parsed)
 
 
 def _headers(policy: FetchPolicy) -> dict[str, str]:

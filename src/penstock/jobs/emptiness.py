@@ -10,9 +10,9 @@ from statistics import median
 
 import msgspec
 
-from penstock.jobs.account import Account
 from penstock.jobs.run import RunKind, RunOptions, RunState
 from penstock.jobs.run_policy import policy_of
+from penstock.jobs.run_sums import RunSums
 
 AS_EXPECTED = "empty: as expected"
 UNEXPECTED = "empty though it usually yields"
@@ -50,7 +50,7 @@ class Ending(msgspec.Struct, frozen=True):
 
     kind: RunKind
     options: RunOptions
-    account: Account
+    account: RunSums
     found: Yield
     pages_unchanged: int = 0
     refused: int = 0

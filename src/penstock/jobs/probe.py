@@ -23,7 +23,7 @@ STATES: dict[Verdict, RunState] = {
 }
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """What a probe has come to, once nothing of it is left to do."""
 
     would_save: int = 0
@@ -50,7 +50,7 @@ def without_retries(end: Settlement, timeout_s: float) -> Settlement:
     return end
 
 
-def verdict_of(seen: Seen) -> tuple[Verdict, str]:
+def verdict_of(seen: ProbeResult) -> tuple[Verdict, str]:
     """The verdict, and the words for it that the run ends with."""
     if seen.failed:
         return "failed", f"failed: {seen.error}" if seen.error else "failed"
@@ -65,7 +65,7 @@ def verdict_of(seen: Seen) -> tuple[Verdict, str]:
     return "ok", "ok"
 
 
-def is_good(seen: Seen) -> bool:
+def is_good(seen: ProbeResult) -> bool:
     """Whether it speaks for a source that failed before.
 
     An item that the pipeline itself dropped does: were it to count against the source, one whose first

@@ -35,7 +35,7 @@ class SignalFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AwaitedSignal:
     """What a schedule waits for: a signal by its name, and the source that it is to be about, if any."""
 
     name: str
@@ -50,10 +50,10 @@ class Wanted:
         return not is_particular(name) or source in (None, own)
 
 
-def wanted(text: str) -> Wanted:
+def wanted(text: str) -> AwaitedSignal:
     """`NAME` or `NAME of SOURCE`."""
     name, _, of = text.partition(" of ")
-    return Wanted(name, of or None)
+    return AwaitedSignal(name, of or None)
 
 
 def is_name(text: str) -> bool:

@@ -15,17 +15,17 @@ import msgspec
 from penstock.counting import count
 from penstock.errors import Remedy
 from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
+from penstock.gates.fair_shares import Room
 from penstock.gates.lane import Head, Lane
 from penstock.gates.loaded import Loaded
-from penstock.gates.sharing import Room
 from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
 from penstock.jobs.run_policy import slot_of
 from penstock.outlook.seen_gates import (
     GateSeen,
-    JobFacts,
+    JobStanding,
     LaneFacts,
-    RunFacts,
+    RunStanding,
     Stands,
     hours_gates,
     how_it_stands,
@@ -89,8 +89,8 @@ class Case(msgspec.Struct, frozen=True, gc=False):
     """What is asked about: a source, and of it the run and the job that would be next, if there are any."""
 
     source: SourceFacts
-    run: RunFacts | None = None
-    job: JobFacts | None = None
+    run: RunStanding | None = None
+    job: JobStanding | None = None
     kind: RunKind = RunKind.FULL
     stage: str = ""
     unit: Unit = "page"
@@ -104,7 +104,7 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True)
-class Turn:
+class NextTurn:
     """The next turn of the workers: how many of them are alive, and what is free in each.
 
     `is_picked` says whether it starts the job; `behind` who comes before it, asked where nothing else is in
@@ -137,7 +137,7 @@ class Turn:
 OTHERS_FIRST = "other jobs of this source, or other sources, come first"
 
 
-def outlook_of(case: Case, lane: Lane | None, turn: Turn) -> Outlook:
+def outlook_of(case: Case, lane: Lane | None, turn: NextTurn) -> Outlook:
     """All gates in the order in which they are asked, and what they come to."""
     gates = [turn.workers, *_code_gate(case, turn.codes)]
     if case.run is not None:
@@ -287,7 +287,7 @@ def _head(case: Case, lane: Lane) -> Head:
 _ITS_TURN = GateSeen("turn", True)
 
 
-def _turn_gate(case: Case, closed: Sequence[GateSeen], turn: Turn) -> GateSeen:
+def _turn_gate(case: Case, closed: Sequence[GateSeen], turn: NextTurn) -> GateSeen:
     """Its turn: closed only where no other gate is, but for that nobody works."""
     if turn.is_picked or any(gate.name != "workers" for gate in closed):
         return _ITS_TURN

@@ -22,7 +22,7 @@ from penstock.gates.decide import (
     gates_before,
 )
 from penstock.gates.lane import Closed, Lane, Slot
-from penstock.gates.terms import HostLimit, hours_setting, outside
+from penstock.gates.project_terms import HostLimit, hours_setting, outside
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.settings.opening_hours import OpeningHours, hosts_outside
@@ -74,7 +74,7 @@ class LaneFacts(msgspec.Struct, frozen=True, gc=False):
     breaker_reason: str = ""
 
 
-class RunFacts(msgspec.Struct, frozen=True, gc=False):
+class RunStanding(msgspec.Struct, frozen=True, gc=False):
     id: int
     state: RunState
     source: str
@@ -87,7 +87,7 @@ class RunFacts(msgspec.Struct, frozen=True, gc=False):
     goes_on_at: float | None = None
 
 
-class JobFacts(msgspec.Struct, frozen=True, gc=False):
+class JobStanding(msgspec.Struct, frozen=True, gc=False):
     """`due_at` is when it goes on by itself, also from a quarantine that a budget has put it into."""
 
     id: int
@@ -105,7 +105,7 @@ def workers_gate(alive: int) -> GateSeen:
     return GateSeen("workers", False, "no workers are running")
 
 
-def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
+def run_gate(run: RunStanding, job: JobStanding | None = None) -> GateSeen:
     """Of a job in quarantine: whatever sends it back opens its run again, unless its source is degraded."""
     if run.goes_on_at is None and run.state in (RunState.QUEUED, RunState.RUNNING):
         return GateSeen("run", True, f"run {run.id} is {run.state}")
@@ -125,7 +125,7 @@ def run_gate(run: RunFacts, job: JobFacts | None = None) -> GateSeen:
     return GateSeen("run", False, by, run.since, None, _takes_it_up(run))
 
 
-def _takes_it_up(run: RunFacts) -> Remedy:
+def _takes_it_up(run: RunStanding) -> Remedy:
     match run.state:
         case RunState.DRAFT:
             return Remedy("runs.begin", run.id)
@@ -137,7 +137,7 @@ def _takes_it_up(run: RunFacts) -> Remedy:
             return Remedy("runs.continue_from", run.id)
 
 
-def job_gate(job: JobFacts) -> GateSeen:
+def job_gate(job: JobStanding) -> GateSeen:
     if job.state is JobState.QUEUED:
         return GateSeen("job", True, f"job {job.id} is queued")
     by = _said(job.state, job.actor, job.reason)

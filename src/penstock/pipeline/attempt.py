@@ -19,7 +19,7 @@ from penstock.jobs.run import NO_OPTIONS, RunOptions
 from penstock.jobs.run_policy import RunPolicy, policy_of
 from penstock.jobs.signals import SignalFacts
 from penstock.pipeline.fetch_options import Missing
-from penstock.pipeline.probing import FewPages, OneOfEach
+from penstock.pipeline.probe_limits import FewPages, OneOfEach
 from penstock.pipeline.step import DataError, window_of
 from penstock.pipeline.visits import Visits
 
@@ -35,7 +35,7 @@ Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
-class SourceView:
+class StepSource:
     """The source as a step sees it. `pipeline` is its `module:name`, for a child process to load."""
 
     key: str
@@ -55,7 +55,7 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
+class StepRun:
     """The run as a step sees it."""
 
     id: int
@@ -128,8 +128,8 @@ class Attempt:
         self,
         job: Claimed,
         stage: Stage,
-        source: SourceView,
-        run: RunView,
+        source: StepSource,
+        run: StepRun,
         services: Services,
         clock: Clock,
     ) -> None:

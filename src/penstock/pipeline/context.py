@@ -16,17 +16,17 @@ from penstock.jobs.outcome import REJECTED, NotThere, Reject, Unchanged
 from penstock.jobs.signals import FILE_LANDED, is_reserved
 from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
-from penstock.pipeline.attempt import Attempt, RunView, Services, SourceView
+from penstock.pipeline.attempt import Attempt, Services, StepRun, StepSource
 from penstock.pipeline.fetch_options import MISSING_STATUSES, FetchOptions, Fields, Missing
-from penstock.pipeline.judging import below_threshold, is_code, rejection_of
 from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
+from penstock.pipeline.rejection import below_threshold, is_code, rejection_of
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
 
 if TYPE_CHECKING:
     from penstock.http.response import Response
 
-__all__ = ["Context", "PlainContext", "RunView", "Services", "SourceView"]
+__all__ = ["Context", "PlainContext", "Services", "StepRun", "StepSource"]
 
 MERGES: tuple[str, ...] = get_args(Merge)
 RECORDS_PAGE = 500
@@ -51,12 +51,12 @@ class Context:
         return self._attempt.source.params
 
     @property
-    def source(self) -> SourceView:
+    def source(self) -> StepSource:
         """The source that this job belongs to."""
         return self._attempt.source
 
     @property
-    def run(self) -> RunView:
+    def run(self) -> StepRun:
         """The run that this job belongs to."""
         return self._attempt.run
 

@@ -35,7 +35,7 @@ from penstock.pipeline.step import (
     key_of,
     key_of_window,
 )
-from penstock.pipeline.wishes import declared_errors, retry_choice
+from penstock.pipeline.step_options import declared_errors, retry_choice
 from penstock.settings import RetryChoice
 
 _encode = msgspec.json.encode

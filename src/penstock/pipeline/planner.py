@@ -45,7 +45,7 @@ class Surveyor(Protocol):
         ...
 
 
-class Progress(msgspec.Struct, frozen=True):
+class PlanProgress(msgspec.Struct, frozen=True):
     """How far a plan has come: the next unit, and how much had been done when it was noted."""
 
     next: int = 0
@@ -59,7 +59,7 @@ async def plan_windows(attempt: Attempt) -> AsyncIterator[dict[str, str]]:
     options = attempt.run.options
     windows = windows_of(options)
     known = (await surveyor.cursors(attempt.job)).get(CURSOR)
-    progress = Progress() if known is None else msgspec.convert(known, Progress)
+    progress = PlanProgress() if known is None else msgspec.convert(known, PlanProgress)
     while progress.next < windows.total:
         waiting, ended = await surveyor.backlog(attempt.job)
         now = attempt.clock.now()
@@ -73,7 +73,7 @@ async def plan_windows(attempt: Attempt) -> AsyncIterator[dict[str, str]]:
         else:
             for unit in windows.units(progress.next, last):
                 yield unit.item()
-        progress = Progress(last, ended, now)
+        progress = PlanProgress(last, ended, now)
         attempt.effects.marks.append(Mark(CURSOR, msgspec.json.encode(progress)))
         await attempt.commit()
 

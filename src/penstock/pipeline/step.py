@@ -13,7 +13,7 @@ from penstock.errors import PipelineError, nearest
 from penstock.jobs.failures import Declared
 from penstock.jobs.job import Unit, bounded_key, canonical_key
 from penstock.jobs.windows import Window
-from penstock.pipeline.wishes import declared_errors, duration_s, retry_choice
+from penstock.pipeline.step_options import declared_errors, duration_s, retry_choice
 from penstock.settings import RetryChoice
 
 Isolation: TypeAlias = Literal["inline", "thread", "process"]

@@ -19,7 +19,7 @@ from penstock.jobs.outcome import Reject, Skip
 from penstock.pipeline.attempt import Attempt
 from penstock.pipeline.context import Context, PlainContext
 from penstock.pipeline.graph import Node
-from penstock.pipeline.judging import rejection_of
+from penstock.pipeline.rejection import rejection_of
 from penstock.pipeline.step import DataError
 
 _decode = msgspec.json.decode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.http.response import Response
 from penstock.project.opened import Opened
-from penstock.snapshots import Place, open_snapshots
+from penstock.snapshots import SegmentPlace, open_snapshots
 from penstock.store.rows import SnapshotRow
 
 
@@ -15,7 +15,7 @@ class Ingested(Opened):
         """A page with its body, from its snapshot."""
         snapshots = open_snapshots(self.settings.snapshots, "reader")
         try:
-            place = Place(page.hash, page.segment, page.offset, page.length)
+            place = SegmentPlace(page.hash, page.segment, page.offset, page.length)
             capture = snapshots.read(place)
         finally:
             snapshots.close()

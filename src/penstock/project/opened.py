@@ -20,7 +20,7 @@ from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run_policy import policy_of
 from penstock.pipeline.graph import Graph
-from penstock.pipeline.loading import load_graph, refuse_unknown_retries, refuse_what_never_fits
+from penstock.pipeline.loader import load_graph, refuse_unknown_retries, refuse_what_never_fits
 from penstock.pipeline.version import version_of
 from penstock.project.connections import Connections
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source

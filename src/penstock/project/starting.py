@@ -35,7 +35,7 @@ LARGEST_DATA = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class RaisedSignal:
     """A signal as it was raised; not new if it had been, under the same key."""
 
     id: int
@@ -170,7 +170,7 @@ class Starting(Opened):
         key: str | None = None,
         source: str | None = None,
         actor: str | None = None,
-    ) -> Raised:
+    ) -> RaisedSignal:
         """Raise a signal, or find the one that was raised under this key; it survives whatever comes next."""
         refuse_signal(name)
         if len(to_json(data)) > LARGEST_DATA:
@@ -183,7 +183,7 @@ class Starting(Opened):
             source_id=0 if about is None else self.source_ids[about],
             key=key,
         )
-        return Raised(signal_id, name, about, key, is_new)
+        return RaisedSignal(signal_id, name, about, key, is_new)
 
     def waiting_for(self, name: str, source: str | None) -> list[tuple[str, str]]:
         """The schedules that a signal would start: each source's key, and the schedule's name."""

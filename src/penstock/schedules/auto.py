@@ -44,7 +44,7 @@ class AutoRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedRun:
     """A run that ended: of the records and pages that it has `seen`, so many were new or different."""
 
     run_id: int
@@ -91,7 +91,7 @@ def is_auto(settings: ScheduleSettings) -> bool:
 
 
 def judge(
-    standing: Standing, ended: Sequence[Ended], is_degraded: bool, rule: AutoRule
+    standing: Standing, ended: Sequence[EndedRun], is_degraded: bool, rule: AutoRule
 ) -> tuple[Standing, Move | None]:
     """What these runs come to, in their order, up to the first that moves the source.
 
@@ -169,7 +169,7 @@ def level_before(text: str) -> Level | Literal[""]:
     return next((level for level in LADDER if level == text), "")
 
 
-def _heard(standing: Standing, run: Ended) -> Standing:
+def _heard(standing: Standing, run: EndedRun) -> Standing:
     last = max(standing.last_run_id, run.run_id)
     if standing.level == "probe" or standing.level == "paused":
         steps = 0 if run.is_good else standing.steps - 1
@@ -184,7 +184,7 @@ def _heard(standing: Standing, run: Ended) -> Standing:
     return replace(standing, steps=0, last_run_id=last)
 
 
-def _move(standing: Standing, run: Ended, rule: AutoRule) -> Move | None:
+def _move(standing: Standing, run: EndedRun, rule: AutoRule) -> Move | None:
     if standing.level == "probe":
         if standing.steps > -LOST_PROBES:
             return None

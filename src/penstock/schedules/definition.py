@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.schedules.auto import Standing, auto_words, first_level, is_auto
 from penstock.schedules.schedule import schedule_from
-from penstock.schedules.slots import is_bounded
+from penstock.schedules.start_hours import is_bounded
 from penstock.settings import ScheduleSettings
 from penstock.settings.opening_hours import DAYS, WeeklyWindow
 

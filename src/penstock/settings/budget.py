@@ -19,8 +19,8 @@ from penstock.settings.declaration import (
 )
 from penstock.settings.document import Entry, join
 from penstock.settings.kinds import HostRate, Zone, hours, one_or_many
+from penstock.settings.limits import Breaker, BreakerSettings, refuse_zone_alone
 from penstock.settings.opening_hours import WeeklyWindow
-from penstock.settings.restraints import Breaker, BreakerSettings, refuse_zone_alone
 from penstock.settings.section import Section, describe, parsed
 from penstock.settings.units import parse_duration, parse_size
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.errors import ConfigError, UsageError, nearest
 from penstock.settings.document import Entry, join, one_line, read_value
-from penstock.settings.restraints import BREAKER_KEYS
+from penstock.settings.limits import BREAKER_KEYS
 from penstock.settings.schedule import POLICIES, USUAL
 from penstock.settings.units import normalise_source
 

@@ -52,7 +52,7 @@ K = TypeVar("K", bound=Keys)
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TextForm:
     """A type that is written as text: a duration, a rate, a size. `shown` writes a value as a file would."""
 
     parse: Callable[[str], Any]
@@ -84,7 +84,7 @@ class MadeOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingKey:
     """What is said where a key is not written that has no default.
 
     It may be elsewhere: in `defaults:`, or in the file under an overlay.
@@ -182,7 +182,7 @@ class Key:
     def shown(self, value: Any) -> Any:
         """A value of this key, as the file would have it."""
         for each in self.notes:
-            if isinstance(each, (Unit, Reads)) and value is not None:
+            if isinstance(each, (TextForm, Reads)) and value is not None:
                 value = each.shown(value)
         return list(value) if isinstance(value, tuple) else value
 
@@ -231,7 +231,7 @@ def decode(section: type[Keys], entry: Entry, path: str) -> Any:
         if inner is not None:
             given[key.attribute] = key.read(inner, join(path, key.name))
         elif key.is_required:
-            missing = note(key.notes, Missing)
+            missing = note(key.notes, MissingKey)
             with _of_neighbours():
                 raise at.error(key.name, missing.problem if missing else "is missing")
     with _of_neighbours():
@@ -291,7 +291,7 @@ def _reader(key: Key) -> Read:
     for each in key.notes:
         if isinstance(each, Reads):
             return each.read
-        if isinstance(each, Unit):
+        if isinstance(each, TextForm):
             return partial(_read_unit, each, key.low, key.high)
     if key.section is not None:
         return partial(decode, key.section)
@@ -311,7 +311,9 @@ def _plain_reader(key: Key) -> Read:
     raise TypeError(f"{key.name}: {key.type} can't be read: it needs a Unit, Reads or bounds")
 
 
-def _read_unit(unit: Unit, low: float | None, high: float | None, entry: Entry, path: str) -> Any:
+def _read_unit(
+    unit: TextForm, low: float | None, high: float | None, entry: Entry, path: str
+) -> Any:
     value = read_parsed(entry, path, unit.parse, unit.example)
     if low is not None and value < low:
         raise entry.error(path, f"must be at least {low:g}s")

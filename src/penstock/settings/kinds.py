@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from penstock.settings.calendars import parse_calendar
-from penstock.settings.declaration import Keys, Reads, Schema, Unit
+from penstock.settings.declaration import Keys, Reads, Schema, TextForm
 from penstock.settings.document import Entry
 from penstock.settings.opening_hours import WeeklyWindow, parse_window
 from penstock.settings.section import describe, parsed, text_of
@@ -54,18 +54,22 @@ def _zone(text: str) -> str:
     return parse_timezone(text).key
 
 
-_RATE = Unit(parse_rate, "60/m", _whole_match(rf"{_NUMBER}\s?/\s?[smhd]"))
-_SIZE = Unit(parse_size, "16MB", _whole_match(rf"{_NUMBER}\s?([kKmMgG]([iI])?)?[bB]"), size_text)
+_RATE = TextForm(parse_rate, "60/m", _whole_match(rf"{_NUMBER}\s?/\s?[smhd]"))
+_SIZE = TextForm(
+    parse_size, "16MB", _whole_match(rf"{_NUMBER}\s?([kKmMgG]([iI])?)?[bB]"), size_text
+)
 
-Duration = Annotated[float, Unit(parse_duration, "30s", _whole_match(_DURATION), duration_text)]
-Offset = Annotated[float, Unit(parse_offset, "15m or -5m", _whole_match(rf"[-+]?\s*{_DURATION}"))]
+Duration = Annotated[float, TextForm(parse_duration, "30s", _whole_match(_DURATION), duration_text)]
+Offset = Annotated[
+    float, TextForm(parse_offset, "15m or -5m", _whole_match(rf"[-+]?\s*{_DURATION}"))
+]
 Rate = Annotated[float, _RATE]
 HostRate = Annotated[float, replace(_RATE, example="30/m")]
 Size = Annotated[int, _SIZE]
 SmallSize = Annotated[int, replace(_SIZE, example="256KB")]
-Zone = Annotated[str, Unit(_zone, "Europe/Paris")]
-Calendar = Annotated[str, Unit(parse_calendar, "XNYS")]
-Cron = Annotated[str, Unit(parse_cron, '"0 2 * * *"')]
+Zone = Annotated[str, TextForm(_zone, "Europe/Paris")]
+Calendar = Annotated[str, TextForm(parse_calendar, "XNYS")]
+Cron = Annotated[str, TextForm(parse_cron, '"0 2 * * *"')]
 
 
 def variable() -> Schema:

@@ -16,18 +16,18 @@ from penstock.settings.defaults import with_defaults
 from penstock.settings.document import Entry, Tell, display_name, join, raise_it, read_document
 from penstock.settings.dotenv import read_dotenv
 from penstock.settings.environment import Substitution, overlay, unset_paths, without_unset
-from penstock.settings.place import parse_snapshots
 from penstock.settings.problems import Problems
 from penstock.settings.project import TOP_KEYS, ProjectKeys
 from penstock.settings.retention import RETENTION_KEYS
 from penstock.settings.secrets import SECRET_NAME
 from penstock.settings.section import Section
+from penstock.settings.snapshot_address import parse_snapshots
 from penstock.settings.source import read_source
+from penstock.settings.source_order import refuse_circles
 from penstock.settings.trust import refuse_foreign
 from penstock.settings.units import normalise_source
 from penstock.settings.unset import NEEDED_TO_LOOK, Unset, refuse_unset, warnings_about
 from penstock.settings.values import RETRY_NAMES, Settings, SourceSettings
-from penstock.settings.waiting import refuse_circles
 from penstock.settings.worker import WORKER_KEYS
 
 __all__ = [
@@ -86,7 +86,7 @@ def load_settings(
     document = substitution.apply(document)
     unset = substitution.unset
     refuse_unset([each for each in unset if each.section in NEEDED_TO_LOOK])
-    settings = _tolerant(document, unset, Reading(file, environment, early))
+    settings = _tolerant(document, unset, FileReading(file, environment, early))
     # A password that stands in the address itself is no less a secret than one from the environment.
     secrets = substitution.secrets | secrets_in(settings.store) | _secret(dotenv.values)
     return replace(
@@ -108,7 +108,7 @@ def _secret(values: Mapping[str, str]) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileReading:
     """Which file is read, for which environment, and what is known to be wrong before its keys are read."""
 
     file: Path
@@ -125,7 +125,7 @@ class Reading:
         return settings
 
 
-def _tolerant(document: Entry, unset: Sequence[Unset], reading: Reading) -> Settings:
+def _tolerant(document: Entry, unset: Sequence[Unset], reading: FileReading) -> Settings:
     """The settings as far as they can be read: what needs variables that are not set counts as not written.
 
     Where a section makes no sense without them, the whole section does.
@@ -229,7 +229,7 @@ def _source_key(name: str, entry: Entry, path: str, tell: Tell) -> str | None:
         return None
 
 
-def _settings(document: Entry, reading: Reading, problems: Problems) -> Settings:
+def _settings(document: Entry, reading: FileReading, problems: Problems) -> Settings:
     at, root = Section(document, "", TOP_KEYS), reading.file.parent
     keys: ProjectKeys = decode(ProjectKeys, document, "")
     sources = keys.sources

@@ -8,7 +8,7 @@ from penstock.settings.declaration import (
     For,
     Keys,
     MadeOf,
-    Missing,
+    MissingKey,
     Reads,
     Schema,
     Usual,
@@ -78,13 +78,13 @@ class NearKeys(Keys, frozen=True):
         Duration,
         no_less(1.0),
         no_more(LONGEST_NEAR_S),
-        Missing("is missing: near: {window: 10m, every: 5s}"),
+        MissingKey("is missing: near: {window: 10m, every: 5s}"),
         about("how long before and after the announced time"),
     ]
     every: Annotated[
         Duration,
         no_less(1.0),
-        Missing("is missing: near: {window: 10m, every: 5s}"),
+        MissingKey("is missing: near: {window: 10m, every: 5s}"),
         about("how often to look then"),
     ]
 
@@ -100,7 +100,7 @@ class SessionKeys(Keys, frozen=True):
 
     calendar: Annotated[
         Calendar,
-        Missing("is missing: session: {calendar: XNYS, at: open}"),
+        MissingKey("is missing: session: {calendar: XNYS, at: open}"),
         about("the exchange"),
     ]
     at: Annotated[Literal["open", "close"], about("its open or its close")] = "open"

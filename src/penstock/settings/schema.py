@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, get_args, get_origin
 
-from penstock.settings.declaration import Key, Keys, Missing, Reads, Schema, Unit, keys_of, note
+from penstock.settings.declaration import (
+    Key,
+    Keys,
+    MissingKey,
+    Reads,
+    Schema,
+    TextForm,
+    keys_of,
+    note,
+)
 from penstock.settings.kinds import VARIABLE, variable
 from penstock.settings.project import ProjectKeys
 
@@ -70,7 +79,7 @@ class _Sections:
         return made
 
     def _shape(self, key: Key) -> Schema:
-        reads, unit = note(key.notes, Reads), note(key.notes, Unit)
+        reads, unit = note(key.notes, Reads), note(key.notes, TextForm)
         if reads is not None:
             return dict(reads.schema(self.ref))
         if unit is not None:
@@ -83,7 +92,7 @@ class _Sections:
 
 
 def _is_always_here(key: Key) -> bool:
-    missing = note(key.notes, Missing)
+    missing = note(key.notes, MissingKey)
     return key.is_required and not (missing is not None and missing.may_be_elsewhere)
 
 
@@ -91,7 +100,7 @@ def _or_variable(shape: Schema) -> Schema:
     return {"anyOf": [shape, variable()]}
 
 
-def _text(unit: Unit) -> Schema:
+def _text(unit: TextForm) -> Schema:
     made: Schema = {"type": "string", "examples": [unit.example]}
     return {**made, "pattern": f"{unit.pattern}|{VARIABLE}"} if unit.pattern else made
 

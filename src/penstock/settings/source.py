@@ -13,7 +13,7 @@ from penstock.settings.budget import BudgetKeys, BudgetSettings, CostSettings
 from penstock.settings.declaration import (
     Keys,
     MadeOf,
-    Missing,
+    MissingKey,
     Reads,
     Usual,
     about,
@@ -27,7 +27,7 @@ from penstock.settings.fetch import FETCH_KEYS, FetchKeys, FetchPolicy
 from penstock.settings.headers import HARMLESS
 from penstock.settings.hooks import HookKeys, hooks_schema, read_hooks
 from penstock.settings.kinds import VARIABLE, Duration
-from penstock.settings.restraints import LIMIT_KEYS, Breaker, BreakerSettings, Limits
+from penstock.settings.limits import LIMIT_KEYS, Breaker, BreakerSettings, Limits
 from penstock.settings.retries import (
     RetryChoice,
     read_retry,
@@ -68,7 +68,7 @@ class SourceKeys(Keys, frozen=True):
             _read_pipeline,
             lambda _: {"type": "string", "pattern": rf"^[^\s:]+:[^\s:]+$|{VARIABLE}"},
         ),
-        Missing("is missing; write it as module:name", may_be_elsewhere=True),
+        MissingKey("is missing; write it as module:name", may_be_elsewhere=True),
         about("`module:name`; the module is beside this file"),
     ]
     params: Annotated[

@@ -12,7 +12,7 @@ from penstock.settings.budget import BudgetLimit, BudgetSettings, CostSettings, 
 from penstock.settings.fetch import FetchPolicy
 from penstock.settings.headers import Headers
 from penstock.settings.hooks import HookSettings, TriggerSettings
-from penstock.settings.restraints import BreakerSettings, Limits
+from penstock.settings.limits import BreakerSettings, Limits
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RETRY_NAMES, RetryChoice
 from penstock.settings.schedule_values import (

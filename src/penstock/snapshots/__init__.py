@@ -6,14 +6,14 @@ Never: a name made of anything from outside, rewriting what is written, the time
 """
 
 from penstock.snapshots.opening import open_snapshots
-from penstock.snapshots.segment import Packed, Place, packed_ahead
+from penstock.snapshots.segment import Packed, SegmentPlace, packed_ahead
 from penstock.snapshots.store import SnapshotsAway, SnapshotStore
 from penstock.snapshots.warc import Capture, content_hash
 
 __all__ = [
     "Capture",
     "Packed",
-    "Place",
+    "SegmentPlace",
     "SnapshotStore",
     "SnapshotsAway",
     "content_hash",

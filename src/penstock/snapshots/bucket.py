@@ -23,7 +23,7 @@ from penstock.snapshots.segment import (
     LAST_NUMBER,
     SUFFIX,
     Packed,
-    Place,
+    SegmentPlace,
     is_segment,
     name_of,
     opening,
@@ -79,7 +79,7 @@ class BucketSnapshots:
         except _ERRORS as error:
             raise refusal(f"can't use the snapshots at {url}", error) from None
 
-    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[SegmentPlace]:
         places = []
         for capture in captures:
             filling = self._open_object_if_needed()
@@ -94,11 +94,11 @@ class BucketSnapshots:
         if filling is not None:
             self._put(filling.name, b"".join(filling.parts))
 
-    def read(self, place: Place) -> Capture:
+    def read(self, place: SegmentPlace) -> Capture:
         refuse_bad_place(place)
         return unpacked(place, self._bytes(place))
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, place: SegmentPlace) -> bool:
         refuse_bad_place(place)
         if place.segment not in self._sizes:
             self._sizes[place.segment] = self._size(place.segment)
@@ -173,7 +173,7 @@ class BucketSnapshots:
         except _ERRORS as error:
             raise refusal(f"can't read snapshots at {self._url}", error) from None
 
-    def _bytes(self, place: Place) -> bytes:
+    def _bytes(self, place: SegmentPlace) -> bytes:
         name = place.segment + SUFFIX
         try:
             return bytes(self._bucket.get_range(name, start=place.offset, length=place.length))

@@ -20,7 +20,7 @@ from penstock.snapshots.segment import (
     IDLE_S,
     SUFFIX,
     Packed,
-    Place,
+    SegmentPlace,
     is_segment,
     name_of,
     opening,
@@ -67,7 +67,7 @@ class DirectorySnapshots:
         self._written_at = 0.0
         self._is_synced = True
 
-    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[SegmentPlace]:
         """All or none: if the disk is full, what was written of them is cut off again."""
         if not captures:
             return []
@@ -90,11 +90,11 @@ class DirectorySnapshots:
             raise self._trouble("can't sync snapshots", error) from error
         self._is_synced = True
 
-    def read(self, place: Place) -> Capture:
+    def read(self, place: SegmentPlace) -> Capture:
         refuse_bad_place(place)
         return unpacked(place, self._bytes(place))
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, place: SegmentPlace) -> bool:
         try:
             refuse_bad_place(place)
             record = self._bytes(place)
@@ -138,7 +138,7 @@ class DirectorySnapshots:
                 os.close(self._root)
                 self._root = -1
 
-    def _bytes(self, place: Place) -> bytes:
+    def _bytes(self, place: SegmentPlace) -> bytes:
         try:
             file = os.open(place.segment + SUFFIX, _READ, dir_fd=self._root)
         except OSError as error:

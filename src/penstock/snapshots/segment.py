@@ -27,7 +27,7 @@ _NAME = re.compile(r"[0-9a-f]{16}-[0-9]{6}")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SegmentPlace:
     """Where a capture lies, and the hash its body must have."""
 
     hash: str
@@ -72,7 +72,7 @@ def packed_ahead(capture: Capture, name: str) -> Packed:
 
 def packed(
     captures: Sequence[Capture | Packed], segment: str, at: int
-) -> Iterator[tuple[Place, bytes]]:
+) -> Iterator[tuple[SegmentPlace, bytes]]:
     """Each capture as a record of this segment, from this offset on."""
     for capture in captures:
         if isinstance(capture, Packed):
@@ -80,11 +80,11 @@ def packed(
         else:
             digest = content_hash(capture.body)
             record = pack_response(capture, digest, _record_id(segment, at))
-        yield Place(digest, segment, at, len(record)), record
+        yield SegmentPlace(digest, segment, at, len(record)), record
         at += len(record)
 
 
-def unpacked(place: Place, record: bytes) -> Capture:
+def unpacked(place: SegmentPlace, record: bytes) -> Capture:
     """The capture, if these are the bytes that belong to this place."""
     try:
         if len(record) != place.length:
@@ -95,7 +95,7 @@ def unpacked(place: Place, record: bytes) -> Capture:
         raise StoreCorrupt(f"the snapshot in {where} can't be read: {error}") from None
 
 
-def refuse_bad_place(place: Place) -> None:
+def refuse_bad_place(place: SegmentPlace) -> None:
     """Places come from the database; only a name of ours may become a path."""
     if not is_segment(place.segment) or place.offset < 0 or place.length <= 0:
         raise StoreCorrupt(f"{place.segment[:40]!r} is not a snapshot segment")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from penstock.errors import StoreError
-from penstock.snapshots.segment import Packed, Place
+from penstock.snapshots.segment import Packed, SegmentPlace
 from penstock.snapshots.warc import Capture
 
 
@@ -25,16 +25,16 @@ class SnapshotStore(Protocol):
     it again. What is left behind then has no place that points to it, and is only space.
     """
 
-    def append(self, captures: Sequence[Capture | Packed]) -> list[Place]:
+    def append(self, captures: Sequence[Capture | Packed]) -> list[SegmentPlace]:
         """Write captures and say where they are; they are durable, and can be read, after `sync`."""
 
     def sync(self) -> None:
         """Make everything appended so far survive a power cut."""
 
-    def read(self, place: Place) -> Capture:
+    def read(self, place: SegmentPlace) -> Capture:
         """The capture at this place; StoreCorrupt if it is not there as it was written."""
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, place: SegmentPlace) -> bool:
         """Whether the capture can still be had, so that equal content need not be stored again.
 
         A folder reads it; an object store, which keeps its own checksums, is asked how large its segment is.

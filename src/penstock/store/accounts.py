@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from penstock.jobs.account import Account, Fates, account_of, fate_of
 from penstock.jobs.emptiness import LOOKED_AT, UNEXPECTED, Ending, Yield, end_of_empty, fallen_from
 from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.run import RunState, StageCount
+from penstock.jobs.run_sums import Fates, RunSums, account_of, fate_of
 from penstock.journal.event import Event
 from penstock.journal.run_events import QualityAnomaly, QualityZeroYield, RunCountsMismatch
 from penstock.store.database import LAST_ID, Database, to_json
@@ -24,7 +24,7 @@ HISTORY = 50
 _Units = dict[str, dict[str, StageCount]]
 
 
-def account_of_run(db: Database, row: RunRow) -> Account:
+def account_of_run(db: Database, row: RunRow) -> RunSums:
     """The sums of a run, from its rows."""
     return _account(row, _units(db, [row.id]).get(str(row.id), {}))
 
@@ -83,7 +83,7 @@ def end_account(
     return state, reason
 
 
-def _ending(db: Database, row: RunRow, units: Mapping[str, StageCount], account: Account) -> Ending:
+def _ending(db: Database, row: RunRow, units: Mapping[str, StageCount], account: RunSums) -> Ending:
     turned = [count for unit, count in units.items() if unit != "candidate"]
     quarantined = sum(count.quarantined for count in turned)
     auth = db.json("failures_by_kind", run_id=row.id).get("auth", 0) if quarantined else 0
@@ -136,7 +136,7 @@ def _yield(row: RunRow, units: Mapping[str, StageCount]) -> Yield:
     return Yield(records=saved + accepted, pages=pages, brought=brought)
 
 
-def _account(row: RunRow, units: Mapping[str, StageCount]) -> Account:
+def _account(row: RunRow, units: Mapping[str, StageCount]) -> RunSums:
     return account_of(
         units.get("page", StageCount()),
         units.get("candidate", StageCount()),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from penstock.gates import adaptive
-from penstock.gates.adaptive import Pulse, feel
+from penstock.gates.adaptive import AdaptiveLevel, feel
 from penstock.gates.breaker import (
     PARTS,
     Breaker,
@@ -70,7 +70,7 @@ class _Seen:
     reason: str = ""
     is_answer: bool = True
     run_id: int = 0
-    felt: adaptive.Seen = field(default_factory=adaptive.Seen)
+    felt: adaptive.RoundResults = field(default_factory=adaptive.RoundResults)
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Watch:
     keys: dict[int, str] = field(default_factory=dict)
     well: dict[int, dict[int, int]] = field(default_factory=dict)
     told_until: dict[int, float] = field(default_factory=dict)
-    pulses: dict[int, Pulse] = field(default_factory=dict)
+    pulses: dict[int, AdaptiveLevel] = field(default_factory=dict)
     levels: dict[int, float | None] = field(default_factory=dict)
     pending: dict[int, float | None] = field(default_factory=dict)
     # Runs that are served from snapshots: what becomes of their jobs says nothing about the source.
@@ -301,12 +301,14 @@ def begin_tries(db: Database, ledger: Ledger, watch: Watch, lanes: Sequence[Lane
     )
 
 
-def _feel(watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.Seen, cap: int) -> None:
+def _feel(
+    watch: Watch, ledger: Ledger, source_id: int, seen: adaptive.RoundResults, cap: int
+) -> None:
     known = watch.levels.get(source_id)
     before = float(cap) if known is None else min(known, float(cap))
     pulse = watch.pulses.get(source_id)
     if pulse is None:
-        pulse = watch.pulses[source_id] = Pulse(before)
+        pulse = watch.pulses[source_id] = AdaptiveLevel(before)
     elif int(pulse.level) != int(before):
         pulse.level = before  # somebody else has changed it
     level = feel(pulse, seen, cap, ledger.now)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.gates.admission import run_of_usage
-from penstock.gates.budget import Account, key_of, open_account
+from penstock.gates.budget import BudgetUsage, key_of, open_account
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.journal.job_events import JobRequeued
@@ -82,14 +82,14 @@ class Budgets(Noun):
             return len(jobs)
 
 
-def account_of(row: BudgetRow) -> Account:
+def account_of(row: BudgetRow) -> BudgetUsage:
     bound = Bound(row.scope, row.measure, row.period, row.bound)
-    return Account(bound, row.period_at, row.resets_at, row.used, row.warned, row.held)
+    return BudgetUsage(bound, row.period_at, row.resets_at, row.used, row.warned, row.held)
 
 
 @dataclass(slots=True)
 class _Kept:
-    account: Account
+    account: BudgetUsage
     before: tuple[object, ...]
 
 
@@ -102,7 +102,7 @@ class Accounts:
         self._kept: dict[BudgetKey, _Kept] = {}
         for scope, measure, period, period_at, resets_at, used, amount, warned in rows:
             bound = Bound(str(scope), str(measure), str(period), float(str(amount)))
-            account = Account(
+            account = BudgetUsage(
                 bound,
                 float(str(period_at)),
                 None if resets_at is None else float(str(resets_at)),
@@ -112,7 +112,7 @@ class Accounts:
             self._kept[bound.key] = _Kept(account, _row(account))
 
     @property
-    def all(self) -> dict[BudgetKey, Account]:
+    def all(self) -> dict[BudgetKey, BudgetUsage]:
         return {key: kept.account for key, kept in self._kept.items()}
 
     def begin_anew(self, now: float) -> None:
@@ -125,7 +125,7 @@ class Accounts:
                 self._tell_reset(account)
             account.begin_anew(now)
 
-    def _tell_reset(self, account: Account) -> None:
+    def _tell_reset(self, account: BudgetUsage) -> None:
         bound = account.bound
         source_id, run_id = self._whose(bound.scope)
         event = BudgetReset(*bound.key, bound.amount, account.used)
@@ -159,7 +159,7 @@ class Accounts:
         if changed:
             self._db.do("set_budgets", budgets=to_json(changed))
 
-    def _warn(self, account: Account, level: int) -> None:
+    def _warn(self, account: BudgetUsage, level: int) -> None:
         source_id, run_id = self._whose(account.bound.scope)
         about = (*account.bound.key, account.bound.amount, account.used)
         event = BudgetExhausted(*about) if level >= 100 else BudgetThresholdReached(*about, level)
@@ -177,7 +177,7 @@ class Accounts:
         return (rows[0][1] if rows else None), int(name)
 
 
-def _row(account: Account) -> tuple[object, ...]:
+def _row(account: BudgetUsage) -> tuple[object, ...]:
     bound = account.bound
     facts = (account.period_at, account.resets_at, account.used, bound.amount, account.warned)
     return (*bound.key, *facts)

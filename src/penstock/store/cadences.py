@@ -9,7 +9,7 @@ import msgspec
 from penstock.jobs.run import ENDED_RUN_STATES, RunState
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.source_events import CadenceChanged, CadenceEvent, CadenceProposed
-from penstock.schedules.auto import Ended, Level, Standing, level_before
+from penstock.schedules.auto import EndedRun, Level, Standing, level_before
 from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
@@ -60,14 +60,14 @@ class Cadences(Noun):
             with self._db.writing() as now:
                 self._db.do("begin_cadences", cadences=to_json(sorted(cadences)), now=now)
 
-    def runs(self, places: Mapping[int, int]) -> dict[int, list[Ended]]:
+    def runs(self, places: Mapping[int, int]) -> dict[int, list[EndedRun]]:
         """By source: the runs behind the one that was last looked at, up to one that goes on."""
         if not places:
             return {}
         rows = self._db.json(
             "runs_for_cadence", places=to_json(sorted(places.items())), limit=RUNS_AT_ONCE
         )
-        found: dict[int, list[Ended]] = {}
+        found: dict[int, list[EndedRun]] = {}
         waits: set[int] = set()
         for source_id, run_id, kind, state, changed, seen in rows:
             if state not in ENDED_RUN_STATES:
@@ -76,7 +76,7 @@ class Cadences(Noun):
                 continue
             is_good = state in (RunState.COMPLETED, RunState.PARTIAL)
             is_probe = policy_of(kind).is_probe
-            ended = Ended(run_id, is_probe, is_good, changed, seen)
+            ended = EndedRun(run_id, is_probe, is_good, changed, seen)
             found.setdefault(source_id, []).append(ended)
         return found
 

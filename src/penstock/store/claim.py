@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypedDict
 
 from penstock.gates.capacity import WARD_DEATHS, Capacity
 from penstock.gates.decide import decide
+from penstock.gates.fair_shares import Grant, Room, confirm
 from penstock.gates.lane import BreakerFacts, Closed, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
-from penstock.gates.sharing import Grant, Room, confirm
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.run_policy import policy_of, slot_of
 from penstock.journal.run_events import RunStarted

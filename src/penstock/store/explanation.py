@@ -24,15 +24,15 @@ from penstock.journal.job_events import JobRetryScheduled, JobSnoozed, JobThrott
 from penstock.outlook.outlook import (
     OTHERS_FIRST,
     Case,
+    NextTurn,
     Outlook,
     Rooms,
     SourceFacts,
-    Turn,
     admitting,
     at_its_host,
     outlook_of,
 )
-from penstock.outlook.seen_gates import Held, JobFacts, LaneFacts, RunFacts
+from penstock.outlook.seen_gates import Held, JobStanding, LaneFacts, RunStanding
 from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
@@ -143,9 +143,9 @@ class Explanation(Noun):
             lanes, taken = self._rehearse(ledger, memory, limits, rooms, case)
             if job_id is None:
                 case = self._likelier(case, taken, is_of_run=run_id is not None)
-            return self._seen(case, lanes, taken, Turn(now, alive, rooms))
+            return self._seen(case, lanes, taken, NextTurn(now, alive, rooms))
         lane = self._pretended(now, memory, limits, case)
-        return self._seen(case, [lane], [], Turn(now, alive, rooms))
+        return self._seen(case, [lane], [], NextTurn(now, alive, rooms))
 
     def _keep_order(self) -> None:
         """Lock all that the turns could lock and wait for, in the order that everybody keeps.
@@ -256,7 +256,7 @@ class Explanation(Noun):
     # What was seen.
 
     def _seen(
-        self, rows: _Case, lanes: Sequence[Lane], taken: Sequence[Claimed], turn: Turn
+        self, rows: _Case, lanes: Sequence[Lane], taken: Sequence[Claimed], turn: NextTurn
     ) -> Outlook:
         lane = next((each for each in lanes if each.source_id == rows.source.id), None)
         job = rows.job
@@ -293,7 +293,7 @@ class Explanation(Noun):
         many = f"more than {COUNT_LIMIT:,}" if before >= COUNT_LIMIT else f"{before:,}"
         return f"{many} of its stage come before it"
 
-    def _run_facts(self, run: RunRow, source: SourceRow) -> RunFacts:
+    def _run_facts(self, run: RunRow, source: SourceRow) -> RunStanding:
         actor, reason, since = run.actor, run.reason, run.finished_at or run.created_at
         if run.state not in (RunState.QUEUED, RunState.RUNNING):
             found = Journal(self._db).events(run_id=run.id, kind=f"run.{run.state}", limit=1)
@@ -302,9 +302,11 @@ class Explanation(Noun):
         is_refused = source.degraded_at is not None and not policy_of(run.kind).runs_when_degraded
         is_stopped = run.state is RunState.PARTIAL and run.end_reason == "budget"
         goes_on_at = self._budgets_begin_anew_at(run.source, run.id) if is_stopped else None
-        return RunFacts(run.id, run.state, run.source, since, actor, reason, is_refused, goes_on_at)
+        return RunStanding(
+            run.id, run.state, run.source, since, actor, reason, is_refused, goes_on_at
+        )
 
-    def _job_facts(self, job: JobRow) -> JobFacts:
+    def _job_facts(self, job: JobRow) -> JobStanding:
         actor, reason, due_at = "", job.error or "", job.due_at
         if job.state is JobState.QUARANTINED and job.kind == "budget":
             due_at = self._budgets_begin_anew_at(job.source, job.run_id)
@@ -315,7 +317,7 @@ class Explanation(Noun):
             found = Journal(self._db).events(run_id=job.run_id, job_id=job.id, kind=kind, limit=1)
             if found:
                 actor, reason = found[-1].actor, found[-1].detail
-        return JobFacts(job.id, job.state, job.at, due_at, job.worker or "", actor, reason)
+        return JobStanding(job.id, job.state, job.at, due_at, job.worker or "", actor, reason)
 
     def _put_off(self, job: JobRow) -> JobSnoozed:
         """How its last attempt was put off without having failed; empty if it has failed."""

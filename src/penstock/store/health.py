@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from penstock.jobs.probe import STATES, Seen, is_good, verdict_of
+from penstock.jobs.probe import STATES, ProbeResult, is_good, verdict_of
 from penstock.jobs.run import RunKind, RunOptions, RunState, StageCount
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.event import Event
@@ -60,7 +60,7 @@ def end_of_probe(
         return state, "", False
     if reason == "budget":
         return RunState.PARTIAL, "degraded: its budget is exhausted", False
-    seen = msgspec.convert(db.json("probe", run_id=run_id) or {}, Seen)
+    seen = msgspec.convert(db.json("probe", run_id=run_id) or {}, ProbeResult)
     failed = sum(count.quarantined for count in counts.values())
     if failed:
         error = str(db.value("first_error_of_run", run_id=run_id) or "")

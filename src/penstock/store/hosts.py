@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from penstock.gates.admission import NO_REPORT, Report
 from penstock.gates.breaker import HOST_RAMP, Breaker, Tally, follow, half_open, part_of, ramp_at
-from penstock.gates.rates import Verdict, Want
+from penstock.gates.rates import RateDecision, RateRequest
 from penstock.jobs.job import JobState
 from penstock.journal.job_events import JobDue
 from penstock.settings.values import BreakerSettings
@@ -51,7 +51,9 @@ class HostTold(NamedTuple):
 class Hosts(Noun):
     """The door that every request passes before it goes out; the breakers and the hours of hosts."""
 
-    def reserve(self, wants: Sequence[Want], report: Report = NO_REPORT) -> list[Verdict]:
+    def reserve(
+        self, wants: Sequence[RateRequest], report: Report = NO_REPORT
+    ) -> list[RateDecision]:
         """Take a place for each of these requests, as far as there is one soon: one verdict for each.
 
         The places are by the store's clock and the answers are spans, counted from when they arrive:
@@ -99,7 +101,7 @@ class Hosts(Noun):
             ledger.write()
         return self.watched()
 
-    def admit(self, hosts: Sequence[str]) -> list[Verdict]:
+    def admit(self, hosts: Sequence[str]) -> list[RateDecision]:
         """May these requests go out, as far as their hosts' breakers go? One verdict for each.
 
         To a host that is tried again as many are let through as its ramp says, over all workers.
@@ -113,19 +115,19 @@ class Hosts(Noun):
             ledger.write()
         return verdicts
 
-    def _admit(self, breakers: dict[str, Breaker], key: str, now: float) -> Verdict:
+    def _admit(self, breakers: dict[str, Breaker], key: str, now: float) -> RateDecision:
         breaker = breakers.get(key)
         if breaker is None or breaker.state == "closed":
-            return Verdict(0.0)
+            return RateDecision(0.0)
         ramp = ramp_at(breaker.state, breaker.opens_at, breaker.ramp, now) or 0
         if not ramp:
-            return Verdict(breaker.opens_at - now, "breaker", breaker.reason)
+            return RateDecision(breaker.opens_at - now, "breaker", breaker.reason)
         breaker = half_open(breaker, now)
         trying = breaker.trying if breaker.trying_until > now else 0
         if trying >= ramp:
-            return Verdict(ASK_AGAIN_S, "breaker", breaker.reason)
+            return RateDecision(ASK_AGAIN_S, "breaker", breaker.reason)
         breakers[key] = changed(breaker, trying=trying + 1, trying_until=now + TRYING_S)
-        return Verdict(0.0)
+        return RateDecision(0.0)
 
     def plan_hours(self, definitions: Mapping[str, str], actor: str) -> int:
         """Make these the hours of hosts; answers how many jobs are looked at again because theirs are others.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.gates.sharing import Sharing
+from penstock.gates.fair_shares import FairShares
 from penstock.store.breaker_watch import Watch
 from penstock.store.floors import Floors
 from penstock.store.history import Marks
@@ -14,7 +14,7 @@ from penstock.store.history import Marks
 class Memory:
     """Losing it costs a moment of fairness or speed, no more."""
 
-    sharing: Sharing = field(default_factory=Sharing)
+    sharing: FairShares = field(default_factory=FairShares)
     floors: Floors = field(default_factory=Floors)
     watch: Watch = field(default_factory=Watch)
     marks: Marks = field(default_factory=Marks)

@@ -15,26 +15,26 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
+from penstock.gates.fair_shares import Room
 from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
-from penstock.gates.sharing import Room
-from penstock.gates.terms import outside
+from penstock.gates.project_terms import outside
 from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of, slot_of
 from penstock.outlook.outlook import (
     PRETENDED,
     Case,
+    NextTurn,
     Outlook,
     Rooms,
     SourceFacts,
-    Turn,
     admitting,
     at_its_host,
     outlook_of,
     stops_of,
 )
-from penstock.outlook.seen_gates import Held, JobFacts, LaneFacts, RunFacts
+from penstock.outlook.seen_gates import Held, JobStanding, LaneFacts, RunStanding
 from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.claim import pick, ready_lanes
 from penstock.store.database import Database, to_json
@@ -129,8 +129,8 @@ class _Look:
     running: dict[tuple[int, Slot], int]
 
     def __post_init__(self) -> None:
-        self.turn = Turn(self.now, self.alive, self.rooms)
-        self.starting = Turn(self.now, self.alive, self.rooms, is_picked=True)
+        self.turn = NextTurn(self.now, self.alive, self.rooms)
+        self.starting = NextTurn(self.now, self.alive, self.rooms, is_picked=True)
         # As workers that would be given sound jobs see the lanes, and those that would be given suspects.
         sound, suspect = (admitting(deaths, self.rooms) for deaths in (0, WARD_DEATHS))
         self._as_sound = self.lanes.get(sound, {})
@@ -389,8 +389,8 @@ def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage, seen: _Sour
     if is_picked:
         where, (job_id, deaths, _) = look.picture.started[source.id]
         stage = look.picture.stages[where]
-    run = RunFacts(stage.run_id, stage.run_state, source.key)
-    job = JobFacts(job_id, JobState.QUEUED, look.now)
+    run = RunStanding(stage.run_id, stage.run_state, source.key)
+    job = JobStanding(job_id, JobState.QUEUED, look.now)
     case = Case(source, run, job, stage.kind, stage.stage, stage.unit, deaths)
     lane = look.lanes_for(deaths).get(source.id)
     if is_picked and look.alive:
@@ -425,9 +425,9 @@ def _case(source: SourceFacts, job: _JobSeen) -> Case:
     is_refused = source.degraded_at is not None and not policy_of(job.kind).runs_when_degraded
     who = ("", "") if job.run_state is RunState.PAUSED else (job.run_actor, job.run_reason)
     since = None if job.run_state is RunState.PAUSED else job.run_at
-    run = RunFacts(job.run_id, job.run_state, source.key, since, *who, is_refused)
+    run = RunStanding(job.run_id, job.run_state, source.key, since, *who, is_refused)
     reason = outside(job.host) if job.host else job.error
-    facts = JobFacts(job.id, job.state, job.at, job.due_at, job.worker, "", reason)
+    facts = JobStanding(job.id, job.state, job.at, job.due_at, job.worker, "", reason)
     return Case(source, run, facts, job.kind, job.stage, job.unit, job.deaths)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.gates.admission import Book, Report, admit, reservations, run_of_usage
-from penstock.gates.rates import LONGEST_WAIT_S, Verdict, Want
+from penstock.gates.rates import LONGEST_WAIT_S, RateDecision, RateRequest
 from penstock.settings.budget import Bound
 from penstock.store.budgets import Accounts, lock_accounts
 from penstock.store.database import Database, to_json
@@ -17,13 +17,13 @@ from penstock.store.ledger import Ledger
 
 
 def reserve(
-    db: Database, wants: Sequence[Want], report: Report, keys: str, bounds: Sequence[Bound]
-) -> list[Verdict] | None:
+    db: Database, wants: Sequence[RateRequest], report: Report, keys: str, bounds: Sequence[Bound]
+) -> list[RateDecision] | None:
     """Give places under the locks of their keys; None when a key is new and there is nothing to lock."""
     with db.writing() as now:
         if report.worker and db.value("is_registered", id=report.worker) is None:
             # What it held was counted as used when it was buried, and what it takes now nobody would free.
-            return [Verdict(LONGEST_WAIT_S, "store") for _ in wants]
+            return [RateDecision(LONGEST_WAIT_S, "store") for _ in wants]
         ledger = Ledger(db, now)
         next_at: dict[str, float] = db.json("lock_paces", keys=keys)
         if any(key not in next_at for want in wants for key in pace_keys(want)):
@@ -47,7 +47,7 @@ def reserve(
 
 def _open_book(
     db: Database,
-    wants: Sequence[Want],
+    wants: Sequence[RateRequest],
     report: Report,
     next_at: dict[str, float],
     accounts: Accounts,
@@ -77,12 +77,12 @@ def _write(db: Database, report: Report, book: Book, next_at: Mapping[str, float
         db.do("drop_empty_usage", worker=report.worker)
 
 
-def pace_keys(want: Want) -> list[str]:
+def pace_keys(want: RateRequest) -> list[str]:
     """The rows that are locked for it. A host's limits have one even without a rate: it is their lock."""
     keys = [want.key] if want.rate_per_s or not want.terms else []
     return [*keys, want.terms.host.key] if want.terms.host is not None else keys
 
 
-def bounds_of(wants: Sequence[Want], report: Report) -> list[Bound]:
+def bounds_of(wants: Sequence[RateRequest], report: Report) -> list[Bound]:
     spent = [bound for bound, _ in report.spent]
     return [*spent, *(bound for want in wants for bound in want.terms.bounds)]

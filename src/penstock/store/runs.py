@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.errors import UsageError
-from penstock.jobs.account import Account
 from penstock.jobs.job import JobState
 from penstock.jobs.run import (
     NO_OPTIONS,
@@ -19,6 +18,7 @@ from penstock.jobs.run import (
     continued_stages,
 )
 from penstock.jobs.run_policy import policy_of
+from penstock.jobs.run_sums import RunSums
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.event import Reasoned
 from penstock.journal.job_events import JobCancelled, JobRequeued
@@ -274,7 +274,7 @@ class Runs(Noun):
         """The runs that were made from this one: replays, reconciliations, linked backfills."""
         return runs_made_of(self._db, run_id)
 
-    def account(self, row: RunRow) -> Account:
+    def account(self, row: RunRow) -> RunSums:
         """The sums of a run, from its rows."""
         return account_of_run(self._db, row)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.app.views.view import Hidden, Time, View
 
 if TYPE_CHECKING:
-    from penstock.gates.budget import Account
+    from penstock.gates.budget import BudgetUsage
     from penstock.store.rows import BudgetRow
 
 
@@ -50,7 +50,7 @@ class ExhaustedBudgetView(View, frozen=True, kw_only=True):
 
 
 def budget_view(
-    account: Account, exhausted_at: float | None, per_record: float | None
+    account: BudgetUsage, exhausted_at: float | None, per_record: float | None
 ) -> BudgetView:
     bound = account.bound
     return BudgetView(

@@ -9,7 +9,7 @@ import msgspec
 from penstock.app.views.view import Hidden, Time, View
 
 if TYPE_CHECKING:
-    from penstock.gates.budget import Account
+    from penstock.gates.budget import BudgetUsage
     from penstock.jobs.retry import RetryClass
     from penstock.store.rows import JobDetail as DetailRow
     from penstock.store.rows import JobRow
@@ -147,7 +147,7 @@ def job_detail(row: JobRow, detail: DetailRow, terms: TermsView | None) -> JobDe
 
 
 def terms_view(
-    timeout_s: float | None, retry: RetryClass, budgets: list[tuple[Account, str, str]]
+    timeout_s: float | None, retry: RetryClass, budgets: list[tuple[BudgetUsage, str, str]]
 ) -> TermsView:
     return TermsView(
         timeout_s=timeout_s,

@@ -9,8 +9,8 @@ import msgspec
 
 from penstock.app.views.view import Hidden, Time, View
 from penstock.errors import PenstockError, Refused
-from penstock.jobs.account import Account, CandidateSum, PageSum
 from penstock.jobs.run import RunOptions
+from penstock.jobs.run_sums import CandidateSum, PageSum, RunSums
 
 if TYPE_CHECKING:
     from penstock.store.replays import ReplayRow
@@ -247,7 +247,7 @@ def run_detail(
     now: float,
     *,
     replay: tuple[ReplayRow, bool] | None,
-    account: Account,
+    account: RunSums,
     failures: dict[str, int],
     causes: list[CauseOfRun],
     rejects: dict[str, int],
@@ -293,7 +293,7 @@ def _staged(row: ReplayRow, is_staged: bool) -> StagedView:
     )
 
 
-def _account(account: Account) -> AccountView:
+def _account(account: RunSums) -> AccountView:
     return AccountView(
         pages=PagesView(**_sum(account.pages)),
         candidates=CandidatesView(**_sum(account.candidates)),

@@ -22,7 +22,7 @@ from penstock.http.network import Network
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Outcome, Skipped, Succeeded
-from penstock.pipeline.attempt import RunView
+from penstock.pipeline.attempt import StepRun
 from penstock.pipeline.graph import Graph
 from penstock.project import Project
 from penstock.settings import SourceSettings
@@ -125,7 +125,7 @@ class DryRun:
         )  # fmt: skip
         work = Work(
             claimed, config.stage, config.graph, config.source,
-            RunView(0, pipeline_version=config.source.version),
+            StepRun(0, pipeline_version=config.source.version),
             config.timeout_s if self._has_timeouts else inf,
         )  # fmt: skip
         ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()

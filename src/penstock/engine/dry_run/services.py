@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.clock import Clock
 from penstock.engine.dry_run.tried import Tried, TriedPage
-from penstock.gates.rates import Sent, Verdict, Want
+from penstock.gates.rates import RateDecision, RateRequest, Sent
 from penstock.http.failures import FetchError
 from penstock.http.fetch import Fetcher
 from penstock.http.network import AiohttpNetwork, Network
@@ -94,13 +94,13 @@ def open_fetcher(project: Project, clock: Clock, network: Network | None) -> Fet
 class _OpenDoor:
     """Lets every request out and counts none: a dry run sends one page at a time, and writes nothing."""
 
-    async def ask(self, want: Want) -> Verdict:
-        return Verdict(0.0)
+    async def ask(self, want: RateRequest) -> RateDecision:
+        return RateDecision(0.0)
 
-    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+    def is_late(self, want: RateRequest, verdict: RateDecision, now: float) -> bool:
         return False
 
-    def told(self, want: Want, sent: Sent) -> None:
+    def told(self, want: RateRequest, sent: Sent) -> None:
         pass
 
     def close(self, host: str, for_s: float) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.project import Project
 from penstock.schedules.calendars import known_until
-from penstock.schedules.slots import calendar_of, calendar_warns_at
+from penstock.schedules.start_hours import calendar_of, calendar_warns_at
 from penstock.store.store import Store
 
 ENDING = "calendar.ending"

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from penstock.http.folder import scan
 from penstock.project import Project
-from penstock.schedules.landing import Landing
+from penstock.schedules.landed_files import LandedFiles
 from penstock.settings.pattern import Pattern, pattern_of
 from penstock.settings.values import ScheduleSettings, WatchSettings
 from penstock.store.store import Store
@@ -165,7 +165,7 @@ class _Folder:
         self._rescan_s = settings.rescan_s
         self._pattern = pattern_of(settings.pattern)
         self._root = folder_of(project, self._pattern)
-        self._landing = Landing(settings.debounce_s, store.files.landed(*self._place))
+        self._landing = LandedFiles(settings.debounce_s, store.files.landed(*self._place))
         self._eyes = eyes
         self._eye: Eye = Blind()
         self._look_at = float("-inf")

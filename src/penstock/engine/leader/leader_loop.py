@@ -23,7 +23,7 @@ from penstock.engine.leader.sla import SlaChore
 from penstock.engine.leader.sweep import Sweep
 from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.errors import StoreError
-from penstock.gates.terms import hours_definitions, hours_of, rules_of
+from penstock.gates.project_terms import hours_definitions, hours_of, rules_of
 from penstock.project import Project
 from penstock.project.host import host_name
 from penstock.snapshots import open_snapshots

@@ -19,7 +19,7 @@ from penstock.schedules.definition import definition_of, policy_words
 from penstock.schedules.due import GRACE_S, Ticking, is_behind, is_late, what_is_due
 from penstock.schedules.near import near
 from penstock.schedules.overlap import strength
-from penstock.schedules.slots import NEVER, calendar_warning, slot_opens_at
+from penstock.schedules.start_hours import NEVER, calendar_warning, slot_opens_at
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.announcements import Sooner
 from penstock.store.cadences import CadenceRow

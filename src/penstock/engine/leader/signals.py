@@ -18,14 +18,14 @@ from penstock.jobs.run_policy import kind_to_run, policy_of
 from penstock.jobs.signals import (
     FILE_LANDED,
     RUN_COMPLETED,
+    AwaitedSignal,
     SignalFacts,
-    Wanted,
     is_particular,
     wanted,
 )
 from penstock.pipeline.version import version_of
 from penstock.project import Project, run_options
-from penstock.schedules.slots import NEVER, slot_opens_at
+from penstock.schedules.start_hours import NEVER, slot_opens_at
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.deliveries import Place, QueuedRow, Start
 from penstock.store.signals import SignalRow
@@ -45,7 +45,7 @@ class Waiter:
     source_id: int
     source: SourceSettings
     schedule: ScheduleSettings
-    wants: tuple[Wanted, ...]
+    wants: tuple[AwaitedSignal, ...]
 
     @property
     def place(self) -> Place:
@@ -67,15 +67,15 @@ def _data(signal: SignalRow, name: str) -> object:
     return signal.data.get(name) if isinstance(signal.data, dict) else None
 
 
-def wants_of(schedule: ScheduleSettings) -> tuple[Wanted, ...]:
+def wants_of(schedule: ScheduleSettings) -> tuple[AwaitedSignal, ...]:
     """The signals that a schedule waits for."""
     match schedule.kind:
         case "signal":
             return tuple(wanted(text) for text in schedule.signals)
         case "after":
-            return tuple(Wanted(RUN_COMPLETED, of) for of in schedule.after)
+            return tuple(AwaitedSignal(RUN_COMPLETED, of) for of in schedule.after)
         case "watch":
-            return (Wanted(FILE_LANDED),)
+            return (AwaitedSignal(FILE_LANDED),)
     return ()
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from penstock.engine.simulation.figures import BudgetFigures
 from penstock.engine.simulation.samples import Sample
-from penstock.gates.budget import COUNTED, Account, level_of, open_account, words
-from penstock.gates.terms import Rules
+from penstock.gates.budget import COUNTED, BudgetUsage, level_of, open_account, words
+from penstock.gates.project_terms import ProjectTerms
 from penstock.settings.budget import Bound
 
 Key = tuple[str, str, str]
@@ -18,7 +18,7 @@ Key = tuple[str, str, str]
 class _Book:
     """An account, and what is told of it; that of a single run is not told of."""
 
-    account: Account
+    account: BudgetUsage
     figures: BudgetFigures | None = None
     peak: float = 0.0
     is_exhausted: bool = False
@@ -40,7 +40,7 @@ class _Book:
 class SimulatedBudgets:
     """What is used of every budget."""
 
-    def __init__(self, rules: Rules, known: Iterable[Account], now: float) -> None:
+    def __init__(self, rules: ProjectTerms, known: Iterable[BudgetUsage], now: float) -> None:
         self._rules = rules
         self._books: dict[Key, _Book] = {}
         self._books_of: dict[tuple[str, int], list[_Book]] = {}
@@ -55,7 +55,7 @@ class SimulatedBudgets:
             if seen is not None and not seen.is_over(now):
                 book.take(seen.used, now)
 
-    def lasting(self) -> list[Account]:
+    def lasting(self) -> list[BudgetUsage]:
         accounts = (book.account for book in self._books.values())
         return [account for account in accounts if account.resets_at is not None]
 
@@ -71,7 +71,7 @@ class SimulatedBudgets:
     def is_stopped(self, source: str, run: int, now: float) -> bool:
         return any(book.account.has_refused for book in self._books_for(source, run, now))
 
-    def begin_anew(self, account: Account, now: float) -> None:
+    def begin_anew(self, account: BudgetUsage, now: float) -> None:
         account.begin_anew(now)
         account.has_refused = False
         self._books[account.bound.key].is_exhausted = False

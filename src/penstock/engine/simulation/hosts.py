@@ -15,7 +15,7 @@ from penstock.engine.simulation.figures import HostFigures
 from penstock.engine.simulation.guards import Guard, JobEnds
 from penstock.gates.breaker import HOST_RAMP, ramp_at
 from penstock.gates.lane import UNLIMITED
-from penstock.gates.terms import HostLimit
+from penstock.gates.project_terms import HostLimit
 from penstock.http.addresses import host_key
 from penstock.http.failures import FetchError
 from penstock.settings import SourceSettings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from penstock.engine.simulation.assumptions import Assumptions, Coming
 from penstock.engine.simulation.samples import Past, read_past
 from penstock.gates.breaker import Breaker
-from penstock.gates.budget import PROJECT, Account
+from penstock.gates.budget import PROJECT, BudgetUsage
 from penstock.project import Project
 from penstock.schedules.auto import Standing
 from penstock.store.breaker_rows import BreakerRow
@@ -48,7 +48,7 @@ class InitialState:
     at: float
     past: dict[str, Past]
     present: dict[str, SourceState] = field(default_factory=dict)
-    accounts: tuple[Account, ...] = ()
+    accounts: tuple[BudgetUsage, ...] = ()
     # Maintenance of everything.
     is_held: bool = False
     # The breakers of hosts.

@@ -21,10 +21,10 @@ from penstock.engine.simulation.starts import Starts
 from penstock.engine.simulation.timeline import Timeline
 from penstock.engine.simulation.work import SimulatedWork
 from penstock.engine.simulation.worker_load import DAY_S, WorkerLoad
-from penstock.gates.adaptive import Pulse
+from penstock.gates.adaptive import AdaptiveLevel
 from penstock.gates.breaker import Breaker
-from penstock.gates.budget import Account
-from penstock.gates.terms import HostLimit, rules_of
+from penstock.gates.budget import BudgetUsage
+from penstock.gates.project_terms import HostLimit, rules_of
 from penstock.jobs.retry import RetryClass, choose_retry, retry_classes
 from penstock.jobs.signals import FILE_LANDED
 from penstock.project import lane_limits
@@ -108,7 +108,7 @@ class _Simulation:
             health=present.health,
             is_paused=present.is_paused,
             is_held=present.is_held or beginning.is_held,
-            pulse=Pulse(float(limits.concurrency)) if limits.adaptive else None,
+            pulse=AdaptiveLevel(float(limits.concurrency)) if limits.adaptive else None,
         )
         if source.auto_rule is not None:
             source.standing = present.standing or Standing()
@@ -178,12 +178,12 @@ class _Simulation:
                 due = planned.rule(source.level).next_due(self._timeline.now)
                 self._starts.plan(source, planned, due)
 
-    def _await_reset(self, account: Account) -> None:
+    def _await_reset(self, account: BudgetUsage) -> None:
         if account.resets_at is not None and account.resets_at < self._timeline.ends_at:
             # Who leads looks at schedules first.
             self._timeline.at(account.resets_at, lambda: self._reset(account), rank=1)
 
-    def _reset(self, account: Account) -> None:
+    def _reset(self, account: BudgetUsage) -> None:
         own = self._sources.get(account.bound.scope.removeprefix("source:"))
         if account.used > 0:
             self._starts.signal("budget.reset", own)

@@ -20,7 +20,7 @@ from penstock.engine.simulation.work import SimulatedWork
 from penstock.engine.simulation.worker_load import WorkerLoad
 from penstock.jobs.run import RunKind, RunState, advance
 from penstock.jobs.run_policy import kind_to_run, policy_of
-from penstock.schedules.auto import Ended, judge, moved
+from penstock.schedules.auto import EndedRun, judge, moved
 from penstock.store.health import RunEnd, judged
 
 _GOOD = (RunState.COMPLETED, RunState.PARTIAL)
@@ -180,7 +180,7 @@ class SimulatedRuns:
             return
         changed = round(run.sample.changed * _SEEN)
         is_probe = policy_of(run.kind).is_probe
-        ended = Ended(run.number, is_probe, state in _GOOD, changed, _SEEN)
+        ended = EndedRun(run.number, is_probe, state in _GOOD, changed, _SEEN)
         is_degraded = source.health.degraded_at is not None
         source.standing, move = judge(source.standing, [ended], is_degraded, rule)
         if move is None or not any(each.settings.mode == "apply" for each in source.schedules):

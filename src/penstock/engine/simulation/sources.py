@@ -13,13 +13,13 @@ from penstock.engine.simulation.figures import SourceFigures
 from penstock.engine.simulation.guards import Guard
 from penstock.engine.simulation.hosts import SimulatedHost
 from penstock.engine.simulation.samples import Past, Sample
-from penstock.gates.adaptive import Pulse
+from penstock.gates.adaptive import AdaptiveLevel
 from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits
 from penstock.jobs.job import AGEING_S, Unit
 from penstock.jobs.retry import RetryClass
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, StageCount
 from penstock.jobs.run_policy import policy_of
-from penstock.jobs.signals import Wanted
+from penstock.jobs.signals import AwaitedSignal
 from penstock.schedules import Schedule
 from penstock.schedules.auto import AutoRule, Standing, effective_schedule, is_auto, rule_of
 from penstock.schedules.due import Ticking
@@ -168,7 +168,7 @@ class SimulatedSchedule:
 
     settings: ScheduleSettings
     key: str
-    wants: tuple[Wanted, ...] = ()
+    wants: tuple[AwaitedSignal, ...] = ()
     # Around these it is due more often, if it is one of those.
     moments: tuple[float, ...] = ()
     next_due: float | None = None
@@ -213,7 +213,7 @@ class SimulatedSource:
     running: int = 0
     # The jobs that it has started, by its weight.
     had: float = 0.0
-    pulse: Pulse | None = None
+    pulse: AdaptiveLevel | None = None
     runs: dict[int, SimulatedRun] = field(default_factory=dict)
     set_aside: dict[int, SimulatedRun] = field(default_factory=dict)
     # The promise to be fresh: since when it was last broken, and until when that has been counted.

@@ -18,7 +18,7 @@ from penstock.jobs.run import RunKind
 from penstock.jobs.signals import is_particular
 from penstock.schedules.due import Missed, is_behind, is_late, what_is_due
 from penstock.schedules.overlap import meet, strength
-from penstock.schedules.slots import NEVER, slot_opens_at
+from penstock.schedules.start_hours import NEVER, slot_opens_at
 
 Waiter = tuple[SimulatedSource, SimulatedSchedule]
 

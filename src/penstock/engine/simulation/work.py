@@ -25,7 +25,7 @@ from penstock.engine.simulation.sources import (
 from penstock.engine.simulation.timeline import Timeline
 from penstock.engine.simulation.turns import Turns
 from penstock.engine.simulation.worker_load import WorkerLoad
-from penstock.gates.adaptive import Seen, feel
+from penstock.gates.adaptive import RoundResults, feel
 from penstock.gates.breaker import is_excused
 from penstock.gates.decide import decide
 from penstock.gates.lane import Closed, Head
@@ -349,7 +349,7 @@ class SimulatedWork:
             if source.host is not None and run.sample.requests:
                 source.host.learn(ends, now, chance)
         if source.pulse is not None:
-            seen = Seen(ok=ends.ok, failed=ends.failed + ends.again)
+            seen = RoundResults(ok=ends.ok, failed=ends.failed + ends.again)
             if not source.limits.rate_per_s and ends.ok:
                 seen.took(PAGES, ends.ok, ends.ok * run.sample.seconds)
             feel(source.pulse, seen, source.limits.concurrency, now)

@@ -25,8 +25,8 @@ from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import AttemptLost, Failed, Outcome
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES
 from penstock.jobs.run import RunOptions
-from penstock.pipeline.attempt import RunView, SourceView
-from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.attempt import StepRun, StepSource
+from penstock.pipeline.error_outcome import outcome_of
 from penstock.pipeline.version import version_of, with_params
 
 
@@ -61,7 +61,7 @@ class Attempts:
             elif not (self.spending.has_budgets and self._set_aside(job, config, run)):
                 self._begin(job, config, run)
 
-    def _begin(self, job: Claimed, config: StageConfig, run: RunView) -> None:
+    def _begin(self, job: Claimed, config: StageConfig, run: StepRun) -> None:
         source = _with_params(config, run.options)
         work = Work(job, config.stage, config.graph, source, run, config.timeout_s)
         self.running.begin(work, config, partial(self.performer.postpone, job.id, job.attempt))
@@ -107,7 +107,7 @@ class Attempts:
         failed = Failed(error, is_permanent=True, kind="data", cause=error)
         self.settler.end(job, failed, RETRY_CLASSES[DEFAULT_RETRY])
 
-    def _set_aside(self, job: Claimed, config: StageConfig, run: RunView) -> bool:
+    def _set_aside(self, job: Claimed, config: StageConfig, run: StepRun) -> bool:
         """End a job that needs what a budget has no more of, before it begins; no try is spent."""
         stage = config.stage
         stops = self.spending.stops(job, config.source.key, stage, run.kind)
@@ -129,7 +129,7 @@ class Attempts:
             self._openings.discard(asyncio.current_task())
 
 
-def _with_params(config: StageConfig, options: RunOptions) -> SourceView:
+def _with_params(config: StageConfig, options: RunOptions) -> StepSource:
     """The source as the steps of this run see it."""
     if not options.params:
         return config.source

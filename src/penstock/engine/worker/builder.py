@@ -32,7 +32,7 @@ from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.streams import Streams, fill_gap
 from penstock.gates.loaded import Loaded
-from penstock.gates.terms import Rules, rules_of
+from penstock.gates.project_terms import ProjectTerms, rules_of
 from penstock.http.fetch import Fetcher
 from penstock.http.network import Network
 from penstock.project import Project
@@ -115,7 +115,7 @@ class WorkerBuilder:
         )
 
     @cached_property
-    def rules(self) -> Rules:
+    def rules(self) -> ProjectTerms:
         return rules_of(self.project.settings)
 
     @cached_property

@@ -42,10 +42,10 @@ from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
+from penstock.pipeline.error_outcome import outcome_of
 from penstock.pipeline.graph import Graph
-from penstock.pipeline.loading import put_on_path
+from penstock.pipeline.loader import put_on_path
 from penstock.pipeline.pipeline import Pipeline
-from penstock.pipeline.verdict import outcome_of
 from penstock.pipeline.version import version_of
 
 PR_SET_PDEATHSIG = 1

@@ -37,7 +37,7 @@ from penstock.jobs.outcome import (
     Throttled,
     Unchanged,
 )
-from penstock.pipeline.attempt import RunView, SourceView
+from penstock.pipeline.attempt import StepRun, StepSource
 
 MAX_FRAME = 1 << 30
 _CLOSED = {kind.__name__: kind for kind in (HostClosed, HostBroken, HostOutside, Paced)}
@@ -57,8 +57,8 @@ class Charge:
     pipeline: str
     stage: str
     job: Claimed
-    source: SourceView
-    run: RunView
+    source: StepSource
+    run: StepRun
 
 
 class Begin(msgspec.Struct, frozen=True, tag=True):

@@ -40,7 +40,7 @@ from penstock.engine.worker.step_output import StepOutput
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Failed, Outcome
 from penstock.pipeline.attempt import Services
-from penstock.pipeline.verdict import timed_out
+from penstock.pipeline.error_outcome import timed_out
 
 START_S = 60.0
 END_S = 2.0

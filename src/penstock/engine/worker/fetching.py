@@ -21,7 +21,7 @@ from penstock.http.fetch import Fetcher
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.pipeline.attempt import RunView
+from penstock.pipeline.attempt import StepRun
 from penstock.pipeline.visits import is_page
 from penstock.store.rows import SnapshotRow
 from penstock.store.store import Store
@@ -32,7 +32,7 @@ class Errand:
     """One page that an attempt asks for."""
 
     job: Claimed
-    run: RunView
+    run: StepRun
     config: StageConfig
     url: str
     # Entered while what is shared with others is waited for: the attempt's time stands still.

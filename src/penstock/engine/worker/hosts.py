@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from penstock.gates.breaker import PARTS, part_of, part_s
-from penstock.gates.rates import Sent, Verdict, Want
+from penstock.gates.rates import RateDecision, RateRequest, Sent
 from penstock.settings.values import BreakerSettings
 from penstock.store.breaker_rows import HOST_RULE
 from penstock.store.hosts import HostTold
@@ -44,7 +44,7 @@ class HostWatch:
         """Which hosts are watched, by the store."""
         self._watched = watched
 
-    def is_guarded(self, want: Want) -> bool:
+    def is_guarded(self, want: RateRequest) -> bool:
         """Whether this request must ask before it goes out."""
         return want.has_breaker and self._is_broken(want.host)
 
@@ -63,7 +63,7 @@ class HostWatch:
         """Whether there is something to tell now."""
         return bool(self._failed or self._back) or any(host in self._watched for host in self._well)
 
-    def note(self, want: Want, sent: Sent, monotonic: float) -> bool:
+    def note(self, want: RateRequest, sent: Sent, monotonic: float) -> bool:
         """What became of a request; True if the store should hear of it soon."""
         host = want.host
         if not host or not want.has_breaker or (rule := self._rule(host)) is None:
@@ -128,7 +128,7 @@ class HostWatch:
 
     # In the store's thread.
 
-    def admit(self, store: Store, wants: Sequence[Want]) -> dict[int, Verdict]:
+    def admit(self, store: Store, wants: Sequence[RateRequest]) -> dict[int, RateDecision]:
         """Those of these requests whose host lets nothing more pass, by their place among them."""
         guarded = [index for index, want in enumerate(wants) if self.is_guarded(want)]
         if not guarded:
@@ -142,7 +142,7 @@ class HostWatch:
                 self._trying[wants[index].host] += 1
         return shut
 
-    def give_back(self, want: Want) -> None:
+    def give_back(self, want: RateRequest) -> None:
         """It was let through here, and held back by something else."""
         if self._trying[want.host] > 0:
             self._trying[want.host] -= 1

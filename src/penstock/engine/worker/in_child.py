@@ -11,7 +11,7 @@ from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
 from penstock.pipeline.attempt import Attempt, Services
-from penstock.pipeline.verdict import outcome_of
+from penstock.pipeline.error_outcome import outcome_of
 
 if TYPE_CHECKING:
     from penstock.engine.worker.perform import Performer

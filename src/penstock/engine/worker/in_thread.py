@@ -7,8 +7,8 @@ from contextlib import suppress
 from penstock.engine.worker.performance import Performance, is_kept
 from penstock.engine.worker.step_output import performing
 from penstock.jobs.outcome import Cancelled, Outcome, Succeeded
-from penstock.pipeline.probing import Enough
-from penstock.pipeline.verdict import timed_out
+from penstock.pipeline.error_outcome import timed_out
+from penstock.pipeline.probe_limits import Enough
 from penstock.pipeline.walk import item_of, walk_plain
 
 

@@ -9,7 +9,7 @@ from penstock.engine.worker.stage_config import SourceConfig
 from penstock.gates.loaded import Loaded
 from penstock.jobs.run import RunFacts, RunOptions
 from penstock.jobs.run_policy import FULL, RunPolicy, policy_of
-from penstock.pipeline.attempt import RunView
+from penstock.pipeline.attempt import StepRun
 from penstock.pipeline.version import version_of, with_params
 from penstock.store.store import Store
 
@@ -22,9 +22,9 @@ class KnownRuns:
     store: Store
     sources: Mapping[int, SourceConfig]
     loaded: Loaded | None = None
-    _views: dict[int, RunView] = field(default_factory=dict, init=False)
+    _views: dict[int, StepRun] = field(default_factory=dict, init=False)
 
-    def __getitem__(self, run_id: int) -> RunView:
+    def __getitem__(self, run_id: int) -> StepRun:
         return self._views[run_id]
 
     def policy(self, run_id: int) -> RunPolicy:
@@ -40,7 +40,7 @@ class KnownRuns:
         if len(self._views) > KNOWN_RUNS:
             self._views = {run_id: self._views[run_id] for run_id in run_ids & self._views.keys()}
         for facts in self.store.runs.facts(unknown).values():
-            self._views[facts.id] = RunView(
+            self._views[facts.id] = StepRun(
                 facts.id,
                 facts.kind,
                 facts.options,

@@ -13,9 +13,9 @@ from penstock.engine.worker.performance import Done, Performance, Work, is_kept
 from penstock.engine.worker.step_output import performing
 from penstock.jobs.outcome import Cancelled, Outcome, Succeeded
 from penstock.pipeline.attempt import Attempt
+from penstock.pipeline.error_outcome import outcome_of, timed_out
 from penstock.pipeline.outflow import Outflow
-from penstock.pipeline.probing import Enough
-from penstock.pipeline.verdict import outcome_of, timed_out
+from penstock.pipeline.probe_limits import Enough
 from penstock.pipeline.walk import item_of, walk_async
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome, Skipped, Snoozed, Succeeded
-from penstock.pipeline.attempt import Attempt, RunView, SourceView
+from penstock.pipeline.attempt import Attempt, StepRun, StepSource
+from penstock.pipeline.error_outcome import outcome_of
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.step import DataError
-from penstock.pipeline.verdict import outcome_of
 
 if TYPE_CHECKING:
     from penstock.engine.worker.perform import Performer
@@ -28,8 +28,8 @@ class Work:
     job: Claimed
     stage: Stage
     graph: Graph
-    source: SourceView
-    run: RunView
+    source: StepSource
+    run: StepRun
     timeout_s: float
     # Moves the end of its time, where somebody else than the loop keeps it.
     postpone: Callable[[float], None] | None = None

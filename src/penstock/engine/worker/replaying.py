@@ -16,7 +16,7 @@ from penstock.http.response import Response
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
-from penstock.pipeline.attempt import Attempt, RunView
+from penstock.pipeline.attempt import Attempt, StepRun
 from penstock.pipeline.context import Context
 from penstock.pipeline.graph import Graph, Stage, stage_of_our_own
 from penstock.store.replays import ReplayedJob
@@ -38,7 +38,7 @@ class Replaying:
         self._snapshot_writer = snapshot_writer
 
     async def fetch(
-        self, job: Claimed, run: RunView, url: str, options: dict[str, Any]
+        self, job: Claimed, run: StepRun, url: str, options: dict[str, Any]
     ) -> Response:
         """The page as the replayed run has seen it; what it has not seen is refused."""
         about: dict[str, Any] = {
@@ -107,7 +107,7 @@ def _again(stage: str, job: ReplayedJob, priority: int) -> NewJob:
     return NewJob(stage, job.key, job.item.encode(), priority, job.snapshot)
 
 
-def _of(run: RunView) -> str:
+def _of(run: StepRun) -> str:
     if run.of_run_id is not None:
         return f"of run {run.of_run_id}"
     since = datetime.fromtimestamp(run.options.since_at or 0.0, UTC)

@@ -23,8 +23,15 @@ from penstock.engine.worker.hosts import HostWatch
 from penstock.engine.worker.store_backoff import RETRY_S, StoreBackoff
 from penstock.errors import StoreError
 from penstock.gates.admission import IN_LINE, Report, reservations, spendings, usage_key
-from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, Sent, Verdict, Want, latest_s
-from penstock.gates.terms import NO_RULES, Rules
+from penstock.gates.project_terms import NO_RULES, ProjectTerms
+from penstock.gates.rates import (
+    LONGEST_WAIT_S,
+    NOTHING_SENT,
+    RateDecision,
+    RateRequest,
+    Sent,
+    latest_s,
+)
 from penstock.settings.budget import Bound
 from penstock.store.hosts import HostTold
 from penstock.store.store import Store
@@ -44,8 +51,8 @@ NOTHING_TOLD: Mapping[str, HostTold] = MappingProxyType({})
 
 @dataclass(eq=False, slots=True)
 class _Asked:
-    want: Want
-    answer: asyncio.Future[Verdict]
+    want: RateRequest
+    answer: asyncio.Future[RateDecision]
     patience: asyncio.Timeout | None = None
     is_in_line: bool = False
 
@@ -69,7 +76,7 @@ class StoreRequestLimiter:
         self,
         store: Store,
         calls: Calls,
-        rules: Rules = NO_RULES,
+        rules: ProjectTerms = NO_RULES,
         worker: str = "",
         backoff: StoreBackoff | None = None,
     ) -> None:
@@ -94,7 +101,7 @@ class StoreRequestLimiter:
         self._looking: asyncio.TimerHandle | None = None
         self.backoff = backoff
 
-    async def ask(self, want: Want) -> Verdict:
+    async def ask(self, want: RateRequest) -> RateDecision:
         """May this request go out, and when?
 
         Nothing goes out that the store did not let out. While it can't be asked, requests wait as
@@ -103,7 +110,7 @@ class StoreRequestLimiter:
         """
         want = self._with_terms(want)
         if not self._is_bounded(want):
-            return Verdict(0.0)
+            return RateDecision(0.0)
         asked = _Asked(want, asyncio.get_running_loop().create_future())
         self._asked.append(asked)
         self._begin()
@@ -112,12 +119,12 @@ class StoreRequestLimiter:
                 return await asked.answer
         except TimeoutError:
             self._forgo(asked)
-            return Verdict(LONGEST_WAIT_S, "turn" if asked.is_in_line else "store")
+            return RateDecision(LONGEST_WAIT_S, "turn" if asked.is_in_line else "store")
         except BaseException:
             self._forgo(asked)
             raise
 
-    def is_late(self, want: Want, verdict: Verdict, now: float) -> bool:
+    def is_late(self, want: RateRequest, verdict: RateDecision, now: float) -> bool:
         """Whether the place of this request is over: it stood still, or the store's clock was put forward.
 
         What the store's answers always take is no delay of this request, or a slow link would never send.
@@ -129,7 +136,7 @@ class StoreRequestLimiter:
         usual_s = min(self._delays_s, default=0.0)
         return verdict.given_at < self._jumped_at or late_s > usual_s + latest_s(want)
 
-    def _note_time(self, verdict: Verdict) -> None:
+    def _note_time(self, verdict: RateDecision) -> None:
         self._delays_s.append(asyncio.get_running_loop().time() - verdict.given_at)
         ahead_s = verdict.now - verdict.given_at
         if self._ahead_s is not None and ahead_s > self._ahead_s + JUMP_S:
@@ -144,7 +151,7 @@ class StoreRequestLimiter:
         elif not asked.answer.cancelled() and not asked.answer.result().gate:
             self.told(asked.want, NOTHING_SENT)
 
-    def told(self, want: Want, sent: Sent) -> None:
+    def told(self, want: RateRequest, sent: Sent) -> None:
         """What became of a request that was let out: it gives back what it held, and says what it used."""
         want = self._with_terms(want)
         held = reservations(want)
@@ -173,7 +180,7 @@ class StoreRequestLimiter:
     def _let_go(self, key: str, amount: float) -> None:
         self._held[key] = max(0.0, self._held.get(key, 0.0) - amount)
 
-    def _with_terms(self, want: Want) -> Want:
+    def _with_terms(self, want: RateRequest) -> RateRequest:
         if want.is_uncounted:
             terms = self.rules.hours(want.host)
         elif want.is_of_host:
@@ -182,7 +189,7 @@ class StoreRequestLimiter:
             terms = self.rules.terms(want.key, want.host, want.run_id)
         return replace(want, terms=terms) if terms else want
 
-    def _is_bounded(self, want: Want) -> bool:
+    def _is_bounded(self, want: RateRequest) -> bool:
         """Whether anything of this request is for the store to decide."""
         return bool(want.rate_per_s or want.terms) or self.hosts.is_guarded(want)
 
@@ -297,11 +304,11 @@ class StoreRequestLimiter:
 
     def _exchange(
         self,
-        wants: list[Want],
+        wants: list[RateRequest],
         closings: dict[str, float],
         report: Report,
         told: Mapping[str, HostTold] = NOTHING_TOLD,
-    ) -> list[Verdict]:
+    ) -> list[RateDecision]:
         """In the store's thread."""
         if self.backoff is not None:
             self.backoff.mend()
@@ -314,9 +321,9 @@ class StoreRequestLimiter:
         given = iter(self._reserve(left, report))
         return [shut[index] if index in shut else next(given) for index in range(len(wants))]
 
-    def _reserve(self, wants: list[Want], report: Report) -> list[Verdict]:
+    def _reserve(self, wants: list[RateRequest], report: Report) -> list[RateDecision]:
         if not report and not any(want.rate_per_s or want.terms for want in wants):
-            return [Verdict(0.0) for _ in wants]
+            return [RateDecision(0.0) for _ in wants]
         verdicts = self._store.hosts.reserve(wants, report)
         for want, verdict in zip(wants, verdicts, strict=True):
             if verdict.gate:
@@ -331,7 +338,7 @@ class StoreRequestLimiter:
         return RETRY_S
 
 
-def _taken_by(want: Want) -> dict[str, float]:
+def _taken_by(want: RateRequest) -> dict[str, float]:
     """All that is held for a request from when the store lets it out."""
     usage = {usage_key(want.run_id): 1.0} if want.run_id else {}
     return reservations(want) | usage

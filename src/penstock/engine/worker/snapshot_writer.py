@@ -25,7 +25,7 @@ from penstock.settings.secrets import masker_for
 from penstock.snapshots import (
     Capture,
     Packed,
-    Place,
+    SegmentPlace,
     SnapshotsAway,
     SnapshotStore,
     content_hash,
@@ -104,7 +104,7 @@ class SnapshotWriter:
 
     async def read(self, job: Claimed, row: SnapshotRow, *, not_modified: bool = False) -> Response:
         """A stored page again. Its body may lie under another address that had the same one."""
-        place = Place(row.hash, row.segment, row.offset, row.length)
+        place = SegmentPlace(row.hash, row.segment, row.offset, row.length)
         with self._waiting(job):
             capture = await self._read(place)
         return Response(
@@ -161,7 +161,7 @@ class SnapshotWriter:
     def _has_passed(self, since: float) -> bool:
         return self._clock.monotonic() - since >= LATE_S
 
-    async def _read(self, place: Place) -> Capture:
+    async def _read(self, place: SegmentPlace) -> Capture:
         while True:
             try:
                 return await self._reading(lambda: self._snapshots.read(place))
@@ -214,7 +214,7 @@ class SnapshotWriter:
         for fetched, key in zip(batch, hashes, strict=True):
             fetched.hash = key
         known = self._store.snapshots.places(sorted(set(hashes)))
-        found = (Place(key, *where) for key, where in known.items())
+        found = (SegmentPlace(key, *where) for key, where in known.items())
         places = {place.hash: place for place in found if self._snapshots.holds(place)}
         lost = known.keys() - places.keys()
         new = {
@@ -257,7 +257,7 @@ def _hash(fetched: _Fetched) -> str:
     return fetched.packed.hash if fetched.packed else content_hash(fetched.response.body)
 
 
-def _kept(fetched: _Fetched, place: Place, *, mends: bool) -> Kept:
+def _kept(fetched: _Fetched, place: SegmentPlace, *, mends: bool) -> Kept:
     response = fetched.response
     return Kept(
         fetched.snapshot_id,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from penstock.gates.budget import used_up
+from penstock.gates.project_terms import ProjectTerms
 from penstock.gates.rates import Sent
-from penstock.gates.terms import Rules
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.run_policy import slot_of
@@ -17,7 +17,7 @@ from penstock.store.rows import BudgetRow
 class Spending:
     """Counts requests by the attempt that sent them, and puts them down with what it commits."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: ProjectTerms) -> None:
         self._rules = rules
         # Asked for each job, and found by looking at every source.
         self.has_budgets = rules.has_budgets

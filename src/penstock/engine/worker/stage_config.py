@@ -11,7 +11,7 @@ from penstock.jobs.job import Claimed
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RETRY_CLASSES, RetryClass, choose_retry
 from penstock.jobs.run import PlannedStage
-from penstock.pipeline.attempt import SourceView
+from penstock.pipeline.attempt import StepSource
 from penstock.pipeline.graph import Graph, Stage
 from penstock.pipeline.version import version_of
 from penstock.settings import SourceSettings
@@ -39,7 +39,7 @@ class StageConfig:
     stage: Stage
     graph: Graph
     settings: SourceSettings
-    source: SourceView
+    source: StepSource
     timeout_s: float
     retry: RetryClass
     useful_for_s: float | None = None
@@ -85,7 +85,7 @@ def timeout_of(stage: Stage | PlannedStage, settings: SourceSettings) -> float:
 def stage_config_of(config: SourceConfig, stage: Stage) -> StageConfig:
     settings = config.settings
     timeout_s = timeout_of(stage, settings)
-    source = SourceView(
+    source = StepSource(
         settings.key,
         settings.params,
         timeout_s,

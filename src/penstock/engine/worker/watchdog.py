@@ -16,7 +16,7 @@ from typing import Protocol
 
 from penstock.clock import Clock
 from penstock.engine.worker.exits import EXIT_STUCK
-from penstock.pipeline.verdict import is_users_code
+from penstock.pipeline.error_outcome import is_users_code
 
 PULSE_S = 1.0
 # How long a loop may stand still beyond the time of an attempt; the supervisor waits longer, because the

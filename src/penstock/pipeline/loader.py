@@ -1,4 +1,4 @@
-"""Loading: a source's pipeline, imported from beside penstock.yaml and refused where it could not run.
+"""The loader: a source's pipeline, imported from beside penstock.yaml and refused where it could not run.
 
 A user's module may fail in any way while it is imported; each is said in one line.
 """

@@ -1,4 +1,4 @@
-"""Slots: the hours in which a schedule may start something, whatever it is due by.
+"""Start hours: the hours in which a schedule may start something, whatever it is due by.
 
 Windows say when it may, blackouts when it may not, `during` whether an exchange must be open or shut.
 """

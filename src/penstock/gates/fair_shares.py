@@ -1,4 +1,4 @@
-"""Sharing: how a worker's free places are split among the lanes that may start something."""
+"""Fair shares: how a worker's free places are split among the lanes that may start something."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Open:
             self.background -= count
 
 
-class Sharing:
+class FairShares:
     """Deficit round robin over lanes: a lane's share is its weight, whatever the length of its queue.
 
     Deficits and the place in the ring live in the worker's memory: losing them costs a moment of

@@ -70,7 +70,7 @@ class CandidateSum(msgspec.Struct, frozen=True):
         return self.candidates - (ended + self.passed + self.cancelled + self.open)
 
 
-class Account(msgspec.Struct, frozen=True):
+class RunSums(msgspec.Struct, frozen=True):
     """`is_kept`: all that worked on the run knew how to count."""
 
     pages: PageSum
@@ -106,7 +106,7 @@ def account_of(
     pages_added: int,
     fates: Fates,
     is_kept: bool = True,
-) -> Account:
+) -> RunSums:
     """The sums of a run, from the states of its jobs and what was counted beside them.
 
     Of a run whose sums were not kept only the states are known: its candidates that succeeded are
@@ -134,4 +134,4 @@ def account_of(
         cancelled=candidates.cancelled,
         open=candidates.open,
     )
-    return Account(page_sum, candidate_sum, is_kept)
+    return RunSums(page_sum, candidate_sum, is_kept)

@@ -44,7 +44,7 @@ from penstock.jobs.outcome import (
     Unchanged,
 )
 from penstock.jobs.words import words_of
-from penstock.pipeline.judging import rejection_of
+from penstock.pipeline.rejection import rejection_of
 from penstock.pipeline.step import DataError
 from penstock.settings.secrets import LOOKED_AT
 

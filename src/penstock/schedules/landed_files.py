@@ -1,4 +1,4 @@
-"""Landing: which files of a folder have landed: they are new or have changed, and are at rest.
+"""Landed files: which files of a folder have landed: they are new or have changed, and are at rest.
 
 Events are hints. What counts is what a look finds: a stamp for each file, made of its size and its time of
 change. A file that is still being written has another stamp at the next look, and is waited for.
@@ -20,7 +20,7 @@ class _Arrival:
     since: float
 
 
-class Landing:
+class LandedFiles:
     """What is known of one folder: what has landed before, and what is on its way."""
 
     def __init__(self, debounce_s: float, landed: Mapping[str, str]) -> None:

@@ -54,7 +54,7 @@ class SourceTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ProjectTerms:
     """The terms of every source and host of a project. `others` is for requests of no source."""
 
     sources: Mapping[str, SourceTerms] = field(default_factory=dict)
@@ -105,14 +105,14 @@ class Rules:
         return list(found.values())
 
 
-NO_RULES = Rules()
+NO_RULES = ProjectTerms()
 
 
 def _scoped(bound: Bound, scope: str) -> Bound:
     return Bound(scope, bound.measure, bound.period, bound.amount, bound.timezone)
 
 
-def rules_of(settings: Settings) -> Rules:
+def rules_of(settings: Settings) -> ProjectTerms:
     """The terms that a project's configuration asks for."""
     zone = settings.budget.timezone or "UTC"
     whole = _bounds(PROJECT, settings.budget.bounds, zone)
@@ -130,7 +130,7 @@ def rules_of(settings: Settings) -> Rules:
     # A host that has a breaker of its own and no limits costs its requests nothing.
     hosts = {host: limit for host, limit in bounded.items() if limit != HostLimit(host)}
     breakers = {host: limits.breaker for host, limits in settings.hosts.items()}
-    return Rules(sources, SourceTerms(lasting, (), cost), hosts, breakers)
+    return ProjectTerms(sources, SourceTerms(lasting, (), cost), hosts, breakers)
 
 
 def hours_of(settings: Settings) -> dict[str, OpeningHours]:
