@@ -137,6 +137,20 @@ def test_same_backfill_goes_on_and_a_dry_run_starts_nothing(opened: Open) -> Non
     assert backfills.start("acme.com", *YEAR, missing=True, dry_run=True).is_new
 
 
+def test_backfill_to_another_end_is_another_one_unless_it_is_until_now(opened: Open) -> None:
+    backfills = opened().backfills
+    start, end = YEAR
+    backfills.start("acme.com", start, end)
+    assert backfills.start("acme.com", start, "2025-06-30", dry_run=True).is_new
+    assert backfills.start("acme.com", start, "2024-06-30", dry_run=True).is_new
+
+    until_now = backfills.start("acme.com", start, "2999-12-31").run
+    again = backfills.start("acme.com", start, "2999-12-31", dry_run=True).run
+    assert until_now is not None
+    assert again is not None
+    assert again.id == until_now.id
+
+
 def test_backfill_whose_end_would_not_come_is_refused_with_what_helps(opened: Open) -> None:
     project = opened()
     project.sources.hold("acme.com", actor="ann", reason="they are moving")

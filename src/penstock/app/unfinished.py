@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.store.rows import RunRow
     from penstock.store.store import Store
 
+# By so much the clocks of a host and of its database may differ.
+SKEW_S = 3600.0
+
 
 def unfinished_runs(store: Store, source: str | None = None) -> Iterator[RunRow]:
     """All active runs, of one source or of all, the newest first."""
@@ -31,14 +34,25 @@ def unfinished_run(store: Store, source: str, is_meant: Callable[[RunRow], bool]
 
 
 def unfinished_backfill(project: Nouns, source: str, options: RunOptions) -> RunRow | None:
-    """The same backfill, interrupted."""
+    """The same backfill, interrupted. One of another range is another backfill."""
 
     def is_meant(row: RunRow) -> bool:
         known = replace(
             row.options, reconciles=None, reconciled_windows=None, waits_for_recovery=False
         )
-        # Until now is another time at each call.
-        return row.kind == "backfill" and replace(known, end_at=options.end_at) == options
+        is_same = replace(known, end_at=options.end_at) == options
+        return row.kind == "backfill" and is_same and _may_end_alike(row, options)
 
     _ = project.source_ids  # a source that is new in the file becomes known to the store
     return unfinished_run(project.connection, source, is_meant)
+
+
+def _may_end_alike(row: RunRow, options: RunOptions) -> bool:
+    """Whether a backfill that was asked for to this end could be that run.
+
+    What has not happened yet can't be fetched, so a run that was asked for to today ends when it was started:
+    the same words mean a later end at each call.
+    """
+    known, wanted = row.options.end_at or 0.0, options.end_at or 0.0
+    is_until_now = known > row.created_at - SKEW_S
+    return wanted == known or (is_until_now and wanted > known)
