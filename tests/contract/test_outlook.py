@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.gates.capacity import Capacity
+from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource
 from penstock.outlook.outlook import Outlook
 from penstock.store.schedules import Planned
@@ -139,6 +140,18 @@ def test_outlook_of_a_source_that_no_worker_has_loaded(world: World) -> None:
     assert (seen["acme.com"].stands, seen["acme.com"].gate) == ("person", "code")
     assert seen["other.org"].would_start
     assert decided(seen["acme.com"]) == decided(explained(world, run_id=run_id))
+
+
+def test_outlook_counts_what_runs_in_all_runs_of_a_source(world: World) -> None:
+    world.start_with_pages(1, key="first")
+    world.start_with_pages(3, key="second")
+    world.claim(slots=2)
+    world.source("acme.com", LaneLimits(concurrency=3))
+
+    seen = outlooks(world)["acme.com"]
+
+    assert (seen.would_start, seen.gate) == (False, "slots")
+    assert decided(seen) == decided(explained(world, source="acme.com"))
 
 
 def test_outlook_of_a_source_that_only_runs(world: World) -> None:

@@ -49,7 +49,7 @@ HOT = {
     "done_before": UNIQUE,
     "undone_jobs": "sqlite_autoindex_job_1 (run_id=? AND (stage,key)>(?,?))",
     "skip_if_queued": BY_ID,
-    "outlook_queued": f"SEARCH job USING INDEX {READY}",
+    "outlook_queues": f"SEARCH job USING INDEX {READY}",
     "outlook_due": "INDEX job_waiting (due_at<?)",
     "outlook_jobs": "SEARCH j USING INTEGER PRIMARY KEY",
     "old_jobs": "SEARCH job USING INDEX sqlite_autoindex_job_1 (run_id=? AND (stage,key)>(?,?))",

@@ -80,6 +80,13 @@ class _SourceSeen(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return (self.breaker_state, opens_at, self.breaker_ramp or 0, counts_until)
 
 
+class _Queues(msgspec.Struct, array_like=True, frozen=True):
+    """What is queued of each stage, and what is running of each source: unit, kind of run, how many."""
+
+    queued: list[QueuedStage]
+    running: list[tuple[int, Unit, RunKind, int]]
+
+
 class _JobSeen(msgspec.Struct, frozen=True, gc=False):
     """A job that can't start yet; `host` is the one whose hours it waits for."""
 
@@ -204,9 +211,11 @@ class Outlooks(Noun):
         sources = self._db.decoded("outlook_sources", list[_SourceSeen])
         limits = {each.id: limits_by_key[each.key] for each in sources if each.key in limits_by_key}
         holds = Sources(self._db).holds()
-        stages, jobs = self._queues(now, sum(max(0, room.slots) for _, room in rooms))
-        counts = self._db.json("running_counts", sources=None)
-        running = Counter({(source, unit, kind): number for source, unit, kind, number in counts})
+        seen = self._db.decoded("outlook_queues", _Queues)
+        stages, jobs = self._with_due(now, seen.queued, sum(max(0, r.slots) for _, r in rooms))
+        running: Counter[tuple[int, str, str]] = Counter()
+        for source, unit, kind, number in seen.running:
+            running[source, unit, kind] += number
         wards = {name: self._ward(name) for name, _ in rooms} if jobs else {}
         picture = Picture(
             self._db.is_shared,
@@ -222,7 +231,7 @@ class Outlooks(Noun):
         kinds = {admitting(deaths, rooms) for deaths in ((0, WARD_DEATHS) if jobs else (0,))}
         lanes = {kind: _lanes(picture, limits, kind) for kind in kinds}
         places: dict[tuple[int, Slot], int] = Counter()
-        for source, unit, kind, number in counts:
+        for source, unit, kind, number in seen.running:
             places[source, slot_of(unit, kind)] += number
         return _Look(
             now,
@@ -239,12 +248,11 @@ class Outlooks(Noun):
             places,
         )
 
-    def _queues(
-        self, now: float, slots: int
+    def _with_due(
+        self, now: float, queued: Sequence[QueuedStage], slots: int
     ) -> tuple[dict[tuple[int, str], QueuedStage], dict[tuple[int, str], list[QueuedJob]]]:
         """What is queued, with what is due and the next turn queues."""
-        found = self._db.decoded("outlook_queued", list[QueuedStage])
-        stages = {each.where: each for each in found}
+        stages = {each.where: each for each in queued}
         due = self._db.decoded("outlook_due", list[QueuedStage], now=now, limit=DUE_LIMIT)
         jobs = self._with_suspects(due, slots)
         for each in due:

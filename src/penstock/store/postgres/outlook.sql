@@ -9,21 +9,36 @@ LEFT JOIN penstock.breaker AS b ON b.key = 'source:' || s.key
 LEFT JOIN penstock.health AS h ON h.source_id = s.id
 LEFT JOIN (SELECT source_id, min(next_due_at) AS next_due_at FROM penstock.schedule GROUP BY source_id) AS c ON c.source_id = s.id;
 
--- name: outlook_queued
--- Each stage that has something queued, with the first of it: of runs that could start it, and of those that wait for a person.
-SELECT coalesce(json_agg(json_build_array(
-  r.source_id, r.id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, r.kind, r.state, h.first)), '[]')::text
-FROM (
-  SELECT id, source_id, kind, state FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
-  UNION ALL
-  SELECT id, source_id, kind, state FROM penstock.run WHERE state = 'draft'
-) AS r
-JOIN penstock.stage_count AS g ON g.run_id = r.id
-LEFT JOIN LATERAL (
-  SELECT json_build_array(job.rank, job.id, job.deaths) AS first FROM penstock.job
-  WHERE job.run_id = r.id AND job.stage = g.stage AND job.state = 'queued' ORDER BY job.rank, job.id LIMIT 1
-) AS h ON true
-WHERE g.queued > 0;
+-- name: outlook_queues
+-- Each stage that has something queued, with the first of it, of runs that could start it and of those that wait for a
+-- person; and what is running, as running_counts has it: each counter is added up once for both.
+WITH g AS MATERIALIZED (
+  SELECT r.id AS run_id, r.source_id, r.kind, r.state, c.stage, c.unit, c.queued, c.running, c.cpu, c.memory_mb
+  FROM (
+    SELECT id, source_id, kind, state FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+    UNION ALL
+    SELECT id, source_id, kind, state FROM penstock.run WHERE state = 'draft'
+    UNION ALL
+    SELECT id, source_id, kind, state FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
+  ) AS r
+  JOIN penstock.stage_count AS c ON c.run_id = r.id
+  WHERE c.queued > 0 OR c.running > 0
+)
+SELECT json_build_array((
+  SELECT coalesce(json_agg(json_build_array(
+    g.source_id, g.run_id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, g.kind, g.state, h.first)), '[]')
+  FROM g
+  LEFT JOIN LATERAL (
+    SELECT json_build_array(job.rank, job.id, job.deaths) AS first FROM penstock.job
+    WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY job.rank, job.id LIMIT 1
+  ) AS h ON true
+  WHERE g.queued > 0 AND g.state <> 'cancelled'
+), (
+  SELECT coalesce(json_agg(json_build_array(n.source_id, n.unit, n.kind, n.running)), '[]') FROM (
+    SELECT source_id, unit, kind, sum(running)::bigint AS running FROM g
+    WHERE running > 0 AND state <> 'draft' GROUP BY source_id, unit, kind
+  ) AS n
+))::text;
 
 -- name: outlook_due
 -- Jobs that the next turn queues, as outlook_queued would have each of them alone.

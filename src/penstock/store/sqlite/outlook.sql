@@ -9,17 +9,27 @@ LEFT JOIN breaker AS b ON b.key = 'source:' || s.key
 LEFT JOIN health AS h ON h.source_id = s.id
 LEFT JOIN (SELECT source_id, min(next_due_at) AS next_due_at FROM schedule GROUP BY source_id) AS c ON c.source_id = s.id;
 
--- name: outlook_queued
--- Each stage that has something queued, with the first of it: of runs that could start it, and of those that wait for a person.
-SELECT json_group_array(json_array(
-  r.source_id, g.run_id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, r.kind, r.state,
-  json((
-    SELECT json_array(rank, id, deaths) FROM job
-    WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY rank LIMIT 1
-  ))))
-FROM run_stage AS g INDEXED BY run_stage_ready
-CROSS JOIN run AS r ON r.id = g.run_id
-WHERE g.queued > 0 AND r.state IN ('draft', 'queued', 'running', 'paused');
+-- name: outlook_queues
+-- Each stage that has something queued, with the first of it, of runs that could start it and of those that wait for a
+-- person; and what is running, as running_counts has it.
+SELECT json_array(json((
+  SELECT json_group_array(json_array(
+    r.source_id, g.run_id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, r.kind, r.state,
+    json((
+      SELECT json_array(rank, id, deaths) FROM job
+      WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY rank LIMIT 1
+    ))))
+  FROM run_stage AS g INDEXED BY run_stage_ready
+  CROSS JOIN run AS r ON r.id = g.run_id
+  WHERE g.queued > 0 AND r.state IN ('draft', 'queued', 'running', 'paused')
+)), json((
+  SELECT json_group_array(json_array(c.source_id, c.unit, run.kind, c.n))
+  FROM (
+    SELECT source_id, unit, run_id, count(*) AS n FROM job INDEXED BY job_running
+    WHERE state = 'running' GROUP BY source_id, unit, run_id
+  ) AS c
+  CROSS JOIN run ON run.id = c.run_id
+)));
 
 -- name: outlook_due
 -- Jobs that the next turn queues, as outlook_queued would have each of them alone.
