@@ -24,7 +24,7 @@ from penstock.store.postgres.store import PostgresStore
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Store
-from penstock.store.turn import Turn
+from penstock.store.turn.turn import Turn
 from penstock.testing import VirtualClock
 
 SITE = Plan(

@@ -12,7 +12,7 @@ from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.run import RunKind, RunState
-from penstock.store.rejected import Redriven, RejectFilter, RejectRow
+from penstock.store.reject_rows import Redriven, RejectFilter, RejectRow
 from penstock.store.upkeep import Keep
 from tests.contract.scenes import SITE, World, a_job, a_save, done
 

@@ -19,7 +19,7 @@ from penstock.jobs.run import RunKind
 from penstock.store import replays, staging
 from penstock.store.entries import EntryFilter
 from penstock.store.record_rows import read_present, write_records
-from penstock.store.rejected import RejectFilter
+from penstock.store.reject_rows import RejectFilter
 from penstock.store.upkeep import Keep
 from tests.contract.replaying import Shop, a_staged, url_of
 from tests.contract.scenes import SITE, World, a_job, a_save, done, quarantined

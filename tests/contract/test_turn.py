@@ -12,7 +12,7 @@ from penstock.jobs.effects import Effects, Mark, Note, Raised, Rejection
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.jobs.repeats import Sayings
-from penstock.store.rejected import RejectFilter
+from penstock.store.reject_rows import RejectFilter
 from penstock.store.snapshots import Kept
 from tests.contract.scenes import (
     Ends,

@@ -27,7 +27,7 @@ from penstock.snapshots import SegmentPlace, directory, open_snapshots
 from penstock.store.jobs import JobFilter
 from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
-from penstock.store.turn import Turn
+from penstock.store.turn.turn import Turn
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
 from tests.crash.faults import FaultyDisk, FaultyOs, Plan
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.jobs.run import RunState
-from penstock.store.rejected import RejectFilter
+from penstock.store.reject_rows import RejectFilter
 from tests.journeys.rig import Rig
 
 BATCHES = 12

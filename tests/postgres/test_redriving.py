@@ -14,7 +14,7 @@ from penstock.jobs.outcome import Settlement
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.rejected import Redriven, RejectFilter
+from penstock.store.reject_rows import Redriven, RejectFilter
 from tests.postgres.crowd import CLOCK, a_line, ask, in_threads, letting_go
 from tests.postgres.test_races import deadlocks
 

@@ -15,7 +15,7 @@ from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.restraint import FAR_S, REST, halved
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.turn import Turn
+from penstock.store.turn.turn import Turn
 from tests.postgres.proxy import Proxy
 
 CLOCK = SystemClock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.store.floors import BEGINNING, DUE_MARGIN_S, LONGEST_S, SHARE, Floors
+from penstock.store.turn.watermarks import BEGINNING, DUE_MARGIN_S, LONGEST_S, SHARE, Floors
 
 
 def test_claims_begin_behind_the_last_key_taken() -> None:

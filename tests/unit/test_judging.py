@@ -18,7 +18,7 @@ from penstock.jobs.outcome import Failed, Reject
 from penstock.jobs.run import RunKind
 from penstock.pipeline.context import Context
 from penstock.pipeline.rejection import rejection_of
-from penstock.store.rejected import RejectFilter
+from penstock.store.reject_rows import RejectFilter
 from penstock.store.rows import RunRow
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from tests.unit.performing import attempt

@@ -21,7 +21,7 @@ from penstock.gates.capacity import Capacity
 from penstock.http.network import RawResponse, Request
 from penstock.project import Project
 from penstock.store.store import Store
-from penstock.store.turn import Turn
+from penstock.store.turn.turn import Turn
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
 MODULE = "pipelines_of_a_worker_that_rests"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.jobs.record_changes import RecordChange, Totals
     from penstock.project.backfills import Moment
     from penstock.store.entries import EntryFilter
-    from penstock.store.rejected import Redriven, RejectFilter
+    from penstock.store.reject_rows import Redriven, RejectFilter
 
 
 class OldVerbs(Nouns):

@@ -16,13 +16,13 @@ from penstock.errors import Refused, Remedy, UsageError
 from penstock.jobs.redrive import redrive_plan
 from penstock.jobs.windows import moment
 from penstock.pipeline.version import version_of
-from penstock.store import rejected
+from penstock.store import reject_rows
 
 ALL = RejectFilter()
 
 
 class Rejects(Noun):
-    """Items that pipelines rejected."""
+    """Items that pipelines reject_rows."""
 
     def list(
         self, wanted: RejectFilter = ALL, *, cursor: str | None = None, limit: int = USUAL
@@ -76,8 +76,8 @@ class Rejects(Noun):
         )
 
     def _start(
-        self, name: str, wanted: rejected.RejectFilter, actor: str, reason: str
-    ) -> rejected.Redriven:
+        self, name: str, wanted: reject_rows.RejectFilter, actor: str, reason: str
+    ) -> reject_rows.Redriven:
         """Start the run that redrives these rejects of a source."""
         source = self._project.source(name)
         graph, source_id = self._project.graph(source), self._project.source_ids[source.key]
@@ -124,12 +124,12 @@ class Rejects(Noun):
             )
         return self._project.source(name).key
 
-    def _checked(self, wanted: RejectFilter) -> rejected.RejectFilter:
+    def _checked(self, wanted: RejectFilter) -> reject_rows.RejectFilter:
         """What is meant, as the store has it; refuses what does not exist."""
         if wanted.run_id is not None:
             self._project.require_run(wanted.run_id)
         key = self._project.source_key(wanted.source)
-        return rejected.RejectFilter(
+        return reject_rows.RejectFilter(
             source_id=None if key is None else self._store.sources.ensure([key])[key],
             run_id=wanted.run_id,
             code=wanted.code,

@@ -28,7 +28,7 @@ from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.unset import refuse_unset
 from penstock.store.health import HealthRow
 from penstock.store.opening import open_schema, open_store
-from penstock.store.rejected import RejectFilter, RejectRow
+from penstock.store.reject_rows import RejectFilter, RejectRow
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.schema import Schema
 from penstock.store.store import Store

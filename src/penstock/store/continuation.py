@@ -11,9 +11,9 @@ from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunOptions, RunState
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.run_events import RunContinued
-from penstock.store.adding import add_jobs
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.new_jobs import add_jobs
 
 CARRY_LIMIT = 2000
 

@@ -36,17 +36,17 @@ from penstock.outlook.seen_gates import Held, JobStanding, LaneFacts, RunStandin
 from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
-from penstock.store.claim import ready_lanes
 from penstock.store.database import Database
 from penstock.store.jobs import Jobs
 from penstock.store.journal import Journal
 from penstock.store.ledger import Ledger
-from penstock.store.memory import Memory
 from penstock.store.noun import Noun
 from penstock.store.rows import JobRow, RunRow, SourceRow
 from penstock.store.runs import Runs
 from penstock.store.sources import Sources
-from penstock.store.turn import start_work, wake_due
+from penstock.store.turn.claim import ready_lanes
+from penstock.store.turn.memory import Memory
+from penstock.store.turn.turn import start_work, wake_due
 
 # Of those that are before a job, so many are counted.
 COUNT_LIMIT = 10_000

@@ -17,16 +17,16 @@ from penstock.journal.job_events import (
     JobUnheld,
 )
 from penstock.journal.run_events import RunJobsAdded
-from penstock.store.adding import add_jobs
-from penstock.store.advancing import advance_runs
 from penstock.store.database import to_json
-from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
+from penstock.store.new_jobs import add_jobs
 from penstock.store.noun import Noun
 from penstock.store.rows import JobDetail, JobRow, Overview
 from penstock.store.run_transitions import reopen
 from penstock.store.sources import source_id_of
 from penstock.store.stories import Story, story_of
+from penstock.store.turn.failures import forget_causes
+from penstock.store.turn.run_progress import advance_runs
 
 # So many queued jobs are put in order in a blink.
 MANY = 100_000

@@ -36,15 +36,15 @@ from penstock.outlook.outlook import (
 )
 from penstock.outlook.seen_gates import Held, JobStanding, LaneFacts, RunStanding
 from penstock.settings.opening_hours import NO_HOURS, OpeningHours
-from penstock.store.claim import pick, ready_lanes
 from penstock.store.database import Database, to_json
 from penstock.store.explanation import Explanation, rooms_of
-from penstock.store.floors import Floors
-from penstock.store.memory import Memory
 from penstock.store.noun import Noun
 from penstock.store.picture import Picture, QueuedJob, QueuedStage
 from penstock.store.rows import HoldRow
 from penstock.store.sources import Sources
+from penstock.store.turn.claim import pick, ready_lanes
+from penstock.store.turn.memory import Memory
+from penstock.store.turn.watermarks import Floors
 
 # More jobs than that do not become due between two turns.
 DUE_LIMIT = 10_000

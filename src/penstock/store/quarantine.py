@@ -16,13 +16,13 @@ from penstock.journal.job_events import (
     QuarantineReleased,
 )
 from penstock.journal.run_events import RunReopened
-from penstock.store.advancing import advance_runs
-from penstock.store.closing import Closing, close_answered, write_closed
 from penstock.store.database import storable_text, to_json
 from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
-from penstock.store.failing import forget_causes
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
+from penstock.store.turn.answered_entries import Closing, close_answered, write_closed
+from penstock.store.turn.failures import forget_causes
+from penstock.store.turn.run_progress import advance_runs
 
 BATCH = 500
 

@@ -9,11 +9,11 @@ import msgspec
 from penstock.jobs.job import NewJob
 from penstock.jobs.run import Plan, RunKind, RunOptions
 from penstock.journal.run_events import RejectsRedriven
-from penstock.store.adding import add_jobs
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.new_jobs import add_jobs
 from penstock.store.noun import Noun
-from penstock.store.rejected import Redriven, RejectFilter, RejectRow
+from penstock.store.reject_rows import Redriven, RejectFilter, RejectRow
 from penstock.store.run_transitions import add_run
 
 # In one transaction, with their items.

@@ -14,13 +14,13 @@ from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.run import RunState
 from penstock.journal.event import Event
 from penstock.journal.run_events import RunCommitStarted, RunCommitted, RunDropped
-from penstock.store.closing import close_answered, close_of_replay
 from penstock.store.database import Overtaken, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
 from penstock.store.record_rows import Present, Where, read_present, write_records
 from penstock.store.replayed_pages import forget_pages, mark_pages
 from penstock.store.rows import SnapshotRow
+from penstock.store.turn.answered_entries import close_answered, close_of_replay
 
 PAGE = 1000
 COMMIT_PAGE = 500

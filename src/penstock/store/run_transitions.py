@@ -10,11 +10,11 @@ from penstock.jobs.run_policy import policy_of
 from penstock.journal.job_events import JobCancelled
 from penstock.journal.run_events import BEGINS, RunCancelled, RunReopened
 from penstock.schedules.overlap import Active
-from penstock.store.adding import add_jobs
 from penstock.store.database import Database, to_json
 from penstock.store.health import RunEnd
 from penstock.store.hooks import Ended, tell_ends
 from penstock.store.ledger import Ledger, StageFacts
+from penstock.store.new_jobs import add_jobs
 from penstock.store.promises import note_broken
 
 ROOT_KEY = "root"

@@ -24,7 +24,6 @@ from penstock.journal.event import Reasoned
 from penstock.journal.job_events import JobCancelled, JobRequeued
 from penstock.journal.run_events import RunPaused, RunQueued, RunResumed, RunVersionChanged
 from penstock.store.accounts import account_of_run, runs_made_of
-from penstock.store.advancing import advance_runs
 from penstock.store.continuation import Started, carry, run_to_continue
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
@@ -32,6 +31,7 @@ from penstock.store.noun import Noun
 from penstock.store.rows import CauseOfRun, RunRow
 from penstock.store.run_transitions import add_run, cancel_run, reopen
 from penstock.store.sources import source_id_of
+from penstock.store.turn.run_progress import advance_runs
 
 RETRY_LIMIT = 1000
 

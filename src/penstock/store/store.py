@@ -34,7 +34,6 @@ from penstock.store.journal import Journal
 from penstock.store.kpis import Kpis
 from penstock.store.leaders import Leaders
 from penstock.store.logs import Logs
-from penstock.store.memory import Memory
 from penstock.store.outlooks import Outlooks
 from penstock.store.pages import Pages
 from penstock.store.project_name import claim_for
@@ -49,7 +48,8 @@ from penstock.store.schedules import Schedules
 from penstock.store.signals import Signals
 from penstock.store.snapshots import Kept, Snapshots
 from penstock.store.sources import Sources
-from penstock.store.turn import Turn, take_turn
+from penstock.store.turn.memory import Memory
+from penstock.store.turn.turn import Turn, take_turn
 from penstock.store.undos import Undos
 from penstock.store.upkeep import Upkeep
 from penstock.store.workers import Workers

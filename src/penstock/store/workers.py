@@ -12,12 +12,12 @@ from penstock.jobs.job import JobState
 from penstock.jobs.retry import MAX_DEATHS
 from penstock.journal.job_events import JobQuarantined, JobReleased
 from penstock.journal.service_events import WorkerReaped, WorkerStarted, WorkerStopped
-from penstock.store.advancing import advance_runs
 from penstock.store.budgets import forfeit
 from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
 from penstock.store.rows import Admits, WorkerRow
+from penstock.store.turn.run_progress import advance_runs
 
 LEASE_S = 15.0
 

@@ -10,7 +10,7 @@ import msgspec
 from penstock.app.views.view import Hidden, Time, View
 
 if TYPE_CHECKING:
-    from penstock.store.rejected import RejectRow
+    from penstock.store.reject_rows import RejectRow
 
 
 class RejectFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ from penstock.jobs.retry import settle
 from penstock.jobs.run_policy import policy_of
 from penstock.settings.opening_hours import window_opens_at
 from penstock.settings.values import BreakerSettings
-from penstock.store.breaker_watch import EXCUSES
+from penstock.store.turn.breaker_watch import EXCUSES
 
 # So many of those who wait for a host are looked at together.
 LET_IN = 4

@@ -10,7 +10,7 @@ from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.turn_size import that_fit
 from penstock.jobs.outcome import AttemptLost, Flush, Settlement
-from penstock.store.turn import Turn
+from penstock.store.turn.turn import Turn
 
 End = Settlement | Flush
 

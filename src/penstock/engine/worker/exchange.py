@@ -21,7 +21,7 @@ from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded
 from penstock.store.snapshots import Kept
 from penstock.store.store import Store
-from penstock.store.turn import Turn
+from penstock.store.turn.turn import Turn
 
 # How often hosts that are watched are looked up, and how often what steps print is written: each time is a
 # transaction of its own.

@@ -31,7 +31,7 @@ from penstock.errors import StoreError
 from penstock.gates.capacity import Capacity
 from penstock.http.pace import rest_beside
 from penstock.store.rows import Admits
-from penstock.store.turn import Turn
+from penstock.store.turn.turn import Turn
 
 # How often an idle worker looks whether another process has committed something, how often it takes
 # a turn whatever it saw, and how often it looks for attempts that were taken from it.

@@ -16,7 +16,7 @@ from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.snapshots import Kept
 from penstock.store.store import Store
-from penstock.store.turn import Turn, take_turn
+from penstock.store.turn.turn import Turn, take_turn
 from penstock.store.upkeep import Keep, Upkeep
 
 # For so long after a lock was waited for in vain, it is looked which runs somebody has locked.

@@ -17,9 +17,9 @@ from penstock.errors import StoreError
 from penstock.jobs.job import JobState
 from penstock.journal.event import Event
 from penstock.journal.job_events import QuarantineClosed
-from penstock.store.advancing import advance_runs
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.turn.run_progress import advance_runs
 
 BATCH = 500
 # Entries are looked for in so many of the newest runs of a source.

@@ -12,7 +12,6 @@ from penstock.jobs.outcome import Flush, Settlement
 from penstock.journal.job_events import JobNoted
 from penstock.settings.budget import Bound
 from penstock.store.accounts import count_candidates
-from penstock.store.adding import add_children
 from penstock.store.announcements import note_announced
 from penstock.store.budgets import charge
 from penstock.store.checkpoints import move_checkpoints
@@ -20,12 +19,13 @@ from penstock.store.coverage import note_coverage
 from penstock.store.database import Database, to_json
 from penstock.store.health import note_probes
 from penstock.store.ledger import Ledger
+from penstock.store.new_jobs import add_children
 from penstock.store.pages import note_pages
 from penstock.store.promises import note_verified
 from penstock.store.record_rows import save_records
-from penstock.store.rejecting import add_rejects
-from penstock.store.repeats import Key, Said, find_repeats
+from penstock.store.reject_rows import add_rejects
 from penstock.store.staging import stage_records
+from penstock.store.turn.repeats import Key, Said, find_repeats
 
 End = Settlement | Flush
 

@@ -21,10 +21,10 @@ from penstock.journal.job_events import (
     JobThrottled,
 )
 from penstock.store.database import Database, to_json
-from penstock.store.effects import End, add_effects
-from penstock.store.failing import judge, note_failures
-from penstock.store.hours import note_host_waits
 from penstock.store.ledger import Ledger
+from penstock.store.turn.effects import End, add_effects
+from penstock.store.turn.failures import judge, note_failures
+from penstock.store.turn.host_waits import note_host_waits
 
 # What a run counts of the pages that were skipped, by why they were.
 _SKIPPED = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.gates.fair_shares import FairShares
-from penstock.store.breaker_watch import Watch
-from penstock.store.floors import Floors
 from penstock.store.history import Marks
+from penstock.store.turn.breaker_watch import Watch
+from penstock.store.turn.watermarks import Floors
 
 
 @dataclass(slots=True)

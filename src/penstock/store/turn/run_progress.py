@@ -19,12 +19,12 @@ from penstock.jobs.run_policy import policy_of
 from penstock.jobs.transitions import RUN_MOVES
 from penstock.journal.run_events import ENDS
 from penstock.store.accounts import end_account
-from penstock.store.adding import add_jobs
 from penstock.store.budgets import stopped_by_budget
 from penstock.store.database import Database
 from penstock.store.health import RunEnd, end_of_probe, note_ends
 from penstock.store.hooks import Ended, tell_ends
 from penstock.store.ledger import Ledger
+from penstock.store.new_jobs import add_jobs
 from penstock.store.promises import note_broken
 
 

@@ -17,17 +17,17 @@ from penstock.gates.capacity import Capacity
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.job import Claimed, JobState
 from penstock.journal.job_events import JobDue
-from penstock.store.advancing import advance_runs
-from penstock.store.breaker_watch import weigh, write_levels
-from penstock.store.claim import claim, opening, ready_lanes, soonest
-from penstock.store.closing import close_after_turn
 from penstock.store.database import Database, to_json
-from penstock.store.effects import End
-from penstock.store.floors import Floors
 from penstock.store.ledger import Ledger
-from penstock.store.memory import Memory
-from penstock.store.settling import accept, settle
 from penstock.store.snapshots import Kept, keep_snapshots
+from penstock.store.turn.answered_entries import close_after_turn
+from penstock.store.turn.breaker_watch import weigh, write_levels
+from penstock.store.turn.claim import claim, opening, ready_lanes, soonest
+from penstock.store.turn.effects import End
+from penstock.store.turn.memory import Memory
+from penstock.store.turn.run_progress import advance_runs
+from penstock.store.turn.settlement import accept, settle
+from penstock.store.turn.watermarks import Floors
 
 WAKE_LIMIT = 1000
 

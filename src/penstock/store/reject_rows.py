@@ -1,13 +1,17 @@
-"""What is known of rejects: a row of them, which of them are meant, and what became of those."""
+"""Rows of rejects: written with the attempt that judged them, found by a filter, redriven."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from penstock.store.database import to_json
+from penstock.jobs.effects import Rejection
+from penstock.jobs.job import Owned
+from penstock.store.database import Database, to_json
+from penstock.store.ledger import Ledger
 
 
 class RejectRow(msgspec.Struct, frozen=True):
@@ -53,3 +57,13 @@ class Redriven:
     run_id: int
     rejects: int
     items: int
+
+
+def add_rejects(
+    db: Database, ledger: Ledger, rejections: Sequence[tuple[Owned, Rejection]]
+) -> None:
+    """In the transaction that ends their attempts; item, key and page come from the jobs themselves."""
+    rows = [(job.id, each.code, each.reason, each.score) for job, each in rejections]
+    db.do("add_rejects", now=ledger.now, rejects=to_json(rows))
+    for job, _ in rejections:
+        ledger.count(job.run_id, "rejected", 1)

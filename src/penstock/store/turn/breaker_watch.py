@@ -35,7 +35,7 @@ from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 
 if TYPE_CHECKING:
-    from penstock.store.settling import Accepted
+    from penstock.store.turn.settlement import Accepted
 from penstock.store.breaker_rows import (
     HOST_RULE,
     REASON_LENGTH,

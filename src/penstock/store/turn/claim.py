@@ -19,12 +19,12 @@ from penstock.gates.loaded import Loaded
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.run_policy import policy_of, slot_of
 from penstock.journal.run_events import RunStarted
-from penstock.store.breaker_watch import begin_tries
 from penstock.store.database import Database, to_json
-from penstock.store.floors import BEGINNING, Floors
 from penstock.store.ledger import Ledger
-from penstock.store.memory import Memory
 from penstock.store.rows import Admits
+from penstock.store.turn.breaker_watch import begin_tries
+from penstock.store.turn.memory import Memory
+from penstock.store.turn.watermarks import BEGINNING, Floors
 
 
 class Queues(Protocol):

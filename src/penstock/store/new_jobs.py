@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from penstock.jobs.job import AGEING_S, JobState, NewJob, Owned, bounded_key
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.job_events import JobSkipped
-from penstock.store.bounds import not_too_deep, within_bounds
 from penstock.store.database import Database, JobRow, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.turn.stage_limits import not_too_deep, within_bounds
 
 # In parts that no database takes long for.
 INSERT_LIMIT = 5000
