@@ -62,7 +62,7 @@ def raising(error: BaseException, unit: str = "page") -> Pipeline:
         (HostBroken("a.com:443", 30.0),
          Throttled("a.com:443", 30.0, is_answer=False, gate="breaker")),
         (Paced("a.com:443", 5.0),
-         Snoozed(5.0, "no room in the rate for another request to a.com:443 for 5 s",
+         Snoozed(5.0, "the rate allows no request to a.com:443 for 5 s",
                  is_cut=True)),
         (AttemptLost("taken"), Cancelled("taken")),
         (ExceptionGroup("two", [ValueError("x"), HostClosed("a.com:443", 9.0, "", 503)]),

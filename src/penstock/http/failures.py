@@ -94,7 +94,7 @@ class HostClosed(FetchError):
 class HostBroken(HostClosed):
     """The host fails again and again, so its breaker lets nothing pass; nobody was asked."""
 
-    _words = "{host} fails, and is left alone for {delay_s:.0f} s"
+    _words = "{host} keeps failing; its breaker is open for {delay_s:.0f} s"
 
 
 class HostOutside(HostClosed):
@@ -106,7 +106,7 @@ class HostOutside(HostClosed):
 class Paced(HostClosed):
     """The source's own rate has no room soon; nobody else is concerned."""
 
-    _words = "no room in the rate for another request to {host} for {delay_s:.0f} s"
+    _words = "the rate allows no request to {host} for {delay_s:.0f} s"
 
 
 def safe_url(url: str) -> str:

@@ -109,7 +109,7 @@ class Robots:
             delay_s = max(0.0, rules.opens - self._clock.monotonic())
             raise type(rules.shut)(rules.shut.host, delay_s, target.text)
         if rules.unreachable:
-            message = f"robots.txt can't be had ({rules.unreachable}), so nothing is fetched"
+            message = f"robots.txt is unavailable ({rules.unreachable}), so nothing is fetched"
             raise RobotsUnreachable(message, target.text)
         if rules.parsed is None:
             return True

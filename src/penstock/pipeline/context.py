@@ -295,7 +295,7 @@ class Context:
         if moment in moments:
             return
         if len(moments) >= MOST_ANNOUNCED:
-            raise self._bad(f"ctx.announce has been told of {MOST_ANNOUNCED:,} moments already")
+            raise self._bad(f"ctx.announce takes at most {MOST_ANNOUNCED:,} times in one attempt")
         moments.append(moment)
 
     def schema_verified(self) -> None:

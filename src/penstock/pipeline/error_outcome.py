@@ -75,7 +75,7 @@ def outcome_of(error: BaseException, declared: Declared = ()) -> Outcome:
         return _judged(_innermost(error), declared)
     except Exception as trouble:  # an error whose own code fails while it is looked at
         name = type(error).__name__
-        return Failed(f"{name}: (can't be looked at: {type(trouble).__name__})", cause=name)
+        return Failed(f"{name}: (can't be shown: {type(trouble).__name__})", cause=name)
 
 
 def _judged(error: BaseException, declared: Declared) -> Outcome:

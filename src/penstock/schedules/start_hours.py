@@ -45,7 +45,7 @@ def calendar_warning(settings: ScheduleSettings, now: float) -> str:
     last = datetime.fromtimestamp(until, UTC) - timedelta(days=1)
     verb = "is" if now < until else "was"
     return (
-        f"the calendar {calendar} {verb} known until {last:%Y-%m-%d}, and nothing that goes by it starts "
+        f"the calendar {calendar} {verb} known until {last:%Y-%m-%d}, and its schedules start nothing "
         "after that: install a newer exchange-calendars"
     )
 

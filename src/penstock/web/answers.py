@@ -17,7 +17,7 @@ async def json_body(request: web.Request) -> Any:
         async with asyncio.timeout(BODY_S):
             body = await request.read()
     except TimeoutError:
-        raise refusal(web.HTTPRequestTimeout, "the body did not come in time") from None
+        raise refusal(web.HTTPRequestTimeout, "the body did not arrive in time") from None
     except web.HTTPRequestEntityTooLarge:
         raise refusal(_TooLarge, "the body is too large") from None
     if not body:

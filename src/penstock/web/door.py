@@ -32,7 +32,7 @@ class Door:
     def check(self, request: web.Request) -> None:
         host = request.headers.get("Host", "")
         if not self._is_known(host):
-            raise refusal(web.HTTPForbidden, "this is not a host that it is known by")
+            raise refusal(web.HTTPForbidden, "unknown host name; trigger.hosts allows others")
         origin = request.headers.get("Origin")
         if origin is not None and not is_same_origin(origin, host):
             raise refusal(web.HTTPForbidden, "not from another origin")

@@ -73,6 +73,6 @@ class Ends:
             elif waiter.done():
                 continue
             elif flush.job_id in lost:
-                waiter.set_exception(AttemptLost("the job was taken from this attempt"))
+                waiter.set_exception(AttemptLost("this attempt no longer owns the job"))
             else:
                 waiter.set_result(None)

@@ -36,7 +36,7 @@ class Review:
         ids = [job_id for job_id, _ in self.running]
         owned = await self.calls(lambda: self.store.workers.still_owned(self.worker, ids))
         for job_id in set(ids) - owned:
-            self.attempts.cancel(job_id, "the job was taken from this attempt")
+            self.attempts.cancel(job_id, "this attempt no longer owns the job")
         await self._look_for_pauses(now)
         self.close_hosts(await self.calls(self.store.hosts.closed))
         self.hosts.learn(await self.calls(self.store.hosts.watched))

@@ -195,7 +195,7 @@ class PostgresDatabase:
         except psycopg.Error as error:
             self._explain(error)
         except msgspec.DecodeError as error:
-            raise StoreCorrupt(f"{self.place} holds what nobody has written ({error})") from error
+            raise StoreCorrupt(f"{self.place} returned invalid data ({error})") from error
 
     def _explain(self, error: psycopg.Error) -> NoReturn:
         """Raise what this error means for an operator; a connection that is no use is dropped."""
@@ -571,9 +571,9 @@ def meaning(error: psycopg.Error, place: str, is_gone: bool) -> StoreError:
     """What an error of the driver or the server means for an operator."""
     said = PREAMBLE.sub("", " ".join(str(error).split()))[:300]
     if error.sqlstate is None and (refused := REFUSED.search(said)):
-        hint = "create it, or mend its name" if refused["missing"] else "check user and password"
+        hint = "create it, or correct its name" if refused["missing"] else "check user and password"
         if "cleartext password" in said:
-            hint = "its password would go out as it is: add ?sslmode=verify-full&sslrootcert=system"
+            hint = "the password would be sent unencrypted: add ?sslmode=verify-full&sslrootcert=system"
         return StoreError(f"{place} refused the login ({said})", f"{hint} in `store:`")
     match error:
         case e.DiskFull():
