@@ -8,11 +8,13 @@ from penstock.app.next_runs import next_runs
 from penstock.app.outlook import host_hours
 from penstock.app.views.overview import overview_view
 from penstock.app.views.runs import run_view
+from penstock.app.views.schedules import CadenceView, cadence_view
 from penstock.app.views.sources import breach_view, hold_view, source_view
 from penstock.app.views.status import StatusView, undecided_view
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
+    from penstock.store.store import Store
 
 # How many active runs and next runs are named, and how many broken promises at most.
 SHOWN, BREACHES = 20, 1000
@@ -44,6 +46,13 @@ def status(project: Nouns, with_outlook: bool) -> StatusView:
         stale_workers=list(project.workers.stale()),
         not_loaded=list(project.workers.not_loaded()),
         outlooks={each.source: each for each in project.outlook()} if with_outlook else {},
-        given_up=[each for each in project.schedules.each_cadence() if each.level == "paused"],
+        given_up=_given_up(store),
         next_runs=next_runs(settings.sources, sources, now, SHOWN),
     )
+
+
+def _given_up(store: Store) -> list[CadenceView]:
+    """The sources that `cadence: auto` has paused, by name."""
+    # Not through `project.schedules`: that imports all that plans, and status has to start at once.
+    rows = sorted(store.cadences.all(), key=lambda row: row.source)
+    return [cadence_view(row) for row in rows if row.level == "paused"]
