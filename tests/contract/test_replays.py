@@ -672,7 +672,7 @@ def test_what_is_dropped_while_it_is_committed_is_not_applied(
     other = shop.world.kind.open(shop.world.path, shop.world.clock)
 
     def while_another_drops(*args: Any) -> Any:
-        other._drop_batch(replay, same_only=False)  # type: ignore[attr-defined]
+        other.replays._drop_batch(replay, same_only=False)
         return read_present(*args)
 
     monkeypatch.setattr(replays, "read_present", while_another_drops)
