@@ -29,11 +29,14 @@ def note(db: PostgresDatabase, now: float, detail: str) -> None:
 
 
 def test_what_was_put_off_comes_before_what_is_asked_next(db: PostgresDatabase) -> None:
-    about = {"run_id": None, "job_id": None, "source_id": None, "kind": None, "after_id": 0}
+    about = dict.fromkeys(("run_id", "job_id", "source_id", "kind", "kinds"))
     with db.writing() as now:
         note(db, now, "one")
         note(db, now, "two")
-        assert [line["detail"] for line in db.json("events", limit=10, **about)] == ["one", "two"]
+        assert [line["detail"] for line in db.json("events", after_id=0, limit=10, **about)] == [
+            "one",
+            "two",
+        ]
 
 
 def test_what_was_put_off_is_committed_in_one_journey(database: str, proxy: Proxy) -> None:

@@ -64,7 +64,7 @@ def test_what_the_engine_alone_can_know_is_raised_by_nobody_else() -> None:
     assert is_reserved("file.landed")
     assert not is_reserved("run")
     assert not is_reserved("running.late")
-    with pytest.raises(UsageError, match="by Penstock alone"):
+    with pytest.raises(UsageError, match="only Penstock raises"):
         refuse_signal("run.completed")
 
 
