@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.app.noun import Noun, who
-from penstock.app.old_store_verbs import old_verb
 from penstock.app.views.store import (
     AppliedView,
     BackupView,
@@ -36,16 +35,7 @@ def _quietly(_: object) -> None:
 
 
 class ProjectStore(Noun):
-    """The database itself: check it, back it up, put a backup back, migrate, rename or copy it.
-
-    `project.store` was the connection in earlier releases; what that had is still found here, on the
-    calling thread's connection, until the next release.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return old_verb(self._store, name)
+    """The database itself: check it, back it up, put a backup back, migrate, rename or copy it."""
 
     def view(self) -> StoreView:
         """Where the database is, how large it is, and which schema it has; changes nothing."""
