@@ -36,6 +36,29 @@ def pytest_configure(config: pytest.Config) -> None:
             rewrite_ahead(config)
 
 
+# Half a minute to three each. Begun last, one keeps its process busy when the others have nothing left.
+LONG = (
+    "tests/crash/test_sweep.py",
+    "tests/unit/test_simulate.py",
+    "tests/contract/test_machine.py",
+    "tests/journeys/test_demo.py",
+    "tests/journeys/test_kills.py",
+    "tests/journeys/test_watchdog.py",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let each process begin with its part of the long tests: xdist gives each an equal slice of the list."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    first = [item for item in items if item.nodeid.startswith(LONG)]
+    others = [item for item in items if not item.nodeid.startswith(LONG)]
+    items[:] = []
+    for number in range(processes):
+        items += first[number::processes]
+        items += others[len(others) * number // processes : len(others) * (number + 1) // processes]
+
+
 def pytest_collection_finish() -> None:
     """Twelve thousand collected tests are no garbage: to look through them takes 0.2 s, each time."""
     gc.collect()
