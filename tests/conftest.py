@@ -41,9 +41,13 @@ LONG = (
     "tests/crash/test_sweep.py",
     "tests/unit/test_simulate.py",
     "tests/contract/test_machine.py",
+    "tests/journeys/test_cut_off.py",
     "tests/journeys/test_demo.py",
     "tests/journeys/test_kills.py",
+    "tests/journeys/test_many_hosts.py",
     "tests/journeys/test_watchdog.py",
+    "tests/postgres/test_hosts.py",
+    "tests/snapshots/test_journey.py",
 )
 
 

@@ -150,7 +150,7 @@ def test_anything_else_is_refused_with_what_is_needed(wrong: Any) -> None:
 
 def test_step_announces_so_many_moments_at_most() -> None:
     assert len(announcing(*(T + n for n in range(1000)), T)) == 1000
-    with pytest.raises(DataError, match="told of 1,000 moments already"):
+    with pytest.raises(DataError, match="at most 1,000 times in one attempt"):
         announcing(*(T + n for n in range(1001)))
 
 
