@@ -148,7 +148,16 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
         # Only what was on its way when it was killed is asked for again.
         assert sum(asked.values()) <= units + SHARE
         assert rig.store.checkpoints.cursors(ended.source_id) == {}
+        # The killed worker stays registered until its lease ends, if it had nothing to be taken from it.
+        until(lambda: nobody_is_left(rig), "the killed worker is reaped")
         rig.assert_sound()
+
+
+def nobody_is_left(rig: Rig) -> bool:
+    """Reap whose lease has ended, as the next worker would."""
+    for worker in rig.store.workers.expired():
+        rig.store.workers.bury_if_expired(worker, "its lease has ended")
+    return rig.store.workers.all() == []
 
 
 @pytest.mark.parametrize(
