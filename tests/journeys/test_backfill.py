@@ -132,6 +132,7 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
         rig.wait_for_pages(run.id, units * 6 // 10, process)
         process.kill()
         process.wait()
+        killed = {worker.id for worker in rig.store.workers.all()}
         done_before = rig.run(run.id).pages_done
         assert units * 6 // 10 <= done_before < units
 
@@ -148,7 +149,8 @@ def assert_only_the_rest(tmp_path: Path, site: CountingSite, name: str, store: s
         # Only what was on its way when it was killed is asked for again.
         assert sum(asked.values()) <= units + SHARE
         assert rig.store.checkpoints.cursors(ended.source_id) == {}
-        # The killed worker stays registered until its lease ends, if it had nothing to be taken from it.
+        # A killed worker may stay registered until its lease ends; nobody else may.
+        assert {worker.id for worker in rig.store.workers.all()} <= killed
         until(lambda: nobody_is_left(rig), "the killed worker is reaped")
         rig.assert_sound()
 

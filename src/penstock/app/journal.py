@@ -24,8 +24,8 @@ FOLLOWED = 500
 class Journal(Noun):
     """The journal of a project.
 
-    Every verb takes the same filters: a `source`, a `run`, a `job`, a `kind` (`job.retried`, or `job` for
-    all that begin so) and `where`, conditions such as `data.host=acme.com` or `actor=ann`.
+    Every verb takes the same filters: a `source`, a `run`, a `job`, a `kind` (`job.retry_scheduled`, or
+    `job` for all that begin so) and `where`, conditions such as `data.host=acme.com` or `actor=ann`.
     """
 
     def list(
