@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -97,7 +98,8 @@ CASES = {
 
 
 def with_(name: str) -> Effects:
-    return Effects(**{name: CASES[name].value})
+    """Effects of their own: what a test empties in place is not missing in the next one."""
+    return Effects(**{name: deepcopy(CASES[name].value)})
 
 
 def test_every_field_is_looked_at_here() -> None:
