@@ -1,0 +1,3 @@
+-- expands
+
+-- Counters by source and hour, folded from the journal.

@@ -1,0 +1,3 @@
+-- expands
+
+-- Tokens, sessions and idempotency keys of the web front end.

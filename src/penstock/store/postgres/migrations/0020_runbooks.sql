@@ -1,0 +1,3 @@
+-- expands
+
+-- How far somebody has come in a runbook.

@@ -1,0 +1,3 @@
+-- expands
+
+-- Alerts, their evidence, and the routes that they take.

@@ -1,0 +1,3 @@
+-- expands
+
+-- Seals of the journal.
