@@ -17,12 +17,12 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.tested $(VENV)/.pgbouncer ## Make .venv with Penstock and all that its tests need
+setup: $(VENV)/.tested $(VENV)/.programs ## Make .venv with Penstock and all that its tests need
 
 demo: $(VENV)/.installed ## Ingest a bundled site of 300 pages, for real, in under a minute
 	@$(VENV)/bin/penstock demo $(ARGS)
 
-test: $(VENV)/.tested $(VENV)/.pgbouncer ## Run every test but the long ones (ARGS="-k settings" to choose)
+test: $(VENV)/.tested $(VENV)/.programs ## Run every test but the long ones (ARGS="-k settings" to choose)
 	@$(VENV)/bin/python -m pytest -n 4 --dist worksteal -rfEs -m "not torture" $(ARGS)
 
 check: $(VENV)/.tested ## Check format, lint, types and which room imports which
@@ -42,7 +42,7 @@ docs: $(SITE)/.installed ## Build the documentation as a site into site/, withou
 bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/benchmarks.md (ARGS=--quick)
 	@$(BENCH)/bin/python -m bench $(ARGS)
 
-torture: $(VENV)/.tested $(VENV)/.pgbouncer ## Run the long tests: every crash point, kills, full disks
+torture: $(VENV)/.tested $(VENV)/.programs ## Run the long tests: every crash point, kills, full disks
 	@$(VENV)/bin/python -m pytest -m torture --timeout 3600 $(ARGS)
 
 reference: $(VENV)/.installed ## Write the pages of docs/ that are made from code: events and Python
@@ -71,8 +71,8 @@ $(VENV)/.tested: $(VENV)/.installed requirements/test.txt
 	@touch $@
 
 # Without it make goes on, and asks again the next time; the tests say what they miss.
-$(VENV)/.pgbouncer: $(VENV)/.tested
-	@if $(VENV)/bin/python -m tests.postgres.get_pgbouncer; then touch $@; fi
+$(VENV)/.programs: $(VENV)/.tested
+	@if $(VENV)/bin/python -m tests.get_programs; then touch $@; fi
 
 $(BENCH)/.installed: $(BENCH)/bin/python pyproject.toml requirements/bench.txt
 	@echo "Installing Penstock and its peers into $(BENCH) …"

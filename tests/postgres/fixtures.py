@@ -139,10 +139,10 @@ def an_installation() -> Installation:
 
 @pytest.fixture(scope="session")
 def pgbouncer(postgres: Server) -> PgBouncer:
-    from tests.postgres.pgbouncer import HOW_TO_GET_IT, PgBouncer, find_program
+    from tests.postgres.pgbouncer import PgBouncer
+    from tests.programs import needed
 
-    program = find_program()
-    return PgBouncer.shared(program or missing("PgBouncer", HOW_TO_GET_IT), postgres)
+    return PgBouncer.shared(needed("pgbouncer"), postgres)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A real PgBouncer before the tests' Postgres, in transaction mode: what relies on a session breaks here.
 
-It is $PENSTOCK_TEST_PGBOUNCER, or the system's, or the one that `make setup` fetched into this environment.
+`tests.programs` says which program that is.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
@@ -20,12 +19,6 @@ from tests.postgres.ports import at_port, free_port
 from tests.postgres.server import PASSWORD, ROLE, ROLE_WITH_PASSWORD, SUPERUSER, Server, StoodDown
 from tests.postgres.workspace import Workspace, can_be_reached, launch, until
 
-CHOSEN = "PENSTOCK_TEST_PGBOUNCER"
-FETCHED = Path(sys.prefix) / "pgbouncer"
-HOW_TO_GET_IT = (
-    f"install it (Debian: apt-get install pgbouncer), or name its program in {CHOSEN}, "
-    "or run `make setup` where apt can reach its archive"
-)
 PORT_IS_TAKEN = "cannot listen"
 PORTS_TO_TRY = 5
 
@@ -49,15 +42,6 @@ server_login_retry = 1
 """
 # From 1.21 on it can follow prepared statements; before, what relies on them breaks.
 NO_PREPARED_STATEMENTS = "max_prepared_statements = 0\n"
-
-
-def find_program() -> Path | None:
-    """Whoever sets PENSTOCK_TEST_PGBOUNCER means that program and no other."""
-    if chosen := os.environ.get(CHOSEN):
-        return Path(chosen) if os.access(chosen, os.X_OK) else None
-    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", str(FETCHED)])
-    found = shutil.which("pgbouncer", path=places)
-    return Path(found).resolve() if found else None
 
 
 def within_reach(program: Path, workspace: Workspace) -> Path:

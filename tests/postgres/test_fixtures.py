@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.postgres.installations import CHOSEN as POSTGRES
-from tests.postgres.pgbouncer import CHOSEN as PGBOUNCER
 from tests.postgres.server import Server
 from tests.postgres.workspace import ROOT, Workspace, account, living_in, until
+from tests.programs import PROGRAMS
 
+PGBOUNCER = PROGRAMS["pgbouncer"].variable
 NEEDS_POSTGRES = """
 def test_postgres(database): pass
 def test_postgres_of_each_version(each_postgres): pass

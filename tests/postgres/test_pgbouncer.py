@@ -5,8 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from tests.postgres.get_pgbouncer import main as get_pgbouncer
-from tests.postgres.pgbouncer import CHOSEN, PgBouncer
+from tests.postgres.pgbouncer import PgBouncer
 from tests.postgres.proxy import Fault, Proxy
 
 
@@ -53,19 +52,3 @@ def test_its_console_says_how_it_pools(pgbouncer: PgBouncer) -> None:
     settings = {name: value for name, value, *_ in pgbouncer.admin("SHOW CONFIG")}
     assert settings["pool_mode"] == "transaction"
     assert settings.get("max_prepared_statements", "0") == "0"
-
-
-def test_getting_it_changes_nothing_where_it_is(
-    pgbouncer: PgBouncer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert get_pgbouncer() == 0
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_program_that_was_named_is_not_replaced_by_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from tests.postgres.pgbouncer import find_program
-
-    monkeypatch.setenv(CHOSEN, "/nowhere/pgbouncer")
-    assert find_program() is None

@@ -1,0 +1,82 @@
+"""Programs that tests run and pip does not have: PgBouncer, Chromium, Prometheus and promtool.
+
+A program is the one that a variable such as $PENSTOCK_TEST_CHROMIUM names, or the system's, or the one that
+`make setup` fetched into this environment. A test asks `needed("chromium")`: where it is missing the test is
+skipped with how to get it, and fails under CI.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.postgres.fixtures import missing
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, the Debian packages that bring it, and how to see that it runs."""
+
+    title: str
+    path: str  # in its package
+    packages: tuple[str, ...]
+    proof: tuple[str, ...] = ("--version",)
+    # Where it does not run unpacked, root may install it: its package starts no service.
+    may_be_installed: bool = False
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).name
+
+    @property
+    def variable(self) -> str:
+        """Whoever sets it means that program and no other."""
+        return f"PENSTOCK_TEST_{self.name.upper()}"
+
+    @property
+    def fetched(self) -> Path:
+        """The folder of this environment that `make setup` fetches it into."""
+        return Path(sys.prefix) / self.packages[0]
+
+    @property
+    def how_to_get_it(self) -> str:
+        return (
+            f"install it (Debian: apt-get install {self.packages[0]}), or name its program in "
+            f"{self.variable}, or run `make setup` where apt can reach its archive"
+        )
+
+
+HEADLESS = ("--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "data:text/html,works")
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("PgBouncer", "usr/sbin/pgbouncer", ("pgbouncer",)),
+        Program("Prometheus", "usr/bin/prometheus", ("prometheus",)),
+        Program("promtool", "usr/bin/promtool", ("prometheus",)),
+        Program(
+            "Chromium",
+            "usr/lib/chromium/chromium",
+            ("chromium", "fonts-dejavu-core"),  # without any font it does not start
+            proof=HEADLESS,
+            may_be_installed=True,
+        ),
+    )
+}
+
+
+def find(name: str) -> Path | None:
+    """The program of that name: a key of PROGRAMS."""
+    program = PROGRAMS[name]
+    if chosen := os.environ.get(program.variable):
+        return Path(chosen) if os.access(chosen, os.X_OK) else None
+    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", str(program.fetched)])
+    found = shutil.which(name, path=places)
+    return Path(found).resolve() if found else None
+
+
+def needed(name: str) -> Path:
+    """The program, for a test that can't do without it."""
+    return find(name) or missing(PROGRAMS[name].title, PROGRAMS[name].how_to_get_it)
