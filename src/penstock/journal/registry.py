@@ -7,7 +7,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.journal import job_events, run_events, service_events, source_events
+from penstock.journal import (
+    alert_events,
+    job_events,
+    run_events,
+    service_events,
+    source_events,
+)
 from penstock.journal.event import Event
 
 EVENTS: tuple[type[Event], ...] = (
@@ -15,6 +21,7 @@ EVENTS: tuple[type[Event], ...] = (
     *job_events.EVENTS,
     *source_events.EVENTS,
     *service_events.EVENTS,
+    *alert_events.EVENTS,
 )
 KINDS: dict[str, type[Event]] = {each.kind: each for each in EVENTS}
 

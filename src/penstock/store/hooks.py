@@ -187,7 +187,8 @@ class Hooks(Noun):
 
     def _tell(self, event: Event, run_id: int, now: float, actor: str) -> None:
         ledger = Ledger(self._db, now)
-        ledger.journal(event, None, run_id, actor=actor)
+        # A message about alerts is about no run.
+        ledger.journal(event, None, run_id or None, actor=actor)
         ledger.write()
 
     def retry(self, outbox_id: int, actor: str, reason: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Protocol
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.alerts import Alerts
 from penstock.store.announcements import Announcements
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
@@ -72,6 +73,7 @@ class Store(ABC):
         self._db = db
         self._memory = memory = Memory()
         self.reserve = reserve
+        self.alerts = Alerts(db)
         self.announcements = Announcements(db)
         self.breakers = Breakers(db)
         self.budgets = Budgets(db)

@@ -40,6 +40,7 @@ class Table:
             "signal",
             "reject",
             "outbox",
+            "alert",
         )
 
 
@@ -199,4 +200,13 @@ TABLES = (
     ),
     _table("loaded", "hash", "code"),
     _table("sent", "job_id hash", ""),
+    _table(
+        "alert",
+        "id",
+        """rule source_id state severity summary cause incident_id opened_at:real seen_at:real
+        acknowledged_at:real resolved_at:real snoozed_until:real is_held:flag actor reason finding memory
+        evidence""",
+    ),
+    _table("alert_pin", "snapshot_id alert_id", ""),
+    _table("alert_notice", "alert_id route number", "change at:real sent_at:real"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.journal.service_events import DbRestored
+from penstock.store.alerts import prune_alerts
 from penstock.store.announcements import OVER_S
 from penstock.store.database import Database
 from penstock.store.history import Marks, prune_events, prune_jobs, prune_runs, prune_snapshots
@@ -45,6 +46,7 @@ class Upkeep(Noun):
                 (prune_jobs, keep.jobs_s),
                 (prune_runs, _whole_runs_s(keep)),
                 (prune_events, keep.events_s),
+                (prune_alerts, keep.events_s),
                 (prune_snapshots, keep.snapshots_s),
             )
             if seconds is not None

@@ -94,8 +94,9 @@ DELETE FROM penstock.event WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigin
 -- name: old_snapshots
 -- The next ones, [id, whether it is old, whether it may go]. What a quarantined job fetched, or was made from, stays: it
 -- is the evidence. So does what a replay is to be served from, and what its difference refers to, until it is
--- committed or dropped.
+-- committed or dropped, and what the evidence of an alert refers to.
 SELECT coalesce(json_agg(json_build_array(s.id, s.fetched_at < %(before)s, s.fetched_at < %(before)s
+  AND NOT EXISTS (SELECT 1 FROM penstock.alert_pin WHERE alert_pin.snapshot_id = s.id)
   AND NOT EXISTS (
     SELECT 1 FROM penstock.job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled')
   )

@@ -74,8 +74,9 @@ DELETE FROM event WHERE id IN (SELECT value FROM json_each(:ids));
 -- name: old_snapshots
 -- The next ones, [id, whether it is old, whether it may go]. What a quarantined job fetched, or was made from, stays: it
 -- is the evidence. So does what a replay is to be served from, and what its difference refers to, until it is
--- committed or dropped.
+-- committed or dropped, and what the evidence of an alert refers to.
 SELECT json_group_array(json_array(id, fetched_at < :before, fetched_at < :before
+  AND NOT EXISTS (SELECT 1 FROM alert_pin WHERE alert_pin.snapshot_id = s.id)
   AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = s.job_id AND job.state NOT IN ('succeeded', 'skipped', 'cancelled'))
   AND s.id NOT IN (
     SELECT i.snapshot_id FROM job AS q INDEXED BY job_quarantined CROSS JOIN job_item AS i ON i.job_id = q.id
