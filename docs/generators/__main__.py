@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generators import errors, pipelines, project, views
+from docs.generators import alerts, errors, pipelines, project, views
 from penstock.journal import reference as events
 
 DOCS = Path(__file__).parents[1]
 PAGES: dict[str, Callable[[], str]] = {
+    "alerts.md": alerts.page,
     "events.md": events.page,
     "python-reference.md": project.page,
     "python-views.md": views.page,

@@ -81,6 +81,8 @@ def whole(text: str) -> str:
         "budget: {requests: lots}\n",
         "hooks: [{url: 'https://a.example', on: [finished]}]\n",
         "trigger: {hosts: example.com}\n",
+        "alerts: [{to: nobody}]\n",
+        "alert_rules: {zero-yield: {run: 3}}\n",
         "retries: {slow: {trys: 3}}\n",
         "sources: {a: {pipeline: nothing}}\n",
         "sources: {a: {pipeline: 'a:b', timeout: soon}}\n",
@@ -160,7 +162,9 @@ def _has_words(value: dict[str, Any]) -> bool:
     return bool(value.get("description")) or "allOf" in value
 
 
-@pytest.mark.parametrize(("name", "count"), [("configuration.md", 4), ("schedules.md", 1)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("configuration.md", 4), ("schedules.md", 1), ("alerts.md", 2)]
+)
 def test_the_tables_of_keys_are_those_of_the_declaration(name: str, count: int) -> None:
     page = (ROOT / "docs" / name).read_text("utf-8")
     assert page.count("<!-- keys: ") == count

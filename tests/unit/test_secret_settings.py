@@ -11,8 +11,11 @@ import yaml
 
 from penstock.errors import ConfigError
 from penstock.settings import load_settings
+from penstock.settings.alert_rules import ZeroYield
+from penstock.settings.alerts import ROUTE_KEYS
 from penstock.settings.backfill import BACKFILL_KEYS
 from penstock.settings.budget import BUDGET_KEYS, COST_KEYS, HOST_KEYS
+from penstock.settings.declaration import names_of
 from penstock.settings.hooks import HOOK_KEYS, TRIGGER_KEYS
 from penstock.settings.limits import BREAKER_KEYS
 from penstock.settings.load import RETENTION_KEYS, TOP_KEYS, WORKER_KEYS
@@ -51,6 +54,9 @@ GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("hosts", "api.example.com", "breaker"): BREAKER_KEYS,
     ("trigger",): TRIGGER_KEYS,
     ("hooks", "0"): HOOK_KEYS,
+    ("alerts", "0"): ROUTE_KEYS,
+    ("alert_rules",): ("zero-yield", "store-full"),
+    ("alert_rules", "zero-yield"): names_of(ZeroYield),
     ("sources", "a"): SOURCE_KEYS,
     ("sources", "a", "hooks", "0"): HOOK_KEYS,
     ("sources", "a", "limits"): LIMIT_KEYS,
@@ -83,6 +89,8 @@ def document(path: tuple[str, ...], value: Any, policy: str) -> dict[str, Any]:
     at[path[-1]] = value
     if "hooks" in path and path[-1] not in ("url", "command", "hooks"):
         at["command"] = ["notify"]
+    if "alerts" in path and path[-1] not in ("to", "alerts"):
+        at["to"] = "https://a.example"
     if "schedule" in path and path[-1] not in (*POLICIES, "schedule") and policy in PLAIN:
         made["sources"]["a"]["schedule"].setdefault(policy, PLAIN[policy])
     return made

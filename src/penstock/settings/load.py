@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock.errors import ConfigError, nearest
 from penstock.settings.address import is_unprotected, secrets_in
+from penstock.settings.alerts import refuse_unknown_sources
 from penstock.settings.changes import with_changes
 from penstock.settings.declaration import decode
 from penstock.settings.defaults import with_defaults
@@ -236,6 +237,7 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
     read = _sources(sources, (*RETRY_NAMES, *keys.retries), problems)
     if len(read) == len(sources):
         refuse_circles(sources, read)
+    refuse_unknown_sources(at.get("alerts"), "alerts", sources)
     return Settings(
         root=root,
         file=reading.file,
@@ -250,6 +252,8 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         hosts=keys.hosts,
         retries=keys.retries,
         hooks=keys.hooks,
+        alerts=keys.alerts,
+        alert_rules=keys.alert_rules,
         trigger=keys.trigger,
         sources=read,
     )

@@ -6,6 +6,13 @@ import msgspec
 
 from penstock.errors import ConfigError
 from penstock.settings.address import parse_store
+from penstock.settings.alert_rules import (
+    RULE_NAMES,
+    RuleChanges,
+    read_rules,
+    rules_schema,
+)
+from penstock.settings.alerts import RouteKeys, RouteSettings, read_routes, routes_schema
 from penstock.settings.budget import (
     BudgetKeys,
     BudgetSettings,
@@ -120,6 +127,24 @@ class ProjectKeys(Keys, frozen=True):
         ),
         Usual("nobody"),
     ] = ()
+    alerts: Annotated[
+        tuple[RouteSettings, ...],
+        Reads(read_routes, routes_schema, below=RouteKeys),
+        about(
+            'routes on which alerts are delivered: `[{to: "${SLACK_URL}", when: severity >= '
+            'high, quiet: "22:00-06:00"}]`; see [alerts.md](alerts.md#routes)'
+        ),
+        Usual("nobody"),
+    ] = ()
+    alert_rules: Annotated[
+        RuleChanges,
+        Reads(read_rules, lambda ref: rules_schema(RULE_NAMES, ref), lambda _: None),
+        about(
+            "thresholds of alert rules for the project and all its sources: `{zero-yield: {runs: "
+            "3}, stale-source: off}`, or `off` for no alerts; see [alerts.md](alerts.md#rules)"
+        ),
+        Usual("all on"),
+    ] = msgspec.field(default_factory=dict)
     trigger: Annotated[
         TriggerSettings,
         about(

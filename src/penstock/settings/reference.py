@@ -1,7 +1,7 @@
 """The tables of keys in the documentation, made from the Structs.
 
-`python -m penstock.settings.reference docs/configuration.md docs/schedules.md` writes them. Each stands
-between two comments, `<!-- keys: NAME -->` and `<!-- end of keys -->`.
+`python -m penstock.settings.reference docs/configuration.md docs/schedules.md docs/alerts.md` writes
+them. Each stands between two comments, `<!-- keys: NAME -->` and `<!-- end of keys -->`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from penstock.settings.alert_rules import THRESHOLDS
+from penstock.settings.alerts import RouteKeys
 from penstock.settings.budget import BudgetKeys
 from penstock.settings.declaration import For, Key, Keys, keys_of, note
 from penstock.settings.hooks import HookKeys, TriggerSettings
@@ -32,6 +34,8 @@ def tables() -> dict[str, str]:
         "schedule": SCHEDULE_HEAD + "".join(map(_schedule_row, _schedule_keys())),
         "hook": _table(_row(key, "") for key in keys_of(HookKeys)),
         "trigger": _table(_row(key, "trigger.") for key in keys_of(TriggerSettings)),
+        "route": _table(_row(key, "") for key in keys_of(RouteKeys)),
+        "alert_rules": _table(_thresholds()),
         "budget": _table(_row(key, "budget.") for key in keys_of(BudgetKeys)),
     }
 
@@ -59,6 +63,12 @@ def _rows(section: type[Keys], prefix: str) -> Iterator[str]:
 
 def _row(key: Key, prefix: str) -> str:
     return f"| `{prefix}{key.name}` | {key.description} | {_default(key)} |\n"
+
+
+def _thresholds() -> Iterator[str]:
+    for name, thresholds in THRESHOLDS.items():
+        keys = (key for key in keys_of(thresholds) if key.name != "severity")
+        yield from (_row(key, f"{name}.") for key in keys)
 
 
 def _schedule_keys() -> list[Key]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from penstock.settings.addresses import addresses_of
+from penstock.settings.alert_rules import SourceRules
 from penstock.settings.backfill import BackfillSettings
 from penstock.settings.budget import BudgetKeys, BudgetSettings, CostSettings
 from penstock.settings.declaration import (
@@ -170,6 +171,14 @@ class SourceKeys(Keys, frozen=True):
         ),
         Usual("nobody"),
     ] = ()
+    alert_rules: Annotated[
+        SourceRules,
+        about(
+            "thresholds of alert rules for this source, over the project's `alert_rules`; see "
+            "[alerts.md](alerts.md#rules)"
+        ),
+        Usual("the project's"),
+    ] = msgspec.field(default_factory=dict)
 
 
 SOURCE_KEYS = names_of(SourceKeys)
@@ -205,6 +214,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         cost=keys.cost,
         fetch=_fetch(key, keys, at),
         hooks=tuple(replace(hook, name=f"{key}/{hook.name}") for hook in keys.hooks),
+        alert_rules=keys.alert_rules,
     )
 
 

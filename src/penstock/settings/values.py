@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.settings.address import SQLITE, name_of
+from penstock.settings.alert_rules import RuleChanges
+from penstock.settings.alerts import RouteSettings
 from penstock.settings.backfill import BackfillSettings
 from penstock.settings.budget import BudgetLimit, BudgetSettings, CostSettings, HostLimits
 from penstock.settings.fetch import FetchPolicy
@@ -43,6 +45,8 @@ __all__ = [
     "NearSettings",
     "Retention",
     "RetryChoice",
+    "RouteSettings",
+    "RuleChanges",
     "ScheduleKind",
     "ScheduleSettings",
     "SessionSettings",
@@ -86,6 +90,7 @@ class SourceSettings:
     cost: CostSettings = field(default_factory=CostSettings)
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
     hooks: tuple[HookSettings, ...] = ()
+    alert_rules: RuleChanges = field(default_factory=dict)
     # What it needs and the environment does not have: it can be looked at, and can't run.
     unset: tuple[Unset, ...] = ()
 
@@ -111,6 +116,8 @@ class Settings:
     cost: CostSettings = field(default_factory=CostSettings)
     hosts: dict[str, HostLimits] = field(default_factory=dict)
     hooks: tuple[HookSettings, ...] = ()
+    alerts: tuple[RouteSettings, ...] = ()
+    alert_rules: RuleChanges = field(default_factory=dict)
     trigger: TriggerSettings = field(default_factory=TriggerSettings)
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
