@@ -31,6 +31,7 @@ GROUPS = {
         "scheduler": "scheduler",
         "signal": "signals",
         "trigger": "trigger",
+        "web": "web",
     },
     "look - what is there, what happens and why": {
         "status": "status",

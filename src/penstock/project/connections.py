@@ -46,6 +46,13 @@ class Connections:
         alive = {thread.ident for thread in threading.enumerate()}
         return [self._by_thread.pop(number) for number in set(self._by_thread) - alive]
 
+    def close_of_this_thread(self) -> None:
+        """Close the calling thread's connection; it gets a new one when it asks again."""
+        with self._lock:
+            store = self._by_thread.pop(threading.current_thread().ident or 0, None)
+        if store is not None:
+            store.close()
+
     def close(self) -> None:
         """Close every thread's connection. No other thread may be in the middle of a call."""
         with self._lock:

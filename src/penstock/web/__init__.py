@@ -1,6 +1,9 @@
-"""Front ends over HTTP: today the trigger, which raises signals.
+"""Front ends over HTTP: the API and the dashboard (`penstock web`), and the trigger, which raises signals.
 
-In:    requests, from whoever the door lets in.
-Out:   verbs of the application, called in a thread; their views and refusals as JSON.
+In:    requests, from whoever has a session, a token or a one-time link.
+Out:   verbs of the application, called in a thread; their views and refusals as JSON or pages.
 Never: policy of its own, SQL, anything below the application.
+
+`acts.py` is the one table of everything that can be done, `reads.py` of everything that can be read: routes,
+roles, the OpenAPI document and the dashboard's buttons are made from them.
 """

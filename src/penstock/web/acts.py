@@ -1,0 +1,177 @@
+"""Every act that can be done over HTTP: the one table of roles, paths and parameters.
+
+The POST routes of the API, the OpenAPI document, who may do what, and the dashboard's buttons are made from
+it. An act is a verb of the application and changes something; what only looks is in `reads.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.web.identity import Identity, Role
+from penstock.web.parameters import as_arguments, hints_of, parameters_of, verb_of
+
+if TYPE_CHECKING:
+    from penstock.app import Project
+
+VIEWER, OPERATOR, ADMIN = Role
+# Work that is done in batches goes on for so long before it answers; workers do the rest.
+BATCHES_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One act. `takes` are the verb's parameters that stand in the body, beside those of the path."""
+
+    name: str
+    role: Role
+    path: str
+    takes: tuple[str, ...] = ()
+    # The act that takes it back, where there is one.
+    undo: str | None = None
+
+    @property
+    def path_names(self) -> tuple[str, ...]:
+        return tuple(
+            part[1:-1].partition(":")[0] for part in self.path.split("/") if part.startswith("{")
+        )
+
+    @property
+    def parameters(self) -> type[msgspec.Struct]:
+        """The Struct of the body."""
+        return parameters_of(self.name, (*self.takes, *self._asked))
+
+    @property
+    def path_parameters(self) -> type[msgspec.Struct]:
+        return parameters_of(self.name, self.path_names)
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        known = inspect.signature(verb_of(self.name)).parameters
+        return tuple(each for each in ("dry_run", "reason") if each in known)
+
+    @property
+    def has_dry_run(self) -> bool:
+        return "dry_run" in inspect.signature(verb_of(self.name)).parameters
+
+    @property
+    def answer(self) -> Any:
+        """The type that the verb answers with."""
+        return hints_of(self.name)["return"]
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(verb_of(self.name)) or self.name).partition("\n")[0]
+
+    def call(self, project: Project, by: Identity, arguments: Mapping[str, Any]) -> Any:
+        """Do it. Everything in the journal bears the name of the identity."""
+        given = as_arguments(self.name, arguments)
+        found = verb_on(project, self.name)(**given, actor=by.name)
+        return _batches(found) if isinstance(found, Iterator) else found
+
+
+def verb_on(project: Project, name: str) -> Any:
+    """The verb of this name, bound to a project."""
+    found: Any = project
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _batches(batches: Iterator[int]) -> int:
+    done, until = 0, time.monotonic() + BATCHES_S
+    for size in batches:
+        done += size
+        if time.monotonic() >= until:
+            break
+    return done
+
+
+def _act(name: str, role: Role, path: str, takes: str = "", undo: str | None = None) -> Act:
+    return Act(name, role, path, tuple(takes.split()), undo)
+
+
+ACTS: dict[str, Act] = {
+    act.name: act
+    for act in (
+        _act(
+            "runs.start",
+            OPERATOR,
+            "/sources/{source}/runs",
+            "kind new draft awaited pages by_hand",
+            "runs.cancel",
+        ),
+        _act(
+            "runs.start_many",
+            OPERATOR,
+            "/runs",
+            "sources kind new draft awaited pages by_hand",
+        ),
+        _act("runs.probe", OPERATOR, "/sources/{source}/probe", undo="runs.cancel"),
+        _act("runs.begin", OPERATOR, "/runs/{run}/begin", undo="runs.cancel"),
+        _act("runs.pause", OPERATOR, "/runs/{run}/pause", undo="runs.resume"),
+        _act("runs.resume", OPERATOR, "/runs/{run}/resume", undo="runs.pause"),
+        _act("runs.cancel", OPERATOR, "/runs/{run}/cancel", undo="runs.continue_from"),
+        _act("runs.retry", OPERATOR, "/runs/{run}/retry"),
+        _act("runs.continue_from", OPERATOR, "/runs/{run}/continue", undo="runs.cancel"),
+        _act("runs.undo", ADMIN, "/runs/{run}/undo", "limit"),
+        _act("sources.pause", OPERATOR, "/sources/{source}/pause", undo="sources.resume"),
+        _act("sources.resume", OPERATOR, "/sources/{source}/resume", undo="sources.pause"),
+        _act("sources.hold", OPERATOR, "/holds", "source", "sources.unhold"),
+        _act("sources.unhold", OPERATOR, "/holds/release", "source", "sources.hold"),
+        _act("jobs.retry", OPERATOR, "/jobs/{job}/retry", undo="jobs.cancel"),
+        _act("jobs.cancel", OPERATOR, "/jobs/{job}/cancel"),
+        _act("jobs.hold", OPERATOR, "/jobs/{job}/hold", undo="jobs.unhold"),
+        _act("jobs.unhold", OPERATOR, "/jobs/{job}/unhold", undo="jobs.hold"),
+        _act("breakers.open", OPERATOR, "/breakers/{name}/open", "for_s", "breakers.close"),
+        _act("breakers.close", OPERATOR, "/breakers/{name}/close", undo="breakers.open"),
+        _act(
+            "quarantine.release",
+            OPERATOR,
+            "/quarantine/release",
+            "source run_id stage kind cause since is_escalated job_id is_apart everything",
+        ),
+        _act(
+            "quarantine.discard",
+            ADMIN,
+            "/quarantine/discard",
+            "source run_id stage kind cause since is_escalated job_id is_apart everything",
+        ),
+        _act("quarantine.note", OPERATOR, "/quarantine/{job}/notes", "text"),
+        _act("rejects.redrive", OPERATOR, "/rejects/redrive", "source run_id code since ids"),
+        _act(
+            "checkpoints.rewind",
+            ADMIN,
+            "/sources/{source}/checkpoints/rewind",
+            "partition to to_run to_time force",
+        ),
+        _act(
+            "backfills.start",
+            OPERATOR,
+            "/sources/{source}/backfills",
+            "start end partitions missing window_s new awaited",
+            "runs.cancel",
+        ),
+        _act("replays.start", OPERATOR, "/replays", "run source since quarantined new"),
+        _act("replays.commit", ADMIN, "/replays/{run}/commit", "force", "runs.undo"),
+        _act("replays.drop", OPERATOR, "/replays/{run}/drop"),
+        _act(
+            "schedules.set_cadence",
+            OPERATOR,
+            "/sources/{source}/cadence",
+            "level",
+            "schedules.undo_cadence",
+        ),
+        _act("schedules.undo_cadence", OPERATOR, "/sources/{source}/cadence/undo"),
+        _act("hooks.redeliver", OPERATOR, "/hooks/{delivery}/redeliver"),
+        _act("signals.raise_", OPERATOR, "/signals/{name}", "data source key"),
+        _act("store.migrate", ADMIN, "/store/migrate"),
+        _act("store.rename", ADMIN, "/store/rename"),
+    )
+}

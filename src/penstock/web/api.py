@@ -1,0 +1,173 @@
+"""The API: a route for every act and every read of the tables, under /api/v1."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.responses import Response
+from starlette.routing import Route
+
+from penstock.app.views.view import Page, View
+from penstock.web.acts import ACTS, Act
+from penstock.web.guard import INNER_SLASH
+from penstock.web.identity import Identity, Role
+from penstock.web.problems import Problem
+from penstock.web.reads import READS, Read
+from penstock.web.threads import in_thread, in_thread_reading
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+PREFIX = "/api/v1"
+JSON = "application/json"
+
+
+def routes() -> list[Route]:
+    """One for each line of the tables; fixed paths come before those with parameters."""
+    made = [
+        *((act.path, "POST", _act_endpoint(act)) for act in ACTS.values()),
+        *((read.path, "GET", _read_endpoint(read)) for read in READS.values()),
+    ]
+    made.sort(key=lambda each: each[0].replace("{", "~"))
+    return [Route(PREFIX + path, call, methods=[method]) for path, method, call in made]
+
+
+def _act_endpoint(act: Act) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        identity = require(request, act.role)
+        given = path_values(request, act.path_parameters) | await body_values(request, act)
+        done = await in_thread(request, lambda project: act.call(project, identity, given))
+        return json_response(request, as_answer(done))
+
+    return endpoint
+
+
+def _read_endpoint(read: Read) -> Callable[[Request], Any]:
+    call_in = in_thread if read.writes else in_thread_reading
+
+    async def endpoint(request: Request) -> Response:
+        require(request, read.role)
+        given = path_values(request, read.path_parameters) | query_values(request, read.parameters)
+        found = await call_in(request, lambda project: read.call(project, given))
+        return read_response(request, found)
+
+    return endpoint
+
+
+def require(request: Request, role: Role) -> Identity:
+    """Who asks, if they may."""
+    identity: Identity = request.state.identity
+    if not identity.may(role):
+        raise Problem(
+            403,
+            "role_needed",
+            f"{identity.name} is {identity.role}; this needs the role {role}.",
+            f"an administrator makes a token that may: penstock token create --role {role}",
+        )
+    return identity
+
+
+def path_values(request: Request, parameters: type[msgspec.Struct]) -> dict[str, Any]:
+    """What the path names. A number that is none is one that does not exist."""
+    given = {name: text.replace(INNER_SLASH, "/") for name, text in request.path_params.items()}
+    try:
+        found = msgspec.convert(given, parameters, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(404, "not_found", f"There is nothing at this path: {error}") from None
+    return msgspec.structs.asdict(found)
+
+
+def query_values(request: Request, parameters: type[msgspec.Struct]) -> dict[str, Any]:
+    """What the query says; a list is written by repeating its name."""
+    fields = {field.name: field for field in msgspec.structs.fields(parameters)}
+    given: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        if name in fields and is_list(fields[name].type):
+            given.setdefault(name, []).append(value)
+        elif name in given:
+            raise Problem(422, "bad_parameter", f"{name} is there twice.")
+        else:
+            given[name] = value
+    return _converted(given, parameters, strict=False)
+
+
+def is_list(hint: Any) -> bool:
+    kind = msgspec.inspect.type_info(hint)
+    kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
+    return any(isinstance(each, msgspec.inspect.ListType) for each in kinds)
+
+
+async def body_values(request: Request, act: Act) -> dict[str, Any]:
+    """What the body says; no body is an empty one."""
+    body = await request.body()
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if body and kind != JSON:
+        raise Problem(415, "not_json", f"The body must be {JSON}.")
+    try:
+        given = msgspec.json.decode(body) if body.strip() else {}
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise Problem(400, "bad_json", "The body is not JSON.") from None
+    return _converted(given, act.parameters, strict=True)
+
+
+def _converted(given: Any, parameters: type[msgspec.Struct], strict: bool) -> dict[str, Any]:
+    try:
+        return msgspec.structs.asdict(msgspec.convert(given, parameters, strict=strict))
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise Problem(422, "bad_parameter", str(error) or "A number is too large.") from None
+
+
+def as_answer(found: Any) -> Any:
+    """What is written of an answer: a view by its fields, what is no object as one."""
+    if isinstance(found, Page):
+        return {"items": [as_answer(each) for each in found.items], "next": found.next}
+    if isinstance(found, View):
+        return found.as_json()
+    if isinstance(found, bool):
+        return {"changed": found}
+    if isinstance(found, int):
+        return {"count": found}
+    if isinstance(found, (list, tuple)):
+        return {"items": [_item(each) for each in found], "next": None}
+    if found is None:
+        return {}
+    return _item(found)
+
+
+def _item(found: Any) -> Any:
+    return found.as_json() if isinstance(found, View) else msgspec.to_builtins(found)
+
+
+def read_response(request: Request, found: Any) -> Response:
+    """With an ETag: whoever has it already is told so, and nothing more is sent."""
+    answer = json_response(request, as_answer(found))
+    etag = f'"{hashlib.sha256(bytes(answer.body)).hexdigest()[:32]}"'
+    if _has_etag(request.headers.get("If-None-Match", ""), etag):
+        answer = Response(status_code=304)
+    answer.headers["ETag"] = etag
+    answer.headers["Cache-Control"] = "private, no-cache"
+    following = found.next if isinstance(found, Page) else None
+    if following is not None:
+        answer.headers["Link"] = f'<{_next_path(request, following)}>; rel="next"'
+    return answer
+
+
+def _has_etag(header: str, etag: str) -> bool:
+    known = [each.strip().removeprefix("W/") for each in header.split(",")]
+    return etag in known or "*" in known
+
+
+def _next_path(request: Request, cursor: str) -> str:
+    kept = [each for each in request.query_params.multi_items() if each[0] != "cursor"]
+    return f"{request.scope['raw_path'].decode()}?{urlencode([*kept, ('cursor', cursor)])}"
+
+
+def json_response(request: Request, answer: Mapping[str, Any] | Any) -> Response:
+    """JSON with every secret of the project masked."""
+    mask: Callable[[str], str] = request.app.state.mask
+    text = mask(msgspec.json.encode(answer).decode())
+    return Response(text.encode(), media_type=JSON)

@@ -1,0 +1,114 @@
+"""HTTP/1.1 over one connection, with what uvicorn does not have: a time limit for headers, and caps.
+
+A connection that does not send its request's headers in time is closed, the first request's and each that
+follows. When there are too many connections, of one address or in all, the one that has waited longest for
+headers makes room; one whose request is being answered stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_S = 10.0
+MOST = 512
+MOST_PER_ADDRESS = 256
+
+
+class Connections:
+    """All connections of one server, in the order in which they came."""
+
+    def __init__(
+        self,
+        header_s: float = HEADER_S,
+        most: int = MOST,
+        most_per_address: int = MOST_PER_ADDRESS,
+    ) -> None:
+        self.header_s = header_s
+        self._most = most
+        self._most_per_address = most_per_address
+        self._open: dict[TimedProtocol, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def admit(self, connection: TimedProtocol, address: str) -> bool:
+        """Whether there is room for it, or some could be made."""
+        same = [each for each, known in self._open.items() if known == address]
+        if len(same) >= self._most_per_address and not _make_room(same):
+            return False
+        if len(self._open) >= self._most and not _make_room(list(self._open)):
+            return False
+        self._open[connection] = address
+        return True
+
+    def forget(self, connection: TimedProtocol) -> None:
+        self._open.pop(connection, None)
+
+
+def _make_room(connections: list[TimedProtocol]) -> bool:
+    idle = next((each for each in connections if each.is_waiting), None)
+    if idle is not None:
+        idle.abort()
+    return idle is not None
+
+
+class TimedProtocol(H11Protocol):
+    """One connection. `all_of_them` is the server's."""
+
+    def __init__(self, *args: Any, all_of_them: Connections, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._all = all_of_them
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_admitted = False
+        # No request is under way: it waits for the headers of the next one.
+        self.is_waiting = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        peer = transport.get_extra_info("peername")
+        self._is_admitted = self._all.admit(self, str(peer[0]) if peer else "")
+        if not self._is_admitted:
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._wait_for_headers()
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_admitted:
+            super().data_received(data)
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self.is_waiting = self.cycle.response_complete
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        # Before the next request that has arrived already is begun.
+        self._wait_for_headers()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.forget(self)
+        self._stop_waiting()
+        if self._is_admitted:
+            super().connection_lost(exc)
+
+    def abort(self) -> None:
+        self._all.forget(self)
+        self.is_waiting = False
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _wait_for_headers(self) -> None:
+        self._stop_waiting()
+        self.is_waiting = True
+        self._timer = self.loop.call_later(self._all.header_s, self.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,135 @@
+"""Everything that can be read over HTTP: the one table of views, their paths and parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.web.acts import verb_on
+from penstock.web.identity import Role
+from penstock.web.parameters import as_arguments, hints_of, parameters_of, verb_of
+
+if TYPE_CHECKING:
+    from penstock.app import Project
+
+VIEWER, OPERATOR, ADMIN = Role
+PAGED = "cursor limit"
+ENTRIES = "source run_id stage kind cause since is_escalated job_id is_apart is_closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One view. `takes` are the verb's parameters that stand in the query, beside those of the path."""
+
+    name: str
+    path: str
+    takes: tuple[str, ...] = ()
+    role: Role = VIEWER
+    # It writes for a moment, and rolls that back: it needs a connection that may write.
+    writes: bool = False
+
+    @property
+    def path_names(self) -> tuple[str, ...]:
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+    @property
+    def parameters(self) -> type[msgspec.Struct]:
+        """The Struct of the query."""
+        return parameters_of(self.name, self.takes)
+
+    @property
+    def path_parameters(self) -> type[msgspec.Struct]:
+        return parameters_of(self.name, self.path_names)
+
+    @property
+    def answer(self) -> Any:
+        return hints_of(self.name)["return"]
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(verb_of(self.name)) or self.name).partition("\n")[0]
+
+    def call(self, project: Project, arguments: Mapping[str, Any]) -> Any:
+        return verb_on(project, self.name)(**as_arguments(self.name, arguments))
+
+
+def _read(
+    name: str, path: str, takes: str = "", *, role: Role = VIEWER, writes: bool = False
+) -> Read:
+    return Read(name, path, tuple(takes.split()), role, writes)
+
+
+READS: dict[str, Read] = {
+    read.name: read
+    for read in (
+        _read("overview", "/overview"),
+        _read("status", "/status", "outlook"),
+        _read("outlook", "/outlook", "sources"),
+        _read("explain", "/explain", "source run job", writes=True),
+        _read("sources.list", "/sources", PAGED),
+        _read("sources.get", "/sources/{source}"),
+        _read("sources.state", "/sources/{source}/state"),
+        _read("sources.next_run", "/sources/{source}/next-run"),
+        _read("sources.holds", "/holds"),
+        _read("runs.list", "/runs", f"source active {PAGED}"),
+        _read("runs.get", "/runs/{run}"),
+        _read("runs.detail", "/runs/{run}/detail"),
+        _read("runs.causes", "/runs/{run}/causes", "limit"),
+        _read("runs.report", "/runs/{run}/report"),
+        _read("jobs.list", "/jobs", f"run source stage states {PAGED}"),
+        _read("jobs.get", "/jobs/{job}"),
+        _read("jobs.detail", "/jobs/{job}/detail"),
+        _read("jobs.timeline", "/jobs/{job}/timeline"),
+        _read("journal.list", "/journal", f"source run job kind where {PAGED}"),
+        _read("journal.tail", "/journal/tail", f"source run job kind where {PAGED}"),
+        _read("logs.list", "/logs", f"run job {PAGED}"),
+        _read("records.collections", "/records"),
+        _read("records.list", "/records/{collection}", f"source run since {PAGED}"),
+        _read("records.get", "/records/{collection}/record", "key"),
+        _read("records.versions", "/records/{collection}/versions", "key"),
+        _read("rejects.list", "/rejects", f"source run_id code since ids open_only {PAGED}"),
+        _read("rejects.count", "/rejects/count", "source run_id code since ids open_only"),
+        _read("rejects.get", "/rejects/{reject}"),
+        _read("quarantine.list", "/quarantine", f"{ENTRIES} is_whole {PAGED}"),
+        _read("quarantine.count", "/quarantine/count", ENTRIES),
+        _read("quarantine.causes", "/quarantine/causes", f"source {PAGED}"),
+        _read("quarantine.get", "/quarantine/{job}"),
+        _read("checkpoints.list", "/sources/{source}/checkpoints", PAGED),
+        _read("checkpoints.get", "/sources/{source}/checkpoint", "partition"),
+        _read("checkpoints.history", "/sources/{source}/checkpoints/history", f"partition {PAGED}"),
+        _read(
+            "backfills.plan",
+            "/sources/{source}/backfills/plan",
+            "start end partitions missing window_s",
+        ),
+        _read("backfills.unknown_partitions", "/sources/{source}/backfills/unknown", "partitions"),
+        _read("replays.diff", "/replays/{run}/diff", "limit"),
+        _read("replays.pages", "/replays/pages", "run source since quarantined"),
+        _read("replays.rejected", "/replays/{run}/rejected"),
+        _read("schedules.list", "/schedules", f"source {PAGED}"),
+        _read("schedules.upcoming", "/schedules/upcoming", f"source schedule days {PAGED}"),
+        _read("schedules.cadences", "/schedules/cadences", f"source {PAGED}"),
+        _read("schedules.differences", "/schedules/differences"),
+        _read("schedules.explain", "/sources/{source}/schedules/explain", "ticks missed"),
+        _read("schedules.ticks", "/sources/{source}/schedules/ticks", f"schedule missed {PAGED}"),
+        _read("schedules.versions", "/sources/{source}/schedules/versions", PAGED),
+        _read("signals.list", "/signals", f"name {PAGED}"),
+        _read("signals.queue", "/sources/{source}/signals", "schedule"),
+        _read("breakers.list", "/breakers", PAGED),
+        _read("budgets.list", "/budgets", f"source run {PAGED}"),
+        _read("budgets.exhausted", "/budgets/exhausted"),
+        _read("hooks.list", "/hooks", f"undelivered {PAGED}"),
+        _read("kpis.report", "/kpis", "days source"),
+        _read("workers.list", "/workers", PAGED),
+        _read("workers.leaders", "/workers/leaders"),
+        _read("workers.scheduler", "/workers/scheduler"),
+        _read("workers.stale", "/workers/stale"),
+        _read("workers.not_loaded", "/workers/not-loaded"),
+        _read("store.view", "/store"),
+        _read("store.plan", "/store/plan"),
+    )
+}
