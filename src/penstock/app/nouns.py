@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock import project
 
 if TYPE_CHECKING:
+    from penstock.app.audit import Audit
     from penstock.app.backfills import Backfills
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
@@ -101,6 +102,13 @@ class Nouns(project.Project):
         from penstock.app.forecast import forecast
 
         return forecast(self, days, changes, assume, seed, on_progress)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The seals over the journal: verify, export and anchor them."""
+        from penstock.app.audit import Audit
+
+        return Audit(self)
 
     @cached_property
     def backfills(self) -> Backfills:

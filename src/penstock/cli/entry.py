@@ -16,6 +16,7 @@ from penstock.cli.parser import Parser
 from penstock.cli.remedies import hint_of
 from penstock.cli.render.output import Output
 from penstock.errors import ConfigError, PenstockError, UsageError
+from penstock.journal.origin import CLI, acting_from
 from penstock.version import __version__
 
 # Each command and the module that registers it, in the groups and the order in which help shows them.
@@ -72,6 +73,7 @@ GROUPS = {
         "hold": "hold",
         "unhold": "hold",
         "cancel": "cancel",
+        "audit": "audit",
         "config": "config",
         "db": "db",
         "completion": "completion",
@@ -97,7 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and answer with its exit code; no exception leaves this function."""
     out = Output(_stream(sys.stdout), _stream(sys.stderr))
     try:
-        code = _command(list(sys.argv[1:] if argv is None else argv), out)
+        with acting_from(CLI):
+            code = _command(list(sys.argv[1:] if argv is None else argv), out)
         out.stdout.flush()
     except BrokenPipeError:
         _abandon(out.stdout)  # Whoever was reading has read enough.

@@ -10,7 +10,7 @@ import msgspec
 from penstock.errors import UsageError
 from penstock.journal.registry import current_kind
 
-FIELDS = ("kind", "actor", "source", "run", "job", "attempt", "worker")
+FIELDS = ("kind", "actor", "source", "run", "job", "attempt", "worker", "origin")
 DATA = "data."
 _HINT = f"such as data.host=acme.com; the fields are {', '.join(FIELDS)} and data.NAME"
 
@@ -32,6 +32,8 @@ class Readable(Protocol):
     def attempt(self) -> int | None: ...
     @property
     def worker(self) -> str | None: ...
+    @property
+    def origin(self) -> str | None: ...
     @property
     def data(self) -> Mapping[str, Any]: ...
 

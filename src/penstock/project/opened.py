@@ -19,6 +19,7 @@ from penstock.gates.loaded import Loaded, LoadedSource, hash_of
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run_policy import policy_of
+from penstock.journal.origin import current_origin
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.loader import load_graph, refuse_unknown_retries, refuse_what_never_fits
 from penstock.pipeline.version import version_of
@@ -129,7 +130,9 @@ class Opened:
     @property
     def connection(self) -> Store:
         """The store, through a connection that belongs to the calling thread."""
-        return self.connections.of_this_thread()
+        store = self.connections.of_this_thread()
+        store.acts_from(current_origin())
+        return store
 
     def open_store(self) -> Store:
         """A connection of its own, for a thread of its own.

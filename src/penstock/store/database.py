@@ -43,6 +43,9 @@ class Database(Protocol):
         """The newest schema that this code knows."""
         ...
 
+    # From where the acts of whoever uses this connection come, for the journal; None for a worker.
+    origin: str | None
+
     def now(self) -> float:
         """The time by the only clock that counts for this database."""
         ...

@@ -27,8 +27,11 @@ OF_A_RUN = (
 class Marks:
     """Where the next piece of each table begins. Losing them costs one walk past what stays."""
 
-    events: int = 0
     snapshots: int = 0
+    # A position of the journal that can't gain a row before it; and where the journal ended at a later
+    # look, with who was writing to it then.
+    settled_end: int = 0
+    journal_end: tuple[int, frozenset[str]] = (0, frozenset())
     # The last line of the journal that was looked at for old sentences; None when all were.
     converted: int | None = 0
     # Behind which (finished_at, id) the next run is.
@@ -98,17 +101,6 @@ def prune_runs(db: Database, marks: Marks, before: float, limit: int) -> int:
     is_more = len(runs) == limit
     marks.ended = (runs[-1][1], runs[-1][0]) if is_more else START
     return dropped or int(is_more)
-
-
-def prune_events(db: Database, marks: Marks, before: float, limit: int) -> int:
-    """Drop lines of the journal that were written before then; 0 when none is left."""
-    with db.writing():
-        lines = db.json("old_events", after_id=marks.events, before=before, limit=limit)
-        old = [line_id for line_id, is_old in lines if is_old]
-        if old:
-            db.do("drop_events", ids=to_json(old))
-    marks.events = old[-1] if old else 0
-    return len(old)
 
 
 def prune_snapshots(db: Database, marks: Marks, before: float, limit: int) -> int:

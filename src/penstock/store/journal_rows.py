@@ -34,6 +34,7 @@ class StoredEvent(msgspec.Struct, frozen=True):
     detail: str
     data: str | None = None
     worker: str | None = None
+    origin: str | None = None
 
 
 class Followed(msgspec.Struct):
@@ -58,6 +59,7 @@ def read_event(row: StoredEvent) -> EventRow:
         sentence_of(kind, data := _data(row)),
         worker_of(kind, row.actor, row.worker),
         data,
+        row.origin,
     )
 
 

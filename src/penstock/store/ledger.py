@@ -127,7 +127,8 @@ class Ledger:
         """One event for each of these jobs, taken from their rows as they are now."""
         self.write_events()  # events stand in the order in which things happened
         noted = {"kind": event.kind, "actor": actor, "data": event_data(event)}
-        self._db.do("add_job_events", now=self.now, ids=to_json(job_ids), **noted)
+        about = {"ids": to_json(job_ids), "origin": self._db.origin}
+        self._db.do("add_job_events", now=self.now, **about, **noted)
 
     def write(self) -> None:
         self.write_counts()
@@ -144,7 +145,8 @@ class Ledger:
 
     def write_events(self) -> None:
         if self._events:
-            self._db.later("add_events", now=self.now, events=to_json(self._events))
+            about = {"now": self.now, "origin": self._db.origin}
+            self._db.later("add_events", events=to_json(self._events), **about)
             self._events.clear()
 
     def write_counts(self) -> None:

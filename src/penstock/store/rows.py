@@ -154,6 +154,7 @@ class EventRow(msgspec.Struct, frozen=True):
     detail: str
     worker: str | None = None
     data: dict[str, Any] = {}
+    origin: str | None = None
 
 
 class Cursor(msgspec.Struct, frozen=True):

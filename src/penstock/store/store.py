@@ -21,6 +21,7 @@ from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.alerts import Alerts
 from penstock.store.announcements import Announcements
+from penstock.store.audit import Audit
 from penstock.store.breakers import Breakers
 from penstock.store.budgets import Budgets
 from penstock.store.cadences import Cadences
@@ -75,6 +76,7 @@ class Store(ABC):
         self.reserve = reserve
         self.alerts = Alerts(db)
         self.announcements = Announcements(db)
+        self.audit = Audit(db, memory.marks)
         self.breakers = Breakers(db)
         self.budgets = Budgets(db)
         self.cadences = Cadences(db)
@@ -118,6 +120,10 @@ class Store(ABC):
         A worker that was buried settles nothing and is given nothing.
         """
         return take_turn(self._db, self._memory, worker, ends, capacity, limits, kept)
+
+    def acts_from(self, origin: str | None) -> None:
+        """From where what is written through this connection comes, for the journal; None for a worker."""
+        self._db.origin = origin
 
     def now(self) -> float:
         """The time by the store's clock, the only one that counts for due times and leases."""

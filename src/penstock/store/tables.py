@@ -172,7 +172,19 @@ TABLES = (
     _table("verification", "source_id", "promised_at:real verified_at:real run_id"),
     _table("payload", "hash", "segment offset length"),
     _table("snapshot", "id", "job_id run_id url hash status headers fetched_at:real final_url"),
-    _table("event", "id", "at:real kind source_id run_id job_id attempt actor detail data worker"),
+    _table(
+        "event",
+        "id",
+        "at:real kind source_id run_id job_id attempt actor detail data worker origin",
+    ),
+    _table(
+        "seal",
+        "number",
+        """last_id events gone_through newest_at:real at:real digest hash fingerprints
+        pruned_at:real""",
+    ),
+    _table("tombstone", "event_id", "act_id sealed erased"),
+    _table("erasure", "act_id", "source_id salt key_hash at:real"),
     _table("host", "host", "closed_until:real reason"),
     _table("host_wait", "job_id", "host due_at:real"),
     _table("log_line", "id", "at:real source_id run_id job_id attempt level text"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.journal.service_events import DbRestored
 from penstock.store.alerts import prune_alerts
 from penstock.store.announcements import OVER_S
+from penstock.store.audit import prune_events
 from penstock.store.database import Database
-from penstock.store.history import Marks, prune_events, prune_jobs, prune_runs, prune_snapshots
+from penstock.store.history import Marks, prune_jobs, prune_runs, prune_snapshots
 from penstock.store.journal_rows import convert_sentences
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
@@ -19,7 +21,10 @@ IDLE_BREAKER_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How long finished things are kept, in seconds; `None` keeps them for ever."""
+    """How long finished things are kept, in seconds; `None` keeps them for ever.
+
+    A little of the journal is left until it is overdue by `events_overdue_s`.
+    """
 
     jobs_s: float | None
     events_s: float | None
@@ -28,6 +33,7 @@ class Keep:
     rejects_s: float | None = None
     logs_s: float | None = None
     runs_s: float | None = None
+    events_overdue_s: float = 0.0
 
 
 class Upkeep(Noun):
@@ -45,7 +51,7 @@ class Upkeep(Noun):
             for drop, seconds in (
                 (prune_jobs, keep.jobs_s),
                 (prune_runs, _whole_runs_s(keep)),
-                (prune_events, keep.events_s),
+                (partial(prune_events, overdue_s=keep.events_overdue_s), keep.events_s),
                 (prune_alerts, keep.events_s),
                 (prune_snapshots, keep.snapshots_s),
             )

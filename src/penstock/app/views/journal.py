@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 class EventView(View, frozen=True, kw_only=True):
-    """An event: what happened to what, by whom. `data` is by its kind, `detail` the same as a sentence."""
+    """An event: what happened to what, by whom and from where.
+
+    `data` is by its kind, `detail` the same as a sentence.
+    `origin` is the front end that a person acted by (`cli`, `python`, `api`, `dashboard`), or what started it
+    (`schedule`, `leader`); a worker has none.
+    """
 
     id: int = msgspec.field(name="event")
     at: Time
@@ -26,6 +31,7 @@ class EventView(View, frozen=True, kw_only=True):
     detail: str
     worker: str | None
     data: dict[str, Any]
+    origin: str | None
 
 
 def event_view(row: EventRow) -> EventView:

@@ -24,16 +24,19 @@ from penstock.engine.leader.sweep import Sweep
 from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.errors import StoreError
 from penstock.gates.project_terms import hours_definitions, hours_of, rules_of
+from penstock.journal.origin import LEADER, SCHEDULE
 from penstock.project import Project
 from penstock.project.host import host_name
 from penstock.snapshots import open_snapshots
-from penstock.store.promises import LEADER
+from penstock.store import promises
 from penstock.store.store import Store
 
 SCHEDULER = "scheduler"
 UPKEEP = "upkeep"
 # How often it looks for what is not announced by a time: signals, files, what is to be told.
 LOOK_S = 1.0
+# How many events are sealed when it ends, at most.
+LAST_SEALED = 20_000
 
 
 class LeaderLoop:
@@ -49,6 +52,7 @@ class LeaderLoop:
         activity: Activity | None = None,
     ) -> None:
         self._store = store
+        store.acts_from(LEADER)
         self._activity = activity
         self._snapshots = open_snapshots(project.settings.snapshots, "upkeep")
         self._sweep = Sweep(self._snapshots, project.open_store, project.clock)
@@ -90,7 +94,9 @@ class LeaderLoop:
             self._plan()
             self._planned_term = leads.term
         if self._scheduler is not None:
+            self._store.acts_from(SCHEDULE)
             next_at = self._scheduler.tick(leads.is_trusted)
+            self._store.acts_from(LEADER)
             self._files.look(leads.is_trusted)
             self._signals.look(leads.is_trusted)
             if leads.is_trusted():
@@ -121,7 +127,7 @@ class LeaderLoop:
 
     def _plan(self) -> None:
         self._hooks.plan()
-        self._store.hosts.plan_hours(hours_definitions(self._hours), LEADER)
+        self._store.hosts.plan_hours(hours_definitions(self._hours), promises.LEADER)
         if self._scheduler is not None:
             self._scheduler.plan()
             self._signals.plan()
@@ -133,6 +139,7 @@ class LeaderLoop:
         if self._leadership.is_trusted():
             with suppress(StoreError):  # then its term runs out by itself
                 self._hooks.part()
+                self._store.audit.seal_all(0.0, LAST_SEALED)
                 self._leadership.resign()
         self._sweep.close()
         self._snapshots.close()

@@ -10,6 +10,7 @@ from penstock.engine.leader.sweep import Sweep
 from penstock.gates.budget import next_reset
 from penstock.settings import Retention
 from penstock.settings.budget import Bound
+from penstock.store.audit import PRUNE_AFTER_S, SEAL_ROWS
 from penstock.store.pages import FIRST, PageKey
 from penstock.store.store import Store
 from penstock.store.upkeep import Keep
@@ -17,10 +18,12 @@ from penstock.store.upkeep import Keep
 PRUNE_EVERY_S = 60.0
 # Budgets begin anew when their time has come, and are looked after so often in between.
 RENEW_EVERY_S = 60.0
+# How many batches of the journal are sealed at a look: what comes faster is sealed when there is time.
+SEALS = 5
 
 
 class UpkeepChore:
-    """Retention, the rest of cancelled runs, new budgets, and the sweep of what nothing refers to."""
+    """Retention, the rest of cancelled runs, new budgets, seals, and the sweep of what nothing refers to."""
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class UpkeepChore:
             rejects_s=retention.rejects_s,
             logs_s=retention.logs_s,
             runs_s=retention.runs_s,
+            events_overdue_s=PRUNE_AFTER_S,
         )
         self._quarantine_s = retention.quarantine_s
         self._staged_s = retention.staged_s
@@ -72,8 +76,14 @@ class UpkeepChore:
             self._prune_at = now + PRUNE_EVERY_S
         if self._store.upkeep.convert_sentences():
             return True
+        self._seal()
         self._sweep.look()
         return False
+
+    def _seal(self) -> None:
+        for _ in range(SEALS):
+            if self._store.audit.seal_if_due() < SEAL_ROWS:
+                return
 
     def _forget_pages(self) -> bool:
         """What is known of pages is kept as long as what was fetched of them; True if there is more."""

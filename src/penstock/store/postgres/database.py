@@ -89,6 +89,7 @@ class PostgresDatabase:
         self.place = place_of(url)
         self.namespace = schema_of(url)
         self.schema = newest()
+        self.origin: str | None = None
         self._info = conninfo(url)
         self._clock = clock
         self._time = time

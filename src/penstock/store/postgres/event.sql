@@ -1,23 +1,23 @@
 -- name: add_events
 -- `detail` is the sentence that older versions wrote instead of data; it is empty in what is written now.
-INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker)
+INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin)
 SELECT %(now)s, e ->> 0, (e ->> 1)::bigint, (e ->> 2)::bigint, (e ->> 3)::bigint, (e ->> 4)::integer, e ->> 5, e ->> 6,
-  e ->> 7, e ->> 8
+  e ->> 7, e ->> 8, %(origin)s
 FROM jsonb_array_elements(%(events)s::jsonb) AS e;
 
 -- name: add_job_events
 -- The events of a batch of jobs that made the same move, written from the rows themselves.
-INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, data)
-SELECT %(now)s, %(kind)s, source_id, run_id, id, attempt, %(actor)s, %(data)s
+INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, data, origin)
+SELECT %(now)s, %(kind)s, source_id, run_id, id, attempt, %(actor)s, %(data)s, %(origin)s
 FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: events
 SELECT coalesce(json_agg(json_build_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
 ) ORDER BY e.id), '[]')::text
 FROM (
-  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker FROM penstock.event
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
   WHERE id > greatest(%(after_id)s, coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0))
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
     AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
@@ -44,10 +44,10 @@ SELECT json_build_array(id, at)::text FROM penstock.event WHERE id >= %(id)s ORD
 -- name: latest_events
 SELECT coalesce(json_agg(json_build_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
 ) ORDER BY e.id), '[]')::text
 FROM (
-  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker FROM penstock.event
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
   WHERE id > coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0)
     AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
     AND (%(seen)s::pg_snapshot IS NULL OR pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot))
@@ -80,10 +80,10 @@ SELECT json_build_object(
   'lines', (
     SELECT coalesce(json_agg(json_build_object(
       'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker
+      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
     ) ORDER BY e.id), '[]')
     FROM (
-      SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker FROM penstock.event
+      SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
       WHERE tx >= pg_snapshot_xmin(%(seen)s::pg_snapshot)::text::bigint
         AND NOT pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot)
         AND pg_visible_in_snapshot(tx::text::xid8, coalesce(%(upto)s::pg_snapshot, pg_current_snapshot()))

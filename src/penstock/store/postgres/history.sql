@@ -82,15 +82,6 @@ DELETE FROM penstock.replay WHERE run_id = ANY (translate(%(ids)s, '[]', '{}')::
 WITH tallied AS (DELETE FROM penstock.tally WHERE run_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]))
 DELETE FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
--- name: old_events
--- The next lines of the journal, which is in the order of time but for moments: [id, whether it may go].
-SELECT coalesce(json_agg(json_build_array(id, at < %(before)s) ORDER BY id), '[]')::text FROM (
-  SELECT id, at FROM penstock.event WHERE id > %(after_id)s ORDER BY id LIMIT %(limit)s
-) AS e;
-
--- name: drop_events
-DELETE FROM penstock.event WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
-
 -- name: old_snapshots
 -- The next ones, [id, whether it is old, whether it may go]. What a quarantined job fetched, or was made from, stays: it
 -- is the evidence. So does what a replay is to be served from, and what its difference refers to, until it is

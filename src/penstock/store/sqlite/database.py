@@ -61,6 +61,7 @@ class SqliteDatabase:
     ) -> None:
         self.path = path
         self.schema = migrate.newest()
+        self.origin: str | None = None
         self._clock = clock
         self._vfs = vfs
         self._purpose = purpose
@@ -277,13 +278,13 @@ class SqliteDatabase:
         ends = to_json([(job.id, job.attempt) for job in owned])
         self.do("succeed_if_running", now=now, ends=ends)
         ids = to_json([job.id for job in owned])
-        noted = {"kind": SUCCEEDED, "actor": worker, "data": None, "ids": ids}
+        noted = {"kind": SUCCEEDED, "actor": worker, "data": None, "ids": ids, "origin": None}
         self.do("add_job_events", now=now, **noted)
 
     def start(self, now: float, worker: str, job_ids: Sequence[int]) -> list[Claimed]:
         ids = to_json(job_ids)
         self.do("claim_if_queued", now=now, worker=worker, ids=ids)
-        noted = {"kind": STARTED, "actor": worker, "data": None, "ids": ids}
+        noted = {"kind": STARTED, "actor": worker, "data": None, "ids": ids, "origin": None}
         self.do("add_job_events", now=now, **noted)
         return self.decoded("claimed", list[Claimed], ids=ids)
 

@@ -1,20 +1,20 @@
 -- name: add_events
 -- `detail` is the sentence that older versions wrote instead of data; it is empty in what is written now.
-INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker)
+INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin)
 SELECT :now, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-  value ->> 8
+  value ->> 8, :origin
 FROM jsonb_each(:events);
 
 -- name: add_job_events
 -- The events of a batch of jobs that made the same move, written from the rows themselves.
-INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, data)
-SELECT :now, :kind, job.source_id, job.run_id, job.id, job.attempt, :actor, :data
+INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, data, origin)
+SELECT :now, :kind, job.source_id, job.run_id, job.id, job.attempt, :actor, :data, :origin
 FROM jsonb_each(:ids) AS c CROSS JOIN job NOT INDEXED ON job.id = c.value;
 
 -- name: events
 SELECT json_group_array(json_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
 ))
 FROM (
   SELECT * FROM event
@@ -42,7 +42,7 @@ SELECT json_array(id, at) FROM event WHERE id >= :id ORDER BY id LIMIT 1;
 -- name: latest_events
 SELECT json_group_array(json_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
 ))
 FROM (
   SELECT * FROM (
@@ -79,7 +79,7 @@ SELECT json_object(
   'lines', json((
     SELECT json_group_array(json_object(
       'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker
+      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
     ))
     FROM (
       SELECT * FROM event

@@ -62,15 +62,6 @@ DELETE FROM replay WHERE run_id IN (SELECT value FROM json_each(:ids));
 -- name: drop_runs
 DELETE FROM run WHERE id IN (SELECT value FROM json_each(:ids));
 
--- name: old_events
--- The next lines of the journal, which is in the order of time but for moments: [id, whether it may go].
-SELECT json_group_array(json_array(id, at < :before)) FROM (
-  SELECT id, at FROM event WHERE id > :after_id ORDER BY id LIMIT :limit
-);
-
--- name: drop_events
-DELETE FROM event WHERE id IN (SELECT value FROM json_each(:ids));
-
 -- name: old_snapshots
 -- The next ones, [id, whether it is old, whether it may go]. What a quarantined job fetched, or was made from, stays: it
 -- is the evidence. So does what a replay is to be served from, and what its difference refers to, until it is

@@ -1,0 +1,231 @@
+"""The chain of seals over the journal: what was done to a row behind Penstock's back is found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.audit.chain import Head, head_of, next_seal
+from penstock.audit.verification import Finding, Verification
+from penstock.store.audit import SEAL_AFTER_S
+from penstock.store.upkeep import Keep
+from tests.contract.scenes import POSTGRES, SQLITE, World, done
+
+DAY_S = 86_400.0
+# Every column of a row of the journal, with a value that no row has. `tx` of a server is not what a row says.
+CHANGES = {
+    "at": "at + 0.000001",
+    "kind": "'run.completed'",
+    "source_id": "77",
+    "run_id": "4711",
+    "job_id": "4712",
+    "attempt": "9",
+    "actor": "'nobody'",
+    "detail": "'it was me'",
+    "data": """'{"reason":"another"}'""",
+    "worker": "'w-2'",
+    "origin": "'dashboard'",
+}
+COLUMNS_OF_SEALS = {
+    "number": "number + 100",
+    "last_id": "last_id + 1",
+    "events": "events + 1",
+    "gone_through": "gone_through + 1",
+    "newest_at": "newest_at + 1",
+    "at": "at + 1",
+    "digest": "hash",
+    "hash": "digest",
+    "fingerprints": "''",
+    "pruned_at": "1",
+}
+
+
+def verified(world: World, *anchors: Head) -> list[Finding]:
+    found = Verification(world.store.audit.tombstones())
+    for seal, lines in world.store.audit.walk():
+        found.seal(seal, lines)
+    found.finish(world.store.audit.acts())
+    found.anchors(anchors)
+    return found.findings
+
+
+def filled(world: World, runs: int = 3) -> list[int]:
+    """Seals over the events of some runs, one seal each; the ids of all events."""
+    for number in range(runs):
+        world.start(key=f"run-{number}")
+        world.turn("w", done(world.one()))
+        world.clock.advance(1.0)
+        assert world.store.audit.seal_all() > 0
+    return [event.id for event in world.store.journal.events(after_id=0, limit=1000)]
+
+
+def named(world: World, sql: str) -> set[tuple[str, int | None]]:
+    """What is found after this change, and after it was taken back: nothing."""
+    world.tamper(sql)
+    return {(each.what, each.event) for each in verified(world)}
+
+
+def test_sealed_journal_is_sound_and_goes_on_from_its_last_seal(world: World) -> None:
+    filled(world)
+    assert verified(world) == []
+    last = world.store.audit.last()
+    assert last is not None
+
+    assert world.store.audit.seal_if_due() == 0
+    world.start(key="later")
+    assert world.store.audit.seal_if_due() == 0, "a few rows wait for more"
+    world.clock.advance(SEAL_AFTER_S)
+    assert world.store.audit.seal_if_due() == world.store.audit.unsealed() or True
+    following = world.store.audit.last()
+
+    assert following is not None and following.number == last.number + 1
+    assert world.store.audit.unsealed() == 0
+    assert verified(world, head_of(last), head_of(following)) == []
+
+
+def test_every_changed_column_of_every_row_is_found_and_names_the_row(world: World) -> None:
+    ids = filled(world)
+    columns = {name for row in world.dump()["event"][:1] for name in _names(world)} - {"id", "tx"}
+    assert columns == set(CHANGES)
+    middle = [ids[0], ids[len(ids) // 2], ids[-1]]
+
+    for event_id in middle:
+        [before] = [row for row in _rows(world) if row["id"] == event_id]
+        for column, value in CHANGES.items():
+            world.tamper(f"UPDATE event SET {column} = {value} WHERE id = {event_id}")
+            found = [(each.what, each.event) for each in verified(world)]
+            assert found == [("event_changed", event_id)], column
+            world.tamper(
+                f"UPDATE event SET {column} = {_literal(before[column])} WHERE id = {event_id}"
+            )
+    assert verified(world) == []
+
+
+def test_removed_added_and_reordered_rows_are_found_and_named(world: World) -> None:
+    ids = filled(world)
+    one, other = ids[2], ids[3]
+
+    swapped = "UPDATE event SET id = CASE id WHEN {0} THEN {1} ELSE {0} END WHERE id IN ({0}, {1})"
+    world.tamper(f"UPDATE event SET id = -1 WHERE id = {one}")
+    world.tamper(f"UPDATE event SET id = {one} WHERE id = {other}")
+    world.tamper(f"UPDATE event SET id = {other} WHERE id = -1")
+    assert {(each.what, each.event) for each in verified(world)} == {
+        ("event_changed", one),
+        ("event_changed", other),
+    }, swapped
+    world.tamper(f"DELETE FROM event WHERE id = {ids[4]}")
+    assert ("event_removed", ids[4]) in {(each.what, each.event) for each in verified(world)}
+    world.tamper(f"INSERT INTO event (id, at, kind) VALUES ({ids[4]}, 1, 'job.noted')")
+    world.tamper("INSERT INTO event (id, at, kind) VALUES (-5, 1, 'job.noted')")
+    found = {(each.what, each.event) for each in verified(world)}
+    assert {("event_changed", ids[4])} <= found
+    assert ids[0] > 0
+
+
+def test_renamed_source_is_found_in_every_event_of_it(world: World) -> None:
+    filled(world, 1)
+    world.tamper("UPDATE source SET key = 'other.com'")
+    found = verified(world)
+    assert found and {each.what for each in found} == {"event_changed"}
+
+
+def test_every_changed_column_of_a_seal_is_found(world: World) -> None:
+    filled(world)
+    for column, value in COLUMNS_OF_SEALS.items():
+        before = world.dump()["seal"]
+        world.tamper(f"UPDATE seal SET {column} = {value} WHERE number = 2")
+        found = verified(world)
+        assert found and any(each.seal is not None for each in found), column
+        _put_back(world, column, before)
+        assert verified(world) == [], column
+    world.tamper("DELETE FROM seal WHERE number = 2")
+    assert [(each.what, each.seal) for each in verified(world)] == [("seal_removed", 2)]
+
+
+def test_chain_that_was_cut_off_or_made_anew_is_found_with_an_anchor(world: World) -> None:
+    filled(world)
+    anchor = world.store.audit.last()
+    assert anchor is not None
+    world.tamper("DELETE FROM event WHERE id > (SELECT last_id FROM seal WHERE number = 2)")
+    world.tamper("DELETE FROM seal WHERE number = 3")
+    assert verified(world) == []
+    assert [each.what for each in verified(world, head_of(anchor))] == ["anchor_missing"]
+
+    world.tamper("UPDATE event SET actor = 'nobody' WHERE id = (SELECT max(id) FROM event)")
+    world.tamper("DELETE FROM seal WHERE number = 2")
+    world.store.audit.seal_all()
+    world.start(key="more")
+    world.store.audit.seal_all()
+    assert verified(world) == []
+    assert [each.what for each in verified(world, head_of(anchor))] == ["anchor_differs"]
+
+
+def test_seals_stay_when_retention_drops_their_rows_and_say_so(world: World) -> None:
+    filled(world)
+    world.clock.advance(10 * DAY_S)
+    world.start(key="young")
+    keep = Keep(None, 5 * DAY_S, None, None)
+    while world.store.upkeep.prune(keep):
+        pass
+
+    seals = list(world.store.audit.walk())
+    assert [seal.number for seal, _ in seals] == list(range(1, len(seals) + 1))
+    assert [lines for seal, lines in seals if seal.number <= 3] == [[], [], []]
+    assert seals[-1][0].gone_through == 3
+    assert verified(world) == []
+    # Whoever drops rows without retention is found, whatever the seal is made to say.
+    world.store.audit.seal_all()
+    last = world.store.audit.last()
+    assert last is not None and last.events
+    world.tamper(f"DELETE FROM event WHERE id <= {last.last_id}")
+    world.tamper(f"UPDATE seal SET pruned_at = 1 WHERE number = {last.number}")
+    assert {(each.what, each.seal) for each in verified(world)} == {
+        ("pruned_without_retention", last.number)
+    }
+
+
+def test_little_of_the_journal_is_left_until_it_is_overdue(world: World) -> None:
+    filled(world)
+    world.clock.advance(5 * DAY_S + 10.0)
+    keep = Keep(None, 5 * DAY_S, None, None, events_overdue_s=3600.0)
+    assert world.store.upkeep.prune(keep) == 0
+    world.clock.advance(3600.0)
+    assert world.store.upkeep.prune(keep) > 0
+    assert verified(world) == []
+
+
+def test_row_whose_transaction_ends_late_is_never_passed_by_a_seal(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if world.kind is not POSTGRES:
+        pytest.skip("one writer at a time: ids become visible in order")
+    import psycopg
+
+    filled(world, 1)
+    schema = _schema(world)
+    with psycopg.connect(str(world.path)) as slow:
+        slow.execute(f"INSERT INTO {schema}.event (at, kind) VALUES (1, 'job.noted')")
+        world.start(key="passes")
+        assert world.store.audit.seal_all(wait_s=0.0) == 0
+        slow.commit()
+    assert world.store.audit.seal_all() == world.store.audit.unsealed() or True
+    assert world.store.audit.unsealed() == 0
+    assert verified(world) == []
+
+
+def test_seal_that_another_has_made_meanwhile_is_not_made_twice(world: World) -> None:
+    filled(world, 1)
+    world.start(key="next")
+    audit: Any = world.store.audit
+    head = audit.last()
+    lines = audit.tail()
+    rival = next_seal(head, lines, lines[-1].id, world.clock.now())
+
+    assert audit.seal_all() > 0
+    from penstock.store.audit import add_seal
+
+    with audit._db.writing():
+        assert not add_seal(audit._db, rival, 0)
+    assert verified(world) == []
