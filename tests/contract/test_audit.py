@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from penstock.audit.chain import Head, head_of, next_seal
 from penstock.audit.verification import Finding, Verification
-from penstock.store.audit import SEAL_AFTER_S
+from penstock.store.audit import SEAL_AFTER_S, add_seal
+from penstock.store.tables import TABLES
 from penstock.store.upkeep import Keep
-from tests.contract.scenes import POSTGRES, SQLITE, World, done
+from tests.contract.scenes import World, done
 
 DAY_S = 86_400.0
 # Every column of a row of the journal, with a value that no row has. `tx` of a server is not what a row says.
 CHANGES = {
     "at": "at + 0.000001",
-    "kind": "'run.completed'",
+    "kind": "'no.kind'",
     "source_id": "77",
     "run_id": "4711",
     "job_id": "4712",
@@ -61,10 +64,22 @@ def filled(world: World, runs: int = 3) -> list[int]:
     return [event.id for event in world.store.journal.events(after_id=0, limit=1000)]
 
 
-def named(world: World, sql: str) -> set[tuple[str, int | None]]:
-    """What is found after this change, and after it was taken back: nothing."""
-    world.tamper(sql)
-    return {(each.what, each.event) for each in verified(world)}
+@contextmanager
+def tampered(world: World, table: str, *changes: str) -> Iterator[list[Finding]]:
+    """What is found after these changes; they are taken back afterwards."""
+    world.tamper(f"CREATE TABLE saved AS SELECT * FROM {table}")
+    try:
+        for sql in changes:
+            world.tamper(sql)
+        yield verified(world)
+    finally:
+        world.tamper(f"DELETE FROM {table}")
+        world.tamper(f"INSERT INTO {table} SELECT * FROM saved")
+        world.tamper("DROP TABLE saved")
+
+
+def places(found: list[Finding]) -> set[tuple[str, int | None]]:
+    return {(each.what, each.event) for each in found}
 
 
 def test_sealed_journal_is_sound_and_goes_on_from_its_last_seal(world: World) -> None:
@@ -77,71 +92,60 @@ def test_sealed_journal_is_sound_and_goes_on_from_its_last_seal(world: World) ->
     world.start(key="later")
     assert world.store.audit.seal_if_due() == 0, "a few rows wait for more"
     world.clock.advance(SEAL_AFTER_S)
-    assert world.store.audit.seal_if_due() == world.store.audit.unsealed() or True
+    assert world.store.audit.seal_if_due() > 0
     following = world.store.audit.last()
 
-    assert following is not None and following.number == last.number + 1
+    assert following is not None
+    assert following.number == last.number + 1
     assert world.store.audit.unsealed() == 0
     assert verified(world, head_of(last), head_of(following)) == []
 
 
 def test_every_changed_column_of_every_row_is_found_and_names_the_row(world: World) -> None:
     ids = filled(world)
-    columns = {name for row in world.dump()["event"][:1] for name in _names(world)} - {"id", "tx"}
-    assert columns == set(CHANGES)
-    middle = [ids[0], ids[len(ids) // 2], ids[-1]]
+    [event] = [table for table in TABLES if table.name == "event"]
+    assert {column.name for column in event.columns} == {*CHANGES, "id"}
 
-    for event_id in middle:
-        [before] = [row for row in _rows(world) if row["id"] == event_id]
+    for event_id in (ids[0], ids[len(ids) // 2], ids[-1]):
         for column, value in CHANGES.items():
-            world.tamper(f"UPDATE event SET {column} = {value} WHERE id = {event_id}")
-            found = [(each.what, each.event) for each in verified(world)]
-            assert found == [("event_changed", event_id)], column
-            world.tamper(
-                f"UPDATE event SET {column} = {_literal(before[column])} WHERE id = {event_id}"
-            )
+            sql = f"UPDATE event SET {column} = {value} WHERE id = {event_id}"
+            with tampered(world, "event", sql) as found:
+                assert places(found) == {("event_changed", event_id)}, column
     assert verified(world) == []
 
 
 def test_removed_added_and_reordered_rows_are_found_and_named(world: World) -> None:
-    ids = filled(world)
-    one, other = ids[2], ids[3]
-
-    swapped = "UPDATE event SET id = CASE id WHEN {0} THEN {1} ELSE {0} END WHERE id IN ({0}, {1})"
-    world.tamper(f"UPDATE event SET id = -1 WHERE id = {one}")
-    world.tamper(f"UPDATE event SET id = {one} WHERE id = {other}")
-    world.tamper(f"UPDATE event SET id = {other} WHERE id = -1")
-    assert {(each.what, each.event) for each in verified(world)} == {
-        ("event_changed", one),
-        ("event_changed", other),
-    }, swapped
-    world.tamper(f"DELETE FROM event WHERE id = {ids[4]}")
-    assert ("event_removed", ids[4]) in {(each.what, each.event) for each in verified(world)}
-    world.tamper(f"INSERT INTO event (id, at, kind) VALUES ({ids[4]}, 1, 'job.noted')")
-    world.tamper("INSERT INTO event (id, at, kind) VALUES (-5, 1, 'job.noted')")
-    found = {(each.what, each.event) for each in verified(world)}
-    assert {("event_changed", ids[4])} <= found
-    assert ids[0] > 0
+    first, second, third, *_ = filled(world)
+    swap = [
+        f"UPDATE event SET id = -1 WHERE id = {first}",
+        f"UPDATE event SET id = {first} WHERE id = {second}",
+        f"UPDATE event SET id = {second} WHERE id = -1",
+    ]
+    with tampered(world, "event", *swap) as found:
+        assert places(found) == {("event_changed", first), ("event_changed", second)}
+    with tampered(world, "event", f"DELETE FROM event WHERE id = {third}") as found:
+        assert places(found) == {("event_removed", third)}
+    add = "INSERT INTO event (id, at, kind) VALUES (-5, 1, 'job.noted')"
+    with tampered(world, "event", add) as found:
+        assert places(found) == {("event_added", -5)}
 
 
 def test_renamed_source_is_found_in_every_event_of_it(world: World) -> None:
     filled(world, 1)
     world.tamper("UPDATE source SET key = 'other.com'")
     found = verified(world)
-    assert found and {each.what for each in found} == {"event_changed"}
+    assert found
+    assert {each.what for each in found} == {"event_changed"}
 
 
 def test_every_changed_column_of_a_seal_is_found(world: World) -> None:
     filled(world)
     for column, value in COLUMNS_OF_SEALS.items():
-        before = world.dump()["seal"]
-        world.tamper(f"UPDATE seal SET {column} = {value} WHERE number = 2")
-        found = verified(world)
-        assert found and any(each.seal is not None for each in found), column
-        _put_back(world, column, before)
-        assert verified(world) == [], column
+        sql = f"UPDATE seal SET {column} = {value} WHERE number = 2"
+        with tampered(world, "seal", sql) as found:
+            assert any(each.seal is not None for each in found), column
     world.tamper("DELETE FROM seal WHERE number = 2")
-    assert [(each.what, each.seal) for each in verified(world)] == [("seal_removed", 2)]
+    assert ("seal_removed", 2) in {(each.what, each.seal) for each in verified(world)}
 
 
 def test_chain_that_was_cut_off_or_made_anew_is_found_with_an_anchor(world: World) -> None:
@@ -178,7 +182,8 @@ def test_seals_stay_when_retention_drops_their_rows_and_say_so(world: World) -> 
     # Whoever drops rows without retention is found, whatever the seal is made to say.
     world.store.audit.seal_all()
     last = world.store.audit.last()
-    assert last is not None and last.events
+    assert last is not None
+    assert last.events
     world.tamper(f"DELETE FROM event WHERE id <= {last.last_id}")
     world.tamper(f"UPDATE seal SET pruned_at = 1 WHERE number = {last.number}")
     assert {(each.what, each.seal) for each in verified(world)} == {
@@ -190,27 +195,24 @@ def test_little_of_the_journal_is_left_until_it_is_overdue(world: World) -> None
     filled(world)
     world.clock.advance(5 * DAY_S + 10.0)
     keep = Keep(None, 5 * DAY_S, None, None, events_overdue_s=3600.0)
-    assert world.store.upkeep.prune(keep) == 0
+    world.store.upkeep.prune(keep)
+    assert world.kinds() != []
     world.clock.advance(3600.0)
-    assert world.store.upkeep.prune(keep) > 0
+    world.store.upkeep.prune(keep)
+    assert world.kinds() == []
     assert verified(world) == []
 
 
-def test_row_whose_transaction_ends_late_is_never_passed_by_a_seal(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if world.kind is not POSTGRES:
+def test_row_whose_transaction_ends_late_is_never_passed_by_a_seal(world: World) -> None:
+    if not world.kind.is_shared:
         pytest.skip("one writer at a time: ids become visible in order")
-    import psycopg
-
     filled(world, 1)
-    schema = _schema(world)
     with psycopg.connect(str(world.path)) as slow:
-        slow.execute(f"INSERT INTO {schema}.event (at, kind) VALUES (1, 'job.noted')")
+        slow.execute("INSERT INTO penstock.event (at, kind) VALUES (1, 'job.noted')")
         world.start(key="passes")
         assert world.store.audit.seal_all(wait_s=0.0) == 0
         slow.commit()
-    assert world.store.audit.seal_all() == world.store.audit.unsealed() or True
+    assert world.store.audit.seal_all() > 1
     assert world.store.audit.unsealed() == 0
     assert verified(world) == []
 
@@ -224,8 +226,6 @@ def test_seal_that_another_has_made_meanwhile_is_not_made_twice(world: World) ->
     rival = next_seal(head, lines, lines[-1].id, world.clock.now())
 
     assert audit.seal_all() > 0
-    from penstock.store.audit import add_seal
-
     with audit._db.writing():
         assert not add_seal(audit._db, rival, 0)
     assert verified(world) == []

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from penstock.app import store_copy
 from penstock.app.store_copy import Copied, Digest, Step, copy_project, digests
+from penstock.audit.chain import head_of
+from penstock.audit.verification import Verification
 from penstock.clock import Clock
 from penstock.errors import PenstockError, Refused, StoreError, StoreUnreachable
 from penstock.gates.capacity import Capacity
@@ -234,6 +236,29 @@ def test_known_key_is_known_in_the_copy(
     copy = arrived(origin, way[1], target)
     [known, new] = copy.enqueue(run_id, "page-000001", "another")
     assert (known.job_id, known.is_new, new.is_new) == (before.job_id, False, True)
+    copy.close()
+
+
+def test_seals_of_the_journal_hold_in_the_copy(
+    origin: World, target: Place, way: tuple[StoreKind, StoreKind]
+) -> None:
+    origin.start_with_pages(5)
+    origin.clock.advance(0.1)
+    origin.turn("w", *(done(job) for job in origin.claim()))
+    origin.store.audit.seal_all()
+    before = origin.store.audit.last()
+    origin.store.workers.sign_off("w")
+    copied(origin, target)
+
+    copy = arrived(origin, way[1], target)
+    copy.store.audit.seal_all()
+    found = Verification()
+    for seal, lines in copy.store.audit.walk():
+        found.seal(seal, lines)
+    assert before is not None
+    found.anchors([head_of(before)])
+    assert found.findings == []
+    assert found.events > before.events
     copy.close()
 
 

@@ -12,7 +12,7 @@ def write_as_before(world: World, *lines: tuple[object, ...]) -> None:
     """Lines as a version wrote them that knew no data: kind, source, run, job, attempt, actor, sentence."""
     db = world.store._db
     with db.writing() as now:
-        db.do("add_events", now=now, events=to_json(lines))
+        db.do("add_events", now=now, events=to_json(lines), origin=None)
 
 
 def migrated_at(world: World, at: str) -> None:

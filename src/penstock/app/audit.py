@@ -46,10 +46,9 @@ class Audit(Noun):
         was cut off or made anew. `on_progress` is called with how many events were compared.
         """
         heads = [] if anchor is None else read_anchors(anchor, self._name)
-        audit = self._store.audit
-        found, told = Verification(audit.tombstones()), 0
-        acts = audit.acts()
-        for seal, lines in audit.walk():
+        found, told = Verification(self._store.audit.tombstones()), 0
+        acts = self._store.audit.acts()
+        for seal, lines in self._store.audit.walk():
             found.seal(seal, lines)
             if found.events - told >= EVENTS_A_NOTE:
                 told = found.events

@@ -70,7 +70,8 @@ class Audit(Noun):
 
     def walk(self) -> Iterator[tuple[Seal, list[Line]]]:
         """Each seal with the rows that are there of what it covers, in the order of the chain."""
-        after, last_id = 0, 0
+        # Nobody writes an id below 1 but whoever adds a row behind our back.
+        after, last_id = 0, -LAST_ID
         while True:
             # One moment for both: retention must not drop rows between the seal and them.
             with self._db.at_one_moment():

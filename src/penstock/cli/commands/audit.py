@@ -60,7 +60,7 @@ def verify(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         found = project.audit.verify(
-            anchor=args.anchor, on_progress=lambda events: args.out.note(f"{events:,} events")
+            anchor=args.anchor, on_progress=lambda events: args.out.note(count(events, "event"))
         )
     if args.json:
         args.out.json(found.as_json())

@@ -17,7 +17,8 @@ SELECT coalesce(json_agg(json_build_object(
   'worker', e.worker
 ) ORDER BY e.id), '[]')::text
 FROM (
-  SELECT * FROM penstock.event WHERE id > %(after_id)s AND id <= %(until_id)s ORDER BY id LIMIT %(limit)s
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+  WHERE id > %(after_id)s AND id <= %(until_id)s ORDER BY id LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 
