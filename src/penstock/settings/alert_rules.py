@@ -58,7 +58,7 @@ class ZeroYield(Thresholds, frozen=True):
     runs: Annotated[Runs, about("consecutive runs with too little yield")] = 2
     below: Annotated[
         Share, about("share of the baseline's yield; a run that yields less has too little")
-    ] = 0.4
+    ] = 0.5
     deviations: Deviations = 4.0
     history: Least = 8
 
@@ -91,11 +91,9 @@ class ScheduleMissed(Thresholds, frozen=True):
     """A schedule does not start its runs."""
 
     starts: Annotated[Count, about("consecutive starts that were missed")] = 2
-    late: Annotated[
-        float,
-        between(0.1, 100.0),
-        about("how many of its intervals a start may be overdue before it counts as missed"),
-    ] = 1.0
+    grace_s: Annotated[Duration, about("how long a start must be overdue at least")] = field(
+        default=300.0, name="grace"
+    )
 
 
 class FailuresInAnHour(Thresholds, frozen=True):

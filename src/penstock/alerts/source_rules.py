@@ -1,0 +1,233 @@
+"""Rules about how a source stands now: late, behind, out of budget, cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
+
+from penstock.alerts.history import (
+    BreakerFacts,
+    BudgetFacts,
+    Finding,
+    Number,
+    ScheduleFacts,
+    Silence,
+)
+from penstock.alerts.look import Look
+from penstock.alerts.series import HYSTERESIS
+from penstock.alerts.words import amount, duration, share
+from penstock.counting import count
+from penstock.settings.alert_rules import (
+    BacklogGrowth,
+    BreakerOpen,
+    BudgetRunningOut,
+    FailuresInAnHour,
+    ScheduleMissed,
+    StaleSource,
+)
+
+HOUR_S = 3600.0
+# The gap between two good runs may be this much longer than the longest one so far.
+LONGEST_GAP_FACTOR = 1.5
+
+
+def schedule_missed(look: Look) -> Finding | None:
+    by = look.by(ScheduleMissed)
+    if look.history.is_waiting_on_purpose:
+        return None
+    late = [(missed_starts(each, look.now), each) for each in look.history.schedules]
+    late = [
+        (missed, each)
+        for missed, each in late
+        if missed >= by.starts and look.now - _overdue(each, look.now) >= by.grace_s
+    ]
+    if not late:
+        return None
+    missed, worst = max(late, key=lambda each: each[0])
+    since = _overdue(worst, look.now)
+    numbers = (
+        Number(name="missed starts", value=missed, baseline=0, limit=by.starts, unit="starts"),
+        Number(name="interval", value=worst.interval_s, unit="s"),
+    )
+    name = f" of schedule {worst.name}" if worst.name else ""
+    words = f"{count(missed, 'start')}{name} missed in a row, the first {duration(look.now - since)} ago"
+    return look.finding("schedule-missed", words, numbers, since)
+
+
+def missed_starts(schedule: ScheduleFacts, now: float) -> int:
+    """How many starts were due and not made, up to now."""
+    overdue = 0
+    if schedule.overdue_since is not None and now > schedule.overdue_since:
+        overdue = 1 + int((now - schedule.overdue_since) / max(schedule.interval_s, 1.0))
+    return max(schedule.misses_in_a_row, overdue)
+
+
+def _overdue(schedule: ScheduleFacts, now: float) -> float:
+    if schedule.overdue_since is not None:
+        return schedule.overdue_since
+    return now - schedule.misses_in_a_row * schedule.interval_s
+
+
+def failures_in_an_hour(look: Look) -> Finding | None:
+    by, hours = look.by(FailuresInAnHour), look.history.hours
+    recent = [hour for hour in hours if hour.at > look.now - 2 * HOUR_S]
+    if not recent:
+        return None
+    worst = max(recent, key=lambda hour: hour.failed)
+    usual = max((hour.failed for hour in hours if hour.at <= look.now - 2 * HOUR_S), default=0)
+    limit = max(by.failures, by.rise * usual)
+    if worst.failed < limit * (HYSTERESIS if look.is_standing else 1.0):
+        return None
+    failed = Number(
+        name="failed jobs", value=worst.failed, baseline=usual, limit=limit, unit="jobs"
+    )
+    words = f"{count(worst.failed, 'job')} failed for good within one hour; the most so far were {usual}"
+    return look.finding("failures-in-an-hour", words, (failed,), worst.at)
+
+
+def backlog_growth(look: Look) -> Finding | None:
+    """Arrival against service rate, and how long it will take."""
+    by, history = look.by(BacklogGrowth), look.history
+    # The hour that is not over yet says little.
+    whole = [hour for hour in history.hours if hour.at <= look.now - HOUR_S][-by.hours :]
+    if history.is_waiting_on_purpose or history.waiting < by.jobs or len(whole) < by.hours:
+        return None
+    arrived = sum(hour.arrived for hour in whole) / len(whole)
+    ended = sum(hour.ended for hour in whole) / len(whole)
+    grew = [hour.arrived > hour.ended for hour in whole]
+    is_growing = arrived > ended if look.is_standing else all(grew)
+    clears_in = history.waiting / ended * HOUR_S if ended else float("inf")
+    if not is_growing or clears_in <= by.clears_in_s:
+        return None
+    numbers = (
+        Number(name="waiting", value=history.waiting, limit=by.jobs, unit="jobs"),
+        Number(name="arrival rate", value=arrived, baseline=ended, unit="jobs/h"),
+        Number(name="service rate", value=ended, unit="jobs/h"),
+        *((Number(name="time to clear", value=clears_in, limit=by.clears_in_s, unit="s"),) if ended else ()),
+    )  # fmt: skip
+    return look.finding(
+        "backlog-growth", _backlog_words(look, arrived, ended), numbers, whole[0].at
+    )
+
+
+def _backlog_words(look: Look, arrived: float, ended: float) -> str:
+    waiting = look.history.waiting
+    rates = f"{amount(arrived)} arrive and {amount(ended)} are done per hour"
+    if not ended:
+        return f"{count(waiting, 'job')} wait and none are done; {amount(arrived)} arrive per hour"
+    alone = duration(waiting / ended * HOUR_S)
+    doubles = duration(waiting / (arrived - ended) * HOUR_S)
+    return (
+        f"{count(waiting, 'job')} wait; {rates}: the queue doubles in {doubles}, "
+        f"and takes {alone} to empty once nothing more arrives"
+    )
+
+
+def stale_source(look: Look) -> Finding | Silence | None:
+    by, history = look.by(StaleSource), look.history
+    if history.is_waiting_on_purpose or history.last_good_at is None:
+        return None
+    if history.freshness_s is not None:
+        return _stale(look, history.freshness_s, None, 0)
+    if not history.schedules:
+        return None  # nothing says when it should run
+    good = [run.ended_at for run in history.runs if run.outcome in ("completed", "partial")]
+    gaps = [later - earlier for earlier, later in pairwise(good)]
+    if len(gaps) < by.history - 1:
+        return look.silence("stale-source", f"{len(good)} of {by.history} good runs for a baseline")
+    usual = median(gaps)
+    limit = max(by.at_least_s, by.intervals * usual, LONGEST_GAP_FACTOR * max(gaps))
+    return _stale(look, limit, usual, len(gaps))
+
+
+def _stale(look: Look, limit: float, usual: float | None, counted: int) -> Finding | None:
+    last = look.history.last_good_at or 0.0
+    age = look.now - last
+    if age <= limit:
+        return None
+    number = Number(
+        name="age of the last good run",
+        value=age,
+        baseline=usual,
+        counted=counted or None,
+        limit=limit,
+        unit="s",
+    )
+    expected = f"usually {duration(usual)}" if usual else f"freshness is {duration(limit)}"
+    words = f"the last good run ended {duration(age)} ago; {expected}"
+    return look.finding("stale-source", words, (number,), last + limit)
+
+
+def budget_running_out(look: Look) -> Finding | None:
+    by = look.by(BudgetRunningOut)
+    forecasts = [(runs_out_at(each, look.now), each) for each in look.history.budgets]
+    short = [
+        (at, each)
+        for at, each in forecasts
+        if each.used >= by.used * each.amount
+        and at < each.resets_at - by.early_s * (HYSTERESIS if look.is_standing else 1.0)
+    ]
+    if not short:
+        return None
+    at, worst = min(short, key=lambda each: each[0])
+    is_gone = worst.used >= worst.amount
+    numbers = (
+        Number(name=f"{worst.measure} used", value=worst.used, limit=worst.amount, unit=worst.measure),
+        Number(name="runs out in", value=max(0.0, at - look.now), unit="s"),
+        Number(name="resets in", value=worst.resets_at - look.now, unit="s"),
+    )  # fmt: skip
+    return look.finding(
+        "budget-running-out",
+        _budget_words(worst, at, look.now),
+        numbers,
+        look.now,
+        severity="medium" if is_gone else None,
+    )
+
+
+def runs_out_at(budget: BudgetFacts, now: float) -> float:
+    """When it is exhausted at its present rate; now where it is already."""
+    left = budget.amount - budget.used
+    rate = budget.recent_rate_per_s
+    if rate is None:
+        rate = budget.used / max(now - budget.began_at, 1.0)
+    if left <= 0:
+        return now
+    return now + left / rate if rate > 0 else float("inf")
+
+
+def _budget_words(budget: BudgetFacts, at: float, now: float) -> str:
+    name = f"the budget of {budget.measure} per {budget.period}"
+    reset = f"resets in {duration(budget.resets_at - now)}"
+    if at <= now:
+        return f"{name} is exhausted and {reset}"
+    used = share(budget.used / budget.amount)
+    return f"{name} is used to {used} and runs out in {duration(at - now)}, but {reset}"
+
+
+def breaker_open(look: Look) -> Finding | None:
+    by = look.by(BreakerOpen)
+    long = [each for each in look.history.breakers if look.now - each.opened_at >= by.open_for_s]
+    if not long:
+        return None
+    worst = min(long, key=lambda each: each.opened_at)
+    number = Number(
+        name="open for", value=look.now - worst.opened_at, limit=by.open_for_s, unit="s"
+    )
+    return look.finding("breaker-open", _breaker_words(worst, look.now), (number,), worst.opened_at)
+
+
+def _breaker_words(breaker: BreakerFacts, now: float) -> str:
+    words = f"the breaker of {breaker.name} has been open for {duration(now - breaker.opened_at)}"
+    return f"{words}: {breaker.reason}" if breaker.reason else words
+
+
+RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
+    "schedule-missed": schedule_missed,
+    "failures-in-an-hour": failures_in_an_hour,
+    "backlog-growth": backlog_growth,
+    "stale-source": stale_source,
+    "budget-running-out": budget_running_out,
+    "breaker-open": breaker_open,
+}
