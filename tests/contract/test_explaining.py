@@ -398,6 +398,7 @@ def test_story_of_a_job_has_every_attempt_with_its_end(world: World) -> None:
     assert story.children == [("persist", "queued", 1)]
     [root] = [each.id for each in world.jobs(run_id) if each.key == "root"]
     assert story.parent_id == root
+    assert world.store.jobs.parents([root, job.id]) == {job.id: root}
 
 
 # The predicate is the claim's.

@@ -43,7 +43,7 @@ SHELL = {
 BLOCKS = [block for block in all_blocks() if not block.reason]
 FILE_KEYS = {
     *("project", "store", "snapshots", "worker", "retention", "retries", "budget", "cost"),
-    *("hosts", "hooks", "trigger", "defaults", "sources"),
+    *("hosts", "hooks", "tracing", "trigger", "defaults", "sources"),
 }
 
 

@@ -16,6 +16,7 @@ from penstock.app.views.signals import (
     signal_view,
 )
 from penstock.app.views.view import Page
+from penstock.jobs.trace_context import with_traceparent
 from penstock.project import Project
 from penstock.schedules.definition import settings_of
 from penstock.settings.unset import NEEDED_BY_TRIGGER, refuse_unset
@@ -54,12 +55,16 @@ class Signals(Noun):
         key: str | None = None,
         source: str | None = None,
         actor: str | None = None,
+        traceparent: str | None = None,
     ) -> RaisedView:
         """Raise a signal: each schedule that waits for it starts one run.
 
         It is durable when this returns; the scheduler delivers it, now or when it runs next. With a `key` it
-        is raised once: raising it again returns the first.
+        is raised once: raising it again returns the first. Where traces are sent, the runs that it starts
+        belong to the trace of `traceparent`, which becomes a field of `data`.
         """
+        if self._project.settings.tracing.endpoint is not None:
+            data = with_traceparent(data, traceparent)
         raised = self._project.signal(name, data, key=key, source=source, actor=who(actor))
         waiting = self._project.waiting_for(name, raised.source)
         return RaisedView(

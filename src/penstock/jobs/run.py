@@ -108,6 +108,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     options: RunOptions = NO_OPTIONS
     of_run_id: int | None = None
     pipeline_version: str = ""
+    created_at: float = 0.0
 
 
 ACTIVE_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED)

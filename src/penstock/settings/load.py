@@ -255,6 +255,7 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         alerts=keys.alerts,
         alert_rules=keys.alert_rules,
         trigger=keys.trigger,
+        tracing=keys.tracing,
         sources=read,
     )
 

@@ -35,6 +35,7 @@ from penstock.settings.retries import RetryChoice, RetryKeys, read_retries
 from penstock.settings.secrets import MASK
 from penstock.settings.section import read_text
 from penstock.settings.source import SourceKeys
+from penstock.settings.tracing import TracingSettings
 from penstock.settings.worker import WorkerSettings
 
 
@@ -154,6 +155,14 @@ class ProjectKeys(Keys, frozen=True):
         ),
         Usual("this machine"),
     ] = TriggerSettings()
+    tracing: Annotated[
+        TracingSettings,
+        about(
+            "traces of runs, jobs, attempts and fetches for OpenTelemetry: `{endpoint: "
+            '"http://127.0.0.1:4318"}`; see [tracing.md](tracing.md)'
+        ),
+        Usual("nothing is traced"),
+    ] = TracingSettings()
     defaults: Annotated[
         None,
         Reads(_read_nothing, lambda ref: ref(SourceKeys)),

@@ -26,6 +26,7 @@ from penstock.settings.schedule_values import (
     WatchSettings,
 )
 from penstock.settings.stream import StreamSettings
+from penstock.settings.tracing import TracingSettings
 from penstock.settings.unset import NEEDED_BY_TRIGGER, Unset, refuse_unset
 from penstock.settings.worker import WorkerSettings, available_cores
 
@@ -53,6 +54,7 @@ __all__ = [
     "Settings",
     "SourceSettings",
     "StreamSettings",
+    "TracingSettings",
     "TriggerSettings",
     "WatchSettings",
     "WorkerSettings",
@@ -119,6 +121,7 @@ class Settings:
     alerts: tuple[RouteSettings, ...] = ()
     alert_rules: RuleChanges = field(default_factory=dict)
     trigger: TriggerSettings = field(default_factory=TriggerSettings)
+    tracing: TracingSettings = field(default_factory=TracingSettings)
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     unset: tuple[Unset, ...] = ()

@@ -68,6 +68,8 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     state: str
     body: str
     attempts: int
+    # The run's, for receivers that trace what they do with it.
+    traceparent: str = ""
 
 
 def tell_ends(db: Database, ledger: Ledger, ends: Sequence[Ended]) -> None:

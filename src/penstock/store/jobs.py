@@ -92,6 +92,11 @@ class Jobs(Noun):
         ids = {(stage, key): job_id for job_id, stage, key in rows}
         return [Enqueued(ids[key], ids[key] in new) for key in keys]
 
+    def parents(self, job_ids: Sequence[int]) -> dict[int, int]:
+        """The jobs that these were yielded by; those without one are left out."""
+        found = self._db.json("parents_of_jobs", ids=to_json(sorted(job_ids)))
+        return dict(found)
+
     def cancel(self, job_id: int, actor: str, reason: str) -> bool:
         """Cancel one open job; a running attempt is fenced off and its late result changes nothing."""
         with self._db.writing() as now:

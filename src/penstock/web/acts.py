@@ -170,7 +170,7 @@ ACTS: dict[str, Act] = {
         ),
         _act("schedules.undo_cadence", OPERATOR, "/sources/{source}/cadence/undo"),
         _act("hooks.redeliver", OPERATOR, "/hooks/{delivery}/redeliver"),
-        _act("signals.raise_", OPERATOR, "/signals/{name}", "data source key"),
+        _act("signals.raise_", OPERATOR, "/signals/{name}", "data source key traceparent"),
         _act("store.migrate", ADMIN, "/store/migrate"),
         _act("store.rename", ADMIN, "/store/rename"),
     )

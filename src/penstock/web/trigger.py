@@ -84,7 +84,12 @@ async def _raise(project: Project, calls: Calls, door: Door, request: web.Reques
         raise refusal(
             web.HTTPBadRequest, f"an Idempotency-Key has at most {LONGEST_KEY} characters"
         )
-    about = {"key": key, "source": request.query.get("source"), "actor": ACTOR}
+    about = {
+        "key": key,
+        "source": request.query.get("source"),
+        "actor": ACTOR,
+        "traceparent": request.headers.get("traceparent"),
+    }
     name = request.match_info["name"]
     try:
         raised = await calls(lambda: project.signals.raise_(name, data, **about))

@@ -25,6 +25,7 @@ import msgspec
 from msgspec import structs
 
 from penstock.clock import Clock
+from penstock.engine.tracing.traced_run import trace_of_run
 from penstock.http.failures import FetchError
 from penstock.project import Project
 from penstock.settings.secrets import LOOKED_AT, redact_and_cut
@@ -48,6 +49,7 @@ ERROR_LENGTH = 250
 SIGNATURE = "Penstock-Signature"
 DELIVERY = "Penstock-Delivery"
 EVENT = "Penstock-Event"
+TRACEPARENT = "traceparent"
 # What the ids of deliveries are made in; it must never change.
 DELIVERIES = uuid.UUID("6f1d2a3c-5b0e-4f63-9a44-7d1b8c2e9f50")
 # A command is told what it needs, and none of the secrets that our environment may hold.
@@ -126,8 +128,18 @@ class HookChore:
                 continue
             self._under_way += 1
             # Not waited for when the process ends: what it was sending is due again then.
-            about = (hook, addressed(parcel, self._project_name))
+            about = (hook, self._traced(addressed(parcel, self._project_name)))
             threading.Thread(target=self._carry, args=about, name="hook", daemon=True).start()
+
+    def _traced(self, parcel: Parcel) -> Parcel:
+        settings = self._project.settings
+        if settings.tracing.endpoint is None:
+            return parcel
+        facts = self._store.runs.facts([parcel.run_id]).get(parcel.run_id)
+        if facts is None:
+            return parcel
+        trace = trace_of_run(settings, facts.id, facts.created_at, facts.options)
+        return structs.replace(parcel, traceparent=trace.traceparent)
 
     def _carry(self, hook: HookSettings, parcel: Parcel) -> None:
         try:
@@ -182,6 +194,8 @@ async def post(hook: HookSettings, parcel: Parcel, now: float) -> str:
         DELIVERY: delivery_id(parcel),
         EVENT: f"run.{parcel.state}",
     }
+    if parcel.traceparent:
+        headers[TRACEPARENT] = parcel.traceparent
     if hook.secret is not None:
         headers[SIGNATURE] = signature(hook.secret, body, now)
     network = AiohttpNetwork()
@@ -212,6 +226,7 @@ def command(hook: HookSettings, parcel: Parcel) -> str:
         "PENSTOCK_PROJECT": _project_of(parcel),
         "PENSTOCK_EVENT": f"run.{parcel.state}",
         "PENSTOCK_RUN": str(parcel.run_id),
+        **({TRACEPARENT.upper(): parcel.traceparent} if parcel.traceparent else {}),
         **hook.env,
     }
     try:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from penstock.engine.leader.activity import Activity
 from penstock.engine.leader.cadences import CadenceChore
@@ -31,6 +33,9 @@ from penstock.snapshots import open_snapshots
 from penstock.store import promises
 from penstock.store.store import Store
 
+if TYPE_CHECKING:
+    from penstock.engine.leader.run_traces import RunTraces
+
 SCHEDULER = "scheduler"
 UPKEEP = "upkeep"
 # How often it looks for what is not announced by a time: signals, files, what is to be told.
@@ -50,9 +55,11 @@ class LeaderLoop:
         *,
         has_scheduler: bool = True,
         activity: Activity | None = None,
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._store = store
         store.acts_from(LEADER)
+        self._traces = _run_traces(project, store, tell)
         self._activity = activity
         self._snapshots = open_snapshots(project.settings.snapshots, "upkeep")
         self._sweep = Sweep(self._snapshots, project.open_store, project.clock)
@@ -111,6 +118,8 @@ class LeaderLoop:
             self.rest_s = self._rest_s(next_at)
         if leads.is_trusted():
             self._hooks.look()
+        if self._traces is not None and leads.is_trusted():
+            self._traces.look()
         self.tell()
         return leads.is_trusted() and self._upkeep.do_a_little()
 
@@ -140,10 +149,22 @@ class LeaderLoop:
             with suppress(StoreError):  # then its term runs out by itself
                 self._hooks.part()
                 self._store.audit.seal_all(0.0, LAST_SEALED)
+                if self._traces is not None:
+                    self._traces.look()
                 self._leadership.resign()
+        if self._traces is not None:
+            self._traces.close()
         self._sweep.close()
         self._snapshots.close()
         self._store.close()
+
+
+def _run_traces(project: Project, store: Store, tell: Callable[[str], None]) -> RunTraces | None:
+    if project.settings.tracing.endpoint is None:
+        return None
+    from penstock.engine.leader.run_traces import RunTraces
+
+    return RunTraces(project, store, tell)
 
 
 def a_holder() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from penstock.engine.leader.activity import Activity
@@ -25,12 +26,14 @@ class LeaderTask:
         *,
         has_scheduler: bool,
         activity: Activity | None,
+        tell: Callable[[str], None],
     ) -> None:
         self._project = project
         self._shutdown = shutdown
         self._trouble = trouble
         self._has_scheduler = has_scheduler
         self._activity = activity
+        self._tell = tell
         self._store: Store | None = None
         # Whether everything that may start a run was looked at, as far as that is its part.
         self.is_settled = not has_scheduler
@@ -70,4 +73,5 @@ class LeaderTask:
             a_holder(),
             has_scheduler=self._has_scheduler,
             activity=self._activity,
+            tell=self._tell,
         )

@@ -26,6 +26,7 @@ from penstock.engine.supervisor.lock import locked
 from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import AWAY, RETRY_S, StoreTrouble
 from penstock.engine.supervisor.supervisor_loop import SupervisorLoop
+from penstock.engine.tracing.sender import refuse_missing
 from penstock.engine.worker.calls import InOneThread
 from penstock.errors import StoreUnreachable
 from penstock.project import Project
@@ -120,6 +121,7 @@ class Supervisor:
 
     def _open(self) -> Store:
         project = self.project
+        refuse_missing(project.settings.tracing)
         snapshots = open_snapshots(project.settings.snapshots, "check")
         snapshots.check()
         snapshots.close()

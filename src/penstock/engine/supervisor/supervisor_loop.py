@@ -64,7 +64,7 @@ class SupervisorLoop:
         )
         self._leads = has_scheduler or not store.is_shared
         self._leader = LeaderTask(
-            project, shutdown, trouble, has_scheduler=has_scheduler, activity=activity
+            project, shutdown, trouble, has_scheduler=has_scheduler, activity=activity, tell=tell
         )
         self._code = CodeReload(project, shutdown, self._make_way, tell, reloads=reloads)
         self._glance_s = SHARED_GLANCE_S if store.is_shared else GLANCE_S

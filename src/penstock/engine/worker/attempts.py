@@ -9,6 +9,7 @@ from functools import partial
 
 from msgspec import structs
 
+from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.perform import Performer
 from penstock.engine.worker.performance import Work
@@ -41,6 +42,7 @@ class Attempts:
     streams: Streams
     snapshot_writer: SnapshotWriter
     output: StepOutput | None = None
+    tracer: AttemptTracer | None = None
     # Stages of runs for which a budget has nothing left, and why.
     stopped: dict[tuple[int, str], str] = field(default_factory=dict, init=False)
     _openings: set[asyncio.Task[None] | None] = field(default_factory=set, init=False)
@@ -64,6 +66,8 @@ class Attempts:
     def _begin(self, job: Claimed, config: StageConfig, run: StepRun) -> None:
         source = _with_params(config, run.options)
         work = Work(job, config.stage, config.graph, source, run, config.timeout_s)
+        if self.tracer is not None:
+            self.tracer.begin(job, source.key)
         self.running.begin(work, config, partial(self.performer.postpone, job.id, job.attempt))
         if config.stage.is_stream:
             self._openings.add(asyncio.ensure_future(self._open_stream(work, config)))
@@ -75,6 +79,8 @@ class Attempts:
         running, took_s = self.running.end(job)
         if self.output is not None:
             self.output.end(job)
+        if self.tracer is not None:
+            self.tracer.end(job)
         if self.settler.forget(job):
             # What failed before does not count any more, in the store too.
             job = structs.replace(job, tries=0, deaths=0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from penstock.clock import SyncedClock
+from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.attempts import Attempts
 from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.deadlines import Deadlines
@@ -91,6 +92,7 @@ class WorkerBuilder:
     admits: Admits = "all"
     deadlines: Deadlines = field(default_factory=Deadlines)
     output: StepOutput | None = None
+    tracer: AttemptTracer | None = None
     is_announced: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
     has_changed: Callable[[], bool] | None = None
@@ -182,7 +184,7 @@ class WorkerBuilder:
 
     @cached_property
     def ends(self) -> Ends:
-        return Ends(self.news, self.spending, self.limiter)
+        return Ends(self.news, self.spending, self.limiter, self.tracer)
 
     @cached_property
     def settler(self) -> Settler:
@@ -209,6 +211,7 @@ class WorkerBuilder:
             fetcher=self.fetcher,
             spending=self.spending,
             replaying=self.replaying,
+            tracer=self.tracer,
         )
 
     @cached_property
@@ -234,6 +237,7 @@ class WorkerBuilder:
             streams=Streams(self.name, store, self.ask, partial(fill_gap, store, self.sources)),
             snapshot_writer=self.snapshot_writer,
             output=self.output,
+            tracer=self.tracer,
         )
 
     @cached_property

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.turn_size import that_fit
@@ -22,6 +23,7 @@ class Ends:
     news: asyncio.Event
     spending: Spending
     limiter: StoreRequestLimiter
+    tracer: AttemptTracer | None = None
     _pending: list[End] = field(default_factory=list, init=False)
     _waiters: list[tuple[Flush, asyncio.Future[None]]] = field(default_factory=list, init=False)
 
@@ -59,6 +61,9 @@ class Ends:
         postponed = [end for end in ends if end.job_id in turn.postponed]
         self.put_back(postponed)
         lost = set(turn.lost)
+        if self.tracer is not None:
+            written = [end for end in ends if end.job_id not in turn.postponed]
+            self.tracer.settled(written, lost)
         self._wake({id(end) for end in ends} - {id(end) for end in postponed}, lost)
         for end in ends:
             run_id, requests = self.spending.settled(end.effects)

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from penstock.clock import Clock, SyncedClock
 from penstock.engine.worker.builder import Resources, WorkerBuilder, source_configs
@@ -47,6 +47,9 @@ from penstock.project import Project
 from penstock.settings.secrets import masker_for
 from penstock.snapshots import open_snapshots
 from penstock.store.rows import Admits
+
+if TYPE_CHECKING:
+    from penstock.engine.tracing.worker_traces import WorkerTraces
 
 # With the default of 5 ms the store's thread waits that long, several times a turn, for a busy loop.
 SWITCH_INTERVAL_S = 0.0005
@@ -153,6 +156,7 @@ def build_worker(
         threads=threads,
         children=children,
     )
+    traces = _traces(project, name, tell)
     news = asyncio.Event()
     listening = Listening(resources.store, calls, news.set)
     builder = WorkerBuilder(
@@ -164,6 +168,7 @@ def build_worker(
         admits=admits,
         deadlines=deadlines if deadlines is not None else Deadlines(),
         output=output,
+        tracer=None if traces is None else traces.tracer,
         is_announced=True,
         news=news,
         has_changed=listening.has_changed,
@@ -172,6 +177,8 @@ def build_worker(
 
     async def close() -> None:
         listening.close()
+        if traces is not None:
+            await asyncio.to_thread(traces.stop)
         await builder.fetcher.close()
         await children.close()
         threads.close()
@@ -184,6 +191,16 @@ def build_worker(
         resources.store.close()
 
     return worker, close
+
+
+def _traces(project: Project, name: str, tell: Callable[[str], None]) -> WorkerTraces | None:
+    if project.settings.tracing.endpoint is None:
+        return None
+    from penstock.engine.tracing.worker_traces import WorkerTraces
+
+    traces = WorkerTraces(project, name, tell)
+    traces.start()
+    return traces
 
 
 async def _pulse(watchdog: Watchdog, shared: SharedDeadlines, clock: Clock) -> None:

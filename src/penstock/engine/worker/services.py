@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.fetching import Errand, Fetching
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.lease import Lease, PatientCalls
@@ -37,6 +38,7 @@ class StepServices:
         fetcher: Fetcher,
         spending: Spending,
         replaying: Replaying,
+        tracer: AttemptTracer | None = None,
     ) -> None:
         self._store = store
         self._ask = ask
@@ -44,6 +46,7 @@ class StepServices:
         self._running = running
         self._runs = runs
         self._settler = settler
+        self._tracer = tracer
         self._fetching = Fetching(
             store, snapshot_writer, fetcher, spending, replaying, ask, self.flush
         )
@@ -54,7 +57,10 @@ class StepServices:
         running = self._running[job.id, job.attempt]
         idle = partial(self._running.standing_still, running)
         errand = Errand(job, running.work.run, running.config, url, idle)
-        return await self._fetching.fetch(errand, options)
+        fetching = self._fetching.fetch(errand, options)
+        if self._tracer is None:
+            return await fetching
+        return await self._tracer.fetch(job, url, fetching)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         running = self._running.get((job.id, job.attempt))

@@ -131,6 +131,10 @@ CROSS JOIN LATERAL (
   SELECT job_id FROM penstock.job_key WHERE run_id = %(run_id)s AND stage = k ->> 0 AND key = k ->> 1 OFFSET 0
 ) AS known;
 
+-- name: parents_of_jobs
+SELECT coalesce(json_agg(json_build_array(job_id, parent_id)), '[]')::text FROM penstock.job_item
+WHERE job_id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND parent_id IS NOT NULL;
+
 -- name: next_due
 SELECT due_at FROM penstock.job WHERE state = 'waiting' AND due_at > %(after)s ORDER BY due_at LIMIT 1;
 

@@ -76,7 +76,8 @@ RETURNING source_id;
 
 -- name: run_facts
 SELECT coalesce(json_agg(json_build_object(
-  'id', id, 'kind', kind, 'options', options::json, 'of_run_id', of_run_id, 'pipeline_version', pipeline_version)), '[]')::text
+  'id', id, 'kind', kind, 'options', options::json, 'of_run_id', of_run_id, 'pipeline_version', pipeline_version,
+  'created_at', created_at)), '[]')::text
 FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: run_plan

@@ -94,6 +94,10 @@ SELECT json_group_array(json_array(job.id, job.stage, job.key))
 FROM jsonb_each(:keys) AS k
 CROSS JOIN job ON job.run_id = :run_id AND job.stage = k.value ->> 0 AND job.key = k.value ->> 1;
 
+-- name: parents_of_jobs
+SELECT json_group_array(json_array(job_id, parent_id)) FROM job_item
+WHERE job_id IN (SELECT value FROM jsonb_each(:ids)) AND parent_id IS NOT NULL;
+
 -- name: next_due
 SELECT min(due_at) FROM job WHERE state = 'waiting';
 

@@ -77,7 +77,8 @@ RETURNING source_id;
 
 -- name: run_facts
 SELECT json_group_array(json_object(
-  'id', id, 'kind', kind, 'options', json(options), 'of_run_id', of_run_id, 'pipeline_version', pipeline_version))
+  'id', id, 'kind', kind, 'options', json(options), 'of_run_id', of_run_id, 'pipeline_version', pipeline_version,
+  'created_at', created_at))
 FROM run WHERE id IN (SELECT value FROM jsonb_each(:ids));
 
 -- name: run_plan
