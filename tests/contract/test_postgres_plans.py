@@ -59,7 +59,7 @@ HOT = {
 # What grows with the work that was ever done; and the indexes that hold only what is open.
 GROWING = {
     "job", "job_key", "job_item", "job_failure", "event", "record", "record_version", "snapshot", "payload",
-    "page",
+    "page", "rollup", "run_rollup",
 }  # fmt: skip
 SMALL = {"job_running", "job_waiting", "job_suspect", "job_ward", "job_quarantined", "job_held"}
 # Who may walk: checks by a person, copies, and what ends at a limit from the beginning of an index.
@@ -87,6 +87,7 @@ VALUES: dict[str, Any] = {
     "undos": "[1]", "run_ids": "[1]", "stage": "extract", "snapshots": "[1, 2]", "after_collection": "",
     "left": "[[1, 1]]", "brought_back": "[1]",
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
+    "measure": "jobs", "measures": '["jobs"]', "labels": '["new"]', "source_ids": "[1]",
     "is_sole": False, "is_apart": False, "is_committed": False, "segment": "s",
 }  # fmt: skip
 TEXT_IDS = {

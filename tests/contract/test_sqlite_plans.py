@@ -122,6 +122,16 @@ def test_reading_goes_by_keys(connection: apsw.Connection, name: str) -> None:
     assert [line for line in scans if "run_stage_ready" not in line] == []
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, sql in queries(PACKAGE).items() if re.search(r"\b(run_)?rollup\b", sql)]
+)
+def test_figures_go_by_keys(connection: apsw.Connection, name: str) -> None:
+    tables = r"SCAN (rollup|run_rollup|r|measured|event|e|job|run|g)\b"
+    found = [line for line in plan(connection, name) if re.match(tables, line)]
+
+    assert [line for line in found if "run_active" not in line] == []
+
+
 def test_lines_of_a_job_are_read_from_the_line_that_is_said_to_be_its_last(tmp_path: Path) -> None:
     """A bound that the plan has no use for is a filter, and everything behind it is read all the same."""
     db = SqliteDatabase(tmp_path / "penstock.db", SystemClock())

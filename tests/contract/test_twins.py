@@ -48,6 +48,7 @@ OTHER_VALUES = {
     # What was locked is looked at again.
     "suspect_heads": (set(), {"sources"}),
     "running_counts": (set(), {"sources"}),
+    "lines_to_fold": (set(), {"holes"}),  # a file has one writer at a time
     "next_due": (set(), {"after"}),
     "due": (set(), {"after"}),
 }

@@ -78,6 +78,9 @@ CASES = {
         probed={"spent": {"money": 2.0}}, uncommitted={"money": 2.0}
     ),
     "charges": kept([(BOUND, 2.0)], [])._replace(uncommitted=[(BOUND, 2.0)]),
+    "latencies": kept({"0.5": 2.0}, {})._replace(
+        probed={"latencies": {"0.5": 2.0}}, uncommitted={"0.5": 2.0}
+    ),
     "signals": live([Raised("gap", b"{}")], []),
     "rejections": Case(
         [Rejection("bad", f"saw {SECRET}")],

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
     from penstock.app.exports import Exports
+    from penstock.app.figures import Figures
     from penstock.app.hooks import Hooks
     from penstock.app.jobs import Jobs
     from penstock.app.journal import Journal
@@ -144,6 +145,13 @@ class Nouns(project.Project):
         from penstock.app.exports import Exports
 
         return Exports(self)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Figures over time: by hour, by day, by label and by run."""
+        from penstock.app.figures import Figures
+
+        return Figures(self)
 
     @cached_property
     def hooks(self) -> Hooks:

@@ -18,6 +18,7 @@ from penstock.audit.line import Line, in_seconds
 from penstock.audit.verification import Act, Tombstone
 from penstock.store.database import LAST_ID, Database
 from penstock.store.history import Marks
+from penstock.store.journal_position import read_position
 from penstock.store.journal_rows import BESIDE_S
 from penstock.store.noun import Noun
 from penstock.store.schema import JOURNAL_HAS_DATA
@@ -189,10 +190,11 @@ def _seal_old(db: Database, marks: Marks, before: float, limit: int) -> None:
 
 
 def _prunable(db: Database, before: float, limit: int) -> list[tuple[int, int, int, float]]:
-    """The oldest seals whose rows are all old: (number, last id, events, newest)."""
+    """The oldest seals whose rows are all old, and in the sums: (number, last id, events, newest)."""
+    until_id = read_position(db).whole_until
     due, rows = [], 0
     for number, last_id, events, newest_at in db.rows("kept_seals", limit=PRUNED_SEALS):
-        if newest_at >= before or rows >= limit:
+        if newest_at >= before or rows >= limit or last_id > until_id:
             break
         due.append((number, last_id, events, newest_at))
         rows += events

@@ -19,6 +19,7 @@ OF_A_RUN = (
     "drop_cursors_of_runs",
     "drop_probes_of_runs",
     "drop_replays_of_runs",
+    "drop_rollups_of_runs",
     "drop_runs",
 )
 

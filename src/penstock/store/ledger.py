@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import RunKind, StageBounds
 from penstock.journal.event import Event
+from penstock.metrics.fold import Amount
 from penstock.store.database import Database, to_json
 
 _STATES = tuple(JobState)
@@ -38,6 +39,15 @@ COUNTS = (
 )
 
 _MEASURED = ("seconds", "money")
+# The counters of runs that are summed by hour, too: as which measure, under which label.
+_BY_HOUR = {
+    "inserted": ("records", "new"),
+    "updated": ("records", "changed"),
+    "unchanged": ("records", "unchanged"),
+    "rejected": ("rejected", ""),
+    "requests": ("fetches", ""),
+    "bytes": ("bytes", ""),
+}
 
 
 class StageFacts(msgspec.Struct, frozen=True):
@@ -70,6 +80,7 @@ class Ledger:
             lambda: dict.fromkeys(COUNTS, 0)
         )
         self._touched: set[tuple[int, str]] = set()
+        self._measured: dict[int, dict[tuple[str, str], float]] = {}
         self._events: list[tuple[object, ...]] = []
         self._stages: dict[int, dict[str, StageFacts]] = {}
 
@@ -106,6 +117,14 @@ class Ledger:
     def count(self, run_id: int, name: str, by: float) -> None:
         # What is counted is a whole number, whatever it was added up as; a server's columns insist on it.
         self._run_deltas[run_id][name] += by if name in _MEASURED else round(by)
+        if name in _BY_HOUR:
+            self.measure(run_id, [(*_BY_HOUR[name], by)])
+
+    def measure(self, run_id: int, amounts: Iterable[Amount]) -> None:
+        """What the attempts of a run have measured: written as one row, and summed by hour later on."""
+        measured = self._measured.setdefault(run_id, {})
+        for measure, label, amount in amounts:
+            measured[measure, label] = measured.get((measure, label), 0) + amount
 
     def journal(
         self,
@@ -133,7 +152,17 @@ class Ledger:
     def write(self) -> None:
         self.write_counts()
         self.write_runs()
+        self._write_measured()
         self.write_events()
+
+    def _write_measured(self) -> None:
+        if self._measured:
+            rows = [
+                (run_id, to_json([(*what, amount) for what, amount in amounts.items()]))
+                for run_id, amounts in self._measured.items()
+            ]
+            self._db.later("add_measured", now=self.now, measured=to_json(rows))
+            self._measured.clear()
 
     def write_runs(self) -> None:
         """Bring the counters of runs up to date with what was counted so far."""

@@ -44,6 +44,7 @@ from penstock.store.quarantine import Quarantine
 from penstock.store.records import Records
 from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
+from penstock.store.rollups import Rollups
 from penstock.store.rows import Overview
 from penstock.store.runs import Runs
 from penstock.store.schedules import Schedules
@@ -97,6 +98,7 @@ class Store(ABC):
         self.records = Records(db)
         self.rejects = Rejects(db)
         self.replays = Replays(db)
+        self.rollups = Rollups(db)
         self.runs = Runs(db)
         self.schedules = Schedules(db)
         self.signals = Signals(db)

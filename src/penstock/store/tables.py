@@ -41,6 +41,7 @@ class Table:
             "reject",
             "outbox",
             "alert",
+            "measured",
         )
 
 
@@ -221,4 +222,9 @@ TABLES = (
     ),
     _table("alert_pin", "snapshot_id alert_id", ""),
     _table("alert_notice", "alert_id route number", "change at:real sent_at:real"),
+    _table("rollup", "source_id measure step at:real label", "value:real"),
+    _table("run_rollup", "run_id measure label", "value:real"),
+    _table("measured", "id", "run_id at:real amounts"),
+    _table("open_attempt", "job_id attempt", "at:real"),
+    _table("rollup_position", "id", "version line holes at:real"),
 )

@@ -19,6 +19,7 @@ from penstock.engine.leader.files import Files
 from penstock.engine.leader.hooks import HookChore
 from penstock.engine.leader.leadership import Leadership
 from penstock.engine.leader.repairs import Repairs
+from penstock.engine.leader.rollups import RollupChore
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.engine.leader.signals import SignalChore
 from penstock.engine.leader.sla import SlaChore
@@ -72,6 +73,7 @@ class LeaderLoop:
         self._signals = SignalChore(project, store, [self._repairs.receive])
         self._files = Files(project, store)
         self._hooks = HookChore(project, store)
+        self._rollups = RollupChore(store, project.clock)
         self._promises = SlaChore(project, store)
         self._cadences = CadenceChore(project, store)
         self._calendars = CalendarWatch(project, store)
@@ -121,7 +123,8 @@ class LeaderLoop:
         if self._traces is not None and leads.is_trusted():
             self._traces.look()
         self.tell()
-        return leads.is_trusted() and self._upkeep.do_a_little()
+        has_more = leads.is_trusted() and self._rollups.look()
+        return leads.is_trusted() and (self._upkeep.do_a_little() or has_more)
 
     def tell(self) -> None:
         """Say what has happened, if that is this process's part."""
@@ -148,6 +151,7 @@ class LeaderLoop:
         if self._leadership.is_trusted():
             with suppress(StoreError):  # then its term runs out by itself
                 self._hooks.part()
+                self._rollups.finish()
                 self._store.audit.seal_all(0.0, LAST_SEALED)
                 if self._traces is not None:
                     self._traces.look()

@@ -10,6 +10,7 @@ from penstock.gates.rates import Sent
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.run_policy import slot_of
+from penstock.metrics.buckets import bucket
 from penstock.pipeline.graph import Stage
 from penstock.store.rows import BudgetRow
 
@@ -22,6 +23,8 @@ class Spending:
         # Asked for each job, and found by looking at every source.
         self.has_budgets = rules.has_budgets
         self._meters: dict[tuple[int, int], dict[str, float]] = {}
+        # How many requests of an attempt took how long, by the bound of their bucket; their sum is under "".
+        self._latencies: dict[tuple[int, int], dict[str, float]] = {}
         # By what they are in, until that is written: for which run, and how many requests.
         self._loaded: dict[int, tuple[int, float]] = {}
         # What the steps of a stage were seen to spend.
@@ -42,6 +45,9 @@ class Spending:
             for measure, amount in amounts.items():
                 if amount:
                     meter[measure] = meter.get(measure, 0) + amount
+            latencies = self._latencies.setdefault((job.id, job.attempt), {})
+            for label, by in ((bucket("fetch_seconds", sent.seconds), 1), ("", sent.seconds)):
+                latencies[label] = latencies.get(label, 0) + by
 
         return count
 
@@ -61,7 +67,8 @@ class Spending:
         meter = self._meters.pop((job.id, job.attempt), None)
         if meter:
             self._loaded[id(effects)] = (job.run_id, meter.get("requests", 0.0))
-            effects.pour(Effects(spent=meter))
+            latencies = self._latencies.pop((job.id, job.attempt), {})
+            effects.pour(Effects(spent=meter, latencies=latencies))
 
     def settled(self, effects: Effects) -> tuple[int, float]:
         """The run and the requests that were put into these effects, which are written now."""

@@ -76,6 +76,8 @@ class Effects:
     spent: dict[str, float] = tally(SpendingEffect)
     # What of that counts against which budgets now, because no request reserved it.
     charges: list[tuple[Bound, float]] = many(SpendingEffect)
+    # How long its requests took: how many there were by the bound of their bucket, and under "" the seconds.
+    latencies: dict[str, float] = tally(SpendingEffect)
     signals: list[Raised] = many(SignalsEffect, weighed=True)
     rejections: list[Rejection] = many(RejectionsEffect, chunked=True)
     # Moments around which the source is to be looked at more often.

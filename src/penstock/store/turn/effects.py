@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.jobs.effects import Covered, Effects, Mark, Raised, Rejection, Save
@@ -10,6 +11,8 @@ from penstock.jobs.effects.effects import ALL_EFFECTS, PLACES, values_of
 from penstock.jobs.job import JobState, NewJob, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.journal.job_events import JobNoted
+from penstock.metrics.fold import observed
+from penstock.metrics.measures import SUMS
 from penstock.settings.budget import Bound
 from penstock.store.accounts import count_candidates
 from penstock.store.announcements import note_announced
@@ -97,6 +100,15 @@ class EffectTransaction:
     def count(self, run_id: int, name: str, by: float) -> None:
         self._ledger.count(run_id, name, by)
 
+    def measure_fetches(self, run_id: int, latencies: Mapping[str, float]) -> None:
+        self._ledger.measure(
+            run_id,
+            [
+                ("fetch_seconds" if label else SUMS["fetch_seconds"], label, amount)
+                for label, amount in latencies.items()
+            ],
+        )
+
     def add_children(self, children: Sequence[tuple[Owned, NewJob]]) -> None:
         add_children(self._db, self._ledger, children, self._going_on)
 
@@ -110,6 +122,12 @@ class EffectTransaction:
         did = save_records(self._db, self._ledger, rows)
         for (job, _), each in zip(saves, did, strict=True):
             has_changed[job.id] = has_changed.get(job.id, False) or each != "unchanged"
+        scores: dict[int, list[float]] = defaultdict(list)
+        for job, save in saves:
+            if save.score is not None:
+                scores[job.run_id].append(save.score)
+        for run_id, values in scores.items():
+            self._ledger.measure(run_id, observed("quality", values))
 
     def move_checkpoints(self, marks: Sequence[tuple[Owned, Mark]]) -> None:
         move_checkpoints(self._db, self._ledger, self._actor, marks)
