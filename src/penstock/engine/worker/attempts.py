@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from msgspec import structs
 
@@ -58,7 +57,10 @@ class Attempts:
                 self._refuse(job)
                 continue
             run = self.runs[job.run_id]
-            if run.policy.pins_version and run.pipeline_version != config.source.version:
+            if (
+                self.runs.policy(run.id).pins_version
+                and run.pipeline_version != config.source.version
+            ):
                 self.settler.end(job, another_version(), config.retry, config.stage.unit)
             elif not (self.spending.has_budgets and self._set_aside(job, config, run)):
                 self._begin(job, config, run)
@@ -68,7 +70,7 @@ class Attempts:
         work = Work(job, config.stage, config.graph, source, run, config.timeout_s)
         if self.tracer is not None:
             self.tracer.begin(job, source.key)
-        self.running.begin(work, config, partial(self.performer.postpone, job.id, job.attempt))
+        self.running.begin(work, config, self.performer.postpone)
         if config.stage.is_stream:
             self._openings.add(asyncio.ensure_future(self._open_stream(work, config)))
         else:
@@ -88,7 +90,7 @@ class Attempts:
         outcome = self.snapshot_writer.excuse(job, outcome)
         work, config = running.work, running.config
         # What is past does not get stale.
-        useful_for_s = None if work.run.policy.is_background else config.useful_for_s
+        useful_for_s = None if self.runs.policy(job.run_id).is_background else config.useful_for_s
         self.settler.end(job, outcome, config.retry, work.stage.unit, took_s, useful_for_s)
 
     def cancel(self, job_id: int, reason: str) -> None:

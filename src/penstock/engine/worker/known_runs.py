@@ -23,13 +23,14 @@ class KnownRuns:
     sources: Mapping[int, SourceConfig]
     loaded: Loaded | None = None
     _views: dict[int, StepRun] = field(default_factory=dict, init=False)
+    # Of each of them: it is asked several times for each job.
+    _policies: dict[int, RunPolicy] = field(default_factory=dict, init=False)
 
     def __getitem__(self, run_id: int) -> StepRun:
         return self._views[run_id]
 
     def policy(self, run_id: int) -> RunPolicy:
-        view = self._views.get(run_id)
-        return view.policy if view is not None else FULL
+        return self._policies.get(run_id, FULL)
 
     def learn(self, source_of: Mapping[int, int]) -> None:
         """In the store's thread: what the steps of these runs must know of them, by run and source."""
@@ -39,14 +40,17 @@ class KnownRuns:
             return
         if len(self._views) > KNOWN_RUNS:
             self._views = {run_id: self._views[run_id] for run_id in run_ids & self._views.keys()}
+            self._policies = {run_id: view.policy for run_id, view in self._views.items()}
         for facts in self.store.runs.facts(unknown).values():
-            self._views[facts.id] = StepRun(
+            view = StepRun(
                 facts.id,
                 facts.kind,
                 facts.options,
                 facts.of_run_id,
                 self._stamped(facts, source_of[facts.id]),
             )
+            self._views[facts.id] = view
+            self._policies[facts.id] = view.policy
 
     def _stamped(self, facts: RunFacts, source_id: int) -> str:
         """The version that a run is performed with here; the run says so from now on.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from penstock.jobs.job import Claimed
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 Done: TypeAlias = Callable[[Claimed, Outcome], None]
 
 
-@dataclass(slots=True)
-class Work:
+class Work(msgspec.Struct, eq=False):
     """One claimed job with all that performing it needs."""
 
     job: Claimed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from penstock.clock import Clock
 from penstock.engine.worker.deadlines import Deadlines
@@ -18,13 +19,12 @@ from penstock.settings import WorkerSettings
 Where = tuple[int, int]
 
 
-@dataclass(eq=False, slots=True)
-class RunningJob:
-    """`postpone` moves the end of its time, for whoever performs it."""
+class RunningJob(msgspec.Struct, eq=False):
+    """`postpone(job, attempt, by_s)` moves the end of its time, for whoever performs it."""
 
     work: Work
     config: StageConfig
-    postpone: Callable[[float], None]
+    postpone: Callable[[int, int, float], None]
     standstill: Standstill | None = None
 
 
@@ -50,7 +50,9 @@ class RunningJobs(dict[Where, RunningJob]):
         first = next(sources, None)
         return any(source != first for source in sources)
 
-    def begin(self, work: Work, config: StageConfig, postpone: Callable[[float], None]) -> None:
+    def begin(
+        self, work: Work, config: StageConfig, postpone: Callable[[int, int, float], None]
+    ) -> None:
         """Before the step's first line runs: that line may block the loop."""
         where = (work.job.id, work.job.attempt)
         self[where] = RunningJob(work, config, postpone)
@@ -82,4 +84,4 @@ class RunningJobs(dict[Where, RunningJob]):
         if where in self._deadlines:
             before = self._deadlines[where]
             self._deadlines[where] = move(self._clock.monotonic(), before)
-            running.postpone(self._deadlines[where] - before)
+            running.postpone(*where, self._deadlines[where] - before)

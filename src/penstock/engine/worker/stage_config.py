@@ -58,9 +58,11 @@ class StageConfigs:
     def of(self, job: Claimed) -> StageConfig | None:
         """None if the project has no such stage for this source any more."""
         where = (job.source_id, job.stage)
-        if where not in self._known:
-            self._known[where] = self._make(*where)
-        return self._known[where]
+        try:
+            return self._known[where]
+        except KeyError:
+            known = self._known[where] = self._make(*where)
+            return known
 
     def _make(self, source_id: int, name: str) -> StageConfig | None:
         source = self._sources.get(source_id)

@@ -103,7 +103,8 @@ class Effects:
     @property
     def weight(self) -> int:
         """How much of a transaction's time it takes, where MOST_EFFECTS is as much as there is."""
-        entries = sum(map(len, _weighed(self)))
+        weighed = _weighed(self)
+        entries = sum(map(len, weighed)) if any(weighed) else 0
         if entries < 1000:
             return entries
         written = sum([effect.weigh(self) for effect in ALL_EFFECTS])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 from penstock.jobs.effects import Covered, Effects, Mark, Raised, Rejection, Save
 from penstock.jobs.effects.effect import Effect, Ended, Repeatable
@@ -47,10 +48,10 @@ def add_effects(db: Database, ledger: Ledger, actor: str, accepted: Sequence[End
 def _by_effect(accepted: Sequence[Ended]) -> Iterable[tuple[Effect, list[Ended]]]:
     """Each effect, with the ends that have something of it."""
     found: list[list[Ended]] = [[] for _ in ALL_EFFECTS]
-    by_field = [found[place] for place in PLACES]
     for pair in accepted:
-        for ended, value in zip(by_field, values_of(pair[0].effects), strict=True):
-            if value and (not ended or ended[-1] is not pair):
+        for place in compress(PLACES, values_of(pair[0].effects)):
+            ended = found[place]
+            if not ended or ended[-1] is not pair:
                 ended.append(pair)
     return zip(ALL_EFFECTS, found, strict=True)
 
