@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.app.views.forecast import ForecastView
     from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
+    from penstock.app.views.search import SearchView
     from penstock.app.views.status import StatusView
     from penstock.app.workers import Workers
 
@@ -103,6 +104,12 @@ class Nouns(project.Project):
         from penstock.app.forecast import forecast
 
         return forecast(self, days, changes, assume, seed, on_progress)
+
+    def search(self, text: str) -> SearchView:
+        """Sources, runs, jobs, pages and records that are called this: by name, number, address or key."""
+        from penstock.app.search import search
+
+        return search(self, text)
 
     @cached_property
     def audit(self) -> Audit:

@@ -10,7 +10,7 @@ import msgspec
 from penstock.app.noun import Noun
 from penstock.app.views.pages import SnapshotView, snapshot_view
 from penstock.app.views.tried import TriedView, tried_view
-from penstock.errors import Refused
+from penstock.errors import Refused, UsageError
 from penstock.store.rows import SnapshotRow
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ class Pages(Noun):
     def __call__(self, target: int | str) -> Sequence[SnapshotView]:
         """The same: `project.pages(target)` was a verb before it was a noun."""
         return self.list(target)
+
+    def get(self, snapshot: int) -> SnapshotView:
+        """One page by the number of its snapshot; refused if it is no longer kept."""
+        row = self._store.snapshots.get(snapshot)
+        if row is None:
+            raise UsageError(f"there is no snapshot {snapshot}", code="no_snapshot")
+        return snapshot_view(row)
 
     def read(self, page: SnapshotView) -> Response:
         """A page with its body."""

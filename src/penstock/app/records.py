@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from penstock.app.noun import Noun
 from penstock.app.paging import USUAL, page_of, place_of, size_of
+from penstock.app.views.record_versions import RecordVersionView, version_views
 from penstock.app.views.records import CollectionView, RecordView, record_view
 from penstock.app.views.view import Page
 from penstock.errors import UsageError, nearest
@@ -78,6 +79,10 @@ class Records(Noun):
         if not found:
             raise UsageError(f"{collection} has no record with the key {key!r}", code="no_record")
         return found
+
+    def history(self, collection: str, key: str) -> Sequence[RecordVersionView]:
+        """Every version of one record with the fields that it changed, oldest first."""
+        return version_views(self.versions(collection, key))
 
     def collections(self) -> Sequence[CollectionView]:
         """Every collection, and how many records it has."""

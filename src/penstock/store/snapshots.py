@@ -45,6 +45,10 @@ class Snapshots(Noun):
         found = self._db.json("last_snapshot", url=url)
         return None if found is None else msgspec.convert(found, SnapshotRow)
 
+    def get(self, snapshot_id: int) -> SnapshotRow | None:
+        found = self._db.json("page_by_id", id=snapshot_id)
+        return None if found is None else msgspec.convert(found, SnapshotRow)
+
     def of_job(self, job_id: int, limit: int = 20) -> list[SnapshotRow]:
         """What a job fetched, the newest first; where it fetched nothing, the page its item came from."""
         return self._db.decoded("pages_of_job", list[SnapshotRow], job_id=job_id, limit=limit)

@@ -180,11 +180,11 @@ def change_view(change: RecordChange) -> ChangeView:
         left_alone=change.obstacle or None,
         score_before=change.score_before,
         score_after=change.score_after,
-        fields=[_field(each) for each in change.fields],
+        fields=[field_view(each) for each in change.fields],
     )
 
 
-def _field(field: FieldChange) -> FieldView:
+def field_view(field: FieldChange) -> FieldView:
     before, after = (
         msgspec.UNSET if value is NOTHING else value for value in (field.before, field.after)
     )

@@ -65,6 +65,13 @@ FROM (
 ) AS s
 CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p;
 
+-- name: page_by_id
+-- One page that was fetched.
+SELECT json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+  'headers', s.headers::json, 'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset",
+  'length', p.length, 'job_id', s.job_id, 'run_id', s.run_id)::text
+FROM penstock.snapshot AS s JOIN penstock.payload AS p ON p.hash = s.hash WHERE s.id = %(id)s;
+
 -- name: pages_at
 -- What was fetched from an address, the newest first.
 SELECT coalesce(json_agg(json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,

@@ -56,6 +56,13 @@ FROM (
   ORDER BY id DESC LIMIT :limit
 ) AS s JOIN payload AS p ON p.hash = s.hash;
 
+-- name: page_by_id
+-- One page that was fetched.
+SELECT json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
+  'headers', json(s.headers), 'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p.offset,
+  'length', p.length, 'job_id', s.job_id, 'run_id', s.run_id)
+FROM snapshot AS s JOIN payload AS p ON p.hash = s.hash WHERE s.id = :id;
+
 -- name: pages_at
 -- What was fetched from an address, the newest first.
 SELECT json_group_array(json_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,

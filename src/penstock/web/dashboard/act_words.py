@@ -1,0 +1,223 @@
+"""What the pages say of each act: its button, what it does, what it asks for, and the equal command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from penstock.web.acts import ACTS
+
+# A filter's fields as the flags of `penstock quarantine` and `penstock rejects`.
+FLAGS = {
+    "source": "--source",
+    "run_id": "--run",
+    "stage": "--stage",
+    "kind": "--kind",
+    "cause": "--cause",
+    "job_id": "--job",
+    "code": "--code",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ActWords:
+    """`command` has the act's parameters in braces; `flags` are appended where they are given."""
+
+    label: str
+    effect: str
+    command: str
+    asks: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    is_grave: bool = False
+
+
+WORDS: dict[str, ActWords] = {
+    "runs.start": ActWords(
+        "Run now",
+        "A run is queued. If one like it has not ended, that one continues.",
+        "penstock run {source} --detach",
+        asks=("kind",),
+    ),
+    "runs.probe": ActWords(
+        "Probe",
+        "One item goes through the whole pipeline, also of a degraded source.",
+        "penstock run {source} --kind probe --detach",
+    ),
+    "runs.begin": ActWords("Start the draft", "The draft is queued.", "penstock start {run}"),
+    "runs.pause": ActWords(
+        "Pause", "No more of its jobs start; what is running finishes.", "penstock pause {run}"
+    ),
+    "runs.resume": ActWords("Resume", "Its jobs start again.", "penstock resume {run}"),
+    "runs.cancel": ActWords(
+        "Cancel",
+        "The run ends now. Its queued jobs are cancelled; what it saved stays.",
+        "penstock cancel {run} --yes",
+        is_grave=True,
+    ),
+    "runs.retry": ActWords(
+        "Retry failed only",
+        "Its quarantined jobs are queued again, with all their tries; finished work is not repeated.",
+        "penstock retry {run} --failed",
+    ),
+    "runs.continue_from": ActWords(
+        "Resume from checkpoint",
+        "A new run does what is left of it; finished work is not repeated.",
+        "penstock resume {run} --from-checkpoint",
+    ),
+    "runs.undo": ActWords(
+        "Undo the run",
+        "Records return to what they were before the run, except those that later runs changed.",
+        "penstock undo {run} --yes",
+        is_grave=True,
+    ),
+    "sources.pause": ActWords(
+        "Pause",
+        "No more of its jobs start; what is running finishes, and schedules keep creating runs.",
+        "penstock pause {source}",
+    ),
+    "sources.resume": ActWords(
+        "Resume",
+        "Its jobs start again; if it was degraded, it counts as healthy.",
+        "penstock resume {source}",
+    ),
+    "sources.hold": ActWords(
+        "Hold", "Maintenance: no jobs start until the hold ends.", "penstock hold {source}"
+    ),
+    "sources.unhold": ActWords(
+        "End the hold", "Maintenance ends, and jobs start again.", "penstock unhold {source}"
+    ),
+    "jobs.retry": ActWords(
+        "Retry",
+        "The job is queued again with all its tries; an ended run opens again.",
+        "penstock retry --job {job}",
+    ),
+    "jobs.cancel": ActWords(
+        "Cancel",
+        "The job is cancelled for good; the rest of its run continues.",
+        "penstock cancel --job {job} --yes",
+        is_grave=True,
+    ),
+    "jobs.hold": ActWords("Hold", "The job waits until it is released.", "penstock hold --job {job}"),
+    "jobs.unhold": ActWords(
+        "End the hold", "The job returns to its former state.", "penstock unhold --job {job}"
+    ),
+    "breakers.open": ActWords(
+        "Open the breaker",
+        "Nothing is asked of it for so long; jobs wait and lose no try.",
+        "penstock breaker open {name} --for {for_s}s --yes",
+        asks=("for_s",),
+    ),
+    "breakers.close": ActWords(
+        "Close the breaker", "It is asked as usual again.", "penstock breaker close {name}"
+    ),
+    "quarantine.release": ActWords(
+        "Release",
+        "These jobs are queued again, with all their tries; ended runs open again.",
+        "penstock quarantine release --yes",
+        flags=tuple(FLAGS),
+    ),
+    "quarantine.discard": ActWords(
+        "Discard",
+        "These jobs are cancelled for good. Records that were saved before stay.",
+        "penstock quarantine discard --yes",
+        flags=tuple(FLAGS),
+        is_grave=True,
+    ),
+    "quarantine.note": ActWords(
+        "Add a note",
+        "The note is for whoever looks at this entry next.",
+        "penstock quarantine note {job} {text}",
+        asks=("text",),
+    ),
+    "rejects.redrive": ActWords(
+        "Redrive rejects",
+        "Rejected items go through the pipeline again, from the stage that rejected them.",
+        "penstock rejects redrive --yes",
+        flags=tuple(FLAGS),
+    ),
+    "checkpoints.rewind": ActWords(
+        "Rewind",
+        "The checkpoint moves back to where it was then: the next run fetches again what came after.",
+        "penstock checkpoint rewind {source} {partition} --to-time {to_time} --yes",
+        asks=("to_time",),
+        is_grave=True,
+    ),
+    "replays.start": ActWords(
+        "Replay",
+        "The current pipeline runs on the stored pages; its changes wait for your decision.",
+        "penstock replay {run} --detach",
+    ),
+    "replays.commit": ActWords(
+        "Commit the replay",
+        "Its changes become the records' new versions.",
+        "penstock replay {run} --commit --yes",
+    ),
+    "replays.drop": ActWords(
+        "Drop the replay",
+        "Its changes are thrown away; no record changes.",
+        "penstock replay {run} --drop --yes",
+        is_grave=True,
+    ),
+    "schedules.set_cadence": ActWords(
+        "Set the cadence",
+        "The source keeps this class until it moves by itself again.",
+        "penstock schedules cadence {source} --set {level}",
+        asks=("level",),
+    ),
+    "schedules.undo_cadence": ActWords(
+        "Undo the cadence",
+        "The source has the class again that it had before.",
+        "penstock schedules cadence {source} --undo",
+    ),
+    "hooks.redeliver": ActWords(
+        "Deliver again",
+        "The delivery is sent again now, with all its attempts.",
+        "penstock hooks retry {delivery}",
+    ),
+}
+
+
+def label_of(name: str) -> str:
+    """What the button of an act says."""
+    return WORDS[name].label if name in WORDS else name.replace(".", " ").replace("_", " ").strip()
+
+
+def target_names(name: str) -> tuple[str, ...]:
+    """The parameters that say what an act is about."""
+    act = ACTS[name]
+    return act.path_names or act.takes[:1]
+
+
+def act_address(name: str, target: Any, back: str) -> str:
+    """The page of an act on something: a value, or its parameters by name."""
+    if isinstance(target, Mapping):
+        given = {key: value for key, value in target.items() if value is not None}
+    else:
+        given = {} if target is None else {target_names(name)[0]: target}
+    return f"/acts/{name}?{urlencode({**given, 'back': back})}"
+
+
+def command_of(name: str, given: Mapping[str, Any], reason: str) -> str:
+    """The command that does the same."""
+    words = WORDS.get(name)
+    if words is None:
+        return ""
+    shown = {key: shlex.quote(str(value)) for key, value in given.items()}
+    parts = [words.command.format_map(_Known(shown)).replace(" {}", "")]
+    parts += [f"{FLAGS[each]} {shown[each]}" for each in words.flags if each in shown]
+    if given.get("everything"):
+        parts.append("--all")
+    if given.get("kind") and "kind" in words.asks:
+        parts.append(f"--kind {shown['kind']}")
+    takes_reason = name != "quarantine.note"
+    return " ".join(parts) + (f" --reason {shlex.quote(reason)}" if takes_reason and reason else "")
+
+
+class _Known(dict[str, str]):
+    """What is not given yet is named in capitals, as in the help of a command."""
+
+    def __missing__(self, key: str) -> str:
+        return "" if key == "source" else key.upper()

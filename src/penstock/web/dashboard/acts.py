@@ -1,0 +1,241 @@
+"""The page of an act: what it would do, why somebody does it, the equal command, and how to undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.responses import Response
+
+from penstock.app.views.view import View
+from penstock.counting import count
+from penstock.errors import PenstockError, StoreError, UsageError
+from penstock.web.acts import ACTS, Act
+from penstock.web.api import as_answer, require
+from penstock.web.dashboard.act_words import WORDS, act_address, command_of, label_of
+from penstock.web.dashboard.page import Visit, refused, shown
+from penstock.web.threads import in_thread
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from penstock.app import Project
+    from penstock.web.identity import Identity
+
+# What a form has beside the act's own parameters.
+OF_THE_FORM = ("csrf", "back", "reason", "dry_run")
+# Fields of a form whose names say too little.
+FIELDS = {
+    "for_s": "For how many seconds",
+    "kind": "Kind of run (full, incremental, probe)",
+    "text": "Note",
+    "to_time": "Back to which time (2026-11-15T08:00:00Z)",
+    "level": "Class (low, medium, high)",
+    "until": "Until when (2026-11-15T08:00:00Z)",
+}
+LONGEST_REASON = 2_000
+
+
+async def show_act(request: Request) -> Response:
+    """The form of an act, with its dry run."""
+    act = known(request.path_params["act"])
+    identity = require(request, act.role)
+    given = {key: value for key, value in request.query_params.items() if value}
+    return await in_thread(
+        request, lambda project: _form(Visit(request, project), act, identity, given)
+    )
+
+
+async def do_act(request: Request) -> Response:
+    """Do it, and say what came of it."""
+    act = known(request.path_params["act"])
+    identity = require(request, act.role)
+    body = (await request.body()).decode("utf-8", "replace")
+    given = {key: value for key, value in parse_qsl(body, max_num_fields=100) if value}
+    return await in_thread(
+        request, lambda project: _done(Visit(request, project), act, identity, given)
+    )
+
+
+def known(name: str) -> Act:
+    if name not in ACTS:
+        raise UsageError(f"there is no act {name!r}", code="no_act")
+    return ACTS[name]
+
+
+def arguments_of(act: Act, given: Mapping[str, str]) -> dict[str, Any]:
+    """What the act is called with, from the fields of a form."""
+    texts = {key: value for key, value in given.items() if key not in OF_THE_FORM}
+    of_path = {key: value for key, value in texts.items() if key in act.path_names}
+    of_body = {key: value for key, value in texts.items() if key in act.takes}
+    try:
+        path = msgspec.convert(of_path, act.path_parameters, strict=False)
+        body = msgspec.convert(of_body, act.parameters, strict=False)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise UsageError(str(error) or "a number is too large", code="bad_parameter") from None
+    return {**msgspec.structs.asdict(path), **msgspec.structs.asdict(body)}
+
+
+def _form(
+    visit: Visit,
+    act: Act,
+    identity: Identity,
+    given: Mapping[str, str],
+    mistake: str = "",
+    status: int = 200,
+) -> Response:
+    words = WORDS.get(act.name)
+    named = {key: value for key, value in given.items() if key not in OF_THE_FORM}
+    asks = [each for each in (words.asks if words else act.takes)]
+    preview, error = _preview(visit.project, act, identity, given)
+    return shown(
+        visit,
+        "act.html",
+        status,
+        act=act,
+        label=label_of(act.name),
+        words=words,
+        named={key: value for key, value in named.items() if key not in asks},
+        asks=[(each, FIELDS.get(each, each.replace("_", " ")), named.get(each, "")) for each in asks],
+        reason=given.get("reason", ""),
+        takes_reason=takes_reason(act),
+        back=_local(given.get("back", "/")),
+        preview=preview,
+        error=error,
+        mistake=mistake,
+        command=command_of(act.name, named, given.get("reason", "") or "TEXT"),
+        undo=None if act.undo is None else label_of(act.undo),
+    )
+
+
+def takes_reason(act: Act) -> bool:
+    return "reason" in act.parameters.__struct_fields__
+
+
+def _preview(
+    project: Project, act: Act, identity: Identity, given: Mapping[str, str]
+) -> tuple[Any, PenstockError | None]:
+    """What the act would do now, as it says itself; or why it would be refused."""
+    try:
+        if act.has_dry_run:
+            arguments = {**arguments_of(act, given), "dry_run": True}
+            return as_answer(act.call(project, identity, arguments)), None
+        look = LOOKS.get(act.name)
+        return (None if look is None else look(project, given)), None
+    except StoreError:
+        raise
+    except UsageError as error:
+        # A parameter that the form still asks for.
+        return None, None if error.code == "bad_parameter" else error
+    except PenstockError as error:
+        return None, error
+
+
+def _done(visit: Visit, act: Act, identity: Identity, given: Mapping[str, str]) -> Response:
+    reason = given.get("reason", "").strip()
+    if takes_reason(act) and not reason:
+        return _form(visit, act, identity, given, "Say why: the journal keeps it.", 422)
+    try:
+        arguments = arguments_of(act, given)
+        if takes_reason(act):
+            arguments["reason"] = reason[:LONGEST_REASON]
+        found = act.call(visit.project, identity, arguments)
+    except StoreError:
+        raise
+    except PenstockError as error:
+        return refused(visit, error)
+    return shown(
+        visit,
+        "done.html",
+        act=act,
+        label=label_of(act.name),
+        answer=as_answer(found),
+        back=_local(given.get("back", "/")),
+        run=_run_in(found),
+        undo=_undo_address(act, given, found),
+        undo_label=None if act.undo is None else label_of(act.undo),
+        command=command_of(act.name, given, reason),
+    )
+
+
+def _run_in(found: Any) -> int | None:
+    """The run that an act has made."""
+    run = getattr(found, "run", None)
+    if isinstance(run, View):
+        return getattr(run, "id", None)
+    made = getattr(found, "id", None)
+    return made if isinstance(made, int) else None
+
+
+def _undo_address(act: Act, given: Mapping[str, str], found: Any) -> str | None:
+    """The page of the act that takes it back, if it is known what that is about."""
+    if act.undo is None or act.undo not in ACTS:
+        return None
+    undo, run = ACTS[act.undo], _run_in(found)
+    about = {name: given[name] for name in (*undo.path_names, "source") if name in given}
+    if "run" in undo.path_names and run is not None:
+        about["run"] = str(run)
+    if any(name not in about for name in undo.path_names):
+        return None
+    kept = {name: about[name] for name in about if name in (*undo.path_names, *undo.takes)}
+    return act_address(act.undo, kept, _local(given.get("back", "/")))
+
+
+def _local(address: str) -> str:
+    """Only a page of ours: whatever else is asked for leads to the overview."""
+    is_ours = address.startswith("/") and not address.startswith("//") and "\\" not in address
+    return address if is_ours and address.isprintable() else "/"
+
+
+def _of_run(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
+    run = project.runs.get(_number(given, "run"))
+    return {
+        "run": run.id,
+        "source": run.source,
+        "state": run.state,
+        "open jobs": run.open_jobs,
+        "in quarantine": run.quarantined,
+    }
+
+
+def _retried(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
+    run = project.runs.get(_number(given, "run"))
+    causes = project.runs.causes(run.id, 3)
+    return {
+        **_of_run(project, given),
+        "would queue again": count(run.quarantined, "job"),
+        **{f"cause {at}": f"{each.error} ({each.jobs})" for at, each in enumerate(causes, 1)},
+    }
+
+
+def _of_source(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
+    if "source" not in given:
+        return {"about": "every source of the project"}
+    source = project.sources.get(given["source"])
+    counted = {name: getattr(source, name) for name in ("queued", "running", "waiting")}
+    return {"source": source.key, **counted}
+
+
+def _of_job(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
+    job = project.jobs.get(_number(given, "job"))
+    return {"job": job.id, "stage": job.stage, "key": job.key, "state": job.state}
+
+
+def _number(given: Mapping[str, str], name: str) -> int:
+    value = given.get(name, "")
+    if not value.isascii() or not value.isdigit() or len(value) > 18:
+        raise UsageError(f"{name} is a number", code="bad_parameter")
+    return int(value)
+
+
+# What is known beforehand of acts that have no dry run of their own.
+LOOKS: dict[str, Callable[[Project, Mapping[str, str]], dict[str, Any]]] = {
+    **dict.fromkeys(("runs.pause", "runs.resume", "runs.cancel", "runs.begin"), _of_run),
+    **dict.fromkeys(("runs.continue_from", "replays.commit", "replays.drop"), _of_run),
+    "runs.retry": _retried,
+    **dict.fromkeys(("sources.pause", "sources.resume", "sources.hold"), _of_source),
+    **dict.fromkeys(("sources.unhold", "runs.probe"), _of_source),
+    **dict.fromkeys(("jobs.retry", "jobs.cancel", "jobs.hold", "jobs.unhold"), _of_job),
+}

@@ -1,0 +1,27 @@
+"""The pages of the menu, in its order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Item(NamedTuple):
+    """One entry of the menu; `key` opens it after `g`."""
+
+    label: str
+    path: str
+    key: str
+
+
+NAVIGATION = (
+    Item("Overview", "/", "o"),
+    Item("Sources", "/sources", "s"),
+    Item("Runs", "/runs", "r"),
+    Item("Quarantine", "/quarantine", "q"),
+    Item("Records", "/records", "d"),
+    Item("Schedules", "/schedules", "c"),
+    Item("Workers", "/workers", "w"),
+    Item("Budgets", "/budgets", "b"),
+    Item("Hooks", "/hooks", "h"),
+    Item("Events", "/events", "e"),
+)

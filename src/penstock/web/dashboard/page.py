@@ -1,0 +1,115 @@
+"""A page: what it reads, in a thread, and the template that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from penstock.errors import PenstockError, StoreError, UsageError
+from penstock.web.acts import ACTS
+from penstock.web.dashboard.act_words import act_address
+from penstock.web.dashboard.navigation import NAVIGATION
+from penstock.web.dashboard.templating import address, render
+from penstock.web.problems import problem_of
+from penstock.web.threads import in_thread_reading
+
+if TYPE_CHECKING:
+    from penstock.app import Project
+
+# How many rows a list has on one page.
+ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request for a page: the project, who asks, and what for."""
+
+    request: Request
+    project: Project
+
+    def text(self, name: str) -> str | None:
+        """A value of the query; None if it is missing or empty."""
+        return self.request.query_params.get(name) or None
+
+    def number(self, name: str) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        if not value.isascii() or not value.isdigit() or len(value) > 18:
+            raise UsageError(f"{name} is a number", code="bad_number")
+        return int(value)
+
+    def is_on(self, name: str) -> bool:
+        return self.text(name) in ("1", "on", "true")
+
+    @property
+    def path(self) -> Mapping[str, Any]:
+        return self.request.path_params
+
+    @property
+    def here(self) -> str:
+        """This page's own address, for the way back from an act."""
+        url = self.request.url
+        return f"{url.path}?{url.query}" if url.query else url.path
+
+    def following(self, cursor: str | None) -> str | None:
+        """The address of the next page of this list."""
+        if cursor is None:
+            return None
+        query = {**self.request.query_params, "cursor": cursor}
+        return address(self.request.url.path, **query)
+
+
+Read = Callable[[Visit], dict[str, Any]]
+
+
+def shown(visit: Visit, template: str, status: int = 200, **values: Any) -> Response:
+    """A page as the browser gets it, with every secret of the project masked."""
+    request, settings = visit.request, visit.project.settings
+    identity = request.state.identity
+    common = {
+        "now": 0.0 if status == 503 else visit.project.now(),
+        "project": settings.project,
+        "environment": settings.environment,
+        "identity": identity,
+        "csrf": request.state.csrf,
+        "navigation": NAVIGATION,
+        "path": request.url.path,
+        "here": visit.here,
+        "query": dict(request.query_params),
+        "may": lambda name: name in ACTS and identity.may(ACTS[name].role),
+        "act_address": lambda name, target: act_address(name, target, visit.here),
+    }
+    text = render(template, **{**common, **values})
+    return HTMLResponse(request.app.state.mask(text), status)
+
+
+def refused(visit: Visit, error: PenstockError) -> Response:
+    """The page of an error: what is so, and what to do."""
+    problem = problem_of(error)
+    return shown(visit, "error.html", problem.status, problem=problem)
+
+
+def page(template: str, read: Read) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that reads in a thread, and answers with the page or with why there is none."""
+
+    async def endpoint(request: Request) -> Response:
+        return await in_thread_reading(
+            request, lambda project: _answered(Visit(request, project), template, read)
+        )
+
+    return endpoint
+
+
+def _answered(visit: Visit, template: str, read: Read) -> Response:
+    try:
+        return shown(visit, template, **read(visit))
+    except StoreError:
+        # What the connection is worth is decided where it was opened.
+        raise
+    except PenstockError as error:
+        return refused(visit, error)

@@ -1,0 +1,85 @@
+"""One source: how it does over its runs, what keeps it from starting, what it costs, what it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.app import config
+from penstock.web.dashboard.coverage import run_days
+from penstock.web.dashboard.figures import source_charts
+from penstock.web.dashboard.page import Visit
+
+if TYPE_CHECKING:
+    from penstock.app import Project
+    from penstock.app.views.runs import RunDetail, RunView
+    from penstock.app.views.sources import SourceDetail
+
+RUNS, EVENTS, COVERED = 15, 10, 200
+
+
+class Step(NamedTuple):
+    """One step of the funnel: how many came this far, of how many, and what became of the others."""
+
+    name: str
+    count: int
+    most: int
+    others: list[tuple[str, int]]
+
+
+def read(visit: Visit) -> dict[str, Any]:
+    project = visit.project
+    source = project.sources.get(visit.path["source"])
+    now = project.now()
+    runs = project.runs.list(source.key, limit=COVERED).items
+    last = _last_ended(project, runs)
+    return {
+        "source": source,
+        "outlook": next(iter(project.outlook([source.key])), None) if source.is_configured else None,
+        "next_run": project.sources.next_run(source.key),
+        "runs": runs[:RUNS],
+        "last": last,
+        "funnel": [] if last is None else funnel(last),
+        "charts": source_charts(project, source.key, now),
+        "coverage": run_days(runs, now),
+        "budgets": [*project.budgets.each(source=source.key)],
+        **_configured(project, source),
+        "events": project.journal.list(source=source.key, kind="source", limit=EVENTS).items,
+    }
+
+
+def _last_ended(project: Project, runs: list[RunView]) -> RunDetail | None:
+    for each in runs:
+        if each.is_ended and each.kind not in ("replay", "probe") and not each.is_undo:
+            return project.runs.detail(each.id)
+    return None
+
+
+def funnel(run: RunDetail) -> list[Step]:
+    """How many pages and candidates of a run came how far."""
+    pages, candidates = run.account.pages, run.account.candidates
+    most = max(pages.discovered, candidates.candidates, 1)
+    sound = candidates.candidates - candidates.dropped - candidates.failed
+    steps = [
+        ("discover", pages.discovered, {"cancelled": pages.cancelled, "open": pages.open}),
+        ("extract", pages.extracted, {"skipped": pages.skipped, "failed": pages.failed}),
+        ("normalize", candidates.candidates, {"dropped": candidates.dropped}),
+        ("score", sound, {"failed": candidates.failed, "rejected": candidates.rejected}),
+        ("persist", candidates.accepted, {"duplicate": candidates.duplicate}),
+    ]
+    return [
+        Step(name, number, most, [(label, n) for label, n in others.items() if n])
+        for name, number, others in steps
+    ]
+
+
+def _configured(project: Project, source: SourceDetail) -> dict[str, Any]:
+    """What penstock.yaml says of it now, and how its schedules were changed."""
+    if not source.is_configured:
+        return {"settings": [], "schedules": None, "versions": [], "checkpoints": []}
+    shown = config.show(project.settings.root, project.settings.environment, source.key)
+    return {
+        "settings": shown.values,
+        "schedules": project.schedules.explain(source.key, ticks=10),
+        "versions": project.schedules.versions(source.key, limit=20).items,
+        "checkpoints": project.checkpoints.list(source.key, limit=20).items,
+    }

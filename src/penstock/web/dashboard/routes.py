@@ -1,0 +1,66 @@
+"""The addresses of the pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.routing import BaseRoute, Route
+
+from penstock.web.dashboard.acts import do_act, show_act
+from penstock.web.dashboard.page import page
+from penstock.web.dashboard.pages import (
+    job,
+    overview,
+    plain,
+    quarantine,
+    records,
+    run,
+    runs,
+    schedules,
+    search,
+    source,
+    sources,
+)
+from penstock.web.dashboard.snapshots import download
+from penstock.web.threads import in_thread_reading
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from penstock.app import Project
+
+
+async def download_page(request: Request) -> Response:
+    """A fetched page as a file."""
+    snapshot = request.path_params["snapshot"]
+
+    def read(project: Project) -> Response:
+        return download(project.pages.read(project.pages.get(snapshot)), f"snapshot-{snapshot}")
+
+    return await in_thread_reading(request, read)
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/", page("overview.html", overview.read)),
+    Route("/search", page("search.html", search.read)),
+    Route("/sources", page("sources.html", sources.read)),
+    Route("/sources/{source:path}", page("source.html", source.read)),
+    Route("/runs", page("runs.html", runs.read)),
+    Route("/runs/{run:int}", page("run.html", run.read)),
+    Route("/jobs/{job:int}", page("job.html", job.read)),
+    Route("/jobs/{job:int}/pages/{snapshot:int}", page("page.html", job.read_page)),
+    Route("/snapshots/{snapshot:int}", download_page),
+    Route("/records", page("records.html", records.read)),
+    Route("/record", page("record.html", records.read_record)),
+    Route("/records/{collection:path}", page("collection.html", records.read_collection)),
+    Route("/quarantine", page("quarantine.html", quarantine.read)),
+    Route("/quarantine/jobs", page("entries.html", quarantine.read_entries)),
+    Route("/schedules", page("schedules.html", schedules.read)),
+    Route("/workers", page("workers.html", plain.read_workers)),
+    Route("/budgets", page("budgets.html", plain.read_budgets)),
+    Route("/hooks", page("hooks.html", plain.read_hooks)),
+    Route("/events", page("events.html", plain.read_events)),
+    Route("/acts/{act}", show_act, methods=["GET"]),
+    Route("/acts/{act}", do_act, methods=["POST"]),
+]

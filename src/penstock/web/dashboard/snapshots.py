@@ -1,0 +1,65 @@
+"""Fetched pages, to be looked at: a frame without scripts, links or an origin, and the text as it came.
+
+A page is never a document of the dashboard's origin: it stands in the `srcdoc` of a frame whose `sandbox` is
+empty, under the dashboard's own policy, or it is downloaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from selectolax.parser import HTMLParser
+from starlette.responses import Response
+
+from penstock.app.views.pages import is_text
+
+if TYPE_CHECKING:
+    from penstock.http.response import Response as Fetched
+
+# Of a longer page, the beginning is shown; the download has all of it.
+LONGEST = 400_000
+# What could run, or ask another host for something, even without scripts.
+REMOVED = ["script", "link", "meta", "base", "iframe", "frame", "object", "embed", "portal", "template"]
+
+
+class ShownPage(msgspec.Struct, frozen=True):
+    """The body of a page: as HTML to be shown in a sandbox, if it is HTML, and as text, if it is text."""
+
+    html: str | None
+    text: str | None
+    bytes: int
+    is_cut: bool
+
+
+def shown_page(fetched: Any) -> ShownPage:
+    """How a fetched page is shown."""
+    response: Fetched = fetched
+    text = response.text if is_text(response) else None
+    is_cut = text is not None and len(text) > LONGEST
+    if is_cut and text is not None:
+        text = text[:LONGEST]
+    html = _harmless(text) if text is not None and "html" in response.content_type else None
+    return ShownPage(html, text, len(response.body), is_cut)
+
+
+def _harmless(text: str) -> str:
+    tree = HTMLParser(text)
+    for name in REMOVED:
+        for node in tree.css(name):
+            node.decompose()
+    return tree.html or ""
+
+
+def download(fetched: Any, name: str) -> Response:
+    """The body as a file: no browser shows it as a page, whatever it contains."""
+    response: Fetched = fetched
+    return Response(
+        response.body,
+        media_type="application/octet-stream",
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )

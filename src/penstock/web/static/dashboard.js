@@ -1,0 +1,105 @@
+// What is only more convenient with JavaScript: charts with a cursor, copying, keys, the theme, live pages.
+"use strict";
+(function () {
+  const colour = (tone) => {
+    const names = { good: "--good", warn: "--warn", bad: "--bad", calm: "--h3", soft: "--edge", accent: "--accent" };
+    return getComputedStyle(document.documentElement).getPropertyValue(names[tone] || "--h3").trim();
+  };
+  const shade = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // Bars are stacked: each series is drawn on the sum of those before it, the last one first.
+  function stacked(series) {
+    const sums = series[0][2].map(() => 0);
+    return series.map(([, , values]) => values.map((value, i) => (sums[i] += value || 0)));
+  }
+
+  function drawn(place) {
+    const figures = JSON.parse(place.dataset.chart);
+    const isBars = figures.kind === "bars";
+    const heights = isBars ? stacked(figures.series) : figures.series.map((each) => each[2]);
+    const order = figures.series.map((_, i) => i);
+    if (isBars) order.reverse();
+    const axis = { stroke: shade("--soft"), grid: { stroke: shade("--line"), width: 1 }, ticks: { stroke: shade("--line"), width: 1 }, font: "11px system-ui" };
+    const options = {
+      width: place.clientWidth || 300,
+      height: 150,
+      legend: { live: true },
+      scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
+      axes: [axis, { ...axis, size: 46 }],
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
+      series: [{ label: "UTC" }].concat(order.map((i) => {
+        const [label, tone, values] = figures.series[i];
+        return {
+          label: label,
+          stroke: colour(tone),
+          width: isBars ? 0 : 1.8,
+          fill: isBars ? colour(tone) : undefined,
+          paths: isBars ? uPlot.paths.bars({ size: [0.8, 40] }) : undefined,
+          points: { show: !isBars && values.length < 60, size: 5 },
+          spanGaps: true,
+          value: (_, __, ___, at) => (at === null || at === undefined || values[at] === null ? "–" : +values[at].toFixed(3) + (figures.unit ? " " + figures.unit : "")),
+        };
+      })),
+    };
+    place.replaceChildren();
+    place.plot = new uPlot(options, [figures.x].concat(order.map((i) => heights[i])), place);
+  }
+
+  function drawAll(within) {
+    if (typeof uPlot === "undefined") return;
+    within.querySelectorAll("[data-chart]").forEach((place) => { if (!place.plot) drawn(place); });
+  }
+
+  function redrawAll() {
+    document.querySelectorAll("[data-chart]").forEach((place) => { place.plot = null; drawn(place); });
+  }
+
+  function offer(within) {
+    if (navigator.clipboard) within.querySelectorAll("[data-copy]").forEach((button) => { button.hidden = false; });
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    navigator.clipboard.writeText(button.dataset.copy).then(() => {
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  });
+
+  let isGoing = false;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      document.getElementById("q").focus();
+    } else if (isGoing) {
+      const item = document.querySelector('.menu a[data-key="' + CSS.escape(event.key) + '"]');
+      if (item) item.click();
+    }
+    isGoing = event.key === "g" && !isGoing;
+  });
+
+  function offerTheme() {
+    const button = document.getElementById("theme");
+    const isDark = () => {
+      const chosen = document.documentElement.dataset.theme;
+      return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    };
+    const tell = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", "Switch to the " + button.textContent.toLowerCase() + " theme"); };
+    button.hidden = false;
+    tell();
+    button.addEventListener("click", () => {
+      const theme = isDark() ? "light" : "dark";
+      document.documentElement.dataset.theme = theme;
+      try { localStorage.setItem("penstock-theme", theme); } catch (error) { /* it holds for this page */ }
+      tell();
+      redrawAll();
+    });
+  }
+
+  document.addEventListener("DOMContentLoaded", () => { offerTheme(); offer(document); drawAll(document); });
+  document.addEventListener("htmx:afterSettle", (event) => { offer(event.target); drawAll(document); });
+  let resized;
+  addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(redrawAll, 150); });
+})();
