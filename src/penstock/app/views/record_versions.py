@@ -8,7 +8,7 @@ from itertools import pairwise
 from penstock.app.views.records import RecordView
 from penstock.app.views.replays import FieldView, field_view
 from penstock.app.views.view import View
-from penstock.jobs.record_changes import field_changes
+from penstock.jobs.diff import field_changes
 
 
 class RecordVersionView(View, frozen=True, kw_only=True):

@@ -100,7 +100,9 @@ WORDS: dict[str, ActWords] = {
         "penstock cancel --job {job} --yes",
         is_grave=True,
     ),
-    "jobs.hold": ActWords("Hold", "The job waits until it is released.", "penstock hold --job {job}"),
+    "jobs.hold": ActWords(
+        "Hold", "The job waits until it is released.", "penstock hold --job {job}"
+    ),
     "jobs.unhold": ActWords(
         "End the hold", "The job returns to its former state.", "penstock unhold --job {job}"
     ),

@@ -88,7 +88,7 @@ def _form(
 ) -> Response:
     words = WORDS.get(act.name)
     named = {key: value for key, value in given.items() if key not in OF_THE_FORM}
-    asks = [each for each in (words.asks if words else act.takes)]
+    asks = words.asks if words else act.takes
     preview, error = _preview(visit.project, act, identity, given)
     return shown(
         visit,
@@ -98,7 +98,9 @@ def _form(
         label=label_of(act.name),
         words=words,
         named={key: value for key, value in named.items() if key not in asks},
-        asks=[(each, FIELDS.get(each, each.replace("_", " ")), named.get(each, "")) for each in asks],
+        asks=[
+            (each, FIELDS.get(each, each.replace("_", " ")), named.get(each, "")) for each in asks
+        ],
         reason=given.get("reason", ""),
         takes_reason=takes_reason(act),
         back=_local(given.get("back", "/")),

@@ -71,9 +71,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
                 if height:
                     base -= height
                     title = f"{moment(self.x[index])}: {number(value)} {each.label}"
-                    found.append(
-                        Shape(index * slot, base, slot * FILLED, height, each.tone, title)
-                    )
+                    found.append(Shape(index * slot, base, slot * FILLED, height, each.tone, title))
         return found
 
     @property

@@ -40,8 +40,12 @@ def run_days(runs: Sequence[RunView], now: float) -> Heat:
         tone = "0" if worst is None else TONES[worst]
         title = f"{day(number * DAY_S)}: {worst or 'no run ended'}"
         cells.append(Cell((number - first) // 7, (number - first) % 7, tone, title))
-    columns = [day((first + 7 * week) * DAY_S)[4:] if week % 4 == 0 else "" for week in range(WEEKS)]
-    return Heat(title="Runs by day, as the worst of them ended", columns=columns, rows=WEEKDAYS, cells=cells)
+    columns = [
+        day((first + 7 * week) * DAY_S)[4:] if week % 4 == 0 else "" for week in range(WEEKS)
+    ]
+    return Heat(
+        title="Runs by day, as the worst of them ended", columns=columns, rows=WEEKDAYS, cells=cells
+    )
 
 
 def backfill_days(project: Project, run: RunDetail) -> Heat | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.web.dashboard.charts import Chart, Series, stacked
+from penstock.web.dashboard.charts import Chart, stacked
 
 if TYPE_CHECKING:
     from penstock.app import Project
@@ -43,7 +43,7 @@ def _points(
     if figures is None:
         return {}
     found = figures.series(measure, label=label, since=x[0], until=x[-1] + DAY_S, step=step)
-    return {at: value for at, value in found.points}
+    return dict(found.points)
 
 
 def source_charts(project: Project, source: str, now: float) -> list[Chart]:

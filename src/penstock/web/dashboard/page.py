@@ -67,12 +67,12 @@ class Visit:
 Read = Callable[[Visit], dict[str, Any]]
 
 
-def shown(visit: Visit, template: str, status: int = 200, **values: Any) -> Response:
+def shown(visit: Visit, template: str, status_code: int = 200, /, **values: Any) -> Response:
     """A page as the browser gets it, with every secret of the project masked."""
     request, settings = visit.request, visit.project.settings
     identity = request.state.identity
     common = {
-        "now": 0.0 if status == 503 else visit.project.now(),
+        "now": 0.0 if status_code == 503 else visit.project.now(),
         "project": settings.project,
         "environment": settings.environment,
         "identity": identity,
@@ -85,7 +85,7 @@ def shown(visit: Visit, template: str, status: int = 200, **values: Any) -> Resp
         "act_address": lambda name, target: act_address(name, target, visit.here),
     }
     text = render(template, **{**common, **values})
-    return HTMLResponse(request.app.state.mask(text), status)
+    return HTMLResponse(request.app.state.mask(text), status_code)
 
 
 def refused(visit: Visit, error: PenstockError) -> Response:

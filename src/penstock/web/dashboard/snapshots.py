@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from selectolax.parser import HTMLParser
+from selectolax.lexbor import LexborHTMLParser
 from starlette.responses import Response
 
 from penstock.app.views.pages import is_text
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 # Of a longer page, the beginning is shown; the download has all of it.
 LONGEST = 400_000
 # What could run, or ask another host for something, even without scripts.
-REMOVED = ["script", "link", "meta", "base", "iframe", "frame", "object", "embed", "portal", "template"]
+REMOVED = [
+    "script",
+    "link",
+    "meta",
+    "base",
+    "iframe",
+    "frame",
+    "object",
+    "embed",
+    "portal",
+    "template",
+]
 
 
 class ShownPage(msgspec.Struct, frozen=True):
@@ -44,7 +55,7 @@ def shown_page(fetched: Any) -> ShownPage:
 
 
 def _harmless(text: str) -> str:
-    tree = HTMLParser(text)
+    tree = LexborHTMLParser(text)
     for name in REMOVED:
         for node in tree.css(name):
             node.decompose()

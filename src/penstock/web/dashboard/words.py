@@ -83,7 +83,11 @@ def size(value: float | None) -> str:
     index = 0
     while abs(value) >= 1000 and index < len(_SIZES) - 1:
         value, index = value / 1000, index + 1
-    return f"{value:.0f} {_SIZES[index]}" if value >= 10 or not index else f"{value:.1f} {_SIZES[index]}"
+    return (
+        f"{value:.0f} {_SIZES[index]}"
+        if value >= 10 or not index
+        else f"{value:.1f} {_SIZES[index]}"
+    )
 
 
 def share(value: float | None) -> str:

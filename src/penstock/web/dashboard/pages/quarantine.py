@@ -29,7 +29,9 @@ def read_entries(visit: Visit) -> dict[str, Any]:
         stage=visit.text("stage"),
     )
     page = project.quarantine.list(wanted, cursor=visit.text("cursor"), limit=ROWS)
-    chosen = {name: getattr(wanted, name) for name in ("source", "run_id", "kind", "cause", "stage")}
+    chosen = {
+        name: getattr(wanted, name) for name in ("source", "run_id", "kind", "cause", "stage")
+    }
     return {
         "wanted": wanted,
         "chosen": {name: value for name, value in chosen.items() if value is not None},

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.app.views.journal import EventView
     from penstock.app.views.runs import RunDetail
 
-EVENTS, JOBS, CHANGES = 40, 25, 20
+EVENTS, JOBS, CHANGES = 25, 25, 20
 # The timeline shows the jobs of so many of the newest events, and no more of them than a screen has lines.
 LOOKED_AT, LINES = 400, 30
 WIDTH = 600.0
@@ -81,8 +81,10 @@ def balances(run: RunDetail) -> list[tuple[str, int, list[tuple[str, int]], int]
     """The counts that have to add up: a name, the total, its parts, and what is missing."""
     pages, candidates = run.account.pages, run.account.candidates
     of_pages = ("extracted", "skipped", "failed", "cancelled", "open")
-    of_candidates = ("accepted", "rejected", "duplicate", "dropped", "failed", "passed")
-    of_candidates += ("cancelled", "open")
+    of_candidates = (
+        *("accepted", "rejected", "duplicate", "dropped", "failed", "passed"),
+        *("cancelled", "open"),
+    )
     return [
         ("pages", pages.discovered, _parts(pages, of_pages), pages.unaccounted),
         (

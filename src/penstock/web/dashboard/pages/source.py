@@ -21,7 +21,7 @@ class Step(NamedTuple):
     """One step of the funnel: how many came this far, of how many, and what became of the others."""
 
     name: str
-    count: int
+    reached: int
     most: int
     others: list[tuple[str, int]]
 
@@ -34,7 +34,9 @@ def read(visit: Visit) -> dict[str, Any]:
     last = _last_ended(project, runs)
     return {
         "source": source,
-        "outlook": next(iter(project.outlook([source.key])), None) if source.is_configured else None,
+        "outlook": next(iter(project.outlook([source.key])), None)
+        if source.is_configured
+        else None,
         "next_run": project.sources.next_run(source.key),
         "runs": runs[:RUNS],
         "last": last,
