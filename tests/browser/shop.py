@@ -1,0 +1,155 @@
+"""A project with something of everything that the dashboard shows, made by real runs, and its server."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from penstock import Project
+from tests.browser.hostile_strings import STRINGS
+from tests.journeys.rig import ENVIRONMENT, PENSTOCK
+
+HOSTILE_SOURCE = "<img/src=x/onerror=window.pwned=1>"
+FILE = """\
+project: shop-watch
+store: sqlite:penstock.db
+sources:
+  shop:
+    pipeline: shop:shop
+    params: {{site: "{site}"}}
+    schedule: {{every: 6h}}
+    budget: {{requests: 5000/d}}
+    fetch: {{allow_private: true}}
+  broken:
+    pipeline: shop:broken
+    schedule: {{every: 1d}}
+  "{hostile}":
+    pipeline: shop:shop
+    params: {{site: "{site}"}}
+    schedule: manual
+    fetch: {{allow_private: true}}
+"""
+PIPELINES = """\
+import json
+from pathlib import Path
+
+from penstock import Pipeline
+
+STRINGS = json.loads((Path(__file__).parent / "strings.json").read_text())
+shop, broken = Pipeline("shop"), Pipeline("broken")
+
+
+@shop.step(unit="run")
+async def discover(ctx):
+    for number in range(ctx.params.get("pages", 3)):
+        yield {"url": ctx.params["site"] + f"/page?n={number}&t=" + STRINGS[number * 7].replace(" ", "+")}
+
+
+@shop.step(after="discover", unit="page", key="url")
+async def extract(page, ctx):
+    response = await ctx.fetch(page["url"])
+    print("fetched", STRINGS[0])
+    for number, text in enumerate(STRINGS):
+        if number % 3 == int(page["url"].partition("n=")[2][0]):
+            found = {"title": text, "price": number, "round": ctx.params.get("round", 1)}
+            yield {"key": f"{number:03d} {text}", **found}
+
+
+@shop.step(after="extract", unit="candidate")
+def persist(item, ctx):
+    ctx.save("product", key=item["key"], data=item, score=0.5)
+
+
+@broken.step(unit="run")
+async def list_all(ctx):
+    for number, text in enumerate(STRINGS):
+        yield {"number": number, "text": text}
+
+
+@broken.step(after="list_all", unit="page", key="number")
+def fail(item):
+    if item["number"] % 10 == 0:
+        raise ValueError(item["text"])
+    return None
+"""
+
+
+class _Page(BaseHTTPRequestHandler):
+    """A page whose title is what its address says, as text and as markup."""
+
+    def do_GET(self) -> None:
+        text = parse_qs(urlsplit(self.path).query).get("t", [""])[0]
+        body = f"<!doctype html><title>{html.escape(text)}</title><h1>Offer</h1>{text}".encode()
+        self.send_response(404 if self.path == "/robots.txt" else 200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Nothing: the test's own output is enough."""
+
+
+@contextmanager
+def _site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def lay_out(folder: Path, site: str) -> None:
+    (folder / "penstock.yaml").write_text(FILE.format(site=site, hostile=HOSTILE_SOURCE))
+    (folder / "shop.py").write_text(PIPELINES)
+    (folder / "strings.json").write_text(json.dumps(STRINGS))
+
+
+def fill(folder: Path) -> None:
+    """Two runs of one source with different data, and one of another that fails in part."""
+    with _site() as site:
+        lay_out(folder, site)
+        with Project.load(folder) as project:
+            begun = [
+                project.runs.start("shop", reason=STRINGS[0]),
+                project.runs.start("shop", new=True, params={"round": 2}),
+                project.runs.start("broken"),
+            ]
+            project.runs.finish([each.run.id for each in begun if each.run is not None])
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, str]]:
+    """The address of `penstock web` on this project, and the link that logs in."""
+    command = [*PENSTOCK, "web", "--port", "0"]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        try:
+            link = ""
+            while not link:
+                line = server.stdout.readline()
+                assert line, "penstock web ended before it was listening"
+                link = next(iter(re.findall(r"http://\S+/login\S*", line)), "")
+            yield link.partition("/login")[0], link
+        finally:
+            server.terminate()
+            server.stdout.read()
+            server.wait()

@@ -1,0 +1,249 @@
+"""The dashboard in a real browser: it is readable, reachable, harmless, and quick to act from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from penstock import Project
+from tests.browser.hostile_strings import STRINGS
+from tests.browser.shop import HOSTILE_SOURCE, fill, served
+from tests.programs import needed
+
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+AXE = (Path(__file__).parent / "vendor" / "axe-4.14.0.min.js").read_text()
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
+KEY = f"007 {STRINGS[7]}"
+
+
+@dataclass
+class Dashboard:
+    """A running server on a filled project, and a browser that is logged in."""
+
+    folder: Path
+    address: str
+    browser: Browser
+    session: Any
+    # The run that failed in part, one of its jobs, and a job that has fetched a page with its snapshot.
+    failed_run: int
+    failed_job: int
+    page_job: int
+    snapshot: int
+
+    def context(self, **options: Any) -> BrowserContext:
+        return self.browser.new_context(
+            base_url=self.address, storage_state=self.session, **options
+        )
+
+    @property
+    def pages(self) -> list[str]:
+        """Every page, of things that are there."""
+        return [
+            *("/", "/sources", "/sources/shop", f"/sources/{quote(HOSTILE_SOURCE, safe='')}"),
+            *("/runs", f"/runs/{self.failed_run}", "/runs?source=shop", "/events", "/schedules"),
+            *(f"/jobs/{self.failed_job}", f"/jobs/{self.page_job}"),
+            *(f"/jobs/{self.page_job}/pages/{self.snapshot}", "/records", "/records/product"),
+            "/record?" + urlencode({"collection": "product", "key": KEY}),
+            *("/quarantine", "/quarantine/jobs", "/workers", "/budgets", "/hooks"),
+            "/search?" + urlencode({"q": "007"}),
+            *(f"/acts/runs.retry?run={self.failed_run}", "/acts/quarantine.discard?source=broken"),
+            *("/acts/breakers.open?name=shop", "/runs/999999"),
+        ]
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    chromium = needed("chromium")
+    folder = tmp_path_factory.mktemp("shop")
+    fill(folder)
+    with Project.open(folder) as project:
+        failed = project.jobs.list(source="broken", states=["quarantined"], limit=1).items[0]
+        fetched = project.jobs.list(source="shop", stage="extract", limit=1).items[0]
+        snapshot = project.pages.list(fetched.id)[0]
+    with served(folder) as (address, link), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
+        first = browser.new_context()
+        page = first.new_page()
+        page.goto(link)
+        page.wait_for_url(f"{address}/")
+        found = Dashboard(
+            *(folder, address, browser, first.storage_state()),
+            *(failed.run_id, failed.id, fetched.id, snapshot.id),
+        )
+        first.close()
+        yield found
+        browser.close()
+
+
+def looked_at(page: Page, path: str) -> int:
+    answer = page.goto(path, wait_until="load")
+    assert answer is not None
+    return answer.status
+
+
+@pytest.mark.parametrize(("theme", "size"), [("light", DESK), ("dark", PHONE)])
+def test_every_page_has_no_serious_finding_of_axe(
+    dashboard: Dashboard, theme: Any, size: Any
+) -> None:
+    context = dashboard.context(color_scheme=theme, viewport=size)
+    page, found = context.new_page(), []
+    for path in dashboard.pages:
+        looked_at(page, path)
+        page.evaluate(AXE)
+        report = page.evaluate("rules => axe.run(document, rules)", RULES)
+        found += [
+            (path, each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+            for each in report["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= size["width"], f"{path} is wider than the screen"
+    context.close()
+    assert found == []
+
+
+def test_hostile_strings_are_shown_as_text_on_every_page_and_run_nowhere(
+    dashboard: Dashboard,
+) -> None:
+    context = dashboard.context()
+    page, outside, told = context.new_page(), list[str](), list[str]()
+    page.on("request", lambda request: outside.append(request.url))
+    page.on("dialog", lambda dialog: (told.append(dialog.message), dialog.dismiss()))
+    texts = ""
+    rest = [f"/records/product?cursor={cursor}" for cursor in cursors(dashboard)]
+    for path in [*dashboard.pages, *rest]:
+        looked_at(page, path)
+        assert page.evaluate("window.pwned") is None, path
+        assert page.locator(MARKUP_FROM_DATA).count() == 0, path
+        texts += page.inner_text("body") + page.content()
+    context.close()
+    assert [url for url in outside if not url.startswith((dashboard.address, "about:"))] == []
+    assert told == []
+    shown = re.sub(r"\s+", " ", texts.replace("&lt;", "<").replace("&gt;", ">"))
+    missing = [each for each in STRINGS[::10] if re.sub(r"\s+", " ", each) not in shown]
+    assert missing == []
+
+
+# What no template has: an element that hostile text would have to make in order to run.
+MARKUP_FROM_DATA = (
+    "main script, main style, main object, main embed, main video, main math, main template, body base, "
+    "main img, [onerror], [onload], [onclick], [onfocus], [ontoggle], [hx-on\\:click], "
+    "a[href^='javascript' i], form[action^='javascript' i], iframe:not([sandbox=''])"
+)
+
+
+def cursors(dashboard: Dashboard) -> list[str]:
+    """Of all pages of the list of records but the first."""
+    with Project.open(dashboard.folder) as project:
+        found, cursor = [], project.records.list("product", limit=50).next
+        while cursor is not None:
+            found.append(cursor)
+            cursor = project.records.list("product", limit=50, cursor=cursor).next
+    return found
+
+
+def test_a_failed_run_is_recovered_in_at_most_three_clicks_from_the_overview(
+    dashboard: Dashboard,
+) -> None:
+    context = dashboard.context(viewport=PHONE)
+    page = context.new_page()
+    looked_at(page, "/")
+    clicks = 0
+    page.get_by_role("link", name="Retry failed").first.click()
+    clicks += 1
+    assert "penstock retry" in page.inner_text("main")
+    assert "15 jobs" in page.inner_text("main")
+    page.keyboard.type("the parser is mended")  # the field has the focus
+    page.get_by_role("button", name="Retry failed only").click()
+    clicks += 1
+    page.get_by_role("status").wait_for()
+    context.close()
+    with Project.open(dashboard.folder) as project:
+        run = project.runs.get(dashboard.failed_run)
+        [event] = project.journal.list(run=run.id, kind="run.reopened", limit=1).items
+        assert (run.quarantined, run.open_jobs) == (0, 15)
+        assert "the parser is mended" in event.detail
+    assert clicks <= 3
+
+
+def test_every_page_reads_without_javascript_and_without_an_error_with_it(
+    dashboard: Dashboard,
+) -> None:
+    plain, lively = dashboard.context(java_script_enabled=False), dashboard.context()
+    page, other, said = plain.new_page(), lively.new_page(), list[str]()
+    other.on("pageerror", lambda error: said.append(str(error)))
+    other.on("console", lambda message: said.append(message.text))
+    for path in dashboard.pages[:-1]:
+        assert looked_at(page, path) == 200, path
+        assert page.locator("h1").count() == 1, path
+        assert len(page.inner_text("main")) > 40, path
+        looked_at(other, path)
+    # A page in its frame breaks the policy it is under: that is the point of it.
+    assert [each for each in said if "about:srcdoc" not in each and "srcdoc" not in each] == []
+    assert looked_at(page, "/runs/999999") == 404
+    plain.close()
+    lively.close()
+
+
+def test_the_keyboard_alone_reaches_search_pages_and_acts(dashboard: Dashboard) -> None:
+    context = dashboard.context()
+    page = context.new_page()
+    looked_at(page, "/")
+    page.keyboard.press("/")
+    page.keyboard.type("shop")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=shop")
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    page.wait_for_url("**/quarantine")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the page"
+    context.close()
+
+
+def test_a_snapshot_is_never_a_document_of_the_dashboards_origin(dashboard: Dashboard) -> None:
+    context = dashboard.context()
+    page = context.new_page()
+    looked_at(page, f"/jobs/{dashboard.page_job}/pages/{dashboard.snapshot}")
+    frame = page.locator("iframe.page")
+    assert frame.get_attribute("sandbox") == ""
+    assert frame.get_attribute("src") is None
+    answer = context.request.get(f"/snapshots/{dashboard.snapshot}")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.headers["content-security-policy"].startswith("sandbox")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    context.close()
+
+
+def test_an_act_without_a_reason_changes_nothing_and_an_undo_is_offered_after_it(
+    dashboard: Dashboard,
+) -> None:
+    context = dashboard.context()
+    page = context.new_page()
+    looked_at(page, "/sources/shop")
+    page.get_by_role("link", name="Pause").click()
+    page.locator("form[method=post]").evaluate("form => { form.noValidate = true; }")
+    page.get_by_role("button", name="Pause").click()
+    assert "Say why" in page.inner_text("[role=alert]")
+    page.fill("#reason", "maintenance")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("link", name="Undo: Resume").click()
+    page.fill("#reason", "done")
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("status").wait_for()
+    context.close()
+    with Project.open(dashboard.folder) as project:
+        assert project.sources.get("shop").paused_at is None
+        acts = project.journal.list(source="shop", kind="source", limit=2).items
+        assert ["maintenance" in acts[1].detail, "done" in acts[0].detail] == [True, True]
