@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.counting import count
 from penstock.web.dashboard.charts import Chart, stacked
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def runs_chart(project: Project, now: float) -> Chart:
     """How many runs ended how, day by day."""
     x = _moments(now, DAY_S, DAYS)
     figures = {each: _points(project, "runs", each, x, "day") for each in OUTCOMES}
-    return stacked(f"Runs ended, last {DAYS} days", x, OUTCOMES, figures)
+    return stacked(f"Runs ended, last {count(DAYS, 'day')}", x, OUTCOMES, figures)
 
 
 def backlog_chart(project: Project, now: float) -> Chart:
@@ -28,7 +29,7 @@ def backlog_chart(project: Project, now: float) -> Chart:
     retried = _points(project, "retries", None, x, "hour")
     tones = {"attempts": "calm", "retries": "warn"}
     figures = {"attempts": done, "retries": retried}
-    return stacked(f"Attempts, last {HOURS} hours", x, tones, figures)
+    return stacked(f"Attempts, last {count(HOURS, 'hour')}", x, tones, figures)
 
 
 def _moments(now: float, step_s: float, number: int) -> list[float]:

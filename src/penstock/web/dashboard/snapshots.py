@@ -6,16 +6,13 @@ empty, under the dashboard's own policy, or it is downloaded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser
 from starlette.responses import Response
 
 from penstock.app.views.pages import is_text
-
-if TYPE_CHECKING:
-    from penstock.http.response import Response as Fetched
 
 # Of a longer page, the beginning is shown; the download has all of it.
 LONGEST = 400_000
@@ -43,9 +40,8 @@ class ShownPage(msgspec.Struct, frozen=True):
     is_cut: bool
 
 
-def shown_page(fetched: Any) -> ShownPage:
-    """How a fetched page is shown."""
-    response: Fetched = fetched
+def shown_page(response: Any) -> ShownPage:
+    """How a page that `pages.read` answers with is shown."""
     text = response.text if is_text(response) else None
     is_cut = text is not None and len(text) > LONGEST
     if is_cut and text is not None:
@@ -62,9 +58,8 @@ def _harmless(text: str) -> str:
     return tree.html or ""
 
 
-def download(fetched: Any, name: str) -> Response:
+def download(response: Any, name: str) -> Response:
     """The body as a file: no browser shows it as a page, whatever it contains."""
-    response: Fetched = fetched
     return Response(
         response.body,
         media_type="application/octet-stream",
