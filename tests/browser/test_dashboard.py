@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
 
 from penstock import Project
 from tests.browser.hostile_strings import STRINGS
@@ -119,7 +119,12 @@ def test_hostile_strings_are_shown_as_text_on_every_page_and_run_nowhere(
     context = dashboard.context()
     page, outside, told = context.new_page(), list[str](), list[str]()
     page.on("request", lambda request: outside.append(request.url))
-    page.on("dialog", lambda dialog: (told.append(dialog.message), dialog.dismiss()))
+
+    def dismissed(dialog: Dialog) -> None:
+        told.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismissed)
     texts = ""
     rest = [f"/records/product?cursor={cursor}" for cursor in cursors(dashboard)]
     for path in [*dashboard.pages, *rest]:
