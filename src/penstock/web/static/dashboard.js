@@ -98,6 +98,22 @@
     });
   }
 
+  // The first message says how things are; the page knows that already. Later ones are gathered for a while,
+  // and nothing is loaded under somebody's hands: while they type, or have opened something.
+  const EVERY_MS = 5000;
+  let isFirst = true, due = null;
+  const isInUse = (live) => live.querySelector("details[open]") || live.contains(document.activeElement.closest("input, select"));
+  function reload() {
+    due = null;
+    const live = document.getElementById("live");
+    if (live && !document.hidden && !isInUse(live)) htmx.trigger(live, "penstock:changed");
+  }
+  document.addEventListener("htmx:sseMessage", () => {
+    if (!isFirst && due === null) due = setTimeout(reload, EVERY_MS);
+    isFirst = false;
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && !isFirst) reload(); });
+
   document.addEventListener("DOMContentLoaded", () => { offerTheme(); offer(document); drawAll(document); });
   document.addEventListener("htmx:afterSettle", (event) => { offer(event.target); drawAll(document); });
   let resized;

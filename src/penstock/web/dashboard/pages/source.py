@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.app import config
 from penstock.web.dashboard.coverage import run_days
-from penstock.web.dashboard.figures import source_charts
+from penstock.web.dashboard.figures import quality, source_charts
 from penstock.web.dashboard.page import Visit
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def read(visit: Visit) -> dict[str, Any]:
         "runs": runs[:RUNS],
         "last": last,
         "funnel": [] if last is None else funnel(last),
-        "charts": source_charts(project, source.key, now),
+        "charts": source_charts(project, source.key),
+        "quality": quality(project, source.key, now),
         "coverage": run_days(runs, now),
         "budgets": [*project.budgets.each(source=source.key)],
         **_configured(project, source),
