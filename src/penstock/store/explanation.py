@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import cast
 
 import msgspec
 
-from penstock.errors import Remedy, UsageError
+from penstock.errors import Remedy, StoreLocked, UsageError
 from penstock.gates.capacity import Admits, Capacity
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.gates.loaded import Loaded, WorkerCode
@@ -48,6 +50,8 @@ from penstock.store.turn.claim import ready_lanes
 from penstock.store.turn.memory import Memory
 from penstock.store.turn.turn import start_work, wake_due
 
+# It needs every lock of a turn. Where many work at once it may have to let go and ask again: nothing is lost.
+TRIES = 4
 # Of those that are before a job, so many are counted.
 COUNT_LIMIT = 10_000
 # Among so many of its last events is the one that says what a job waits for.
@@ -116,11 +120,29 @@ class Explanation(Noun):
 
         `whole` is what a worker can take on when nothing runs in it; `hours` are those of hosts.
         """
+        look = partial(self._undone, limits, whole, source, run_id, job_id)
+        outlook = self._patiently(look)
+        return at_its_host(outlook, self._host_of(outlook), hours)
+
+    def _patiently(self, look: Callable[[], Outlook]) -> Outlook:
+        for _ in range(TRIES - 1):
+            with suppress(StoreLocked):
+                return look()
+        return look()
+
+    def _undone(
+        self,
+        limits: Mapping[int, LaneLimits],
+        whole: Capacity,
+        source: str | None,
+        run_id: int | None,
+        job_id: int | None,
+    ) -> Outlook:
         try:
             with self._db.writing() as now:
                 raise _Undone(self._look(now, limits, whole, source, run_id, job_id))
         except _Undone as undone:
-            return at_its_host(undone.outlook, self._host_of(undone.outlook), hours)
+            return undone.outlook
 
     def _look(
         self,
