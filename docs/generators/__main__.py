@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generators import alerts, errors, pipelines, project, views
+from docs.generators import alerts, errors, pipelines, project, runbooks, views
 from penstock.journal import reference as events
 
 DOCS = Path(__file__).parents[1]
@@ -16,6 +16,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "python-views.md": views.page,
     "python-errors.md": errors.page,
     "python-pipelines.md": pipelines.page,
+    **runbooks.pages(),
 }
 
 if __name__ == "__main__":

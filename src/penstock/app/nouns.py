@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.app.records import Records
     from penstock.app.rejects import Rejects
     from penstock.app.replays import Replays
+    from penstock.app.runbooks import Runbooks
     from penstock.app.runs import Runs
     from penstock.app.schedules import Schedules
     from penstock.app.service import Service
@@ -229,6 +230,13 @@ class Nouns(project.Project):
         from penstock.app.replays import Replays
 
         return Replays(self)
+
+    @cached_property
+    def runbooks(self) -> Runbooks:
+        """What to do about a fault, step by step."""
+        from penstock.app.runbooks import Runbooks
+
+        return Runbooks(self)
 
     @cached_property
     def runs(self) -> Runs:

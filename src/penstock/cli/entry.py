@@ -61,6 +61,7 @@ GROUPS = {
         "undo": "undo",
         "checkpoint": "checkpoint",
         "breaker": "breakers",
+        "runbook": "runbook",
     },
     "plan - when things run, and what would happen": {
         "schedules": "schedules",

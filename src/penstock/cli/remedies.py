@@ -62,6 +62,7 @@ BY_VERB: dict[str, str] = {
     "jobs.list": "penstock jobs lists them",
     "pages.try_": "penstock try {} URL",
     "rejects.list": "penstock rejects list shows them",
+    "runbooks.list": "penstock runbook lists them",
     "runs.list": "penstock runs lists them",
     "sources.list": "penstock sources lists them",
 }

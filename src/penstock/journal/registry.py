@@ -11,6 +11,7 @@ from penstock.journal import (
     alert_events,
     job_events,
     run_events,
+    runbook_events,
     service_events,
     source_events,
 )
@@ -22,6 +23,7 @@ EVENTS: tuple[type[Event], ...] = (
     *source_events.EVENTS,
     *service_events.EVENTS,
     *alert_events.EVENTS,
+    *runbook_events.EVENTS,
 )
 KINDS: dict[str, type[Event]] = {each.kind: each for each in EVENTS}
 

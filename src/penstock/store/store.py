@@ -46,6 +46,7 @@ from penstock.store.rejects import Rejects
 from penstock.store.replays import Replays
 from penstock.store.rollups import Rollups
 from penstock.store.rows import Overview
+from penstock.store.runbooks import Runbooks
 from penstock.store.runs import Runs
 from penstock.store.schedules import Schedules
 from penstock.store.signals import Signals
@@ -99,6 +100,7 @@ class Store(ABC):
         self.rejects = Rejects(db)
         self.replays = Replays(db)
         self.rollups = Rollups(db)
+        self.runbooks = Runbooks(db)
         self.runs = Runs(db)
         self.schedules = Schedules(db)
         self.signals = Signals(db)

@@ -42,6 +42,7 @@ class Table:
             "outbox",
             "alert",
             "measured",
+            "runbook_execution",
         )
 
 
@@ -212,6 +213,16 @@ TABLES = (
         parent_pid""",
     ),
     _table("loaded", "hash", "code"),
+    _table(
+        "runbook_execution",
+        "id",
+        "runbook target started_at:real actor steps ended_at:real outcome",
+    ),
+    _table(
+        "runbook_step",
+        "execution_id number",
+        "step outcome summary findings at:real actor reason",
+    ),
     _table("sent", "job_id hash", ""),
     _table(
         "alert",

@@ -75,6 +75,8 @@ class Upkeep(Noun):
             ("drop_versions", keep.versions_s),
             ("drop_rejects", keep.rejects_s),
             ("drop_log_lines", keep.logs_s),
+            ("drop_runbook_steps", keep.events_s),
+            ("drop_runbook_executions", keep.events_s),
             ("drop_idle_breakers", IDLE_BREAKER_S),
         ):
             if seconds is not None:
