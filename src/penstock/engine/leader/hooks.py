@@ -1,4 +1,4 @@
-"""Hooks: tell the outside that runs have ended, until it has accepted it.
+"""Hooks: tell the outside that runs have ended, and of alerts, until it has accepted it.
 
 Done by the host that leads. What is to be told lies in the outbox; each line is somebody's for a while, is
 sent in a thread beside the clockwork, and is done with when the other side has accepted it: a 2xx, or a
@@ -28,8 +28,10 @@ from penstock.clock import Clock
 from penstock.engine.tracing.traced_run import trace_of_run
 from penstock.http.failures import FetchError
 from penstock.project import Project
+from penstock.settings.alerts import RouteSettings
 from penstock.settings.secrets import LOOKED_AT, redact_and_cut
 from penstock.settings.values import HookSettings, Settings
+from penstock.store.alert_rows import ROUTE
 from penstock.store.hooks import EVERY_SOURCE, Parcel
 from penstock.store.store import Store
 from penstock.version import __version__
@@ -93,6 +95,13 @@ def delivery_id(parcel: Parcel) -> str:
     return str(uuid.uuid5(DELIVERIES, f"{parcel.id}:{parcel.hook}:{parcel.body}"))
 
 
+def event_of(parcel: Parcel) -> str:
+    """What it is about: the end of a run, or alerts."""
+    if parcel.run_id:
+        return f"run.{parcel.state}"
+    return str(msgspec.json.decode(parcel.body).get("event", "alert"))
+
+
 class HookChore:
     """Sends what is due, a few at once; the threads touch nothing of the store."""
 
@@ -106,8 +115,10 @@ class HookChore:
         self._under_way = 0
         settings = project.settings
         every = [*settings.hooks, *(h for s in settings.sources.values() for h in s.hooks)]
-        self._hooks = {hook.name: hook for hook in every}
-        self._lease_s = MARGIN_S + max((hook.timeout_s for hook in every), default=0.0)
+        self._hooks: dict[str, HookSettings | RouteSettings] = {hook.name: hook for hook in every}
+        self._hooks |= {f"{ROUTE}{route.name}": route for route in settings.alerts}
+        longest_s = max((each.timeout_s for each in self._hooks.values()), default=0.0)
+        self._lease_s = MARGIN_S + longest_s
 
     def plan(self) -> None:
         """Make this project's hooks the ones that the ends of runs are put down for."""
@@ -124,7 +135,9 @@ class HookChore:
         for parcel in self._store.hooks.claim(room, self._lease_s):
             hook = self._hooks.get(parcel.hook)
             if hook is None:
-                self._store.hooks.refuse(parcel, "penstock.yaml has no such hook", None, ACTOR)
+                what = "route" if parcel.hook.startswith(ROUTE) else "hook"
+                error = f"penstock.yaml has no such {what}"
+                self._store.hooks.refuse(parcel, error, None, ACTOR)
                 continue
             self._under_way += 1
             # Not waited for when the process ends: what it was sending is due again then.
@@ -141,12 +154,20 @@ class HookChore:
         trace = trace_of_run(settings, facts.id, facts.created_at, facts.options)
         return structs.replace(parcel, traceparent=trace.traceparent)
 
-    def _carry(self, hook: HookSettings, parcel: Parcel) -> None:
+    def _carry(self, hook: HookSettings | RouteSettings, parcel: Parcel) -> None:
         try:
-            error = self._send(hook, parcel)
+            error = self._sent(hook, parcel)
         except Exception as trouble:
             error = f"{type(trouble).__name__}: {trouble}"
         self._ended.put((parcel, error))
+
+    def _sent(self, hook: HookSettings | RouteSettings, parcel: Parcel) -> str:
+        if isinstance(hook, HookSettings):
+            return self._send(hook, parcel)
+        # Here and not above: most projects have no routes.
+        from penstock.engine.alerting.routes import send_on_route
+
+        return send_on_route(hook, parcel, self._project.clock.now())
 
     def _settle(self, wait_s: float = 0.0) -> None:
         with suppress(queue.Empty):
@@ -192,7 +213,7 @@ async def post(hook: HookSettings, parcel: Parcel, now: float) -> str:
         **hook.headers,
         "Content-Type": "application/json",
         DELIVERY: delivery_id(parcel),
-        EVENT: f"run.{parcel.state}",
+        EVENT: event_of(parcel),
     }
     if parcel.traceparent:
         headers[TRACEPARENT] = parcel.traceparent
@@ -224,7 +245,7 @@ def command(hook: HookSettings, parcel: Parcel) -> str:
     environment |= {
         "PENSTOCK_DELIVERY": delivery_id(parcel),
         "PENSTOCK_PROJECT": _project_of(parcel),
-        "PENSTOCK_EVENT": f"run.{parcel.state}",
+        "PENSTOCK_EVENT": event_of(parcel),
         "PENSTOCK_RUN": str(parcel.run_id),
         **({TRACEPARENT.upper(): parcel.traceparent} if parcel.traceparent else {}),
         **hook.env,
