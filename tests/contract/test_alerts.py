@@ -12,7 +12,7 @@ from penstock.jobs.job import Claimed
 from penstock.store.alert_rows import AlertFilter, AlertRow, Opening
 from penstock.store.snapshots import Kept
 from penstock.store.upkeep import Keep
-from tests.contract.scenes import World, done
+from tests.contract.scenes import World, a_save, done, quarantined
 
 DAY_S = 86_400.0
 STANDING = AlertFilter(standing_only=True)
@@ -134,10 +134,10 @@ def test_notice_is_put_into_the_outbox_once_and_delivered_once(world: World) -> 
     hooks.accept(parcels[0], "hooks")
     hooks.refuse(parcels[1], "it answered 500", 60.0, "hooks")
     assert [row.state for row in hooks.outbox()] == ["failing", "delivered"]
-    [failing] = alerts.undelivered(0.0)
-    assert (failing.hook, failing.given_up, failing.attempts) == ("alert:oncall", 0, 1)
+    [failing] = world.store.alert_facts.undelivered(0.0)
+    assert (failing.hook, failing.given_up, failing.failed) == ("alert:oncall", [], 1)
     hooks.refuse(parcels[1], "it answered 500", None, "hooks")
-    assert alerts.undelivered(0.0)[0].given_up == 1
+    assert len(world.store.alert_facts.undelivered(0.0)[0].given_up) == 1
 
 
 def test_notice_and_alert_are_one(world: World) -> None:
@@ -184,3 +184,19 @@ def test_incident_is_dropped_as_a_whole(world: World) -> None:
     world.clock.advance(2 * DAY_S)
     world.store.upkeep.prune(Keep(None, DAY_S, None, None))
     assert world.store.alerts.newest(AlertFilter()) == []
+
+
+def test_facts_for_the_rules_come_from_counters(world: World) -> None:
+    run_id = world.start_with_pages(3)
+    jobs = world.claim()
+    world.start_with_pages(2, source="b.com")
+    world.turn("w", done(jobs[0], saves=[a_save("k", {})]), *(quarantined(job) for job in jobs[1:]))
+    facts = world.store.alert_facts
+    [first, second] = facts.sources()
+    assert (first.key, first.waiting, first.good_at) == ("acme.com", 0, world.clock.now())
+    assert (second.key, second.good_at) == ("b.com", None)
+    [run] = facts.runs(first.id, 0.0, 10)
+    assert (run.id, run.state, run.ended, run.failed, run.inserted) == (run_id, "partial", 4, 2, 1)
+    assert facts.ended_since(world.clock.now()) == {first.id}
+    assert facts.ended_since(world.clock.now() + 1.0) == set()
+    assert facts.missed_in_a_row([(first.id, "daily")]) == {(first.id, "daily"): 0}

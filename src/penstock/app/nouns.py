@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock import project
 
 if TYPE_CHECKING:
+    from penstock.app.alerts import Alerts
     from penstock.app.audit import Audit
     from penstock.app.backfills import Backfills
     from penstock.app.breakers import Breakers
@@ -111,6 +112,13 @@ class Nouns(project.Project):
         from penstock.app.search import search
 
         return search(self, text)
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        """What is wrong with sources and the project, with its evidence."""
+        from penstock.app.alerts import Alerts
+
+        return Alerts(self)
 
     @cached_property
     def audit(self) -> Audit:

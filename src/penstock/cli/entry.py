@@ -36,6 +36,7 @@ GROUPS = {
     },
     "look - what is there, what happens and why": {
         "status": "status",
+        "alerts": "alerts",
         "explain": "explain",
         "sources": "sources",
         "runs": "runs",

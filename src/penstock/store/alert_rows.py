@@ -1,4 +1,4 @@
-"""Rows of alerts, of what routes are told of them, and of what hooks have not accepted."""
+"""Rows of alerts, and of what routes are told of them."""
 
 from __future__ import annotations
 
@@ -56,16 +56,6 @@ class Notice(msgspec.Struct, frozen=True, array_like=True):
     @property
     def key(self) -> tuple[int, str, int]:
         return self.alert_id, self.route, self.number
-
-
-class Undelivered(msgspec.Struct, frozen=True, array_like=True):
-    """What a hook, or a route by `alert:NAME`, has not accepted."""
-
-    hook: str
-    given_up: int
-    failing_since: float | None
-    attempts: int
-    error: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from penstock.store.alert_rows import (
     Change,
     Notice,
     Opening,
-    Undelivered,
 )
 from penstock.store.database import Database, storable_text, to_json
 from penstock.store.history import Marks
@@ -60,10 +59,6 @@ class Alerts(Noun):
     def notices(self, alert_id: int) -> list[Notice]:
         """What routes were and are to be told of an alert, the first first."""
         return self._db.decoded("notices_of_alert", list[Notice], alert_id=alert_id)
-
-    def undelivered(self, since: float) -> list[Undelivered]:
-        """Hooks and routes with deliveries that fail, or that were given up since then."""
-        return self._db.decoded("undelivered_by_hook", list[Undelivered], since=since)
 
     # What the judge does.
 
@@ -180,15 +175,19 @@ class Alerts(Noun):
             about = {"id": alert_id, "actor": storable_text(actor), "reason": storable_text(reason)}
             moved = self._db.rows("resolve_alert_if_standing", now=now, is_held=is_held, **about)
             for rule, source_id, incident_id in moved:
-                self._end_incident(alert_id, incident_id, now)
+                self._end_incident(incident_id, now)
                 self._tell(events.AlertResolved(alert_id, rule, reason), source_id, now, actor)
             return bool(moved)
 
-    def _end_incident(self, alert_id: int, incident_id: int, now: float) -> None:
-        """Routes that were told of an incident hear that it is over when all of it is."""
+    def _end_incident(self, incident_id: int, now: float) -> None:
+        """A route that was told of an incident hears that it is over when all of it is."""
         if not self._db.value("alerts_standing_of_incident", incident_id=incident_id):
-            told = self._db.json("routes_told", incident_id=incident_id)
-            self._add_notices(alert_id, told, "resolved", now)
+            for route, alert_id in self._told(incident_id).items():
+                self._add_notices(alert_id, [route], "resolved", now)
+
+    def _told(self, incident_id: int) -> dict[str, int]:
+        found: dict[str, int] = self._db.json("routes_told", incident_id=incident_id)
+        return found
 
     # Who is told.
 
@@ -223,7 +222,7 @@ class Alerts(Noun):
         self, alert_id: int, incident: int, routes: Sequence[str], change: Change, now: float
     ) -> None:
         """Of one incident each route hears once."""
-        told = set(self._db.json("routes_told", incident_id=incident)) if routes else set()
+        told = self._told(incident) if routes else {}
         self._add_notices(alert_id, [each for each in routes if each not in told], change, now)
 
     def _add_notices(

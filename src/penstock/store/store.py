@@ -19,6 +19,7 @@ from typing import Protocol
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.store.alert_facts import AlertFacts
 from penstock.store.alerts import Alerts
 from penstock.store.announcements import Announcements
 from penstock.store.audit import Audit
@@ -76,6 +77,7 @@ class Store(ABC):
         self._db = db
         self._memory = memory = Memory()
         self.reserve = reserve
+        self.alert_facts = AlertFacts(db)
         self.alerts = Alerts(db)
         self.announcements = Announcements(db)
         self.audit = Audit(db, memory.marks)

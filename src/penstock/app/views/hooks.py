@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 class HookDeliveryView(View, frozen=True, kw_only=True):
-    """A delivery about an ended run: `delivered`, `due`, `failing` or `given up`."""
+    """A delivery about an ended run, or about alerts: `delivered`, `due`, `failing` or `given up`.
+
+    Where it is about alerts, `hook` is `alert:` and the name of the route, and `run` is null.
+    """
 
     id: int = msgspec.field(name="delivery")
     hook: str
-    run_id: int = msgspec.field(name="run")
+    run_id: int | None = msgspec.field(name="run")
     source: str | None
     run_state: str
     state: str
@@ -29,4 +32,5 @@ class HookDeliveryView(View, frozen=True, kw_only=True):
 
 
 def delivery_view(row: OutboxRow) -> HookDeliveryView:
-    return HookDeliveryView(**msgspec.structs.asdict(row), state=row.state)
+    fields = msgspec.structs.asdict(row) | {"run_id": row.run_id or None}
+    return HookDeliveryView(**fields, state=row.state)

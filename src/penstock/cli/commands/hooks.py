@@ -85,7 +85,7 @@ def _line(row: HookDeliveryView, now: float) -> tuple[object, ...]:
     return (
         row.id,
         row.hook,
-        row.run_id,
+        row.run_id or "",
         row.source or "",
         row.run_state,
         row.state,

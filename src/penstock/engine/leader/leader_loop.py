@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.engine.leader.activity import Activity
+from penstock.engine.leader.alerts import AlertChore
 from penstock.engine.leader.cadences import CadenceChore
 from penstock.engine.leader.calendar_watch import CalendarWatch
 from penstock.engine.leader.files import Files
@@ -74,6 +75,7 @@ class LeaderLoop:
         self._files = Files(project, store)
         self._hooks = HookChore(project, store)
         self._rollups = RollupChore(store, project.clock)
+        self._alerts = AlertChore(project, store)
         self._promises = SlaChore(project, store)
         self._cadences = CadenceChore(project, store)
         self._calendars = CalendarWatch(project, store)
@@ -119,6 +121,8 @@ class LeaderLoop:
             self.is_settled = not self._files.are_settling and not self._scheduler.is_behind()
             self.rest_s = self._rest_s(next_at)
         if leads.is_trusted():
+            self._alerts.look()
+        if leads.is_trusted():
             self._hooks.look()
         if self._traces is not None and leads.is_trusted():
             self._traces.look()
@@ -139,6 +143,7 @@ class LeaderLoop:
 
     def _plan(self) -> None:
         self._hooks.plan()
+        self._alerts.plan()
         self._store.hosts.plan_hours(hours_definitions(self._hours), promises.LEADER)
         if self._scheduler is not None:
             self._scheduler.plan()
@@ -150,14 +155,16 @@ class LeaderLoop:
         self._files.close()
         if self._leadership.is_trusted():
             with suppress(StoreError):  # then its term runs out by itself
-                self._hooks.part()
                 self._rollups.finish()
+                self._alerts.part()
+                self._hooks.part()
                 self._store.audit.seal_all(0.0, LAST_SEALED)
                 if self._traces is not None:
                     self._traces.look()
                 self._leadership.resign()
         if self._traces is not None:
             self._traces.close()
+        self._alerts.close()
         self._sweep.close()
         self._snapshots.close()
         self._store.close()

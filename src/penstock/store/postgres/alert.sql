@@ -60,18 +60,11 @@ WHERE sent_at IS NULL AND (alert_id, route, number) IN (
 );
 
 -- name: routes_told
--- Which routes were, or are to be, told that an incident is open.
-SELECT coalesce(json_agg(DISTINCT n.route), '[]')::text FROM penstock.alert AS a JOIN penstock.alert_notice AS n ON n.alert_id = a.id
-WHERE a.incident_id = %(incident_id)s AND n.change <> 'resolved';
-
--- name: undelivered_by_hook
--- Of each hook or route: how many were given up since then, the first one that still fails, the most attempts, and an error.
-SELECT coalesce(json_agg(json_build_array(hook, given_up, failing_since, attempts, error) ORDER BY hook), '[]')::text FROM (
-  SELECT hook, count(*) FILTER (WHERE due_at IS NULL AND created_at >= %(since)s) AS given_up,
-    min(created_at) FILTER (WHERE due_at IS NOT NULL AND error <> '') AS failing_since,
-    coalesce(max(attempts) FILTER (WHERE due_at IS NOT NULL), 0) AS attempts, max(error) AS error
-  FROM penstock.outbox WHERE delivered_at IS NULL GROUP BY hook
-) AS u;
+-- Which routes were, or are to be, told that an incident is open, and of which of its alerts first.
+SELECT coalesce(json_object_agg(route, alert_id), '{}')::text FROM (
+  SELECT n.route, min(n.alert_id) AS alert_id FROM penstock.alert AS a JOIN penstock.alert_notice AS n ON n.alert_id = a.id
+  WHERE a.incident_id = %(incident_id)s AND n.change <> 'resolved' GROUP BY n.route
+) AS t;
 
 -- name: drop_notices_of_others
 DELETE FROM penstock.alert_notice

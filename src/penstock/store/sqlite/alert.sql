@@ -59,17 +59,10 @@ WHERE sent_at IS NULL AND (alert_id, route, number) IN (
 );
 
 -- name: routes_told
--- Which routes were, or are to be, told that an incident is open.
-SELECT json_group_array(DISTINCT n.route) FROM alert AS a CROSS JOIN alert_notice AS n ON n.alert_id = a.id
-WHERE a.incident_id = :incident_id AND n.change <> 'resolved';
-
--- name: undelivered_by_hook
--- Of each hook or route: how many were given up since then, the first one that still fails, the most attempts, and an error.
-SELECT json_group_array(json_array(hook, given_up, failing_since, attempts, error)) FROM (
-  SELECT hook, sum(due_at IS NULL AND created_at >= :since) AS given_up,
-    min(iif(due_at IS NOT NULL AND error <> '', created_at, NULL)) AS failing_since,
-    max(iif(due_at IS NOT NULL, attempts, 0)) AS attempts, max(error) AS error
-  FROM outbox WHERE delivered_at IS NULL GROUP BY hook ORDER BY hook
+-- Which routes were, or are to be, told that an incident is open, and of which of its alerts first.
+SELECT json_group_object(route, alert_id) FROM (
+  SELECT n.route, min(n.alert_id) AS alert_id FROM alert AS a CROSS JOIN alert_notice AS n ON n.alert_id = a.id
+  WHERE a.incident_id = :incident_id AND n.change <> 'resolved' GROUP BY n.route
 );
 
 -- name: drop_notices_of_others

@@ -1,0 +1,272 @@
+"""`penstock alerts`: what is wrong, with its evidence, who takes care of it, and the routes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.cli import exits
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_reason,
+    whole_number,
+)
+from penstock.cli.render.tables import column, whole
+from penstock.cli.render.wording import duration, local_time, shortened
+
+if TYPE_CHECKING:
+    from penstock.app.alerts import Shown
+    from penstock.app.views.alerts import AlertDetail, AlertRouteView, AlertView
+    from penstock.cli.render.output import Output
+
+DESCRIPTION = """\
+What is wrong with a source or the project, found by rules that compare it with its own history. An alert
+opens with its evidence, goes to the routes under `alerts:` in penstock.yaml, and resolves by itself when its
+condition has ended. `penstock up`, `penstock scheduler` and `penstock run` look for them."""
+EXAMPLES = """\
+  penstock alerts
+  penstock alerts show 12
+  penstock alerts ack 12 --reason "looking at it"
+  penstock alerts snooze 12 --for 2h
+  penstock alerts test slack"""
+LIST = "Alerts, newest first: those that are not resolved, or all. This is what `penstock alerts` shows."
+SHOW = """\
+One alert with its evidence: the numbers beside what is usual, failing examples with their pages, what
+vanished from a page, the first event of the change, the suspected cause, the runbook, and what is safe to do
+now."""
+ACK = "Say that you take care of an alert. It resolves by itself when its condition has ended."
+SNOOZE = """\
+Tell routes no more of an alert for a while. If its condition still holds when the time is over, they are
+reminded."""
+RESOLVE = """\
+End an alert. If its condition still holds, it opens again only after that has ended once."""
+TEST = """\
+Send a test message over a route now, whatever its conditions, quiet hours and digest say, and print what the
+other side answered. Without a route, list the routes of penstock.yaml. Ends with 4 if it was not accepted."""
+COLUMNS = (
+    *("alert", "severity", column("source", 1), whole("rule", 2), "state", "since"),
+    *(whole("incident", 4), "what"),
+)
+ROUTES = ("route", "kind", column("when", 2), "sources", "digest")
+SHOWN = 50
+STATES = ("standing", "open", "acknowledged", "resolved", "all")
+LONGEST = 110
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "alerts", "what is wrong, with evidence", DESCRIPTION, EXAMPLES)
+    _add_listing(parser)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    listing = add_command(verbs, "list", "alerts", LIST, "  penstock alerts list --all --json")
+    _add_listing(listing)
+    showing = add_command(
+        verbs, "show", "one alert with its evidence", SHOW, "  penstock alerts show 12"
+    )
+    _add_alert(showing, show)
+    add_json(showing)
+    acking = add_command(verbs, "ack", "take care of one", ACK, "  penstock alerts ack 12")
+    _add_act(acking, acknowledge)
+    snoozing = add_command(
+        verbs, "snooze", "be told later", SNOOZE, "  penstock alerts snooze 12 --for 2h"
+    )
+    _add_act(snoozing, snooze)
+    snoozing.add_argument(
+        "--for", dest="for_text", default="1h", metavar="TIME", help="how long, as 30m or 2h (1h)"
+    )
+    resolving = add_command(verbs, "resolve", "end one", RESOLVE, "  penstock alerts resolve 12")
+    _add_act(resolving, resolve)
+    testing = add_command(verbs, "test", "try a route", TEST, "  penstock alerts test slack")
+    testing.add_argument("route", nargs="?", metavar="ROUTE", help="name of the route")
+    add_reason(testing)
+    add_json(testing)
+    testing.set_defaults(run=test)
+
+
+def _add_listing(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="with those that are resolved")
+    which.add_argument(
+        "--state", choices=STATES, default="standing", help="only those in one state"
+    )
+    parser.add_argument("--source", metavar="SOURCE", help="only of this source")
+    parser.add_argument("--rule", metavar="RULE", help="only of this rule")
+    add_limit(parser, SHOWN, "alerts")
+    add_json(parser)
+    parser.set_defaults(run=show_list)
+
+
+def _add_alert(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    parser.add_argument("alert", type=whole_number, metavar="ALERT", help="number of the alert")
+    parser.set_defaults(run=run)
+
+
+def _add_act(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    _add_alert(parser, run)
+    add_reason(parser)
+    add_json(parser)
+
+
+def show_list(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    state: Shown = "all" if args.all else args.state
+    with opened(args) as project:
+        about = {"source": args.source, "rule": args.rule, "limit": args.limit}
+        rows = list(project.alerts.each(state=state, **about))
+    if args.json:
+        args.out.json_list(row.as_json() for row in rows)
+    elif rows:
+        args.out.table(COLUMNS, (_line(row) for row in rows))
+    else:
+        args.out.line(
+            "No alerts." if state != "standing" else "Nothing is wrong: no alerts are open."
+        )
+    return exits.DONE
+
+
+def _line(row: AlertView) -> tuple[object, ...]:
+    state = "snoozed" if row.snoozed_until is not None else row.state
+    return (
+        *(row.id, row.severity, row.source or "project", row.rule, state),
+        *(local_time(row.opened_at), "" if row.incident == row.id else row.incident),
+        shortened(row.summary, LONGEST),
+    )
+
+
+def show(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        alert = project.alerts.get(args.alert)
+    if args.json:
+        args.out.json(alert.as_json())
+        return exits.DONE
+    args.out.line(f"{alert.severity}: {alert.source or 'project'}: {alert.summary}")
+    args.out.fields(_fields(alert))
+    for title, lines in _sections(alert):
+        args.out.line()
+        args.out.line(f"{title}:")
+        for line in lines:
+            args.out.line(f"  {line}")
+    return exits.DONE
+
+
+def _fields(alert: AlertDetail) -> Iterator[tuple[str, object]]:
+    yield "alert", f"{alert.id} ({alert.rule}), {alert.state}"
+    yield "open since", local_time(alert.opened_at)
+    if alert.acknowledged_at is not None:
+        yield "acknowledged", local_time(alert.acknowledged_at)
+    if alert.snoozed_until is not None:
+        yield "snoozed until", local_time(alert.snoozed_until)
+    if alert.resolved_at is not None:
+        yield "resolved", local_time(alert.resolved_at)
+    if alert.actor:
+        yield "by", f"{alert.actor}{f': {alert.reason}' if alert.reason else ''}"
+    yield "suspected cause", alert.cause
+    if alert.first_event is not None:
+        event = alert.first_event
+        yield "first event", f"{event.event} {event.kind} {event.detail}, {local_time(event.at)}"
+    yield "runbook", alert.runbook_command
+
+
+def _sections(alert: AlertDetail) -> Iterator[tuple[str, list[str]]]:
+    structure = alert.structure
+    examples = [
+        f"{each.url or each.key}{f': {each.error}' if each.error else ''}"
+        f"{'' if each.job is None else f' (penstock page {each.job})'}"
+        for each in alert.examples
+    ]
+    notices = [
+        f"{each.route}: {each.change} {local_time(each.at)}, "
+        f"{'waits' if each.sent_at is None else f'sent {local_time(each.sent_at)}'}"
+        for each in alert.notices
+    ]
+    for title, lines in (
+        ("numbers", [each.words for each in alert.numbers]),
+        ("examples", examples),
+        ("vanished from the page", [] if structure is None else structure.vanished),
+        ("new on the page", [] if structure is None else structure.appeared),
+        ("safe to do now", alert.commands if alert.state != "resolved" else []),
+        (f"same incident ({alert.incident})", [_other(each) for each in alert.others]),
+        ("told", notices),
+        ("could not be gathered", alert.missing),
+    ):
+        if lines:
+            yield title, lines
+
+
+def _other(alert: AlertView) -> str:
+    return f"{alert.id} {alert.source or 'project'}: {alert.summary} ({alert.state})"
+
+
+def acknowledge(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        is_new = project.alerts.acknowledge(args.alert, reason=args.reason)
+        state = project.alerts.get(args.alert).state
+    said = "is acknowledged" if is_new else f"was {state} already"
+    return _told(args, "acknowledged" if is_new else state, is_new, said)
+
+
+def snooze(args: argparse.Namespace) -> int:
+    from penstock.app.moments import length
+    from penstock.cli.opening import opened
+
+    for_s = length("--for", args.for_text)
+    with opened(args) as project:
+        is_new = project.alerts.snooze(args.alert, for_s, reason=args.reason)
+    said = f"is snoozed for {duration(for_s)}" if is_new else "was resolved already"
+    return _told(args, "snoozed" if is_new else "resolved", is_new, said)
+
+
+def resolve(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        is_new = project.alerts.resolve(args.alert, reason=args.reason)
+    return _told(args, "resolved", is_new, "is resolved" if is_new else "was resolved already")
+
+
+def _told(args: argparse.Namespace, state: str, is_new: bool, said: str) -> int:
+    out: Output = args.out
+    if args.json:
+        out.json({"alert": args.alert, "state": state, "is_new": is_new})
+    else:
+        out.line(f"alert {args.alert} {said}")
+    return exits.DONE
+
+
+def test(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        if args.route is None:
+            return _show_routes(args, project.alerts.routes())
+        tested = project.alerts.test(args.route, reason=args.reason)
+    if args.json:
+        args.out.json(tested.as_json())
+    elif tested.is_accepted:
+        args.out.line(f"{tested.route} ({tested.kind}) has accepted the test")
+    else:
+        args.out.error(f"{tested.route} ({tested.kind}) has not accepted the test: {tested.error}")
+    return exits.DONE if tested.is_accepted else exits.FAILED
+
+
+def _show_routes(args: argparse.Namespace, routes: Sequence[AlertRouteView]) -> int:
+    if args.json:
+        args.out.json_list(route.as_json() for route in routes)
+    elif routes:
+        rows = ((r.name, r.kind, r.when, ", ".join(r.sources), _digest(r.digest_s)) for r in routes)
+        args.out.table(ROUTES, rows)
+    else:
+        args.out.line("No routes yet. Configure them under `alerts:` in penstock.yaml")
+    return exits.DONE
+
+
+def _digest(digest_s: float | None) -> str:
+    return "" if digest_s is None else f"every {duration(digest_s)}"

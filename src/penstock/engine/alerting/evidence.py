@@ -1,0 +1,239 @@
+"""Evidence: what an operator would look up first, gathered when an alert opens.
+
+Events, errors and addresses are copied into it; pages are referred to by their snapshots, which the alert
+pins. So it can be read after retention has dropped the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from penstock.alerts.history import Finding
+from penstock.alerts.rules import RULES
+from penstock.engine.alerting.advice import runbook_command, safe_commands
+from penstock.errors import PenstockError
+from penstock.http.response import Response
+from penstock.jobs.job import JobState
+from penstock.store.entries import EntryFilter, EntryRow
+from penstock.store.jobs import JobFilter
+from penstock.store.reject_rows import RejectFilter, RejectRow
+from penstock.store.rows import EventRow, JobRow, SnapshotRow
+from penstock.store.store import Store
+
+MOST_EXAMPLES = 3
+# Among so many candidates examples are looked for, so that they are of different causes.
+CANDIDATES = 50
+LONGEST_ERROR = 500
+# For so long a page is waited for.
+READ_S = 5.0
+FAILED_JOBS = ("extraction-failures", "failures-in-an-hour", "breaker-open", "stale-source")
+REJECTED = ("rejection-rise", "quality-drop")
+ENDS = ("completed", "partial", "failed", "cancelled")
+ReadPage = Callable[[SnapshotRow], Response]
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """One failing example. `what` is a job, a reject, or a page that yielded nothing."""
+
+    what: str
+    key: str
+    error: str = ""
+    run: int | None = None
+    job: int | None = None
+    url: str = ""
+    snapshot: int | None = None
+    at: float | None = None
+
+    @property
+    def words(self) -> str:
+        where = self.url or self.key
+        return f"{where}: {self.error}" if self.error else where
+
+
+class FirstEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of the journal that shows the change, copied."""
+
+    event: int
+    at: float
+    kind: str
+    detail: str
+    run: int | None = None
+    data: dict[str, Any] = {}
+
+
+class PageStructure(msgspec.Struct, frozen=True, kw_only=True):
+    """A failing page beside the last good one: what the one has and the other has not."""
+
+    url: str
+    failing_snapshot: int
+    good_snapshot: int
+    good_at: float
+    vanished: list[str] = []
+    appeared: list[str] = []
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was gathered. `missing` says what could not be, and why."""
+
+    examples: list[Example] = []
+    structure: PageStructure | None = None
+    first_event: FirstEvent | None = None
+    runbook: str = ""
+    runbook_command: str = ""
+    safe: list[str] = []
+    missing: list[str] = []
+
+    @property
+    def pins(self) -> tuple[int, ...]:
+        """The snapshots that must stay."""
+        found = [each.snapshot for each in self.examples if each.snapshot is not None]
+        if self.structure is not None:
+            found += [self.structure.failing_snapshot, self.structure.good_snapshot]
+        return tuple(dict.fromkeys(found))
+
+
+class EvidenceGatherer:
+    """Reads what speaks for a finding. It changes nothing, and a page that can't be read is no error."""
+
+    def __init__(self, store: Store, read_page: ReadPage) -> None:
+        self._store = store
+        self._read_page = read_page
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="evidence")
+
+    def close(self) -> None:
+        self._reader.shutdown(wait=False, cancel_futures=True)
+
+    def gather(self, finding: Finding, source_id: int) -> Evidence:
+        rule = RULES[finding.rule]
+        missing: list[str] = []
+        examples: list[Example] = []
+        first = None
+        if finding.source:
+            examples = self._tried("examples", missing, lambda: self._examples(finding)) or []
+            first = self._tried("first event", missing, lambda: self._first_event(finding))
+        return Evidence(
+            examples=examples,
+            first_event=first,
+            runbook=rule.runbook,
+            runbook_command=runbook_command(rule.runbook, finding.source),
+            safe=safe_commands(finding.rule, finding.source),
+            missing=missing,
+        )
+
+    def _tried(self, what: str, missing: list[str], look: Callable[[], Any]) -> Any:
+        """An alert must open although a page can't be read: then its evidence says so."""
+        try:
+            return look()
+        except (PenstockError, OSError, ValueError) as error:
+            missing.append(f"{what}: {error}"[:LONGEST_ERROR])
+            return None
+
+    # Examples.
+
+    def _examples(self, finding: Finding) -> list[Example]:
+        if finding.rule in FAILED_JOBS:
+            return self._failed_jobs(finding)
+        if finding.rule in REJECTED:
+            return self._rejected(finding)
+        if finding.run is not None:
+            return self._pages_of_run(finding.run) or self._failed_jobs(finding)
+        return []
+
+    def _failed_jobs(self, finding: Finding) -> list[Example]:
+        """The newest of different causes."""
+        wanted = EntryFilter(source=finding.source, since=finding.since)
+        rows = sorted(self._store.quarantine.each(wanted, CANDIDATES), key=lambda row: -row.since)
+        return [_of_entry(row) for row in _different(rows)]
+
+    def _rejected(self, finding: Finding) -> list[Example]:
+        ids = self._store.sources.ensure([finding.source])
+        wanted = RejectFilter(source_id=ids[finding.source], since=finding.since)
+        rows = self._store.rejects.newest(wanted, CANDIDATES)
+        first = {row.code: row for row in reversed(rows)}
+        chosen = [*first.values(), *(row for row in rows if row not in first.values())]
+        return [self._of_reject(row) for row in chosen[:MOST_EXAMPLES]]
+
+    def _of_reject(self, row: RejectRow) -> Example:
+        page = next(iter(self._store.snapshots.of_job(row.job_id, 1)), None)
+        return Example(
+            what="reject",
+            key=row.key,
+            error=f"{row.code}: {row.reason}"[:LONGEST_ERROR],
+            run=row.run_id,
+            job=row.job_id,
+            url="" if page is None else page.url,
+            snapshot=row.snapshot_id or (None if page is None else page.id),
+            at=row.at,
+        )
+
+    def _pages_of_run(self, run_id: int) -> list[Example]:
+        """Pages that were fetched and gave nothing, or too little."""
+        found = (
+            _of_page(job, page)
+            for job in self._page_jobs(run_id)
+            for page in self._store.snapshots.of_job(job.id, 1)
+        )
+        return list(islice(found, MOST_EXAMPLES))
+
+    def _page_jobs(self, run_id: int) -> Iterator[JobRow]:
+        """Jobs of pages first; a pipeline without such has its run's own job."""
+        ended = (JobState.SUCCEEDED, JobState.SKIPPED, JobState.QUARANTINED)
+        rows = self._store.jobs.find(JobFilter(run_id=run_id, states=ended, limit=CANDIDATES))
+        yield from sorted(rows, key=lambda row: (row.unit != "page", row.id))
+
+    # The change.
+
+    def _first_event(self, finding: Finding) -> FirstEvent | None:
+        """The end of the first run that shows it, or the first failure since then."""
+        if finding.run is None:
+            return None
+        rows = self._store.journal.events(run_id=finding.run, kind="job.quarantined", limit=1)
+        if finding.rule not in FAILED_JOBS or not rows:
+            ended = self._store.journal.events(run_id=finding.run, kind="run", limit=CANDIDATES)
+            rows = [row for row in ended if row.kind.partition(".")[2] in ENDS]
+        return _copied(rows[0]) if rows else None
+
+
+def _different(rows: list[EntryRow]) -> list[EntryRow]:
+    """One of each cause, then others."""
+    first = {row.cause: row for row in reversed(rows)}
+    chosen = [*first.values(), *(row for row in rows if row not in first.values())]
+    return chosen[:MOST_EXAMPLES]
+
+
+def _of_entry(row: EntryRow) -> Example:
+    page = row.snapshot
+    return Example(
+        what="job",
+        key=row.key,
+        error=row.error[:LONGEST_ERROR],
+        run=row.run_id,
+        job=row.id,
+        url="" if page is None else page.url,
+        snapshot=None if page is None else page.id,
+        at=row.since,
+    )
+
+
+def _of_page(job: JobRow, page: SnapshotRow) -> Example:
+    return Example(
+        what="page",
+        key=job.key,
+        error=(job.error or "")[:LONGEST_ERROR],
+        run=job.run_id,
+        job=job.id,
+        url=page.url,
+        snapshot=page.id,
+        at=page.fetched_at,
+    )
+
+
+def _copied(row: EventRow) -> FirstEvent:
+    return FirstEvent(
+        event=row.id, at=row.at, kind=row.kind, detail=row.detail, run=row.run_id, data=row.data
+    )

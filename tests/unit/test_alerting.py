@@ -1,0 +1,263 @@
+"""Alerts from end to end: a source breaks, its alert opens with evidence, is delivered once, and resolves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Project
+from penstock.app.views.alerts import AlertDetail, AlertView
+from penstock.engine.leader.alerts import AlertChore
+from penstock.engine.leader.hooks import HookChore
+from penstock.store.upkeep import Keep
+from penstock.testing import VirtualClock
+from tests.unit.site import Shop, Site
+from tests.unit.test_alert_routes import SLACK, Receiver, receiving
+
+DAY_S = 86_400.0
+PAGES = 4
+GOOD = """<html><body><div class="product"><span class="price">{n} EUR</span></div>
+<script type="application/ld+json">{{"@type": "Product", "name": "{n}"}}</script></body></html>"""
+REDESIGNED = """<html><body><section class="offer"><b>{n} EUR</b></section></body></html>"""
+PIPELINE = """
+from penstock import Pipeline
+
+MADE = "{made}"
+shop = Pipeline("shop")
+
+
+@shop.step(unit="run")
+async def discover(ctx):
+    async for url in ctx.sitemap(ctx.params["sitemap"]):
+        yield {{"url": url}}
+
+
+@shop.step(after="discover", unit="page", key="url")
+async def extract(page, ctx):
+    response = await ctx.fetch(page["url"])
+    if 'class="price"' in response.text:
+        yield {{"url": response.url}}
+
+
+@shop.step(after="extract", unit="candidate")
+def persist(page, ctx):
+    ctx.save("page", key=page["url"], data=page)
+"""
+
+
+class Watched:
+    """A shop that is read every day, the chores of its leader, and what a receiver was told."""
+
+    def __init__(self, folder: Path, clock: VirtualClock | None = None) -> None:
+        self.site = Site()
+        self.shop = Shop(folder, self.site, clock or VirtualClock())
+
+    def serve(self, body: str) -> None:
+        for n in range(PAGES):
+            self.site.page(f"/{n}", body.format(n=n))
+
+    def days(self, count: int) -> None:
+        for _ in range(count):
+            self.shop.run()
+            self.shop.later(1)
+
+    @contextmanager
+    def leading(self) -> Iterator[tuple[Project, AlertChore]]:
+        with self.shop.project() as project:
+            chore = AlertChore(project, project.connection)
+            chore.plan()
+            yield project, chore
+            chore.close()
+
+    def look(self) -> list[AlertView]:
+        """One look of a leader that has just begun; answers with all alerts that there are."""
+        with self.leading() as (project, chore):
+            chore.look()
+            return list(project.alerts.each(state="all"))
+
+    def deliver(self) -> list[str]:
+        """Send what is due, until nothing is; answers with the states of the outbox, the newest first."""
+        with self.shop.project() as project:
+            hooks = HookChore(project, project.connection)
+            for _ in range(4):
+                hooks.part()
+                self.shop.clock.advance(60.0)
+            return [row.state for row in project.connection.hooks.outbox()]
+
+    def detail(self, alert: int) -> AlertDetail:
+        with self.shop.project() as project:
+            return project.alerts.get(alert)
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """A shop that was read for 16 days, was redesigned, and was read twice more; and when that was."""
+    watched = Watched(tmp_path_factory.mktemp("broken") / "shop")
+    watched.shop.write(pipelines=PIPELINE)
+    watched.serve(GOOD)
+    watched.days(16)
+    watched.serve(REDESIGNED)
+    watched.days(2)
+    return watched.shop.folder, watched.shop.clock.now()
+
+
+def copy_of(broken: tuple[Path, float], folder: Path, **project: Any) -> Watched:
+    """The broken shop, with these keys in its penstock.yaml."""
+    template, now = broken
+    shutil.copytree(template, folder / "shop")
+    config = folder / "shop" / "penstock.yaml"
+    config.write_text(json.dumps(json.loads(config.read_text()) | project))
+    watched = Watched(folder / "shop", VirtualClock(now))
+    watched.serve(REDESIGNED)
+    watched.shop.seed = 1000
+    return watched
+
+
+def route(receiver: Receiver, **more: Any) -> dict[str, Any]:
+    to = f"http://{receiver.place}{SLACK}"
+    return {"to": to, "name": "oncall", "allow_private": True, **more}
+
+
+def texts(receiver: Receiver) -> list[str]:
+    return [json.loads(body)["text"] for _, body in receiver.seen]
+
+
+def test_source_that_yields_nothing_opens_an_alert_with_evidence_that_is_told_once_and_resolves(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    with receiving(503, 200) as slack:
+        watched = copy_of(broken, tmp_path, alerts=[route(slack, when="severity >= high")])
+        [alert] = watched.look()
+        assert (alert.rule, alert.source, alert.state) == ("zero-yield", "shop.example", "open")
+        assert watched.look() == [alert]  # another leader opens no second one
+        assert watched.deliver() == ["delivered"]
+        assert watched.deliver() == ["delivered"]
+        assert len(slack.seen) == 2  # refused once, accepted once
+        assert texts(slack)[0] == texts(slack)[1]
+        assert "[high] shop.example: " in texts(slack)[0]
+
+        found = watched.detail(alert.id)
+        assert [number.value for number in found.numbers][:1] == [0]
+        assert found.numbers[0].baseline == PAGES
+        assert [example.what for example in found.examples] == ["page"] * 3
+        assert found.first_event is not None
+        assert found.first_event.kind == "run.partial"
+        assert found.runbook == "source-broke"
+        assert "penstock pause shop.example" in found.commands
+
+        watched.serve(GOOD)
+        watched.days(2)
+        [alert] = watched.look()
+        assert alert.state == "resolved"
+        assert watched.deliver() == ["delivered", "delivered"]
+        assert len(slack.seen) == 3
+        assert "[resolved] shop.example: " in texts(slack)[2]
+
+
+def test_evidence_can_be_read_after_retention_has_dropped_the_rest(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    watched = copy_of(broken, tmp_path)
+    [alert] = watched.look()
+    pinned = watched.detail(alert.id).pinned_snapshots
+    watched.shop.later(100)
+    with watched.shop.project() as project:
+        keep = Keep(30 * DAY_S, 30 * DAY_S, None, 30 * DAY_S)
+        while project.connection.upkeep.prune(keep):
+            pass
+        found = project.alerts.get(alert.id)
+        assert found.first_event is not None
+        assert project.connection.journal.events(run_id=found.first_event.run) == []
+        for example in found.examples:
+            pages = project.connection.snapshots.at(example.url)
+            assert example.snapshot in {page.id for page in pages}
+            assert all(page.id in pinned for page in pages)
+            assert "offer" in project.read_page(pages[0]).text
+
+
+def test_alert_that_a_person_resolved_stays_resolved_until_its_condition_has_ended(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    watched = copy_of(broken, tmp_path)
+    [alert] = watched.look()
+    with watched.shop.project() as project:
+        assert project.alerts.resolve(alert.id, actor="ann", reason="known")
+    watched.days(1)
+    [alert] = watched.look()
+    assert alert.state == "resolved"
+
+
+def test_snoozed_alert_reminds_its_routes_when_the_time_is_over(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    with receiving() as slack:
+        watched = copy_of(broken, tmp_path, alerts=[route(slack)])
+        [alert] = watched.look()
+        watched.deliver()
+        with watched.shop.project() as project:
+            assert project.alerts.snooze(alert.id, 3600.0, actor="ann")
+        watched.look()
+        watched.deliver()
+        assert len(slack.seen) == 1
+        watched.shop.clock.advance(3600.0)
+        watched.look()
+        watched.deliver()
+        assert len(slack.seen) == 2
+
+
+def test_quiet_hours_hold_a_message_back_and_a_digest_joins_several(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    with receiving() as slack:
+        quiet = route(slack, quiet="00:00-23:00", digest="1h")
+        watched = copy_of(broken, tmp_path, alerts=[quiet])
+        with watched.leading() as (project, chore):
+            chore.look()
+            until_23 = DAY_S - project.now() % DAY_S - 3600.0
+            watched.shop.clock.advance(until_23 - 60.0 if until_23 > 60.0 else 0.0)
+            chore.look()
+            assert project.connection.hooks.outbox() == []
+            watched.shop.clock.advance(120.0)
+            chore.look()
+            [row] = project.connection.hooks.outbox()
+            assert row.hook == "alert:oncall"
+
+
+def test_dead_route_is_an_alert_that_the_others_hear_of(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    with receiving(*[500] * 20) as dead, receiving() as slack:
+        to = {"to": f"http://{dead.place}/x", "name": "dead", "allow_private": True}
+        watched = copy_of(broken, tmp_path, alerts=[to, route(slack, when="rule == route-dead")])
+        watched.look()
+        watched.deliver()
+        watched.shop.clock.advance(3600.0)
+        alerts = {alert.rule: alert for alert in watched.look()}
+        assert alerts["route-dead"].source is None
+        assert "it answered 500" in alerts["route-dead"].summary
+        watched.deliver()
+        assert "[high] project: alerts can't be delivered to dead" in texts(slack)[0]
+
+
+def test_run_in_the_foreground_looks_for_alerts_before_it_ends(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    watched = copy_of(broken, tmp_path, alert_rules={"zero-yield": {"runs": 3}})
+    with watched.leading() as (project, chore):
+        chore.look()
+        assert list(project.alerts.each()) == []
+        run = project.run("shop.example")
+        watched.shop.work(project)
+        assert project.require_run(run).is_ended
+        chore.part()
+        assert [alert.rule for alert in project.alerts.each()] == ["zero-yield"]
+
+
+def test_rule_that_is_off_opens_nothing(tmp_path: Path, broken: tuple[Path, float]) -> None:
+    assert copy_of(broken, tmp_path, alert_rules={"zero-yield": "off"}).look() == []
