@@ -133,12 +133,53 @@ def outlook(scale: Scale) -> Workload:
     )
 
 
+DASHBOARD = "dashboard page with {:,} finished jobs and {:,} sources"
+DASHBOARD_MS = 150.0
+
+
+def pages(scale: Scale) -> dict[str, int]:
+    return {
+        "sources": scale.of(1_000, 50),
+        "jobs": scale.of(10_000_000, 5_000),
+        "looks": scale.of(30, 5),
+    }
+
+
+def dashboard(scale: Scale, name: str = "pg-dashboard", *, is_on_postgres: bool = True) -> Workload:
+    size = pages(scale)
+    return Workload(
+        name=name,
+        title=DASHBOARD.format(size["jobs"], size["sources"]),
+        unit="ms",
+        is_on_postgres=is_on_postgres,
+        sides=(Side(OURS, "bench.dashboards:pages", {**size}, rounds_at_most=1),),
+    )
+
+
+def dashboard_rows(measured: Measured) -> list[Row]:
+    """A line for each page, the slowest first."""
+    [result] = measured.results[OURS]
+    slowest_first = sorted(result["points"].items(), key=lambda point: -point[1])
+    return [
+        Row(
+            work=f"{measured.workload.title}: `{path}`, p50",
+            ours=f"{found:.1f} ms",
+            peer="",
+            ratio="",
+            target=f"≤ {DASHBOARD_MS:g} ms",
+            is_met=found <= DASHBOARD_MS,
+        )
+        for path, found in slowest_first
+    ]
+
+
 WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "pg-noop": noop,
     "pg-held": held,
     "pg-latency": latency,
     "pg-claims": claims,
     "pg-outlook": outlook,
+    "pg-dashboard": dashboard,
 }
 
 LATENCY_MS = {
@@ -163,6 +204,8 @@ def rows(measured: Measured) -> list[Row]:
             ]
         case "pg-claims":
             return claim_rows(measured)
+        case "pg-dashboard":
+            return dashboard_rows(measured)
         case "pg-outlook":
             return [latency_row(measured, OURS, "p50_ms", OUTLOOK_MS)]
     return []

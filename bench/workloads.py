@@ -19,6 +19,8 @@ SCRAPY = "Scrapy"
 SCRAPY_TUNED = "Scrapy, fewer tasks"
 DLT = "dlt"
 DLT_DEFAULTS = "dlt, no primary key"
+BROWSERS = 50
+WATCHED = f"Penstock, {BROWSERS} browsers"
 
 CONCURRENCY = 32
 # What Penstock does by default: so many jobs at once, so many children in a transaction.
@@ -140,6 +142,23 @@ def outlook(scale: Scale) -> Workload:
     )
 
 
+def dashboard(scale: Scale) -> Workload:
+    return on_postgres.dashboard(scale, "dashboard", is_on_postgres=False)
+
+
+def browsers(scale: Scale) -> Workload:
+    size = {"jobs": scale.of(100_000, 5_000), "sources": 50, "chunk": CHUNK}
+    return Workload(
+        name="browsers",
+        title=f"no-op jobs while {BROWSERS} browsers have the dashboard open",
+        unit="jobs/s",
+        sides=(
+            Side(WATCHED, "bench.dashboards:watched", {**size, "browsers": BROWSERS}),
+            Side(OURS, "bench.dashboards:watched", {**size, "browsers": 0}),
+        ),
+    )
+
+
 def sources(scale: Scale) -> Workload:
     counts = (1, 10, 50, 200, 1_000) if not scale.is_quick else (1, 10)
     return Workload(
@@ -172,6 +191,8 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "claims": claims,
     "sources": sources,
     "outlook": outlook,
+    "dashboard": dashboard,
+    "browsers": browsers,
     **on_postgres.WORKLOADS,
 }
 
@@ -194,6 +215,10 @@ def rows(measured: Measured) -> list[Row]:
         return [latency_row(measured, OURS, part, most) for part, most in LATENCY_MS.items()]
     if name == "claims":
         return claim_rows(measured)
+    if name == "browsers":
+        return [rate_row(measured, WATCHED, OURS, 0.95)]
+    if name == "dashboard":
+        return on_postgres.dashboard_rows(measured)
     if name == "outlook":
         return [latency_row(measured, OURS, "p50_ms", on_postgres.OUTLOOK_MS)]
     return on_postgres.rows(measured)

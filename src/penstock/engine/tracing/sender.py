@@ -27,7 +27,7 @@ BATCH = 500
 EVERY_S = 1.0
 SEND_TIMEOUT_S = 5.0
 # What is left when Penstock stops is sent, if that takes no longer.
-PARTING_S = 2.0
+PARTING_S = 4.0
 SAY_EVERY_S = 60.0
 Note = TypeVar("Note")
 

@@ -1,0 +1,77 @@
+"""Browsers with a page open: `python -m bench.browsers LINK COUNT` logs in and listens to the live streams.
+
+Prints a line when all of them listen, and leaves when its standard input ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+
+STREAM = "/api/v1/progress/stream"
+
+
+@contextmanager
+def watching(folder: Path, count: int) -> Iterator[None]:
+    """So many browsers at `penstock web`, each process of its own, until the block ends; none for 0."""
+    if not count:
+        yield
+        return
+    serve = [sys.executable, "-m", "penstock", "web", "--port", "0", "--project", str(folder)]
+    with subprocess.Popen(
+        serve, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as web:
+        try:
+            look = [sys.executable, "-m", "bench.browsers", _link(web), str(count)]
+            with subprocess.Popen(look, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as browsers:
+                if browsers.stdout is None or not browsers.stdout.readline():
+                    raise RuntimeError("the browsers could not listen")
+                yield
+        finally:
+            web.terminate()
+
+
+def _link(web: subprocess.Popen[str]) -> str:
+    for line in web.stdout or ():
+        if "/login?link=" in line:
+            return line.split()[-1]
+    raise RuntimeError("penstock web showed no link")
+
+
+async def _listen(link: str, count: int) -> None:
+    origin = "{0.scheme}://{0.netloc}".format(urlsplit(link))
+    jar = aiohttp.CookieJar(unsafe=True)
+    no_limit = aiohttp.TCPConnector(limit=0)
+    patience = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(
+        cookie_jar=jar, connector=no_limit, timeout=patience
+    ) as browser:
+        async with browser.get(link) as answer:
+            answer.raise_for_status()
+        listening = [asyncio.Event() for _ in range(count)]
+        tasks = [asyncio.create_task(_one(browser, origin + STREAM, each)) for each in listening]
+        for each in listening:
+            await each.wait()
+        print("listening", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        for task in tasks:
+            task.cancel()
+
+
+async def _one(browser: aiohttp.ClientSession, url: str, listens: asyncio.Event) -> None:
+    async with browser.get(url, headers={"Accept": "text/event-stream"}) as answer:
+        answer.raise_for_status()
+        listens.set()
+        async for _ in answer.content:
+            pass
+
+
+if __name__ == "__main__":
+    asyncio.run(_listen(sys.argv[1], int(sys.argv[2])))
