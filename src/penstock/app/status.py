@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from penstock.app.next_runs import next_runs
 from penstock.app.outlook import host_hours
+from penstock.app.views.alerts import alert_view
 from penstock.app.views.overview import overview_view
 from penstock.app.views.runs import run_view
 from penstock.app.views.schedules import CadenceView, cadence_view
 from penstock.app.views.sources import breach_view, hold_view, source_view
 from penstock.app.views.status import StatusView, undecided_view
+from penstock.store.alert_rows import AlertFilter
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 # How many active runs and next runs are named, and how many broken promises at most.
 SHOWN, BREACHES = 20, 1000
+STANDING, ALERTS = AlertFilter(standing_only=True), 100
 
 
 def status(project: Nouns, with_outlook: bool) -> StatusView:
@@ -45,6 +48,7 @@ def status(project: Nouns, with_outlook: bool) -> StatusView:
         undecided=[undecided_view(each, staged_s) for each in store.replays.undecided()],
         stale_workers=list(project.workers.stale()),
         not_loaded=list(project.workers.not_loaded()),
+        alerts=[alert_view(row) for row in store.alerts.newest(STANDING, ALERTS)],
         outlooks={each.source: each for each in project.outlook()} if with_outlook else {},
         given_up=_given_up(store),
         next_runs=next_runs(settings.sources, sources, now, SHOWN),

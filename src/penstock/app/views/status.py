@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from penstock.app.views.alerts import AlertView
 from penstock.app.views.breakers import BreakerView
 from penstock.app.views.budgets import ExhaustedBudgetView
 from penstock.app.views.outlook import SourceOutlook
@@ -66,6 +67,7 @@ class StatusView(View, frozen=True, kw_only=True):
     undecided: list[UndecidedView]
     stale_workers: list[StaleWorkerView]
     not_loaded: list[NotLoadedView]
+    alerts: list[AlertView]
     outlooks: Hidden[dict[str, SourceOutlook]]
     given_up: Hidden[list[CadenceView]]
     next_runs: Hidden[list[NextRunView]]

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 DESCRIPTION = """\
-What is going on: workers, who schedules, active runs and how far they are, what waits and until when,
-which replays wait for your decision, what is in quarantine and how to look at it, which promises are
-broken, and which runs are due next."""
+What is going on: workers, who schedules, active runs and how far they are, open alerts, what waits and
+until when, which replays wait for your decision, what is in quarantine and how to look at it, which promises
+are broken, and which runs are due next."""
 EXAMPLES = """\
   penstock status
   penstock status --json
@@ -69,6 +69,7 @@ class _Status:
         if self.seen.runs:
             _tell_runs(self.seen, out)
         for title, pairs, where in (
+            ("Alerts", self._alerts(), "penstock alerts"),
             ("Waiting", self._waits(), "penstock sources"),
             ("For you to decide", self._decisions(), "penstock runs"),
             ("Quarantined", self._quarantined(), "penstock sources"),
@@ -153,6 +154,15 @@ class _Status:
         look, commit, drop = commands
         left = until(found.drops_at, self.seen.now)
         return f"look at it: {look}; apply it: {commit}; or {drop} (by itself {left})"
+
+    def _alerts(self) -> list[tuple[str, str]]:
+        return [
+            (
+                each.source or "project",
+                f"{each.severity}: {each.summary}: penstock alerts show {each.id}",
+            )
+            for each in self.seen.alerts
+        ]
 
     def _quarantined(self) -> list[tuple[str, str]]:
         look = "penstock quarantine list --source"

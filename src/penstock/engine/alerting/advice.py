@@ -14,7 +14,7 @@ SAFE: dict[str, tuple[str, ...]] = {
     "zero-yield": (RUNS, PROBE, STOP),
     "extraction-failures": (FAILURES, PROBE, STOP),
     "rejection-rise": (REJECTS, PROBE, STOP),
-    "schedule-missed": (LOOK_AT_SOURCE, "penstock schedules {}", "penstock run {}"),
+    "schedule-missed": (LOOK_AT_SOURCE, "penstock schedules explain {}", "penstock run {}"),
     "failures-in-an-hour": (FAILURES, PROBE, STOP),
     "quality-drop": (REJECTS, PROBE, STOP),
     "duplicate-explosion": (RUNS, PROBE, STOP),

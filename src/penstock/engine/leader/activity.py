@@ -19,11 +19,13 @@ KINDS = (
     *("run.started", *(f"run.{state}" for state in ENDS), "run.counts_mismatch"),
     *("breaker.opened", "breaker.closed", "cause.escalated", "job.quarantined"),
     *("schedule.missed", "source.degraded", "source.recovered", "budget.exhausted"),
+    *("alert.opened", "alert.reopened", "alert.resolved"),
 )
 WARNINGS = frozenset(
     {
         *("run.partial", "run.failed", "run.counts_mismatch", "breaker.opened", "cause.escalated"),
         *("job.quarantined", "schedule.missed", "source.degraded", "budget.exhausted"),
+        *("alert.opened", "alert.reopened"),
     }
 )
 PAGE = 500

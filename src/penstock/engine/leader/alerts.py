@@ -18,7 +18,7 @@ from penstock.alerts.incidents import attributed, by_incident
 from penstock.alerts.judge import judge, judge_project
 from penstock.alerts.lifecycle import REOPEN_WITHIN_S as WATCHED_S
 from penstock.alerts.lifecycle import Memory, Standing, Step, next_step
-from penstock.alerts.rules import ByRule, thresholds_by_rule
+from penstock.alerts.rules import RULES, ByRule, thresholds_by_rule
 from penstock.engine.alerting.evidence import EvidenceGatherer
 from penstock.engine.alerting.facts import Facts, facts_of
 from penstock.engine.alerting.histories import (
@@ -46,6 +46,7 @@ FACTS_S = 10.0
 NOTED_S = 300.0
 PROJECT = ""
 GONE = "the source is no longer in penstock.yaml"
+UNKNOWN = "this version has no such rule"
 Place = tuple[str, str]
 
 
@@ -140,7 +141,10 @@ class AlertChore:
         """The last alert of each rule and source that matters to what is found now."""
         found: dict[Place, AlertRow] = {}
         for row in sorted(self._store.alerts.watched(now - WATCHED_S), key=lambda each: each.id):
-            found[row.rule, row.source or PROJECT] = row
+            if row.rule in RULES:
+                found[row.rule, row.source or PROJECT] = row
+            elif row.is_standing:  # a newer version has found it
+                self._store.alerts.end(row, UNKNOWN)
         return found
 
     def _judgement(self, key: str, facts: Facts, rows: Mapping[Place, AlertRow]) -> Judgement:
