@@ -163,6 +163,8 @@ class Simulated(Operated):
     def work(self, for_s: float | None = None) -> None:
         with Simulation(self.project, self._network, seed=1, clock=self.clock) as simulation:
             simulation.run(for_s)
+        while self.project.connection.rollups.fold():
+            pass
 
     def serve(self, layout: str, pages: int, query: str = "") -> None:
         """A site of so many pages; the price of the first is 1."""

@@ -116,22 +116,38 @@ def test_duplicate_explosion_takes_back_the_records_that_a_session_id_made_new(
         assert set(prices(shop)) == {str(number) for number in range(PAGES)}
 
 
-def test_low_quality_brings_back_the_good_records_and_redrives_what_was_rejected(
+def test_low_quality_brings_back_the_good_records_and_then_those_of_the_mended_pipeline(
     tmp_path: Path,
 ) -> None:
-    with Simulated(tmp_path, steps(score=BY_PRICE), source={"threshold": 0.5}) as shop:
+    with Simulated(tmp_path, steps(score=BY_PRICE)) as shop:
         shop.serve(OLD, PAGES)
-        shop.run(times=3)
+        shop.run(times=4)
+        good = prices(shop)
         shop.serve(OLD.replace("{}", "0.{}"), PAGES)
         shop.run()
         state = shop.state("low-quality")
-        assert {each.name for each in state.signals if each.is_raised} == {"rejected_rise"}
-        assert state.step("compare").state == "later"
+        assert {each.name for each in state.signals if each.is_raised} == {"quality_drop"}
 
+        taken = shop.follow("low-quality", before="fix")
+        assert taken == ["stop-requests", "compare", "undo"]
+        assert prices(shop) == good
+        shop.deploy(steps(score="1.0"))
+        left = shop.follow("low-quality")
+        assert left == ["replay", "commit", "allow-requests", "run", "confirm"]
+        assert prices(shop) == {"0": 0.1, "1": 0.2, "2": 0.3, "3": 0.4}
+
+
+def test_low_quality_redrives_what_was_rejected_where_no_replay_is_wanted(tmp_path: Path) -> None:
+    with Simulated(tmp_path, steps(score=BY_PRICE), source={"threshold": 0.5}) as shop:
+        shop.serve(OLD, PAGES)
+        shop.run(times=4)
+        shop.serve(OLD.replace("{}", "0.{}"), PAGES)
+        shop.run()
         assert shop.follow("low-quality", before="fix") == ["stop-requests", "compare"]
         shop.deploy(steps(score="1.0"))
-        left = shop.follow("low-quality", skipped=["redrive"])
-        assert left == ["replay", "commit", "allow-requests", "run", "confirm"]
+
+        left = shop.follow("low-quality", skipped=["replay"])
+        assert left == ["redrive", "allow-requests", "run", "confirm"]
         assert prices(shop) == {"0": 0.1, "1": 0.2, "2": 0.3, "3": 0.4}
 
 

@@ -12,11 +12,14 @@ from penstock.app.project_signals import ProjectSignals
 from penstock.app.runbook_acts import ACTS
 from penstock.app.signal_readings import COMPARED
 from penstock.app.source_signals import SourceSignals
+from penstock.errors import Refused
 from penstock.runbooks.library import RUNBOOKS
 from penstock.runbooks.progress import next_step, standings
 from penstock.runbooks.runbook import Check, Reading, Runbook, Step
 from penstock.runbooks.signals import SIGNALS, words_of
 from penstock.shell import COMMANDS
+from penstock.web.acts import ACTS as WEB_ACTS
+from penstock.web.identity import Identity, Role
 
 EVERY = list(RUNBOOKS.values())
 FOUND_BY_STEPS = {"store_sound", "store_was_away"}
@@ -120,3 +123,17 @@ def test_step_that_applies_follows_from_the_readings_and_what_is_recorded(
 )
 def test_values_are_written_in_their_unit(name: str, value: float | None, words: str) -> None:
     assert words_of(name, value) == words
+
+
+def test_step_over_http_takes_the_role_of_the_act_that_it_performs() -> None:
+    refusals = []
+    for runbook in EVERY:
+        for step in runbook.steps:
+            needed = WEB_ACTS[step.verb].role if step.verb in WEB_ACTS else Role.OPERATOR
+            arguments = {"runbook": runbook.name, "step": step.name}
+            by = Identity("eve", Role.VIEWER if needed is Role.OPERATOR else Role.OPERATOR)
+            with pytest.raises(Refused) as refused:
+                WEB_ACTS["runbooks.do"].call(None, by, arguments)  # type: ignore[arg-type]
+            assert refused.value.code == "role_needed"
+            refusals.append(needed)
+    assert set(refusals) == {Role.OPERATOR, Role.ADMIN}

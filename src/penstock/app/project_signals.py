@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.app.views.overview import OverviewView
     from penstock.app.views.schedules import ScheduleView
     from penstock.app.views.workers import WorkerView
+    from penstock.store.rows import RunRow
 
 SHOWN = 5
 HOUR_S = 3600.0
@@ -109,23 +110,31 @@ class ProjectSignals:
         return Reading(self._overview.active_runs)
 
     def backlog_hours(self) -> Reading:
-        """The queued jobs at the rate at which the active runs have ended jobs so far."""
-        store = self._project.connection
-        rows = store.runs.newest(self._source, active_only=True, limit=MOST_RUNS)
+        """The queued jobs at the rate at which jobs end."""
+        rows = self._project.connection.runs.newest(self._source, active_only=True, limit=MOST_RUNS)
         queued = sum(row.queued for row in rows)
         if not queued:
             return Reading(0.0, "nothing is queued")
-        now = store.now()
-        rate = sum(
-            (row.succeeded + row.skipped) / max(now - row.started_at, 1.0)
-            for row in rows
-            if row.started_at is not None
-        )
+        rate = self._rate(rows)
         hours = FOREVER_H if rate <= 0 else min(FOREVER_H, queued / rate / HOUR_S)
         pace = (
             f"{count(round(rate * HOUR_S), 'job')} end in an hour" if rate > 0 else "nothing ends"
         )
         return Reading(hours, f"{count(queued, 'job')} are queued, {pace}")
+
+    def _rate(self, rows: Sequence[RunRow]) -> float:
+        """Jobs that end in a second: in this hour and the last one, or so far in these runs if that is not
+        summed yet."""
+        now = self._project.now()
+        series = self._project.figures.series("jobs", self._source, since=now - 2 * HOUR_S)
+        if series.points:
+            ended = sum(value for _, value in series.points)
+            return ended / max(now - series.points[0][0], 1.0)
+        return sum(
+            (row.succeeded + row.skipped) / max(now - row.started_at, 1.0)
+            for row in rows
+            if row.started_at is not None
+        )
 
     def stopped(self) -> Reading:
         wanted = None if self._source is None else [self._source]

@@ -119,7 +119,6 @@ class _Followed:
         self._execution: ExecutionRow | None = None
         self._recorded: Sequence[StepRow] = ()
         if self._is_there:
-            self._write_down()
             self._execution = self._project.connection.runbooks.open(runbook.name, self._key)
         self._recorded = self._steps()
         self._readings = self._read()
@@ -186,6 +185,9 @@ class _Followed:
         return self._result(step, Came("skipped"), is_done=True)
 
     def end(self, actor: str, reason: str) -> ExecutionView:
+        if self._is_there:
+            self._write_down()
+            self._execution = self._project.connection.runbooks.open(self._runbook.name, self._key)
         execution = self._execution
         if execution is None:
             about = f" for {self._source}" if self._source else ""
@@ -227,7 +229,7 @@ class _Followed:
         execution, found = self._execution, []
         if execution is not None:
             found = self._project.connection.runbooks.steps(execution.id)
-        for new in () if self._is_there else self._unrecorded.of(self._runbook.name, self._key):
+        for new in self._unrecorded.of(self._runbook.name, self._key):
             found.append(
                 StepRow(
                     step=new.step,
@@ -279,6 +281,7 @@ class _Followed:
 
     def _record(self, new: NewStep) -> None:
         if self._is_there:
+            self._write_down()
             self._execution = self._project.connection.runbooks.record(
                 self._runbook.name, self._key, new
             )
@@ -316,6 +319,12 @@ class _Followed:
             ended=ended,
             is_recorded=self._is_there,
         )
+
+
+def verb_of_step(runbook: str, step: str) -> str:
+    """The verb that a step performs; empty if it performs none."""
+    found = _runbook(runbook).step(step)
+    return "" if found is None else found.verb
 
 
 def _runbook(name: str) -> Runbook:

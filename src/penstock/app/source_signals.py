@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.app.run_comparison import (
+    READ,
     RunFigures,
     bad_runs,
     ended_runs,
@@ -17,6 +19,7 @@ from penstock.app.views.quarantine import EntryFilter
 from penstock.app.views.rejects import RejectFilter
 from penstock.counting import count
 from penstock.errors import UsageError
+from penstock.gates.loaded import hash_of
 from penstock.runbooks.runbook import UNKNOWN, Reading, Runbook
 
 if TYPE_CHECKING:
@@ -88,9 +91,12 @@ class SourceSignals:
             today = self._project.version(self._key)
         except UsageError as error:
             return Reading(None, error.message)
-        is_changed = today != newest.pipeline_version
+        is_same, edited = today == newest.pipeline_version, self._edited_files()
+        if edited:
+            # This process knows an older version; a run with another one had the files of today.
+            return Reading(is_same, f"this process has loaded an older {', '.join(edited)}")
         return Reading(
-            is_changed, f"run {newest.id} had {newest.pipeline_version}, today's is {today}"
+            not is_same, f"run {newest.id} had {newest.pipeline_version}, today's is {today}"
         )
 
     def run_wanted(self) -> Reading:
@@ -141,13 +147,25 @@ class SourceSignals:
     def queued(self) -> Reading:
         return Reading(self._detail.queued, f"{count(self._detail.queued, 'job')} of the source")
 
+    def _edited_files(self) -> list[str]:
+        """What a process that runs for long has loaded, and that is another file by now."""
+        graph = self._project.graph(self._project.source(self._key))
+        return [file.name for file, known in graph.files.items() if _hash(file) != known]
+
     @cached_property
     def _detail(self) -> SourceDetail:
         return self._project.sources.get(self._key)
 
     @cached_property
     def _runs(self) -> Sequence[RunFigures]:
-        return ended_runs(self._project.connection, self._key, {})
+        return ended_runs(self._project.connection, self._key, self._quality())
+
+    def _quality(self) -> dict[int, float | None]:
+        """The mean score of each run, as far as the journal is summed."""
+        if "quality_drop" not in self._runbook.signals():
+            return {}
+        found = self._project.figures.runs(self._key, limit=READ).items
+        return {each.id: each.quality for each in found}
 
     @cached_property
     def _bad(self) -> Sequence[RunFigures]:
@@ -156,3 +174,10 @@ class SourceSignals:
     @cached_property
     def _of_newest(self) -> dict[str, Reading]:
         return readings_of(self._runs)
+
+
+def _hash(file: Path) -> str:
+    try:
+        return hash_of(file.read_bytes())
+    except OSError:
+        return ""

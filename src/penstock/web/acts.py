@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.errors import Refused
 from penstock.web.identity import Identity, Role
 from penstock.web.parameters import as_arguments, hints_of, parameters_of, verb_of
 
@@ -71,9 +72,23 @@ class Act:
 
     def call(self, project: Project, by: Identity, arguments: Mapping[str, Any]) -> Any:
         """Do it. Everything in the journal bears the name of the identity."""
+        if self.name == "runbooks.do":
+            _refuse_step(by, arguments)
         given = as_arguments(self.name, arguments)
         found = verb_on(project, self.name)(**given, actor=by.name)
         return _batches(found) if isinstance(found, Iterator) else found
+
+
+def _refuse_step(by: Identity, arguments: Mapping[str, Any]) -> None:
+    """A step of a runbook performs another act: it takes the role of that one."""
+    from penstock.app.runbooks import verb_of_step
+
+    verb = verb_of_step(arguments["runbook"], arguments["step"])
+    needed = ACTS[verb].role if verb in ACTS else OPERATOR
+    if not by.may(needed):
+        raise Refused(
+            f"{by.name} is {by.role}; this step needs the role {needed}", code="role_needed"
+        )
 
 
 def verb_on(project: Project, name: str) -> Any:
@@ -173,6 +188,9 @@ ACTS: dict[str, Act] = {
         _act("alerts.snooze", OPERATOR, "/alerts/{alert}/snooze", "for_s"),
         _act("alerts.resolve", OPERATOR, "/alerts/{alert}/resolve"),
         _act("alerts.test", OPERATOR, "/alert-routes/{route}/test"),
+        _act("runbooks.do", OPERATOR, "/runbooks/{runbook}/steps/{step}/do", "source"),
+        _act("runbooks.skip", OPERATOR, "/runbooks/{runbook}/steps/{step}/skip", "source"),
+        _act("runbooks.end", OPERATOR, "/runbooks/{runbook}/end", "source"),
         _act("hooks.redeliver", OPERATOR, "/hooks/{delivery}/redeliver"),
         _act("signals.raise_", OPERATOR, "/signals/{name}", "data source key traceparent"),
         _act("store.migrate", ADMIN, "/store/migrate"),
