@@ -313,10 +313,10 @@ def test_a_worker_claims_only_what_it_has_loaded(world: World) -> None:
     assert sorted(world.store.jobs.startable_stages(0)) == sorted(
         [(world.source(), "extract"), (world.source("new.org"), "discover")]
     )
-    outlook = world.store.outlooks.explain(world.limits, Capacity(10), run_id=other)
+    outlook = world.store.explanation.explain(world.limits, Capacity(10), run_id=other)
     assert (outlook.stands, outlook.gate) == ("person", "code")
     assert "new.org" in next(gate.by for gate in outlook.gates if gate.name == "code")
-    outlook = world.store.outlooks.explain(world.limits, Capacity(10), run_id=pages)
+    outlook = world.store.explanation.explain(world.limits, Capacity(10), run_id=pages)
     assert "'extract'" in next(gate.by for gate in outlook.gates if gate.name == "code")
 
     whole = Loaded(
@@ -326,7 +326,7 @@ def test_a_worker_claims_only_what_it_has_loaded(world: World) -> None:
         }
     )
     world.store.workers.announce("w", whole, 77)
-    assert world.store.outlooks.explain(world.limits, Capacity(10), run_id=other).would_start
+    assert world.store.explanation.explain(world.limits, Capacity(10), run_id=other).would_start
     claimed = world.turn("w", capacity=Capacity(10, loaded=whole)).claimed
     assert {job.run_id for job in claimed} == {pages, other}
 

@@ -41,7 +41,7 @@ HEAVY = Plan(
 
 
 def explained(world: World, room: Capacity = ROOM, **of: Any) -> Outlook:
-    return world.store.outlooks.explain(world.limits, room, **of)
+    return world.store.explanation.explain(world.limits, room, **of)
 
 
 def closed(outlook: Outlook) -> dict[str, GateSeen]:

@@ -157,7 +157,7 @@ def put_off(world: World) -> int:
 
 
 def explained(world: World, **of: Any) -> Outlook:
-    return world.store.outlooks.explain(world.limits, Capacity(1000), **of)
+    return world.store.explanation.explain(world.limits, Capacity(1000), **of)
 
 
 def closed(outlook: Outlook) -> dict[str, GateSeen]:

@@ -349,10 +349,10 @@ class Client:
             self.store.runs.continue_(run_id, PLAN, "v2", "crowd", "at random")
 
     def explain(self) -> None:
-        self.store.outlooks.explain(self.limits, Capacity(50), source=self.rng.choice(SOURCES))
+        self.store.explanation.explain(self.limits, Capacity(50), source=self.rng.choice(SOURCES))
         if job_id := self._job(JobState.QUEUED, JobState.WAITING):
             with suppress(UsageError):  # it may have been dropped meanwhile
-                self.store.outlooks.explain(self.limits, Capacity(50), job_id=job_id)
+                self.store.explanation.explain(self.limits, Capacity(50), job_id=job_id)
 
     # The clockwork.
 

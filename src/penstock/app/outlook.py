@@ -44,7 +44,7 @@ __all__ = ["explain", "for_a_person", "host_hours", "outlook"]
 
 def explain(project: Project, source: str | None, run: int | None, job: int | None) -> Explanation:
     """Take the next turn for it, undo that, and say what stood in the way."""
-    found = project.connection.outlooks.explain(
+    found = project.connection.explanation.explain(
         project.limits(),
         _whole(project),
         source=project.source_key(source),

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from penstock.journal.old_lines import data_of
 from penstock.journal.registry import current_kind, stored_kinds
 from penstock.metrics.buckets import bucket
 from penstock.metrics.measures import ALL_SOURCES, DAY_S, EVER, HOUR_S, OF_RUNS, SUMS
@@ -191,4 +190,11 @@ def observed(measure: str, values: Sequence[float]) -> list[Amount]:
 def _data(line: Line) -> dict[str, Any]:
     if line.data is not None:
         return _decode(line.data)
-    return data_of(line.kind, line.detail) if line.detail else {}
+    return _old_data(line) if line.detail else {}
+
+
+def _old_data(line: Line) -> dict[str, Any]:
+    """Of a line that is older than the data of the journal: only such a line needs the old sentences."""
+    from penstock.journal.old_lines import data_of
+
+    return data_of(line.kind, line.detail)

@@ -16,9 +16,8 @@ from typing import cast
 import msgspec
 
 from penstock.errors import Remedy, StoreLocked, UsageError
-from penstock.gates.capacity import Admits, Capacity
+from penstock.gates.capacity import Capacity
 from penstock.gates.lane import Lane, LaneLimits
-from penstock.gates.loaded import Loaded, WorkerCode
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.run import RunKind, RunState
 from penstock.jobs.run_policy import policy_of
@@ -43,6 +42,7 @@ from penstock.store.jobs import Jobs
 from penstock.store.journal import Journal
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
+from penstock.store.rooms import rooms_of
 from penstock.store.rows import JobRow, RunRow, SourceRow
 from penstock.store.runs import Runs
 from penstock.store.sources import Sources
@@ -57,17 +57,6 @@ COUNT_LIMIT = 10_000
 # Among so many of its last events is the one that says what a job waits for.
 LAST_EVENTS = 20
 _WAITS = frozenset({JobSnoozed.kind, JobRetryScheduled.kind, JobThrottled.kind})
-
-
-class Load(msgspec.Struct, frozen=True):
-    """A worker that is alive, and how much of it is taken."""
-
-    id: str
-    slots: int
-    admits: Admits
-    running: int
-    cpu: float
-    memory_mb: float
 
 
 class _Undone(Exception):
@@ -381,24 +370,3 @@ class Explanation(Noun):
             own.since if own else None,
             own.reason if own else "",
         )
-
-
-def rooms_of(db: Database, now: float, whole: Capacity) -> tuple[int, Rooms]:
-    """How many workers are alive, and what is free in each; without any, what one would have."""
-    loads = db.decoded("worker_loads", list[Load], now=now)
-    codes = {
-        code.worker: code.loaded for code in db.decoded("worker_codes", list[WorkerCode], now=now)
-    }
-    rooms = [(load.id, _free(load, whole, codes.get(load.id))) for load in loads]
-    return len(loads), rooms or [("", whole)]
-
-
-def _free(load: Load, whole: Capacity, loaded: Loaded | None) -> Capacity:
-    slots = load.slots or whole.slots
-    return Capacity(
-        max(0, slots - load.running),
-        whole.cpu - load.cpu,
-        whole.memory_mb - load.memory_mb,
-        load.admits,
-        loaded,
-    )

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from penstock.journal.condition import Condition
-from penstock.journal.old_lines import data_of
 from penstock.journal.registry import current_kind, sentence_of, worker_of
 from penstock.store.database import Database, to_json
 from penstock.store.history import Marks
@@ -84,6 +83,8 @@ def convert_sentences(db: Database, marks: Marks, limit: int) -> int:
     """
     if marks.converted is None:
         return 0
+    from penstock.journal.old_lines import data_of
+
     piece = db.decoded("old_sentences", _Piece, after_id=marks.converted, limit=limit)
     converted = [
         (line_id, kind, to_json(data_of(kind, sentence, has_source=bool(has_source))))
@@ -118,4 +119,7 @@ def matching(events: Sequence[EventRow], where: Sequence[Condition]) -> list[Eve
 def _data(row: StoredEvent) -> dict[str, Any]:
     if row.data is not None:
         return _decode(row.data)
+    # Only a line that is older than the data of the journal needs the old sentences.
+    from penstock.journal.old_lines import data_of
+
     return data_of(row.kind, row.detail, has_source=row.source is not None)

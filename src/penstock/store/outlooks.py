@@ -37,9 +37,9 @@ from penstock.outlook.outlook import (
 from penstock.outlook.seen_gates import Held, JobStanding, LaneFacts, RunStanding
 from penstock.settings.opening_hours import NO_HOURS, OpeningHours
 from penstock.store.database import Database, to_json
-from penstock.store.explanation import Explanation, rooms_of
 from penstock.store.noun import Noun
 from penstock.store.picture import Picture, QueuedJob, QueuedStage
+from penstock.store.rooms import rooms_of
 from penstock.store.rows import HoldRow
 from penstock.store.sources import Sources
 from penstock.store.turn.claim import pick, ready_lanes
@@ -161,25 +161,6 @@ class Outlooks(Noun):
     def __init__(self, db: Database, memory: Memory) -> None:
         super().__init__(db)
         self._memory = memory
-
-    def explain(
-        self,
-        limits: Mapping[int, LaneLimits],
-        whole: Capacity,
-        *,
-        source: str | None = None,
-        run_id: int | None = None,
-        job_id: int | None = None,
-        hours: Mapping[str, OpeningHours] = NO_HOURS,
-    ) -> Outlook:
-        """Whether this source, run or job would start in the next turn of the workers that are alive.
-
-        `whole` is what a worker can take on when nothing runs in it; `hours` are those of hosts.
-        """
-        explanation = Explanation(self._db, self._memory)
-        return explanation.explain(
-            limits, whole, source=source, run_id=run_id, job_id=job_id, hours=hours
-        )
 
     def of_sources(
         self,

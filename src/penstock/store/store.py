@@ -13,51 +13,64 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
-from penstock.store.alert_facts import AlertFacts
-from penstock.store.alerts import Alerts
-from penstock.store.announcements import Announcements
-from penstock.store.audit import Audit
-from penstock.store.breakers import Breakers
-from penstock.store.budgets import Budgets
-from penstock.store.cadences import Cadences
-from penstock.store.checkpoints import Checkpoints
 from penstock.store.database import Database
-from penstock.store.deliveries import Deliveries
-from penstock.store.files import Files
-from penstock.store.hooks import Hooks
-from penstock.store.hosts import Hosts
-from penstock.store.jobs import Jobs
-from penstock.store.journal import Journal
-from penstock.store.kpis import Kpis
-from penstock.store.leaders import Leaders
-from penstock.store.logs import Logs
-from penstock.store.outlooks import Outlooks
-from penstock.store.pages import Pages
 from penstock.store.project_name import claim_for
-from penstock.store.promises import Promises
-from penstock.store.quarantine import Quarantine
-from penstock.store.records import Records
-from penstock.store.rejects import Rejects
-from penstock.store.replays import Replays
-from penstock.store.rollups import Rollups
 from penstock.store.rows import Overview
-from penstock.store.runbooks import Runbooks
-from penstock.store.runs import Runs
-from penstock.store.schedules import Schedules
-from penstock.store.signals import Signals
-from penstock.store.snapshots import Kept, Snapshots
-from penstock.store.sources import Sources
 from penstock.store.turn.memory import Memory
-from penstock.store.turn.turn import Turn, take_turn
-from penstock.store.undos import Undos
-from penstock.store.upkeep import Upkeep
-from penstock.store.workers import Workers
+
+if TYPE_CHECKING:
+    from penstock.store.alert_facts import AlertFacts
+    from penstock.store.alerts import Alerts
+    from penstock.store.announcements import Announcements
+    from penstock.store.audit import Audit
+    from penstock.store.breakers import Breakers
+    from penstock.store.budgets import Budgets
+    from penstock.store.cadences import Cadences
+    from penstock.store.checkpoints import Checkpoints
+    from penstock.store.deliveries import Deliveries
+    from penstock.store.explanation import Explanation
+    from penstock.store.files import Files
+    from penstock.store.hooks import Hooks
+    from penstock.store.hosts import Hosts
+    from penstock.store.jobs import Jobs
+    from penstock.store.journal import Journal
+    from penstock.store.kpis import Kpis
+    from penstock.store.leaders import Leaders
+    from penstock.store.logs import Logs
+    from penstock.store.outlooks import Outlooks
+    from penstock.store.pages import Pages
+    from penstock.store.promises import Promises
+    from penstock.store.quarantine import Quarantine
+    from penstock.store.records import Records
+    from penstock.store.rejects import Rejects
+    from penstock.store.replays import Replays
+    from penstock.store.rollups import Rollups
+    from penstock.store.runbooks import Runbooks
+    from penstock.store.runs import Runs
+    from penstock.store.schedules import Schedules
+    from penstock.store.signals import Signals
+    from penstock.store.snapshots import Kept, Snapshots
+    from penstock.store.sources import Sources
+    from penstock.store.turn.turn import Turn
+    from penstock.store.undos import Undos
+    from penstock.store.upkeep import Upkeep
+    from penstock.store.workers import Workers
+
+NOUNS = frozenset(
+    """
+    alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
+    hooks hosts jobs journal kpis leaders logs outlooks pages
+    promises quarantine records rejects replays rollups runbooks runs schedules
+    signals snapshots sources undos upkeep workers
+    """.split()
+)
 
 
 class Reserve(Protocol):
@@ -72,45 +85,61 @@ class Store(ABC):
     """A durable store of runs, jobs, records and the journal: one connection, for one thread."""
 
     is_shared: bool
+    alert_facts: AlertFacts
+    alerts: Alerts
+    announcements: Announcements
+    audit: Audit
+    breakers: Breakers
+    budgets: Budgets
+    cadences: Cadences
+    checkpoints: Checkpoints
+    deliveries: Deliveries
+    explanation: Explanation
+    files: Files
+    hooks: Hooks
+    hosts: Hosts
+    jobs: Jobs
+    journal: Journal
+    kpis: Kpis
+    leaders: Leaders
+    logs: Logs
+    outlooks: Outlooks
+    pages: Pages
+    promises: Promises
+    quarantine: Quarantine
+    records: Records
+    rejects: Rejects
+    replays: Replays
+    rollups: Rollups
+    runbooks: Runbooks
+    runs: Runs
+    schedules: Schedules
+    signals: Signals
+    snapshots: Snapshots
+    sources: Sources
+    undos: Undos
+    upkeep: Upkeep
+    workers: Workers
 
     def __init__(self, db: Database, reserve: Reserve) -> None:
         self._db = db
-        self._memory = memory = Memory()
+        self._memory = Memory()
         self.reserve = reserve
-        self.alert_facts = AlertFacts(db)
-        self.alerts = Alerts(db)
-        self.announcements = Announcements(db)
-        self.audit = Audit(db, memory.marks)
-        self.breakers = Breakers(db)
-        self.budgets = Budgets(db)
-        self.cadences = Cadences(db)
-        self.checkpoints = Checkpoints(db)
-        self.deliveries = Deliveries(db)
-        self.files = Files(db)
-        self.hooks = Hooks(db)
-        self.hosts = Hosts(db)
-        self.jobs = Jobs(db)
-        self.journal = Journal(db)
-        self.kpis = Kpis(db)
-        self.leaders = Leaders(db)
-        self.logs = Logs(db)
-        self.outlooks = Outlooks(db, memory)
-        self.pages = Pages(db)
-        self.promises = Promises(db)
-        self.quarantine = Quarantine(db)
-        self.records = Records(db)
-        self.rejects = Rejects(db)
-        self.replays = Replays(db)
-        self.rollups = Rollups(db)
-        self.runbooks = Runbooks(db)
-        self.runs = Runs(db)
-        self.schedules = Schedules(db)
-        self.signals = Signals(db)
-        self.snapshots = Snapshots(db)
-        self.sources = Sources(db)
-        self.undos = Undos(db)
-        self.upkeep = Upkeep(db, memory.marks)
-        self.workers = Workers(db)
+
+    def __getattr__(self, name: str) -> Any:
+        """A noun is made when it is first asked for: a command that only looks starts without the others."""
+        if name not in NOUNS:
+            raise AttributeError(f"a store has no {name!r}")
+        module = import_module(f"penstock.store.{name}")
+        noun = getattr(module, name.title().replace("_", ""))(self._db, *self._needs(name))
+        setattr(self, name, noun)
+        return noun
+
+    def _needs(self, noun: str) -> tuple[Any, ...]:
+        """What the turn remembers, for those who go by it."""
+        if noun in ("explanation", "outlooks"):
+            return (self._memory,)
+        return (self._memory.marks,) if noun in ("audit", "upkeep") else ()
 
     def turn(
         self,
@@ -125,6 +154,8 @@ class Store(ABC):
         An end whose attempt no longer owns its job is dropped with all its effects and listed as lost.
         A worker that was buried settles nothing and is given nothing.
         """
+        from penstock.store.turn.turn import take_turn
+
         return take_turn(self._db, self._memory, worker, ends, capacity, limits, kept)
 
     def acts_from(self, origin: str | None) -> None:
