@@ -154,8 +154,8 @@ def test_a_source_that_often_yields_nothing_has_its_own_limit() -> None:
         {"new": 1 if day % 4 == 0 else 0, "unchanged": 0, "quality": None} for day in range(60)
     ]
     nothing = {"new": 0, "unchanged": 0, "quality": None}
-    assert rules(judged(history(*sparse, *[nothing] * 3, days=0))) == []
-    assert rules(judged(history(*sparse, *[nothing] * 9, days=0))) == ["zero-yield"]
+    assert rules(judged(history(*sparse, *[nothing] * 9, days=0))) == []
+    assert rules(judged(history(*sparse, *[nothing] * 36, days=0))) == ["zero-yield"]
 
 
 def test_a_rule_that_is_off_finds_nothing() -> None:

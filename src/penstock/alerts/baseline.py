@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from statistics import fmean, median
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 DAY_S = 86400.0
@@ -24,8 +24,7 @@ SEASONAL_SPAN_S = 21 * DAY_S
 SEASONAL_LEAST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One value, and the weekday it belongs to."""
 
     at: float
@@ -52,11 +51,21 @@ class Baseline:
     counted: int
     by_weekday: dict[int, tuple[float, int]]
 
+    def centre_of(self, weekday: int) -> float:
+        return self.by_weekday[weekday][0] if weekday in self.by_weekday else self.centre
+
     def expected(self, weekday: int, least_spread: float = 0.0) -> Expected:
         """At this weekday. Of few values the centre itself is uncertain, which widens the spread."""
         centre, counted = self.by_weekday.get(weekday, (self.centre, self.counted))
         wider = math.sqrt(1.0 + math.pi / 2.0 / counted)
         return Expected(centre, max(self.spread, least_spread) * wider, counted)
+
+
+def median(values: Iterable[float]) -> float:
+    """As the one of the standard library, which takes twice as long over its checks."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2.0
 
 
 def baseline_of(points: Sequence[Point]) -> Baseline:
@@ -88,8 +97,9 @@ def _weekdays(points: Sequence[Point], overall: float) -> dict[int, tuple[float,
     }
     if len(found) < 2:
         return {}
-    unexplained = fmean(abs(p.value - found.get(p.weekday, (overall, 0))[0]) for p in points)
-    distance = fmean(abs(point.value - overall) for point in points)
+    centres = {day: found.get(day, (overall, 0))[0] for day in groups}
+    unexplained = sum([abs(value - centres[day]) for day in groups for value in groups[day]])
+    distance = sum([abs(point.value - overall) for point in points])
     return found if unexplained < SEASONAL_RATIO * distance else {}
 
 
@@ -102,6 +112,7 @@ def longest_streak(flags: Iterable[bool]) -> int:
     return longest
 
 
+@lru_cache(maxsize=100_000)
 def weekday_of(at: float, timezone: str) -> int:
     return datetime.fromtimestamp(at, _zone(timezone)).weekday()
 

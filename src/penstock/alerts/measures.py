@@ -30,12 +30,8 @@ class Measure:
     # From the scale to what people read.
     shown: Callable[[float], float] = lambda value: value
     is_bad_when_low: bool = False
-
-
-def _share(of: Callable[[RunFigures], int], out_of: Callable[[RunFigures], int]) -> Callable[
-    [RunFigures], float | None
-]:  # fmt: skip
-    return lambda run: of(run) / out_of(run) if out_of(run) else None
+    # The best value there can be, where there is one.
+    best: float | None = None
 
 
 def _binomial(centre: float, size: int) -> float:
@@ -48,39 +44,47 @@ def _poisson(centre: float, _: int) -> float:
     return max(0.05, 1.0 / math.sqrt(max(math.expm1(centre), 0.0) + 1.0))
 
 
-def _share_of(
+def _share(
     name: str, of: Callable[[RunFigures], int], out_of: Callable[[RunFigures], int]
 ) -> Measure:
-    return Measure(name, "share", _share(of, out_of), of, out_of, _binomial)
+    def value(run: RunFigures) -> float | None:
+        whole = out_of(run)
+        return of(run) / whole if whole else None
+
+    return Measure(name, "share", value, of, out_of, _binomial, best=0.0)
 
 
 def _saved(run: RunFigures) -> int:
-    return run.yielded
+    return run.new + run.changed + run.unchanged
 
 
 YIELD = Measure(
     "yield",
     "records",
-    lambda run: math.log1p(run.yielded),
+    lambda run: math.log1p(run.new + run.changed + run.unchanged),
     _saved,
     _saved,
     _poisson,
     math.expm1,
     is_bad_when_low=True,
 )
-FAILURES = _share_of("failed jobs", lambda run: run.failed, lambda run: run.jobs)
-REJECTS = _share_of(
-    "rejected records", lambda run: run.rejected, lambda run: run.rejected + run.yielded
+FAILURES = _share("failed jobs", lambda run: run.failed, lambda run: run.jobs)
+REJECTS = _share(
+    "rejected records",
+    lambda run: run.rejected,
+    lambda run: run.rejected + run.new + run.changed + run.unchanged,
 )
-DUPLICATES = _share_of(
-    "duplicates", lambda run: run.duplicates, lambda run: run.duplicates + run.yielded
+DUPLICATES = _share(
+    "duplicates",
+    lambda run: run.duplicates,
+    lambda run: run.duplicates + run.new + run.changed + run.unchanged,
 )
 QUALITY = Measure(
     "mean score",
     "score",
-    lambda run: run.quality if run.yielded else None,
+    lambda run: run.quality,
     _saved,
     _saved,
-    lambda centre, size: max(0.02 * abs(centre), 1e-9),
+    lambda centre, _: max(0.02 * abs(centre), 1e-9),
     is_bad_when_low=True,
 )

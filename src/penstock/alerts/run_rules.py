@@ -8,7 +8,7 @@ from penstock.alerts.baseline import DAY_S, longest_streak
 from penstock.alerts.history import Finding, Number, RunFigures, Silence
 from penstock.alerts.look import Look
 from penstock.alerts.measures import DUPLICATES, FAILURES, QUALITY, REJECTS, YIELD, Measure
-from penstock.alerts.series import WEEKDAYS_SEEN_S, Deviation, Limits, Series
+from penstock.alerts.series import HYSTERESIS, WEEKDAYS_SEEN_S, Deviation, Limits, Series, is_calm
 from penstock.alerts.words import amount, duration, share
 from penstock.counting import count
 from penstock.settings.alert_rules import (
@@ -19,6 +19,10 @@ from penstock.settings.alert_rules import (
     ZeroYield,
 )
 
+# Of fewer records per run, half as many are chance; only that none come says something.
+LEAST_YIELD = 10
+# How likely so many runs without yield may be by chance, given how often single runs have none.
+DRY_CHANCE = 1e-4
 # While it is young, a source that yields nothing on one weekend is not known to yield on weekends.
 LONGER_THAN_A_WEEKEND_S = 3 * DAY_S
 
@@ -30,17 +34,21 @@ def zero_yield(look: Look) -> Finding | Silence | None:
         return _dry_finding(look, runs, dry)
     limits = Limits(
         lambda value, centre, strictness: (
-            YIELD.shown(value) < YIELD.shown(centre) * (1.0 - (1.0 - by.below) * strictness)
+            YIELD.shown(centre) >= LEAST_YIELD
+            and YIELD.shown(value) < YIELD.shown(centre) * (1.0 - (1.0 - by.below) * strictness)
         ),
         by.runs,
         by.deviations,
         by.history,
     )
-    return _judged(look, "zero-yield", YIELD, limits)
+    found = _judged(look, "zero-yield", YIELD, limits)
+    is_empty = isinstance(found, Finding) and dry >= by.runs
+    return _dry_finding(look, runs, dry) if is_empty else found
 
 
 def _ended(look: Look) -> tuple[RunFigures, ...]:
-    return tuple(run for run in look.history.runs if run.outcome != "cancelled")
+    runs = look.history.runs
+    return tuple([run for run in runs if run.outcome != "cancelled"])
 
 
 def _dry_streak(runs: tuple[RunFigures, ...]) -> int:
@@ -56,10 +64,16 @@ def _is_dry(runs: tuple[RunFigures, ...], dry: int, by: ZeroYield) -> bool:
     before = runs[: len(runs) - dry]
     if dry < by.runs or len(before) < by.history:
         return False
-    if dry <= 2 * longest_streak(not run.yielded for run in before):
+    empty = [not run.yielded for run in before]
+    if dry <= 2 * longest_streak(empty) or not _is_unlikely(sum(empty), len(empty), dry):
         return False
     young = runs[-1].started_at - runs[0].started_at < WEEKDAYS_SEEN_S
     return not young or runs[-1].started_at - runs[-dry].started_at > LONGER_THAN_A_WEEKEND_S
+
+
+def _is_unlikely(empty: int, runs: int, dry: int) -> bool:
+    share_of_empty = (empty + 1) / (runs + 2)
+    return share_of_empty**dry <= DRY_CHANCE
 
 
 def _dry_finding(look: Look, runs: tuple[RunFigures, ...], dry: int) -> Finding:
@@ -114,7 +128,10 @@ def _risen(rise: float) -> Callable[[float, float, float], bool]:
 
 
 def _judged(look: Look, rule: str, measure: Measure, limits: Limits) -> Finding | Silence | None:
-    series = Series.of(measure, _ended(look), look.history.timezone)
+    runs = _ended(look)
+    if is_calm(measure, runs, limits, HYSTERESIS if look.is_standing else 1.0):
+        return None
+    series = Series.of(measure, runs, look.history.timezone)
     if not series.runs:
         return None
     why = series.why_silent(limits)

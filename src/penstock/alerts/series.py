@@ -7,9 +7,9 @@ what no single run shows: the last week as a whole is far from the weeks before.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
 from penstock.alerts.baseline import (
@@ -18,6 +18,7 @@ from penstock.alerts.baseline import (
     Expected,
     Point,
     baseline_of,
+    median,
     weekday_of,
 )
 from penstock.alerts.history import RunFigures
@@ -31,6 +32,8 @@ WEEKDAYS_SEEN_S = 14 * DAY_S
 SHARP_S = 56 * DAY_S
 SLOW_S = 91 * DAY_S
 MOST_RUNS = 400
+# From so many runs on, a source is long known.
+MATURE_RUNS = 40
 # The slow test compares the last week, or the last few runs, with what was two weeks before it and earlier.
 RECENT_S = 7 * DAY_S
 RECENT_RUNS = 5
@@ -70,28 +73,27 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The runs of a source that have a value of one measure, oldest first."""
+    """The runs of a source that have a value of one measure, oldest first, and these values."""
 
     measure: Measure
     runs: tuple[RunFigures, ...]
-    points: tuple[Point, ...]
+    values: tuple[float, ...]
+    timezone: str
 
     @classmethod
     def of(cls, measure: Measure, runs: Sequence[RunFigures], timezone: str) -> Series:
-        kept, points = [], []
-        for run in runs[-MOST_RUNS:]:
-            value = measure.value(run)
-            if value is not None:
-                kept.append(run)
-                points.append(Point(run.started_at, value, weekday_of(run.started_at, timezone)))
-        return cls(measure, tuple(kept), tuple(points))
+        measured = [(run, measure.value(run)) for run in runs[-MOST_RUNS:]]
+        known = [(run, value) for run, value in measured if value is not None]
+        return cls(
+            measure, tuple(run for run, _ in known), tuple(value for _, value in known), timezone
+        )
 
     def why_silent(self, limits: Limits) -> str:
         """Why there is no baseline yet; empty where there is one."""
-        known = self.points[: -limits.runs]
+        known = self.runs[: -limits.runs]
         if len(known) < limits.history:
             return f"{len(known)} of {count(limits.history, 'run')} for a baseline"
-        span = known[-1].at - known[0].at
+        span = known[-1].started_at - known[0].started_at
         if span / (len(known) - 1) < WEEKDAYS_MATTER_S and span < WEEKDAYS_SEEN_S:
             return f"{span / DAY_S:.0f} of {count(WEEKDAYS_SEEN_S / DAY_S, 'day')} for a baseline"
         return ""
@@ -103,76 +105,103 @@ class Series:
         return self._sharp(limits, standing_since) or self._slow(limits, standing_since)
 
     def _sharp(self, limits: Limits, since: float | None) -> Deviation | None:
-        last = range(len(self.points) - limits.runs, len(self.points))
-        before = self._before(self.points[last[0]].at, since)
+        last = range(len(self.runs) - limits.runs, len(self.runs))
+        strictness = 1.0 if since is None else HYSTERESIS
+        suspects = self._suspects(last, limits, strictness)
+        needed = limits.runs if since is None else 1
+        if len(suspects) < needed:
+            return None
+        before = self._before(self.runs[last[0]].started_at, since)
         baseline = self._baseline(before, SHARP_S, limits.history)
         if baseline is None:
             return None
-        strictness = 1.0 if since is None else HYSTERESIS
-        bad = [at for at in last if self._is_bad(at, baseline, limits, strictness)]
-        if len(bad) < (limits.runs if since is None else 1) or not self._is_enough(bad, limits):
+        bad = [at for at in suspects if self._is_bad(at, baseline, limits, strictness)]
+        if len(bad) < needed or not self._is_enough(bad, limits):
             return None
         first = bad[0]
         while first and self._is_bad(first - 1, baseline, limits, strictness):
             first -= 1
-        return self._deviation("sharp", bad[-1], baseline, first, len(self.points) - first)
+        return self._deviation("sharp", bad[-1], baseline, first, len(self.runs) - first)
+
+    def _suspects(self, wanted: range, limits: Limits, strictness: float) -> list[int]:
+        """Those that are too far from the best value so far; others can't be too far from a usual one."""
+        best = (max if self.measure.is_bad_when_low else min)(self.values)
+        return [at for at in wanted if limits.too_far(self.values[at], best, strictness)]
 
     def _is_bad(self, at: int, baseline: Baseline, limits: Limits, strictness: float) -> bool:
-        point = self.points[at]
-        expected = self._expected(baseline, point.weekday, at)
-        far = self._distance(point.value, expected.centre)
+        value, expected = self.values[at], self._expected(baseline, at)
+        far = self._distance(value, expected.centre)
         return far >= limits.deviations * strictness * expected.spread and limits.too_far(
-            point.value, expected.centre, strictness
+            value, expected.centre, strictness
         )
 
     def _slow(self, limits: Limits, since: float | None) -> Deviation | None:
         recent = self._recent()
-        before = self._before(self.points[recent[0]].at - GAP_S, since)
-        baseline = self._baseline(before, SLOW_S, limits.history)
-        if baseline is None or len(recent) < RECENT_RUNS or not self._is_enough(recent, limits):
-            return None
         strictness = 1.0 if since is None else HYSTERESIS
-        each = [self._expected(baseline, self.points[at].weekday, at) for at in recent]
-        centre = median(one.centre for one in each)
-        moved = median(
-            self.points[at].value - one.centre for at, one in zip(recent, each, strict=True)
+        if len(recent) < RECENT_RUNS or not self._is_enough(recent, limits):
+            return None
+        if 2 * len(self._suspects(recent, limits, strictness)) < len(recent):
+            return None
+        before = self._before(self.runs[recent[0]].started_at - GAP_S, since)
+        baseline = self._baseline(before, SLOW_S, limits.history)
+        if baseline is None:
+            return None
+        value, expected = self._middle(recent, baseline)
+        needed = limits.deviations * SLOW_FACTOR * strictness * expected.spread
+        if self._distance(value, expected.centre) < needed:
+            return None
+        if not limits.too_far(value, expected.centre, strictness):
+            return None
+        if not self._is_so_now(baseline, limits):
+            return None
+        first = self.runs[recent[0]]
+        return Deviation("slow", value, expected, baseline.mad, first, len(recent))
+
+    def _is_so_now(self, baseline: Baseline, limits: Limits) -> bool:
+        """Whether the last runs, too, are rather where the week was than where they should be."""
+        last = range(len(self.runs) - limits.runs, len(self.runs))
+        return all(
+            limits.too_far(self.values[at], self._expected(baseline, at).centre, HYSTERESIS)
+            for at in last
         )
-        # The standard error of a median, twice: the recent one, and that of the baseline.
+
+    def _middle(self, recent: range, baseline: Baseline) -> tuple[float, Expected]:
+        """Where the middle of these runs is, each compared with its weekday, and where it should be."""
+        each = [self._expected(baseline, at) for at in recent]
+        centre = median(one.centre for one in each)
+        moved = median(self.values[at] - one.centre for at, one in zip(recent, each, strict=True))
+        # The standard error of a median: of the recent one, and of that of the baseline.
         error = median(one.spread for one in each) * 1.2533
         error *= math.sqrt(1.0 / len(recent) + 1.0 / baseline.counted)
-        far = self._distance(centre + moved, centre)
-        if far < limits.deviations * SLOW_FACTOR * strictness * error:
-            return None
-        if not limits.too_far(centre + moved, centre, strictness):
-            return None
-        expected = Expected(centre, error, baseline.counted)
-        first = self.runs[recent[0]]
-        return Deviation("slow", centre + moved, expected, baseline.mad, first, len(recent))
+        return centre + moved, Expected(centre, error, baseline.counted)
 
     def _recent(self) -> range:
-        end = len(self.points)
-        start = end
-        while start and self.points[start - 1].at > self.points[-1].at - RECENT_S:
-            start -= 1
-        return range(max(0, min(start, end - RECENT_RUNS)), end)
+        return range(recent_from(self.runs), len(self.runs))
 
     def _before(self, at: float, since: float | None) -> float:
         """Where the baseline ends: before the change, so that it does not become usual while it is open."""
         if since is None:
             return at
-        return min(at, max(since, self.points[-1].at - FORGIVEN_S))
+        return min(at, max(since, self.runs[-1].started_at - FORGIVEN_S))
 
     def _baseline(self, before: float, span_s: float, least: int) -> Baseline | None:
-        known = [p for p in self.points if p.at < before]
-        within = [p for p in known if p.at >= before - span_s]
+        end = bisect_left(self.runs, before, key=_started_at)
+        first = bisect_left(self.runs, before - span_s, key=_started_at)
         # A source that runs once a week has no more than eight of them in eight weeks.
-        used = within if len(within) >= least else known[-least:]
-        return baseline_of(used) if len(used) >= least else None
+        first = min(first, max(0, end - least))
+        if end - first < least:
+            return None
+        return baseline_of([self._point(at) for at in range(first, end)])
 
-    def _expected(self, baseline: Baseline, weekday: int, at: int) -> Expected:
-        bare = baseline.expected(weekday)
+    def _point(self, at: int) -> Point:
+        started_at = self.runs[at].started_at
+        return Point(started_at, self.values[at], weekday_of(started_at, self.timezone))
+
+    def _expected(self, baseline: Baseline, at: int) -> Expected:
+        weekday = weekday_of(self.runs[at].started_at, self.timezone)
         size = self.measure.out_of(self.runs[at])
-        return baseline.expected(weekday, self.measure.chance(bare.centre, size))
+        chance = self.measure.chance(baseline.centre_of(weekday), size)
+        return baseline.expected(weekday, chance)
 
     def _distance(self, value: float, centre: float) -> float:
         return centre - value if self.measure.is_bad_when_low else value - centre
@@ -183,7 +212,31 @@ class Series:
     def _deviation(
         self, kind: Literal["sharp"], at: int, baseline: Baseline, first: int, runs: int
     ) -> Deviation:
-        expected = self._expected(baseline, self.points[at].weekday, at)
-        return Deviation(
-            kind, self.points[at].value, expected, baseline.mad, self.runs[first], runs
-        )
+        expected = self._expected(baseline, at)
+        return Deviation(kind, self.values[at], expected, baseline.mad, self.runs[first], runs)
+
+
+def recent_from(runs: Sequence[RunFigures]) -> int:
+    """Where the last week, or the last few runs, begin."""
+    start = len(runs)
+    while start and runs[start - 1].started_at > runs[-1].started_at - RECENT_S:
+        start -= 1
+    return max(0, min(start, len(runs) - RECENT_RUNS))
+
+
+def is_calm(
+    measure: Measure, runs: Sequence[RunFigures], limits: Limits, strictness: float
+) -> bool:
+    """Whether a source that is long known can't deviate, because its last week is near the best there is."""
+    if measure.best is None or len(runs) < MATURE_RUNS:
+        return False
+    if runs[-1].started_at - runs[0].started_at < 2 * WEEKDAYS_SEEN_S:
+        return False
+    values = map(measure.value, runs[recent_from(runs) :])
+    return not any(
+        value is not None and limits.too_far(value, measure.best, strictness) for value in values
+    )
+
+
+def _started_at(run: RunFigures) -> float:
+    return run.started_at

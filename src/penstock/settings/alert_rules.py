@@ -126,7 +126,7 @@ class DuplicateExplosion(Thresholds, frozen=True):
     rise: Annotated[Share, about("how far above the baseline the share of duplicates must be")] = (
         0.3
     )
-    at_least: Annotated[Count, about("duplicates in these runs together")] = 50
+    at_least: Annotated[Count, about("duplicates in these runs together")] = 20
     deviations: Deviations = 5.0
     history: Least = 8
 
