@@ -12,7 +12,7 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 .DEFAULT_GOAL := help
 # An environment that was interrupted half-way is made again.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check format docs bench torture reference requirements
+.PHONY: help setup demo test check format docs bench torture reference requirements screenshots
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ torture: $(VENV)/.tested $(VENV)/.programs ## Run the long tests: every crash po
 
 reference: $(VENV)/.installed ## Write the pages of docs/ that are made from code: events and Python
 	@$(VENV)/bin/python -m docs.generators
+
+screenshots: $(VENV)/.tested ## Write the pictures of docs/dashboard.md, from the demo in a real browser
+	@$(VENV)/bin/python -m tests.browser.screenshots
 
 requirements: ## Compile requirements/*.in to pinned, hashed .txt files (needs uv)
 	@cd requirements && for name in runtime build test bench docs; do \

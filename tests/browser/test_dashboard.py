@@ -13,14 +13,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
 
 from penstock import Project
+from tests.browser.chromium import FLAGS
 from tests.browser.hostile_strings import STRINGS
 from tests.browser.shop import HOSTILE_SOURCE, fill, served
 from tests.programs import needed
 
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 AXE = (Path(__file__).parent / "vendor" / "axe-4.14.0.min.js").read_text()
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
@@ -55,6 +52,7 @@ class Dashboard:
             *(f"/jobs/{self.failed_job}", f"/jobs/{self.page_job}"),
             *(f"/jobs/{self.page_job}/pages/{self.snapshot}", "/records", "/records/product"),
             "/record?" + urlencode({"collection": "product", "key": KEY}),
+            *("/alerts", "/runbooks", "/runbooks/source-broke?source=broken", "/audit"),
             *("/quarantine", "/quarantine/jobs", "/workers", "/budgets", "/hooks"),
             "/search?" + urlencode({"q": "007"}),
             *(f"/acts/runs.retry?run={self.failed_run}", "/acts/quarantine.discard?source=broken"),

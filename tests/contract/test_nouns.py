@@ -18,7 +18,8 @@ from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Mark, Rejection
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
-from tests.contract.scenes import PLAIN_STEPS, Place, a_job
+from penstock.store.snapshots import Kept
+from tests.contract.scenes import PLAIN_STEPS, Place, a_job, a_save
 
 JUDGE = """
 
@@ -235,3 +236,33 @@ def test_kpis_of_a_source_are_numbers_by_name(project: Project) -> None:
     report = project.kpis.report(days=1, source="ACME.com")
     assert (report.source, len(report.kpis)) == ("acme.com", 5)
     assert report.as_json()["kpis"]["completion_without_restart"]["counted"] == 1
+
+
+def test_search_finds_by_name_number_address_and_key_and_history_says_what_changed(
+    project: Project,
+) -> None:
+    run_id, store = (
+        ended(project, effects=Effects(saves=[a_save("sku-1", {"a": 1})])),
+        project.connection,
+    )
+    project.run("acme.com")
+    [job] = store.turn("w", [], Capacity(1), project.limits()).claimed
+    url, where = "https://acme.com/a", ("hash", "segment", 0, 10)
+    kept = Kept(7, job.id, job.run_id, url, 200, {}, project.now(), *where)
+    saves = [a_save("sku-1", {"a": 2}, snapshot=7), a_save("sku-2", {})]
+    end = Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=Effects(saves=saves))
+    store.turn("w", [end], Capacity(0), project.limits(), [kept])
+
+    assert [each.key for each in project.search("sku-").records] == ["sku-1", "sku-2"]
+    assert [each.key for each in project.search("sku-2").records] == ["sku-2"]
+    assert project.search("ACME").sources == ["acme.com"]
+    assert [each.id for each in project.search(f"run {run_id}").runs] == [run_id]
+    assert [each.id for each in project.search(str(job.id)).jobs] == [job.id]
+    assert [each.id for each in project.search(url).pages] == [project.pages.get(7).id]
+    assert project.search("nothing is called this").is_empty
+    first, second = project.records.history("product", "sku-1")
+    changes = [(each.field, each.before, each.after) for each in second.fields]
+    assert (first.fields, changes, second.record.snapshot_id) == ([], [("a", 1, 2)], 7)
+    with pytest.raises(UsageError) as refused:
+        project.pages.get(8)
+    assert refused.value.code == "no_snapshot"

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ EXAMPLES = """\
   penstock demo                       ingest the demo site into ./penstock-demo, then the tour
   penstock demo --short               without the tour
   penstock demo --dir /tmp/d --json   elsewhere, and the summary as JSON
-  penstock demo --keep-serving        keep the site up, to play with it from another terminal"""
+  penstock demo --keep-serving        keep the site up, to play with it from another terminal
+  penstock demo --web                 then serve the dashboard on it, until Ctrl-C"""
 
 
 # What is ingested at once; the other sources are for the tour.
@@ -48,6 +50,10 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--keep-serving", action="store_true", help="serve the site until Ctrl-C when all is done"
     )
+    parser.add_argument(
+        "--web", action="store_true", help="serve the dashboard until Ctrl-C when all is done"
+    )
+    parser.add_argument("--port", type=int, default=0, help="the dashboard's port (a free one)")
     parser.set_defaults(run=run)
 
 
@@ -71,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
                 args.out.json({"dir": str(args.dir), **summary.as_json(), "tour": toured})
             else:
                 _tell_what_next(args.dir, console, args.out)
-            if args.keep_serving:
+            if args.web:
+                _serve_dashboard(args, console)
+            elif args.keep_serving:
                 _wait_for_ctrl_c(console)
     except KeyboardInterrupt:
         console.print("stopped; nothing is lost: run the same command and it goes on from here")
@@ -198,6 +206,19 @@ def _program() -> str:
     if found and Path(found).resolve() == script.resolve():
         return script.name
     return str(script)
+
+
+def _serve_dashboard(args: argparse.Namespace, console: Console) -> None:
+    """The site stays up too: what is retried in the dashboard fetches from it."""
+    from penstock.app import Project
+    from penstock.cli.commands.web import serve_here
+
+    place = shlex.quote(str(args.dir))
+    console.print("\nThe dashboard of this project; Ctrl-C ends it.")
+    console.print(f"To work on what you start there: {_program()} up --project {place}")
+    with suppress(KeyboardInterrupt), Project.load(args.dir) as project:
+        serve_here(project, args.port, console.print)
+    console.print("The dashboard and the site are closed.")
 
 
 def _wait_for_ctrl_c(console: Console) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.parser import Commands, add_command
+
+if TYPE_CHECKING:
+    from penstock.app import Project
 
 DESCRIPTION = """\
 Serve the HTTP API (/api/v1) and the dashboard. On this machine, it prints a link that logs in one browser,
@@ -61,3 +66,11 @@ def run(args: argparse.Namespace) -> int:
         )
         run_web(project, settings, args.out.note)
     return exits.DONE
+
+
+def serve_here(project: Project, port: int, tell: Callable[[str], None]) -> None:
+    """Serve a project on this machine until stopped, and tell where."""
+    from penstock.web.run import run_web
+    from penstock.web.settings import HOST, settings_of
+
+    run_web(project, settings_of(HOST, port), tell)

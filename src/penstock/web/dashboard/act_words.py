@@ -174,6 +174,37 @@ WORDS: dict[str, ActWords] = {
         "The source has the class again that it had before.",
         "penstock schedules cadence {source} --undo",
     ),
+    "alerts.acknowledge": ActWords(
+        "Acknowledge",
+        "You take care of it; routes are not told of it again while it stands.",
+        "penstock alerts ack {alert}",
+    ),
+    "alerts.snooze": ActWords(
+        "Snooze",
+        "Routes hear no more of it for so long; then, if it still holds, they are reminded.",
+        "penstock alerts snooze {alert} --for {for_s}s",
+        asks=("for_s",),
+    ),
+    "alerts.resolve": ActWords(
+        "Resolve",
+        "The alert ends. It opens again only after its condition has ended once.",
+        "penstock alerts resolve {alert}",
+    ),
+    "runbooks.do": ActWords(
+        "Do the step",
+        "The step is done on live data, and the journal says so.",
+        "penstock runbook {runbook} {source} --step {step} --yes",
+    ),
+    "runbooks.skip": ActWords(
+        "Skip the step",
+        "The step is left out, and the journal says why.",
+        "penstock runbook {runbook} {source} --skip {step}",
+    ),
+    "runbooks.end": ActWords(
+        "End the runbook",
+        "This execution ends: recovered if the fault is gone, abandoned otherwise.",
+        "penstock runbook {runbook} {source} --end",
+    ),
     "hooks.redeliver": ActWords(
         "Deliver again",
         "The delivery is sent again now, with all its attempts.",

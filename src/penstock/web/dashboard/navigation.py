@@ -20,8 +20,11 @@ NAVIGATION = (
     Item("Quarantine", "/quarantine", "q"),
     Item("Records", "/records", "d"),
     Item("Schedules", "/schedules", "c"),
+    Item("Alerts", "/alerts", "a"),
+    Item("Runbooks", "/runbooks", "k"),
     Item("Workers", "/workers", "w"),
     Item("Budgets", "/budgets", "b"),
     Item("Hooks", "/hooks", "h"),
     Item("Events", "/events", "e"),
+    Item("Audit", "/audit", "u"),
 )

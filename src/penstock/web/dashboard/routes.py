@@ -9,12 +9,15 @@ from starlette.routing import BaseRoute, Route
 from penstock.web.dashboard.acts import do_act, show_act
 from penstock.web.dashboard.page import page
 from penstock.web.dashboard.pages import (
+    alerts,
+    audit,
     job,
     overview,
     plain,
     quarantine,
     records,
     run,
+    runbooks,
     runs,
     schedules,
     search,
@@ -61,6 +64,11 @@ ROUTES: list[BaseRoute] = [
     Route("/budgets", page("budgets.html", plain.read_budgets)),
     Route("/hooks", page("hooks.html", plain.read_hooks)),
     Route("/events", page("events.html", plain.read_events)),
+    Route("/alerts", page("alerts.html", alerts.read)),
+    Route("/alerts/{alert:int}", page("alert.html", alerts.read_alert)),
+    Route("/runbooks", page("runbooks.html", runbooks.read)),
+    Route("/runbooks/{runbook}", page("runbook.html", runbooks.read_runbook)),
+    Route("/audit", page("audit.html", audit.read)),
     Route("/acts/{act}", show_act, methods=["GET"]),
     Route("/acts/{act}", do_act, methods=["POST"]),
 ]

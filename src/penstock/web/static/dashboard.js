@@ -1,6 +1,7 @@
 // What is only more convenient with JavaScript: charts with a cursor, copying, keys, the theme, live pages.
 "use strict";
 (function () {
+  const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
   const colour = (tone) => {
     const names = { good: "--good", warn: "--warn", bad: "--bad", calm: "--h3", soft: "--edge", accent: "--accent" };
     return getComputedStyle(document.documentElement).getPropertyValue(names[tone] || "--h3").trim();
@@ -19,15 +20,19 @@
     const heights = isBars ? stacked(figures.series) : figures.series.map((each) => each[2]);
     const order = figures.series.map((_, i) => i);
     if (isBars) order.reverse();
+    const moments = (_, splits, __, ___, apart) => splits.map((at) => {
+      const iso = new Date(at * 1000).toISOString();
+      return apart >= 86400 ? iso.slice(8, 10) + " " + MONTHS[+iso.slice(5, 7) - 1] : iso.slice(11, 16);
+    });
     const axis = { stroke: shade("--soft"), grid: { stroke: shade("--line"), width: 1 }, ticks: { stroke: shade("--line"), width: 1 }, font: "11px system-ui" };
     const options = {
       width: place.clientWidth || 300,
       height: 150,
       legend: { live: true },
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
-      axes: [axis, { ...axis, size: 46 }],
+      axes: [{ ...axis, values: moments }, { ...axis, size: 46 }],
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
-      series: [{ label: "UTC" }].concat(order.map((i) => {
+      series: [{ label: "UTC", value: (_, at) => (at === null || at === undefined ? "–" : new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")) }].concat(order.map((i) => {
         const [label, tone, values] = figures.series[i];
         return {
           label: label,
@@ -42,6 +47,9 @@
       })),
     };
     place.replaceChildren();
+    // The chart has a legend of its own, with the values under the cursor.
+    const legend = place.parentElement.querySelector(".legend");
+    if (legend) legend.hidden = true;
     place.plot = new uPlot(options, [figures.x].concat(order.map((i) => heights[i])), place);
   }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.counting import count
@@ -11,6 +11,7 @@ from penstock.web.dashboard.page import Visit
 
 if TYPE_CHECKING:
     from penstock.app import Project
+    from penstock.app.views.alerts import AlertView
     from penstock.app.views.status import StatusView
 
 # How many of each kind of thing are listed; the pages of their own have all.
@@ -39,9 +40,11 @@ class Concern(NamedTuple):
 def read(visit: Visit) -> dict[str, Any]:
     project = visit.project
     status = project.status(outlook=False)
-    concerns = [*concerns_of(project, status)]
+    alerts = project.alerts.list(limit=SHOWN).items
+    concerns = [*_alerted(alerts), *concerns_of(project, status)]
     return {
         "status": status,
+        "alerts": alerts,
         "slots": sum(each.slots for each in status.workers if each.is_alive),
         "working": sum(each.running for each in status.workers if each.is_alive),
         "concerns": concerns[:SHOWN],
@@ -51,6 +54,14 @@ def read(visit: Visit) -> dict[str, Any]:
         "runs_chart": runs_chart(project, status.now),
         "backlog_chart": backlog_chart(project, status.now),
     }
+
+
+def _alerted(alerts: Sequence[AlertView]) -> Iterator[Concern]:
+    """Alerts that nobody takes care of yet."""
+    for alert in alerts:
+        if alert.state == "open":
+            way, page = Way("alerts.acknowledge", "Acknowledge", alert.id), f"/alerts/{alert.id}"
+            yield Concern(alert.severity, alert.summary, page, alert.cause, alert.opened_at, (way,))
 
 
 def concerns_of(project: Project, status: StatusView) -> Iterator[Concern]:
