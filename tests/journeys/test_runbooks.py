@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pty
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.cli import main
 from penstock.engine.leader.hooks import CAP_S, MOST_ATTEMPTS, HookChore
 from penstock.engine.leader.scheduler import Scheduler
+from penstock.runbooks.library import RUNBOOKS
 from tests.journeys.changing_site import ChangingSite, changing_site
 from tests.journeys.following import SHOP, Operated, Simulated, steps
+from tests.journeys.rig import ENVIRONMENT, PENSTOCK
+from tests.journeys.test_cli import read_terminal
 from tests.postgres.server import Server
 
 PAGES = 4
@@ -273,3 +279,70 @@ def test_database_down_is_followed_while_the_database_is_away_and_recorded_when_
         assert shop.follow("database-down", None) == ["hold", "check", "unhold", "confirm"]
         assert not list(tmp_path.glob(".penstock-runbook*"))
         assert "leave-workers" in shop.journal()[1]
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Iterator[Simulated]:
+    """A source whose layout has changed; only virtual time has passed."""
+    with Simulated(tmp_path, steps()) as shop:
+        shop.serve(OLD, PAGES)
+        shop.run()
+        shop.serve(NEW, PAGES)
+        shop.run()
+        yield shop
+
+
+def test_terminal_leads_through_the_steps_and_another_command_goes_on_where_it_was_left(
+    broken: Simulated,
+) -> None:
+    ours, theirs = pty.openpty()
+    command = [*PENSTOCK, "runbook", "source-broke", SHOP]
+    with subprocess.Popen(
+        command, cwd=broken.folder, env=ENVIRONMENT, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        os.write(ours, b"d\nthe layout changed\ns\nI know it\nq\n")
+        shown = read_terminal(ours)
+    assert process.returncode == 0, shown
+    assert f"{SHOP}: Extraction broke after a site change: the fault is there" in shown
+    assert f"the same as: penstock breaker open {SHOP} --for 24h" in shown
+    assert f"to take it back: penstock breaker close {SHOP}" in shown
+    assert f"to continue: penstock runbook source-broke {SHOP}" in shown
+
+    state = broken.state("source-broke")
+    assert [(each.name, each.state) for each in state.steps[:4]] == [
+        ("stop-requests", "done"),
+        ("cancel-run", "not needed"),
+        ("compare", "skipped"),
+        ("fix", "next"),
+    ]
+    assert state.step("stop-requests").reason == "the layout changed"
+
+
+def test_steps_are_taken_skipped_and_ended_by_a_program(
+    broken: Simulated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(broken.folder)
+
+    def said(*words: str, code: int = 0) -> str:
+        assert main(["runbook", *words]) == code
+        told = capsys.readouterr()
+        return told.out if code == 0 else told.err
+
+    listed = json.loads(said("--json"))
+    assert len(listed) == len(RUNBOOKS)
+    shop = ("source-broke", SHOP)
+    assert json.loads(said(*shop, "--json"))["next"] == "stop-requests"
+    seen = json.loads(said(*shop, "--step", "stop-requests", "--dry-run", "--json"))
+    assert (seen["is_done"], broken.project.overview().quarantined) == (False, PAGES)
+    assert "say --yes" in said(*shop, "--step", "stop-requests", code=7)
+    done = json.loads(said(*shop, "--step", "stop-requests", "--yes", "--json", "--reason", "x"))
+    assert done["is_done"]
+    assert done["undo"] == {"verb": "breakers.close", "target": SHOP}
+    assert "the step that applies is compare" in said(*shop, "--step", "commit", "--yes", code=7)
+    assert "compare is skipped" in said(*shop, "--skip", "compare")
+    assert json.loads(said(*shop, "--end", "--json"))["source"] == SHOP
+    assert "nobody follows source-broke" in said(*shop, "--end", code=7)
+    assert "name it" in said("source-broke", code=2)
+    assert "takes no source" in said("store-full", SHOP, code=2)
+    assert "did you mean 'source-broke'?" in said("source-brok", SHOP, code=2)

@@ -54,6 +54,8 @@ class Suggestions:
             from penstock.jobs.failures import KINDS, POISON
 
             return map(Suggestion, (*KINDS, POISON))
+        if noun in ("RUNBOOK", "STEP"):
+            return _runbooks(noun, given)
         if noun == "EVENT":
             return _events(prefix)
         return self._in_the_database(noun, prefix, given)
@@ -80,6 +82,16 @@ class Suggestions:
     @property
     def _path(self) -> Path | None:
         return Path(self.place) if self.place else None
+
+
+def _runbooks(noun: str, given: Mapping[str, str]) -> Iterable[Suggestion]:
+    """The runbooks; or the steps of the one that is given."""
+    from penstock.runbooks.library import RUNBOOKS
+
+    if noun == "RUNBOOK":
+        return [Suggestion(each.name, each.title) for each in RUNBOOKS.values()]
+    found = RUNBOOKS.get(given.get("name", ""))
+    return [] if found is None else [Suggestion(step.name, step.title) for step in found.steps]
 
 
 def _events(prefix: str) -> Iterable[Suggestion]:

@@ -46,7 +46,7 @@ class SourceSignals:
         causes = self._project.quarantine.causes(self._key, limit=SHOWN).items
         entries = self._project.quarantine.list(EntryFilter(source=self._key), limit=SHOWN).items
         told = [f"{count(each.failures, 'job')}: {each.cause}" for each in causes]
-        told += [f"job {each.id}, {each.url or each.key}: {each.error}" for each in entries]
+        told += [f"job {each.id}, {each.key}: {each.error}" for each in entries]
         examples = tuple(text[:LONGEST_EXAMPLE] for text in told)
         return Reading(len(causes), "; ".join(told[: len(causes)])[:LONGEST_EXAMPLE], examples)
 
@@ -61,8 +61,8 @@ class SourceSignals:
         return Reading(number, count(number, "rejected item"), examples)
 
     def bad_runs(self) -> Reading:
-        numbers = ", ".join(str(run.row.id) for run in self._bad)
-        return Reading(len(self._bad), f"runs {numbers}" if numbers else "none")
+        numbers = ", ".join(f"run {run.row.id}" for run in self._bad)
+        return Reading(len(self._bad), numbers)
 
     def first_bad_run(self) -> Reading:
         return Reading(self._bad[-1].row.id) if self._bad else UNKNOWN

@@ -135,9 +135,9 @@ SIGNALS: dict[str, Signal] = {
 
 def words_of(name: str, value: Value) -> str:
     """A value as a person reads it."""
-    if value is None:
-        return "unknown"
     unit = SIGNALS[name].unit
+    if value is None:
+        return "none" if unit == "run" else "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str) or unit == "run":

@@ -11,11 +11,16 @@ from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.render.runbook import commands_of, tell_result, tell_state, tell_step
 from penstock.cli.render.tables import column, key_column
 from penstock.cli.render.wording import local_time
-from penstock.errors import UsageError
+from penstock.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.app.views.runbooks import RunbookState, StepResult, StepView
+    from penstock.app.views.runbooks import (
+        ExecutionView,
+        RunbookState,
+        StepResult,
+        StepView,
+    )
     from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
@@ -85,7 +90,7 @@ def _list(project: Project, args: argparse.Namespace) -> None:
     if args.json:
         args.out.json_list(view.as_json() for view in views)
         return
-    begun = [each for each in project.runbooks.executions().items if each.ended_at is None]
+    begun = _open_executions(project, args.out)
     opened_at = {
         view.name: ", ".join(
             f"{each.source or 'project'} {local_time(each.started_at)}"
@@ -97,6 +102,16 @@ def _list(project: Project, args: argparse.Namespace) -> None:
     args.out.table(
         COLUMNS, ((view.name, FOR[view.scope], view.title, opened_at[view.name]) for view in views)
     )
+
+
+def _open_executions(project: Project, out: Output) -> list[ExecutionView]:
+    """Who follows one now. The list is for whoever has no database, too."""
+    try:
+        found = project.runbooks.executions().items
+    except StoreError as error:
+        out.note(f"penstock: {error.message}; see penstock runbook database-down")
+        return []
+    return [each for each in found if each.ended_at is None]
 
 
 def _show(project: Project, args: argparse.Namespace) -> None:
@@ -168,8 +183,10 @@ def _take(project: Project, args: argparse.Namespace) -> None:
     seen = project.runbooks.do(args.name, args.step, args.target, dry_run=True)
     if not args.json:
         state = project.runbooks.state(args.name, args.target)
-        tell_step(out, state, state.step(args.step))
-        out.line(f"   dry run: {seen.text}")
+        step = state.step(args.step)
+        tell_step(out, state, step)
+        if step.kind == "act":
+            out.line(f"   dry run: {seen.text}")
     if not args.dry_run:
         confirm(args, _question(project, args, seen))
         seen = project.runbooks.do(args.name, args.step, args.target, reason=args.reason)

@@ -25,9 +25,9 @@ MARKS = {"next": ">", "done": "x", "skipped": "-", "settled": "x"}
 
 def tell_state(out: Output, state: RunbookState) -> None:
     """The signals now and the state of each step."""
-    whose = f" of {state.source}" if state.source else ""
+    whose = f"{state.source}: " if state.source else ""
     out.line(
-        f"{state.title}{whose}: {'the fault is there' if state.is_raised else 'no sign of it'}"
+        f"{whose}{state.title}: {'the fault is there' if state.is_raised else 'no sign of it'}"
     )
     if state.execution is not None:
         begun = state.execution
@@ -62,7 +62,7 @@ def tell_step(out: Output, state: RunbookState, step: StepView) -> None:
     known = {each.name: each for each in state.signals}
     for name in step.shows:
         signal = known[name]
-        out.line(f"   {signal.title}: {signal.words}{f' - {signal.text}' if signal.text else ''}")
+        out.line(f"   {signal.title}: {signal.words}{f' ({signal.text})' if signal.text else ''}")
         for example in signal.examples:
             out.line(f"     {out.short(example, LONGEST)}")
     for command in commands_of(step):
