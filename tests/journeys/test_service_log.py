@@ -66,3 +66,27 @@ def test_json_lines_name_what_they_are_about_and_quiet_says_nothing_of_it(tmp_pa
         quiet = rig.penstock("up", "--until-idle", "--quiet").stderr
         assert "started" not in quiet
         assert "idle: 1 run ended (1 completed)" in quiet
+
+
+def test_log_format_of_the_project_makes_every_line_an_object_without_secrets(
+    tmp_path: Path,
+) -> None:
+    says = 'async def discover(ctx):\n    print("say hunter2hunter2hunter2")'
+    steps = STEPS.replace("async def discover(ctx):", says)
+    with Rig(tmp_path, {"good": source(2, bad=False)}, steps) as rig:
+        file = tmp_path / "penstock.yaml"
+        more = {"log": {"format": "json"}, "trigger": {"token": "${TOKEN}"}}
+        file.write_text(json.dumps(json.loads(file.read_text()) | more))
+        (tmp_path / ".env").write_text("TOKEN=hunter2hunter2hunter2\n")
+        (tmp_path / ".env").chmod(0o600)
+        for command in (("run", "good"), ("up", "--until-idle")):
+            done = rig.penstock(*command)
+            lines = [json.loads(line) for line in done.stderr.splitlines()]
+            assert all({"at", "level", "event", "message"} <= line.keys() for line in lines)
+            assert "hunter2" not in done.stderr
+            if command[0] == "run":
+                [ended] = [line for line in lines if line["event"] == "run.completed"]
+                assert (ended["source"], ended["pages_done"]) == ("good", 2)
+        text = rig.penstock("run", "good", "--log-format", "text").stderr
+        assert "completed" in text
+        assert not text.startswith("{")

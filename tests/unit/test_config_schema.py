@@ -108,6 +108,7 @@ DEFINITIONS = {name: SCHEMA[name] for name in ("$schema", "definitions")}
 ELSEWHERE = ("defaults", "sources", "calendar")
 VALUES: tuple[Any, ...] = (
     *(True, False, 0, 1, -1, 7, 0.5, 1e12, "", "x", "off", "auto", "low", "always", "skip", "all"),
+    "json",
     *("once", "queue", "open", "full", "in-session", "manual", "30s", "1h", "500ms", "-5m", "5/s"),
     *("60/m", "16MB", "1 KiB", "5000/d", "1GB/d", "2h/run", "5.00/month", "Europe/Paris", "XNYS"),
     *("22:00-06:00", "sat-sun 0:00-24:00", "@daily", "0 2 * * *", "a:b", "https://a.example/x"),

@@ -6,10 +6,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TypedDict
 
-from penstock.app.noun import Noun
+from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, page_of, place_of, size_of
 from penstock.app.views.record_versions import RecordVersionView, version_views
-from penstock.app.views.records import CollectionView, RecordView, record_view
+from penstock.app.views.records import (
+    CollectionView,
+    ForgottenView,
+    RecordView,
+    record_view,
+)
 from penstock.app.views.view import Page
 from penstock.errors import UsageError, nearest
 from penstock.settings import normalise_source
@@ -83,6 +88,26 @@ class Records(Noun):
     def history(self, collection: str, key: str) -> Sequence[RecordVersionView]:
         """Every version of one record with the fields that it changed, oldest first."""
         return version_views(self.versions(collection, key))
+
+    def forget(
+        self,
+        source: str,
+        key: str,
+        *,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> ForgottenView:
+        """Erase everything that is stored under one key of a source, for good; nothing brings it back.
+
+        Records with all versions, the pages they came from (also in their WARC files), jobs, rejects, entries
+        of quarantine, log lines, and the key in the journal. Refused while a job or a replay has it in hand.
+        With `dry_run`, only counts.
+        """
+        from penstock.app.forgetting import forget
+
+        source_id = self._known_source(source)
+        return forget(self._project, source_id, source, key, dry_run, who(actor), reason)
 
     def collections(self) -> Sequence[CollectionView]:
         """Every collection, and how many records it has."""

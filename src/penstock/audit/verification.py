@@ -61,7 +61,8 @@ class Verification:
     """Is given each seal in order with the rows it covers, then what comes behind the last one."""
 
     def __init__(self, tombstones: Sequence[Tombstone] = ()) -> None:
-        self._tombstones = {each.event_id: each for each in tombstones}
+        self._tombstones = {(each.event_id, each.erased): each for each in tombstones}
+        self._used: list[Tombstone] = []
         self._before: Seal | None = None
         self._pruned: list[Seal] = []
         self._hashes: dict[int, str] = {0: GENESIS}
@@ -153,15 +154,17 @@ class Verification:
 
     def _sealed_hash(self, line: Line) -> bytes:
         """What was sealed of a row: its hash, or that of before data was erased, if only that was erased."""
-        now = hash_of(line)
-        tombstone = self._tombstones.get(line.id)
-        if tombstone is None or tombstone.erased != now.hex():
-            return now
-        self.erased += 1
+        found = hash_of(line).hex()
+        was_erased = False
+        # Data may have been erased more than once; each time leaves a tombstone over the one before.
+        while (tombstone := self._tombstones.pop((line.id, found), None)) is not None:
+            was_erased, found = True, tombstone.sealed
+            self._used.append(tombstone)
+        self.erased += was_erased
         try:
-            return bytes.fromhex(tombstone.sealed)
+            return bytes.fromhex(found)
         except ValueError:
-            return now
+            return hash_of(line)
 
     def finish(self, acts: Sequence[Act]) -> None:
         """After the last seal: what was dropped or erased must be known to the chain, with who did it."""
@@ -171,7 +174,7 @@ class Verification:
                 text = f"the events of seal {seal.number} were removed, and not by retention"
                 self._find("pruned_without_retention", text, seal=seal.number)
         by_act: dict[int, list[Tombstone]] = {}
-        for each in self._tombstones.values():
+        for each in [*self._used, *self._tombstones.values()]:
             by_act.setdefault(each.act_id, []).append(each)
         known = {act.id: act.digest for act in acts}
         for act_id, tombstones in sorted(by_act.items()):

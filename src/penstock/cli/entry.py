@@ -60,6 +60,7 @@ GROUPS = {
         "quarantine": "quarantine",
         "replay": "replay",
         "undo": "undo",
+        "forget": "forget",
         "checkpoint": "checkpoint",
         "breaker": "breakers",
         "runbook": "runbook",

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from penstock.app import Project
 from penstock.app.opening import open_project, protect_files, store_errors_explained
 from penstock.cli.parser import LARGEST_ID
+from penstock.cli.render.service_log import choose_format
 from penstock.errors import Remedy, UsageError
 
 
@@ -19,8 +20,10 @@ def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Pro
     With `is_validated` every pipeline is imported and checked; looking needs none of that. One that can't
     be loaded is named, and the others go on.
     """
+    args.out.logs_json = getattr(args, "log_format", None) == "json"
     project = open_project(args.project, args.env)
     args.out.secrets = project.settings.secrets
+    choose_format(project, args)
     for warning in project.settings.warnings:
         args.out.note(f"penstock: {warning}")
     for path in protect_files(project):

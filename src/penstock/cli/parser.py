@@ -12,7 +12,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 LARGEST_ID = 2**63 - 1
 # Commands and verbs that stop work, or take something away. Whoever mistypes a word is never led to one.
 STOPPING = frozenset(
-    "breaker cancel checkpoint discard hold open pause restore rewind undo".split()
+    "breaker cancel checkpoint discard forget hold open pause restore rewind undo".split()
 )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.journal import (
     alert_events,
+    audit_events,
     job_events,
     run_events,
     runbook_events,
@@ -22,6 +23,7 @@ EVENTS: tuple[type[Event], ...] = (
     *job_events.EVENTS,
     *source_events.EVENTS,
     *service_events.EVENTS,
+    *audit_events.EVENTS,
     *alert_events.EVENTS,
     *runbook_events.EVENTS,
 )

@@ -256,6 +256,7 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         alert_rules=keys.alert_rules,
         trigger=keys.trigger,
         tracing=keys.tracing,
+        log=keys.log,
         sources=read,
     )
 

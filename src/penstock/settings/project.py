@@ -30,6 +30,7 @@ from penstock.settings.hooks import (
     read_hooks,
 )
 from penstock.settings.kinds import by_name, text_schema
+from penstock.settings.log import LogSettings
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RetryChoice, RetryKeys, read_retries
 from penstock.settings.secrets import MASK
@@ -86,6 +87,7 @@ class ProjectKeys(Keys, frozen=True):
     ] = "snapshots"
     worker: WorkerSettings = WorkerSettings()
     retention: Retention = Retention()
+    log: LogSettings = LogSettings()
     retries: Annotated[
         dict[str, RetryChoice],
         Reads(read_retries, lambda ref: by_name(ref(RetryKeys)), each=RetryKeys),

@@ -33,7 +33,7 @@ from penstock.snapshots.segment import (
     unpacked,
 )
 from penstock.snapshots.store import SnapshotsAway, SnapshotsRefused
-from penstock.snapshots.warc import Capture
+from penstock.snapshots.warc import Capture, pack_erased
 from penstock.version import __version__
 
 if TYPE_CHECKING:
@@ -124,6 +124,19 @@ class BucketSnapshots:
                 self._delete(names[at : at + REMOVED_AT_ONCE])
         except _ERRORS as error:
             raise refusal(f"can't remove snapshots at {self._url}", error) from None
+
+    def erase(self, places: Sequence[SegmentPlace]) -> None:
+        """The object is put again, as long as it was. A bucket that keeps versions keeps the old one."""
+        for place in places:
+            refuse_bad_place(place)
+            if not self._size(place.segment):
+                continue
+            data = bytearray(self._whole(place.segment))
+            data[place.offset : place.offset + place.length] = pack_erased(place.length)
+            try:
+                self._bucket.put(place.segment + SUFFIX, bytes(data))
+            except _ERRORS as error:
+                raise refusal(f"can't erase snapshots at {self._url}", error) from None
 
     def check(self) -> None:
         """Ask for the first names; what only time can mend is no reason not to begin."""

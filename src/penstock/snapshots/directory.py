@@ -30,7 +30,7 @@ from penstock.snapshots.segment import (
     unpacked,
 )
 from penstock.snapshots.store import SnapshotsAway
-from penstock.snapshots.warc import Capture, is_whole
+from penstock.snapshots.warc import Capture, is_whole, pack_erased
 
 MAX_SEGMENT_BYTES = 256 * 1024 * 1024
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -38,6 +38,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NEEDS_NO_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OVERWRITE = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -125,6 +126,24 @@ class DirectorySnapshots:
                 continue
             except OSError as error:
                 raise self._trouble("can't remove snapshots", error) from error
+
+    def erase(self, places: Sequence[SegmentPlace]) -> None:
+        """In place: a writer that appends to the segment is not disturbed."""
+        for place in places:
+            refuse_bad_place(place)
+            try:
+                file = os.open(place.segment + SUFFIX, _OVERWRITE, dir_fd=self._root)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise self._trouble("can't erase snapshots", error) from error
+            try:
+                os.pwrite(file, pack_erased(place.length), place.offset)
+                os.fsync(file)
+            except OSError as error:
+                raise self._trouble("can't erase snapshots", error) from error
+            finally:
+                os.close(file)
 
     def check(self) -> None:
         """Opening it has shown that it is there."""

@@ -50,6 +50,12 @@ class SnapshotStore(Protocol):
     def remove(self, segments: list[str]) -> None:
         """Delete whole segments, except the one being written; gone already is fine."""
 
+    def erase(self, places: Sequence[SegmentPlace]) -> None:
+        """Overwrite these captures where they lie, durably; what lies beside them stays as it is.
+
+        What takes their place is a record of the same length that says so: the segment stays a WARC file.
+        """
+
     def check(self) -> None:
         """Raise now what an operator must mend before anything can be stored."""
 

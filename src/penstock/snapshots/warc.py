@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import struct
+import uuid
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +12,9 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 
 _END = b"\r\n\r\n"
+# How much a stored block of a gzip member holds, and the flag of a member with a comment.
+_STORED = 65_535
+_HAS_COMMENT = 16
 _KEPT_AS = "x-archive-orig-"
 # What is unpacked at a time, and how much of a body is held before its hash is known to be right.
 _PIECE = 65_536
@@ -67,6 +72,44 @@ def pack_info(software: str, record_id: str, segment: str) -> bytes:
         f"Content-Length: {len(block)}\r\n\r\n"
     )
     return _member(head.encode(), block, _END)
+
+
+def pack_erased(length: int) -> bytes:
+    """A record of exactly this length in place of one that was erased; too short a one is only filled."""
+    header = bytes.fromhex("1f8b0800000000000003")
+    for size in range(length - len(header) - 8 - 5, 0, -1):
+        blocks = -(-size // _STORED)
+        spare = length - (len(header) + 8 + 5 * blocks + size)
+        if spare == 0 or spare >= 2:
+            break
+    else:
+        return bytes(length)
+    # What stored blocks can't fill is a comment in the header of the gzip member.
+    if spare:
+        header = header[:3] + bytes([_HAS_COMMENT]) + header[4:] + b" " * (spare - 1) + b"\0"
+    content = _erased_record(size)
+    stored = b"".join(
+        struct.pack("<BHH", int(at + _STORED >= size), len(part), len(part) ^ 0xFFFF) + part
+        for at in range(0, size, _STORED)
+        for part in [content[at : at + _STORED]]
+    )
+    return header + stored + struct.pack("<II", zlib.crc32(content), size)
+
+
+def _erased_record(size: int) -> bytes:
+    def record(padding: int) -> bytes:
+        head = (
+            "WARC/1.1\r\n"
+            "WARC-Type: metadata\r\n"
+            f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+            "WARC-Date: 1970-01-01T00:00:00Z\r\n"
+            "Content-Type: application/warc-fields\r\n"
+            f"Content-Length: {padding:012d}\r\n\r\n"
+        )
+        return head.encode() + b"erased: yes".ljust(padding)[:padding] + _END
+
+    bare = len(record(0))
+    return record(size - bare) if size >= bare else b" " * size
 
 
 def unpack_response(packed: bytes, digest: str) -> Capture:

@@ -159,6 +159,10 @@ class Database(Protocol):
         """For an act of an operator that may take long: wait for as long as it takes."""
         ...
 
+    def scrub(self) -> bool:
+        """Leave nothing of what was deleted in the space it took; False where that is left to others."""
+        ...
+
     def problems(self) -> list[str]:
         """What the database itself knows to be wrong with it."""
         ...

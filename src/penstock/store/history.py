@@ -49,7 +49,7 @@ def prune_jobs(db: Database, marks: Marks, before: float, limit: int) -> int:
         place = {"after_at": after_at, "after_id": after_id}
         runs = db.json("runs_to_empty", before=before, limit=RUNS, **place)
         jobs = _old_jobs(db, marks, [run_id for run_id, _ in runs], before, limit)
-        _drop_jobs(db, [job[0] for job in jobs])
+        drop_jobs(db, [job[0] for job in jobs])
         if len(jobs) == limit:
             _begin_within(marks, runs, jobs[-1])
             return len(jobs)
@@ -71,7 +71,8 @@ def _old_jobs(
     return found
 
 
-def _drop_jobs(db: Database, ids: Sequence[int]) -> None:
+def drop_jobs(db: Database, ids: Sequence[int]) -> None:
+    """Drop these jobs with what belongs to them; what counts them is not changed."""
     if ids:
         for query in ("drop_jobs", "drop_items", "drop_failures", "drop_sent"):
             db.do(query, ids=to_json(ids))

@@ -117,6 +117,10 @@ class Quarantine(Noun):
         for ids, _ in self._entry_batches(wanted):
             yield self._discard_batch(ids, QuarantineDiscarded(reason), actor)
 
+    def discard_jobs(self, ids: Sequence[int], actor: str, reason: str) -> int:
+        """The same for these jobs; those that are not in quarantine stay as they are."""
+        return self._discard_batch(ids, QuarantineDiscarded(reason), actor)
+
     def expire(self, keep_s: float, limit: int = BATCH) -> int:
         """Discard a batch of what nobody has cared for in so long; answers how many."""
         before = self._db.now() - keep_s

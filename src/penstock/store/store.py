@@ -21,6 +21,18 @@ from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.database import Database
+from penstock.store.deliveries import Deliveries
+from penstock.store.files import Files
+from penstock.store.forgetting import Forgetting
+from penstock.store.hooks import Hooks
+from penstock.store.hosts import Hosts
+from penstock.store.jobs import Jobs
+from penstock.store.journal import Journal
+from penstock.store.kpis import Kpis
+from penstock.store.leaders import Leaders
+from penstock.store.logs import Logs
+from penstock.store.outlooks import Outlooks
+from penstock.store.pages import Pages
 from penstock.store.project_name import claim_for
 from penstock.store.rows import Overview
 from penstock.store.turn.memory import Memory
@@ -140,6 +152,41 @@ class Store(ABC):
         if noun in ("explanation", "outlooks"):
             return (self._memory,)
         return (self._memory.marks,) if noun in ("audit", "upkeep") else ()
+        self.alert_facts = AlertFacts(db)
+        self.alerts = Alerts(db)
+        self.announcements = Announcements(db)
+        self.audit = Audit(db, memory.marks)
+        self.breakers = Breakers(db)
+        self.budgets = Budgets(db)
+        self.cadences = Cadences(db)
+        self.checkpoints = Checkpoints(db)
+        self.deliveries = Deliveries(db)
+        self.files = Files(db)
+        self.forgetting = Forgetting(db)
+        self.hooks = Hooks(db)
+        self.hosts = Hosts(db)
+        self.jobs = Jobs(db)
+        self.journal = Journal(db)
+        self.kpis = Kpis(db)
+        self.leaders = Leaders(db)
+        self.logs = Logs(db)
+        self.outlooks = Outlooks(db, memory)
+        self.pages = Pages(db)
+        self.promises = Promises(db)
+        self.quarantine = Quarantine(db)
+        self.records = Records(db)
+        self.rejects = Rejects(db)
+        self.replays = Replays(db)
+        self.rollups = Rollups(db)
+        self.runbooks = Runbooks(db)
+        self.runs = Runs(db)
+        self.schedules = Schedules(db)
+        self.signals = Signals(db)
+        self.snapshots = Snapshots(db)
+        self.sources = Sources(db)
+        self.undos = Undos(db)
+        self.upkeep = Upkeep(db, memory.marks)
+        self.workers = Workers(db)
 
     def turn(
         self,

@@ -185,8 +185,8 @@ TABLES = (
         """last_id events gone_through newest_at:real at:real digest hash fingerprints
         pruned_at:real""",
     ),
-    _table("tombstone", "event_id", "act_id sealed erased"),
-    _table("erasure", "act_id", "source_id salt key_hash at:real"),
+    _table("tombstone", "event_id act_id", "sealed erased"),
+    _table("erasure", "act_id", "source_id at:real"),
     _table("host", "host", "closed_until:real reason"),
     _table("host_wait", "job_id", "host due_at:real"),
     _table("log_line", "id", "at:real source_id run_id job_id attempt level text"),

@@ -50,3 +50,23 @@ def record_view(row: RecordRow) -> RecordView:
         snapshot_id=row.snapshot_id,
         pipeline_version=row.pipeline_version,
     )
+
+
+class ForgottenView(View, frozen=True, kw_only=True):
+    """What was erased of a key, or would be: `texts` are errors, reasons and messages that had it in them.
+
+    `is_scrubbed` where the free space of the database was overwritten, too; a server does that later.
+    """
+
+    source: str
+    key: str
+    records: int
+    versions: int
+    snapshots: int
+    jobs: int
+    rejects: int
+    log_lines: int
+    events: int
+    texts: int
+    is_done: bool = msgspec.field(name="done")
+    is_scrubbed: bool = msgspec.field(name="scrubbed")

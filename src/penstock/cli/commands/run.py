@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli import exits
 from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.cli.render.output import Output
+from penstock.cli.render.service_log import add_log_format
 from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def register(commands: Commands) -> None:
         help="at most N pages, to try a pipeline; the run is marked as cut",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    add_log_format(parser)
     add_reason(parser)
     parser.set_defaults(run=run)
 

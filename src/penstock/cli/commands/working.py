@@ -25,8 +25,13 @@ def showing_progress(out: Output) -> Iterator[tuple[Show, Callable[[str], None]]
     from rich.console import Console
 
     from penstock.cli.render.progress import LineProgress, LiveProgress
+    from penstock.cli.render.service_log import RunLog
     from penstock.cli.render.unblocked import unblocked
 
+    if out.logs_json:
+        with unblocked(out):
+            yield RunLog(out).show, out.note
+        return
     is_terminal = out.stderr.isatty()
     with unblocked(out):
         console = Console(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from penstock.cli.render.tables import (
@@ -55,16 +56,31 @@ class Output:
         self.stdout = stdout or sys.stdout
         self.stderr = stderr or sys.stderr
         self.secrets: frozenset[str] = frozenset()
+        # Whether stderr is a log that a program reads: every note is an object on a line of its own.
+        self.logs_json = False
 
     def line(self, text: str = "") -> None:
         self.stdout.write(self.tidy(text) + "\n")
 
     def note(self, text: str) -> None:
         """Something beside the answer: progress, a hint, a warning."""
+        if self.logs_json:
+            self.log("message", text)
+            return
         self.stderr.write(self.tidy(text) + "\n")
         self.stderr.flush()
 
+    def log(self, event: str, message: str, level: str = "info", **about: Any) -> None:
+        """One event as one object on stderr: when, how bad, what, in words, and what it is about."""
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        said = {"at": at, "level": level, "event": event, "message": self.tidy(message), **about}
+        self.stderr.write(self.as_json(said) + "\n")
+        self.stderr.flush()
+
     def error(self, message: str, hint: str = "") -> None:
+        if self.logs_json:
+            self.log("error", message, "error", **({"hint": self.tidy(hint)} if hint else {}))
+            return
         self.note(f"penstock: {message}")
         if hint:
             self.note(f"  {hint}")

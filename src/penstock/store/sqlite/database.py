@@ -27,6 +27,8 @@ from penstock.store.sqlite import filesystem, migrate
 from penstock.store.sqlite.migrate import APPLICATION_ID, PACKAGE
 
 BUSY_MS = 30_000
+# A larger file takes too long to be written anew while others work on it.
+MOST_SCRUBBED = 2 << 30
 # How long one who finds the file locked waits before each new try.
 WAITS_MS = (1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100)
 # How long to wait before the journal mode is asked for again.
@@ -318,6 +320,21 @@ class SqliteDatabase:
 
     def size_bytes(self) -> int:
         return int(self.value("size_bytes"))
+
+    def scrub(self) -> bool:
+        """Write the file anew, and empty the log: free space holds what was deleted long ago, too."""
+        if self.size_bytes() > MOST_SCRUBBED:
+            return False
+        try:
+            self.connection.execute("VACUUM")
+            [(is_busy, _, _)] = self.connection.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            ).fetchall()
+        except apsw.BusyError:
+            return False
+        except BROKEN as error:
+            self._explain(error)
+        return not is_busy
 
     def problems(self) -> list[str]:
         found = [str(row[0]) for row in self.run_sql("PRAGMA integrity_check(20)")]

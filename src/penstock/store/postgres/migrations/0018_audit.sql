@@ -24,18 +24,16 @@ CREATE INDEX seal_kept ON penstock.seal (number) WHERE pruned_at IS NULL;
 -- Rows of the journal out of which personal data was erased: the hash that was sealed, and the hash of what is left.
 -- `act_id` is the event that says who erased it and why.
 CREATE TABLE penstock.tombstone (
-  event_id bigint PRIMARY KEY,
+  event_id bigint NOT NULL,
   act_id bigint NOT NULL,
   sealed text NOT NULL,
-  erased text NOT NULL
+  erased text NOT NULL,
+  PRIMARY KEY (event_id, act_id)
 );
 
--- What a person had erased, by the event that tells of it. The key is a salted hash: a replay or an undo that was made
--- before must not bring it back.
+-- Each time that a person had data erased, by the event that tells of it.
 CREATE TABLE penstock.erasure (
   act_id bigint PRIMARY KEY,
   source_id bigint NOT NULL,
-  salt text NOT NULL,
-  key_hash text NOT NULL,
   at double precision NOT NULL
 );

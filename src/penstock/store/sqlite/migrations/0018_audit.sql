@@ -23,18 +23,16 @@ CREATE INDEX seal_kept ON seal (number) WHERE pruned_at IS NULL;
 -- Rows of the journal out of which personal data was erased: the hash that was sealed, and the hash of what is left.
 -- `act_id` is the event that says who erased it and why.
 CREATE TABLE tombstone (
-  event_id INTEGER PRIMARY KEY,
+  event_id INTEGER NOT NULL,
   act_id INTEGER NOT NULL,
   sealed TEXT NOT NULL,
-  erased TEXT NOT NULL
+  erased TEXT NOT NULL,
+  PRIMARY KEY (event_id, act_id)
 ) STRICT;
 
--- What a person had erased, by the event that tells of it. The key is a salted hash: a replay or an undo that was made
--- before must not bring it back.
+-- Each time that a person had data erased, by the event that tells of it.
 CREATE TABLE erasure (
   act_id INTEGER PRIMARY KEY,
   source_id INTEGER NOT NULL,
-  salt TEXT NOT NULL,
-  key_hash TEXT NOT NULL,
   at REAL NOT NULL
 ) STRICT;
