@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.errors import StoreError
+from penstock.journal.origin import API, DASHBOARD, acting_from
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -19,7 +20,13 @@ THREADS = 8
 async def in_thread(request: Request, call: Callable[[Project], Answer]) -> Answer:
     """What a call of the project answers, from a thread that has a connection of its own."""
     project: Project = request.app.state.project
-    answer: Answer = await request.app.state.calls(lambda: _called(project, call))
+    origin = API if request.url.path.startswith("/api/") else DASHBOARD
+
+    def called() -> Answer:
+        with acting_from(origin):
+            return _called(project, call)
+
+    answer: Answer = await request.app.state.calls(called)
     return answer
 
 

@@ -16,7 +16,9 @@ from aiohttp import web
 
 from penstock.app import Project
 from penstock.app.calls import Calls, InOneThread
+from penstock.app.views.signals import RaisedView
 from penstock.errors import PenstockError, Refused, StoreError, UsageError
+from penstock.journal.origin import TRIGGER, acting_from
 from penstock.web.answers import json_answer, json_body, refusal
 from penstock.web.door import LOCAL_NAMES, Door, is_loopback
 from penstock.web.server import serving
@@ -91,8 +93,13 @@ async def _raise(project: Project, calls: Calls, door: Door, request: web.Reques
         "traceparent": request.headers.get("traceparent"),
     }
     name = request.match_info["name"]
+
+    def called() -> RaisedView:
+        with acting_from(TRIGGER):
+            return project.signals.raise_(name, data, **about)
+
     try:
-        raised = await calls(lambda: project.signals.raise_(name, data, **about))
+        raised = await calls(called)
     except StoreError:
         raise refusal(web.HTTPServiceUnavailable, "the database does not answer now") from None
     except UsageError as error:
