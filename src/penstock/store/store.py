@@ -21,18 +21,6 @@ from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.database import Database
-from penstock.store.deliveries import Deliveries
-from penstock.store.files import Files
-from penstock.store.forgetting import Forgetting
-from penstock.store.hooks import Hooks
-from penstock.store.hosts import Hosts
-from penstock.store.jobs import Jobs
-from penstock.store.journal import Journal
-from penstock.store.kpis import Kpis
-from penstock.store.leaders import Leaders
-from penstock.store.logs import Logs
-from penstock.store.outlooks import Outlooks
-from penstock.store.pages import Pages
 from penstock.store.project_name import claim_for
 from penstock.store.rows import Overview
 from penstock.store.turn.memory import Memory
@@ -49,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.store.deliveries import Deliveries
     from penstock.store.explanation import Explanation
     from penstock.store.files import Files
+    from penstock.store.forgetting import Forgetting
     from penstock.store.hooks import Hooks
     from penstock.store.hosts import Hosts
     from penstock.store.jobs import Jobs
@@ -78,7 +67,7 @@ if TYPE_CHECKING:
 NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
-    hooks hosts jobs journal kpis leaders logs outlooks pages
+    forgetting hooks hosts jobs journal kpis leaders logs outlooks pages
     promises quarantine records rejects replays rollups runbooks runs schedules
     signals snapshots sources undos upkeep workers
     """.split()
@@ -108,6 +97,7 @@ class Store(ABC):
     deliveries: Deliveries
     explanation: Explanation
     files: Files
+    forgetting: Forgetting
     hooks: Hooks
     hosts: Hosts
     jobs: Jobs
@@ -152,41 +142,6 @@ class Store(ABC):
         if noun in ("explanation", "outlooks"):
             return (self._memory,)
         return (self._memory.marks,) if noun in ("audit", "upkeep") else ()
-        self.alert_facts = AlertFacts(db)
-        self.alerts = Alerts(db)
-        self.announcements = Announcements(db)
-        self.audit = Audit(db, memory.marks)
-        self.breakers = Breakers(db)
-        self.budgets = Budgets(db)
-        self.cadences = Cadences(db)
-        self.checkpoints = Checkpoints(db)
-        self.deliveries = Deliveries(db)
-        self.files = Files(db)
-        self.forgetting = Forgetting(db)
-        self.hooks = Hooks(db)
-        self.hosts = Hosts(db)
-        self.jobs = Jobs(db)
-        self.journal = Journal(db)
-        self.kpis = Kpis(db)
-        self.leaders = Leaders(db)
-        self.logs = Logs(db)
-        self.outlooks = Outlooks(db, memory)
-        self.pages = Pages(db)
-        self.promises = Promises(db)
-        self.quarantine = Quarantine(db)
-        self.records = Records(db)
-        self.rejects = Rejects(db)
-        self.replays = Replays(db)
-        self.rollups = Rollups(db)
-        self.runbooks = Runbooks(db)
-        self.runs = Runs(db)
-        self.schedules = Schedules(db)
-        self.signals = Signals(db)
-        self.snapshots = Snapshots(db)
-        self.sources = Sources(db)
-        self.undos = Undos(db)
-        self.upkeep = Upkeep(db, memory.marks)
-        self.workers = Workers(db)
 
     def turn(
         self,
