@@ -21,7 +21,8 @@ from tests.unit.site import Shop, Site
 from tests.unit.test_alert_routes import SLACK, Receiver, receiving
 
 DAY_S = 86_400.0
-PAGES = 4
+# Of fewer than ten records per run the rule needs longer to be sure.
+PAGES = 12
 GOOD = """<html><body><div class="product"><span class="price">{n} EUR</span></div>
 <script type="application/ld+json">{{"@type": "Product", "name": "{n}"}}</script></body></html>"""
 REDESIGNED = """<html><body><section class="offer"><b>{n} EUR</b></section></body></html>"""
@@ -146,6 +147,10 @@ def test_source_that_yields_nothing_opens_an_alert_with_evidence_that_is_told_on
         assert [number.value for number in found.numbers][:1] == [0]
         assert found.numbers[0].baseline == PAGES
         assert [example.what for example in found.examples] == ["page"] * 3
+        assert found.structure is not None
+        assert {"JSON-LD Product", "span.price"} <= set(found.structure.vanished)
+        assert "section.offer" in found.structure.appeared
+        assert found.structure.good_snapshot in found.pinned_snapshots
         assert found.first_event is not None
         assert found.first_event.kind == "run.partial"
         assert found.runbook == "source-broke"

@@ -65,14 +65,23 @@ class AlertExampleView(View, frozen=True, kw_only=True):
 
 
 class PageStructureView(View, frozen=True, kw_only=True):
-    """A failing page beside the last good one from the same address: what vanished, and what appeared."""
+    """A failing page beside the last good one: which selectors, JSON-LD types or keys vanished and appeared.
+
+    `kept` is the share of what the good page has that the failing one has, too. `is_other_page`: nearly
+    nothing, as with an error page, a login or a block.
+    """
 
     url: str
     failing_snapshot: int
     good_snapshot: int
+    good_url: str
     good_at: Time
     vanished: list[str]
     appeared: list[str]
+    kept: float
+    is_other_page: bool
+    title: str
+    good_title: str
 
 
 class FirstEventView(View, frozen=True, kw_only=True):

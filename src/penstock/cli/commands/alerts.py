@@ -175,6 +175,9 @@ def _fields(alert: AlertDetail) -> Iterator[tuple[str, object]]:
 
 def _sections(alert: AlertDetail) -> Iterator[tuple[str, list[str]]]:
     structure = alert.structure
+    pages = []
+    if structure is not None and structure.is_other_page:
+        pages = [f"{structure.title or structure.url}: nothing of a good page is left on it"]
     examples = [
         f"{each.url or each.key}{f': {each.error}' if each.error else ''}"
         f"{'' if each.job is None else f' (penstock page {each.job})'}"
@@ -188,6 +191,7 @@ def _sections(alert: AlertDetail) -> Iterator[tuple[str, list[str]]]:
     for title, lines in (
         ("numbers", [each.words for each in alert.numbers]),
         ("examples", examples),
+        ("another page: an error, a login or a block", pages),
         ("vanished from the page", [] if structure is None else structure.vanished),
         ("new on the page", [] if structure is None else structure.appeared),
         ("safe to do now", alert.commands if alert.state != "resolved" else []),

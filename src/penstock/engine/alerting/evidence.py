@@ -6,7 +6,7 @@ pins. So it can be read after retention has dropped the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
@@ -26,6 +26,7 @@ from penstock.store.rows import EventRow, JobRow, SnapshotRow
 from penstock.store.store import Store
 
 MOST_EXAMPLES = 3
+OK = 200
 # Among so many candidates examples are looked for, so that they are of different causes.
 CANDIDATES = 50
 LONGEST_ERROR = 500
@@ -67,7 +68,11 @@ class FirstEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageStructure(msgspec.Struct, frozen=True, kw_only=True):
-    """A failing page beside the last good one: what the one has and the other has not."""
+    """A failing page beside the last good one, which may be from another address of the same source.
+
+    `kept` is the share of what the good page has that the failing one has, too. `is_other_page`: nearly
+    nothing, as with an error page, a login or a block.
+    """
 
     url: str
     failing_snapshot: int
@@ -75,6 +80,11 @@ class PageStructure(msgspec.Struct, frozen=True, kw_only=True):
     good_at: float
     vanished: list[str] = []
     appeared: list[str] = []
+    kept: float = 1.0
+    is_other_page: bool = False
+    good_url: str = ""
+    title: str = ""
+    good_title: str = ""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,12 +122,16 @@ class EvidenceGatherer:
         rule = RULES[finding.rule]
         missing: list[str] = []
         examples: list[Example] = []
-        first = None
+        first, structure = None, None
         if finding.source:
             examples = self._tried("examples", missing, lambda: self._examples(finding)) or []
             first = self._tried("first event", missing, lambda: self._first_event(finding))
+            structure = self._tried(
+                "structure", missing, lambda: self._structure(finding, source_id, examples)
+            )
         return Evidence(
             examples=examples,
+            structure=structure,
             first_event=first,
             runbook=rule.runbook,
             runbook_command=runbook_command(rule.runbook, finding.source),
@@ -197,6 +211,71 @@ class EvidenceGatherer:
             ended = self._store.journal.events(run_id=finding.run, kind="run", limit=CANDIDATES)
             rows = [row for row in ended if row.kind.partition(".")[2] in ENDS]
         return _copied(rows[0]) if rows else None
+
+    def _structure(
+        self, finding: Finding, source_id: int, examples: Sequence[Example]
+    ) -> PageStructure | None:
+        """The first failing page that can be compared."""
+        pages = [each for each in examples if each.snapshot is not None and each.url]
+        for same_address in (True, False):
+            for example in pages:
+                bad = self._page(example.url, example.snapshot)
+                good = (
+                    self._good_at(example.url, finding.since)
+                    if same_address
+                    else self._good_of_source(source_id, finding.since)
+                )
+                if bad is not None and good is not None and bad.id != good.id:
+                    return self._compared(good, bad)
+        return None
+
+    def _page(self, url: str, snapshot: int | None) -> SnapshotRow | None:
+        found = self._store.snapshots.at(url, CANDIDATES)
+        return next((page for page in found if page.id == snapshot), None)
+
+    def _good_at(self, url: str, since: float) -> SnapshotRow | None:
+        """What came from this address last before the change."""
+        found = self._store.snapshots.at(url, CANDIDATES)
+        return next((p for p in found if p.fetched_at < since and p.status == OK), None)
+
+    def _good_of_source(self, source_id: int, since: float) -> SnapshotRow | None:
+        """A page of the last run before the change that saved something."""
+        for run in reversed(self._store.alert_facts.runs(source_id, 0.0, CANDIDATES)):
+            if run.finished_at < since and run.inserted + run.updated + run.unchanged:
+                for job in self._page_jobs(run.id):
+                    for page in self._store.snapshots.of_job(job.id, 1):
+                        if page.status == OK:
+                            return page
+                return None
+        return None
+
+    def _compared(self, good: SnapshotRow, bad: SnapshotRow) -> PageStructure:
+        # Here and not above: it parses HTML, and most leaders never meet an alert.
+        from penstock.alerts.structure import difference, structure_of
+
+        before, after = structure_of(self._read(good)), structure_of(self._read(bad))
+        changed = difference(before, after)
+        return PageStructure(
+            url=bad.url,
+            good_url=good.url,
+            failing_snapshot=bad.id,
+            good_snapshot=good.id,
+            good_at=good.fetched_at,
+            vanished=changed.vanished,
+            appeared=changed.appeared,
+            kept=changed.kept,
+            is_other_page=changed.is_other_page,
+            title=after.title,
+            good_title=before.title,
+        )
+
+    def _read(self, page: SnapshotRow) -> str:
+        """In a thread beside: storage that hangs must not keep the leader from its other chores."""
+        reading = self._reader.submit(lambda: self._read_page(page).text)
+        try:
+            return reading.result(READ_S)
+        except TimeoutError:
+            raise ValueError(f"snapshot {page.id} was not read within {READ_S:g} s") from None
 
 
 def _different(rows: list[EntryRow]) -> list[EntryRow]:

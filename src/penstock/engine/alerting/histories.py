@@ -52,10 +52,16 @@ def hosts_of(source: SourceSettings) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(host.removeprefix("www.") for host in own), *named]))
 
 
-def history_of(store: Store, facts: Facts, source: SourceSettings) -> History:
+def runs_of(store: Store, facts: Facts, source: SourceSettings) -> list[WatchedRun]:
+    """The ended runs of a source that the rules look at, oldest first."""
+    return store.alert_facts.runs(facts.sources[source.key].id, facts.now - RUNS_S, MOST_RUNS)
+
+
+def history_of(
+    store: Store, facts: Facts, source: SourceSettings, runs: Sequence[WatchedRun]
+) -> History:
     """All that the rules see of one source."""
     watched = facts.sources[source.key]
-    runs = store.alert_facts.runs(watched.id, facts.now - RUNS_S, MOST_RUNS)
     hosts = hosts_of(source)
     failing = tuple(host for host in hosts if _breaker_of(facts, host))
     broken = [facts.breakers.get(f"source:{source.key}"), *(_breaker_of(facts, h) for h in failing)]

@@ -13,6 +13,7 @@ from itertools import chain
 
 import msgspec
 
+from penstock.alerts import run_rules
 from penstock.alerts.history import Finding, Judgement
 from penstock.alerts.incidents import attributed, by_incident
 from penstock.alerts.judge import judge, judge_project
@@ -26,6 +27,7 @@ from penstock.engine.alerting.histories import (
     budget_history,
     history_of,
     hosts_of,
+    runs_of,
 )
 from penstock.engine.alerting.notices import NoticeSender
 from penstock.project import Project
@@ -64,6 +66,7 @@ class AlertChore:
         self._thresholds: dict[str, ByRule] = {}
         self._keys: dict[int, str] = {}
         self._judged: dict[str, Judgement] = {}
+        self._last_runs: dict[str, tuple[int, float]] = {}
         self._queue: deque[str] = deque()
         self._facts: tuple[float, Facts] | None = None
         self._look_at = self._round_at = float("-inf")
@@ -155,12 +158,28 @@ class AlertChore:
         }
         by_rule = self._by_rule(key)
         if key != PROJECT:
-            history = history_of(self._store, facts, self._settings.sources[key])
-            return judge(history, by_rule, facts.now, standing)
+            return self._of_source(key, facts, by_rule, standing)
         found = judge_project(self._watch.history(facts), by_rule, facts.now, standing)
         bounds = {rule: each for rule, each in by_rule.items() if rule == "budget-running-out"}
         budgets = judge(budget_history(facts), bounds, facts.now, standing)
         return Judgement(found.findings + budgets.findings, found.silent)
+
+    def _of_source(
+        self, key: str, facts: Facts, by_rule: ByRule, standing: Mapping[str, float]
+    ) -> Judgement:
+        """What rules found in the runs of a source holds until one more has ended: they cost the most."""
+        source = self._settings.sources[key]
+        runs = runs_of(self._store, facts, source)
+        # A run that was opened again ends later, with other counts.
+        last = (runs[-1].id, max(run.finished_at for run in runs)) if runs else (0, 0.0)
+        before = self._judged.get(key)
+        is_known = before is not None and self._last_runs.get(key) == last and not standing
+        self._last_runs[key] = last
+        if is_known:
+            by_rule = {name: each for name, each in by_rule.items() if name not in run_rules.RULES}
+        history = history_of(self._store, facts, source, runs)
+        found = judge(history, by_rule, facts.now, standing)
+        return _joined(found, before) if is_known and before else found
 
     def _by_rule(self, key: str) -> ByRule:
         if key not in self._thresholds:
@@ -264,6 +283,13 @@ class AlertChore:
 
     def _masked(self, text: str) -> str:
         return redact(text, self._settings.secrets)
+
+
+def _joined(found: Judgement, before: Judgement) -> Judgement:
+    """With what was found before in the runs."""
+    findings = (each for each in before.findings if each.rule in run_rules.RULES)
+    silent = (each for each in before.silent if each.rule in run_rules.RULES)
+    return Judgement((*found.findings, *findings), (*found.silent, *silent))
 
 
 def _is_news(row: AlertRow, finding: Finding, now: float) -> bool:
