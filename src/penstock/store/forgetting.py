@@ -29,6 +29,7 @@ TEXTS = (
     ("signals_to_erase", "erase_signals", (True,)),
     ("deliveries_to_erase", "erase_deliveries", (True, False)),
     ("alerts_to_erase", "erase_alerts", (False, False, True, True)),
+    ("answers_to_erase", "erase_answers", (True,)),
 )
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.store.forgetting import Forgetting
     from penstock.store.hooks import Hooks
     from penstock.store.hosts import Hosts
+    from penstock.store.idempotency import Idempotency
     from penstock.store.jobs import Jobs
     from penstock.store.journal import Journal
     from penstock.store.kpis import Kpis
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
-    forgetting hooks hosts jobs journal kpis leaders logs outlooks pages
+    forgetting hooks hosts idempotency jobs journal kpis leaders logs outlooks pages
     promises quarantine records rejects replays rollups runbooks runs schedules
     signals snapshots sources undos upkeep workers
     """.split()
@@ -100,6 +101,7 @@ class Store(ABC):
     forgetting: Forgetting
     hooks: Hooks
     hosts: Hosts
+    idempotency: Idempotency
     jobs: Jobs
     journal: Journal
     kpis: Kpis

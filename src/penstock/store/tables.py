@@ -43,6 +43,7 @@ class Table:
             "alert",
             "measured",
             "runbook_execution",
+            "idempotency_key",
         )
 
 
@@ -222,6 +223,11 @@ TABLES = (
         "runbook_step",
         "execution_id number",
         "step outcome summary findings at:real actor reason",
+    ),
+    _table(
+        "idempotency_key",
+        "id",
+        "identity key request server at:real lease_expires_at:real answer",
     ),
     _table("sent", "job_id hash", ""),
     _table(

@@ -11,6 +11,7 @@ from penstock.store.announcements import OVER_S
 from penstock.store.audit import prune_events
 from penstock.store.database import Database
 from penstock.store.history import Marks, prune_jobs, prune_runs, prune_snapshots
+from penstock.store.idempotency import KEPT_S
 from penstock.store.journal_rows import convert_sentences
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
@@ -78,6 +79,7 @@ class Upkeep(Noun):
             ("drop_runbook_steps", keep.events_s),
             ("drop_runbook_executions", keep.events_s),
             ("drop_idle_breakers", IDLE_BREAKER_S),
+            ("drop_idempotency_keys", KEPT_S),
         ):
             if seconds is not None:
                 with self._db.writing():

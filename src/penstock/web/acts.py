@@ -159,6 +159,7 @@ ACTS: dict[str, Act] = {
             "source run_id stage kind cause since is_escalated job_id is_apart everything",
         ),
         _act("quarantine.note", OPERATOR, "/quarantine/{job}/notes", "text"),
+        _act("records.forget", ADMIN, "/sources/{source}/forget", "key"),
         _act("rejects.redrive", OPERATOR, "/rejects/redrive", "source run_id code since ids"),
         _act(
             "checkpoints.rewind",

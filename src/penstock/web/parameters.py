@@ -48,8 +48,16 @@ def verb_of(name: str) -> Callable[..., Any]:
     noun, _, verb = name.rpartition(".")
     if not noun:
         return _plain_function(getattr(Nouns, verb))
-    hints = get_type_hints(vars(Nouns)[noun].func, localns=_noun_classes())
-    return _plain_function(getattr(hints["return"], verb))
+    return _plain_function(getattr(noun_class(noun), verb))
+
+
+def noun_class(noun: str) -> type:
+    """The class of a noun: other modules may have classes of the same name."""
+    from penstock.app.nouns import Nouns
+
+    module = importlib.import_module(f"penstock.app.{noun}")
+    found: type = getattr(module, vars(Nouns)[noun].func.__annotations__["return"])
+    return found
 
 
 def _plain_function(found: Any) -> Callable[..., Any]:

@@ -31,6 +31,8 @@ class Read:
     role: Role = VIEWER
     # It writes for a moment, and rolls that back: it needs a connection that may write.
     writes: bool = False
+    # It takes long, as it reads the whole database or simulates: a server does one such thing at a time.
+    is_long: bool = False
 
     @property
     def path_names(self) -> tuple[str, ...]:
@@ -58,9 +60,15 @@ class Read:
 
 
 def _read(
-    name: str, path: str, takes: str = "", *, role: Role = VIEWER, writes: bool = False
+    name: str,
+    path: str,
+    takes: str = "",
+    *,
+    role: Role = VIEWER,
+    writes: bool = False,
+    is_long: bool = False,
 ) -> Read:
-    return Read(name, path, tuple(takes.split()), role, writes)
+    return Read(name, path, tuple(takes.split()), role, writes, is_long)
 
 
 READS: dict[str, Read] = {
@@ -70,6 +78,7 @@ READS: dict[str, Read] = {
         _read("status", "/status", "outlook"),
         _read("outlook", "/outlook", "sources"),
         _read("explain", "/explain", "source run job", writes=True),
+        _read("forecast", "/forecast", "days seed", role=OPERATOR, is_long=True),
         _read("sources.list", "/sources", PAGED),
         _read("sources.get", "/sources/{source}"),
         _read("sources.state", "/sources/{source}/state"),
@@ -126,6 +135,18 @@ READS: dict[str, Read] = {
         _read("alerts.get", "/alerts/{alert}"),
         _read("alerts.routes", "/alert-routes"),
         _read("search", "/search", "text"),
+        _read("audit.head", "/audit/head"),
+        _read("audit.verify", "/audit/verification", role=OPERATOR, is_long=True),
+        _read("audit.export", "/audit/export", role=ADMIN, is_long=True),
+        _read("exports.github_actions", "/exports/github-actions", "sources", role=OPERATOR),
+        _read("exports.crontab", "/exports/crontab", "sources timezone user", role=OPERATOR),
+        _read("exports.systemd", "/exports/systemd", "sources user", role=OPERATOR),
+        _read("figures.runs", "/figures/runs", f"source kinds since {PAGED}"),
+        _read("figures.series", "/figures/{measure}/series", "source label since until step"),
+        _read("figures.breakdown", "/figures/{measure}/breakdown", "source since until step"),
+        _read("figures.by_source", "/figures/{measure}/by-source", "label since until step"),
+        _read("figures.totals", "/figures/{measure}/totals"),
+        _read("pages.list", "/snapshots", "target limit"),
         _read("pages.get", "/snapshots/{snapshot}"),
         _read("records.history", "/records/{collection}/history", "key"),
         _read("hooks.list", "/hooks", f"undelivered {PAGED}"),
@@ -141,5 +162,7 @@ READS: dict[str, Read] = {
         _read("workers.not_loaded", "/workers/not-loaded"),
         _read("store.view", "/store"),
         _read("store.plan", "/store/plan"),
+        _read("store.check", "/store/check", "reads_pages", role=ADMIN, is_long=True),
+        _read("store.grants", "/store/grants", "role", role=ADMIN),
     )
 }

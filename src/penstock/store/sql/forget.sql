@@ -88,6 +88,12 @@ WHERE source_id IN (:source_id, 0)
 -- name: erase_alerts
 UPDATE penstock.alert SET summary = :first, cause = :second, finding = :third, evidence = :fourth WHERE id = :id;
 
+-- name: answers_to_erase
+SELECT id, answer FROM penstock.idempotency_key WHERE replace(answer, :spelling, '') <> answer;
+
+-- name: erase_answers
+UPDATE penstock.idempotency_key SET answer = :first WHERE id = :id;
+
 -- name: forget_record
 DELETE FROM penstock.record WHERE id = :id;
 
