@@ -157,6 +157,7 @@ def test_an_act_is_done_in_the_name_of_the_identity(project: Project) -> None:
     [
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
+        {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
         {"Origin": "https://127.0.0.1:PORT"},
         {"Origin": "http://127.0.0.1:1"},
         {"X-CSRF-Token": "guessed"},
@@ -175,6 +176,16 @@ def test_a_page_of_another_site_can_not_act(project: Project, headers: dict[str,
 
     visit(project, steps)
     assert project.sources.state("a").paused_at is None
+
+
+def test_our_own_form_may_act_although_no_referrer_makes_its_origin_null(project: Project) -> None:
+    async def steps(at: Site) -> None:
+        await at.log_in()
+        own = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+        assert (await at.act("/api/v1/sources/a/pause", {"reason": "rest"}, **own)).status == 200
+
+    visit(project, steps)
+    assert project.sources.state("a").paused_at is not None
 
 
 def test_a_cookie_without_an_origin_changes_nothing(project: Project) -> None:
