@@ -53,6 +53,8 @@ COMMANDS: dict[str, str] = {
     "store.migrate": "penstock db migrate",
     "store.restore": "penstock db restore FILE",
     "store.view": "penstock db show",
+    "tokens.list": "penstock token list",
+    "tokens.revoke": "penstock token revoke {}",
     "workers.list": "penstock workers",
 }
 # Gates that no verb of a project opens.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.store.noun import Noun
 from penstock.store.sqlite.store import SqliteStore
+from penstock.store.store import NOUNS
 
 SOURCE = Path(__file__).parents[2] / "src" / "penstock"
 MOST_VERBS = 25
@@ -21,7 +21,7 @@ FOR_TESTS = {("jobs", "enqueue"), ("jobs", "has_startable"), ("signals", "after"
 def nouns(tmp_path: Path) -> dict[str, set[str]]:
     """The public verbs of each noun of a store."""
     store = SqliteStore(tmp_path / "penstock.db", SystemClock())
-    found = {name: each for name, each in vars(store).items() if isinstance(each, Noun)}
+    found = {name: getattr(store, name) for name in NOUNS}
     store.close()
     return {
         name: {verb for verb in dir(noun) if not verb.startswith("_")}

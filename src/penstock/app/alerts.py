@@ -78,14 +78,14 @@ class Alerts(Noun):
         from penstock.alerts.history import Finding
         from penstock.engine.alerting.evidence import Evidence
 
-        row, alerts = self._require(alert), self._store.alerts
-        family = alerts.newest(AlertFilter(incident_id=row.incident_id), MOST_OTHERS)
+        row, store = self._require(alert), self._store
+        family = store.alerts.newest(AlertFilter(incident_id=row.incident_id), MOST_OTHERS)
         return alert_detail(
             row,
             msgspec.json.decode(row.finding, type=Finding),
-            msgspec.json.decode(alerts.evidence(alert), type=Evidence),
-            alerts.pins(alert),
-            alerts.notices(alert),
+            msgspec.json.decode(store.alerts.evidence(alert), type=Evidence),
+            store.alerts.pins(alert),
+            store.alerts.notices(alert),
             family,
         )
 

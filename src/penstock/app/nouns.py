@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.app.signals import Signals
     from penstock.app.sources import Sources
     from penstock.app.store import ProjectStore
+    from penstock.app.tokens import Tokens
     from penstock.app.views.forecast import ForecastView
     from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
@@ -287,6 +288,13 @@ class Nouns(project.Project):
         from penstock.app.store import ProjectStore
 
         return ProjectStore(self)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Tokens for the web server: who may come in, with which role."""
+        from penstock.app.tokens import Tokens
+
+        return Tokens(self)
 
     @cached_property
     def workers(self) -> Workers:

@@ -76,6 +76,7 @@ GROUPS = {
         "hold": "hold",
         "unhold": "hold",
         "cancel": "cancel",
+        "token": "token",
         "audit": "audit",
         "config": "config",
         "db": "db",

@@ -49,6 +49,7 @@ BY_CODE: dict[tuple[str, str], str] = {
     ): "stop it first, or let it do the work: penstock run --detach",
     ("store_not_shared", "service.up"): "penstock up does all of it",
     ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",
+    ("token_exists", "tokens.revoke"): "choose another name, or first: penstock token revoke {}",
     ("store_corrupt", "store.restore"): "{hint}: penstock db restore FILE",
     ("store_on_server", ""): "{hint}; `penstock db copy` makes a file of it",
     ("store_on_server", "store.copy"): "back it up with the server's own tools (pg_dump), or:"
@@ -66,6 +67,7 @@ BY_VERB: dict[str, str] = {
     "runbooks.list": "penstock runbook lists them",
     "runs.list": "penstock runs lists them",
     "sources.list": "penstock sources lists them",
+    "tokens.list": "penstock token list shows them",
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.journal import (
+    access_events,
     alert_events,
     audit_events,
     job_events,
@@ -26,6 +27,7 @@ EVENTS: tuple[type[Event], ...] = (
     *audit_events.EVENTS,
     *alert_events.EVENTS,
     *runbook_events.EVENTS,
+    *access_events.EVENTS,
 )
 KINDS: dict[str, type[Event]] = {each.kind: each for each in EVENTS}
 

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from penstock.store.signals import Signals
     from penstock.store.snapshots import Kept, Snapshots
     from penstock.store.sources import Sources
+    from penstock.store.tokens import Tokens
     from penstock.store.turn.turn import Turn
     from penstock.store.undos import Undos
     from penstock.store.upkeep import Upkeep
@@ -70,7 +71,7 @@ NOUNS = frozenset(
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
     forgetting hooks hosts idempotency jobs journal kpis leaders logs outlooks pages
     promises quarantine records rejects replays rollups runbooks runs schedules
-    signals snapshots sources undos upkeep workers
+    signals snapshots sources tokens undos upkeep workers
     """.split()
 )
 
@@ -121,6 +122,7 @@ class Store(ABC):
     signals: Signals
     snapshots: Snapshots
     sources: Sources
+    tokens: Tokens
     undos: Undos
     upkeep: Upkeep
     workers: Workers

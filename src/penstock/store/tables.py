@@ -44,6 +44,7 @@ class Table:
             "measured",
             "runbook_execution",
             "idempotency_key",
+            "token",
         )
 
 
@@ -228,6 +229,12 @@ TABLES = (
         "idempotency_key",
         "id",
         "identity key request server at:real lease_expires_at:real answer",
+    ),
+    _table(
+        "token",
+        "id",
+        """name role prefix hash created_at:real actor reason expires_at:real used_at:real
+        revoked_at:real""",
     ),
     _table("sent", "job_id hash", ""),
     _table(

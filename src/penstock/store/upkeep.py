@@ -78,6 +78,7 @@ class Upkeep(Noun):
             ("drop_log_lines", keep.logs_s),
             ("drop_runbook_steps", keep.events_s),
             ("drop_runbook_executions", keep.events_s),
+            ("drop_tokens", keep.events_s),
             ("drop_idle_breakers", IDLE_BREAKER_S),
             ("drop_idempotency_keys", KEPT_S),
         ):

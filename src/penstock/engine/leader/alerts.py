@@ -110,10 +110,11 @@ class AlertChore:
 
     def _changed(self) -> list[str]:
         """Sources of which a run has ended since the last look, or that have an alert; and the project."""
-        facts, now = self._store.alert_facts, self._store.now()
+        now = self._store.now()
         # At first everything is looked at anyway.
         since = now if self._seen_at is None else self._seen_at - OVERLAP_S
-        keys = {self._keys.get(source_id, PROJECT) for source_id in facts.ended_since(since)}
+        ended = self._store.alert_facts.ended_since(since)
+        keys = {self._keys.get(source_id, PROJECT) for source_id in ended}
         self._seen_at = now
         keys |= {row.source or PROJECT for row in self._store.alerts.watched(now)}
         return [PROJECT, *sorted(keys & self._settings.sources.keys())]
