@@ -89,6 +89,7 @@ VALUES: dict[str, Any] = {
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
     "measure": "jobs", "measures": '["jobs"]', "labels": '["new"]', "source_ids": "[1]",
     "is_sole": False, "is_apart": False, "is_committed": False, "segment": "s",
+    "token": "t", "seen_upto": "10:20:", "seen_since": "5:5:",
 }  # fmt: skip
 TEXT_IDS = {
     "bury_jobs", "release_jobs", "jobs_of", "register", "beat_if_registered", "is_registered",

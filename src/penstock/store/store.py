@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from penstock.store.pages import Pages
     from penstock.store.promises import Promises
     from penstock.store.quarantine import Quarantine
+    from penstock.store.record_exports import RecordExports
     from penstock.store.records import Records
     from penstock.store.rejects import Rejects
     from penstock.store.replays import Replays
@@ -70,7 +71,7 @@ NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
     forgetting hooks hosts idempotency jobs journal kpis leaders logs outlooks pages
-    promises quarantine records rejects replays rollups runbooks runs schedules
+    promises quarantine record_exports records rejects replays rollups runbooks runs schedules
     signals snapshots sources tokens undos upkeep workers
     """.split()
 )
@@ -112,6 +113,7 @@ class Store(ABC):
     pages: Pages
     promises: Promises
     quarantine: Quarantine
+    record_exports: RecordExports
     records: Records
     rejects: Rejects
     replays: Replays

@@ -14,14 +14,14 @@ FROM (
 ) AS p;
 
 -- name: keep_versions
-INSERT INTO penstock.record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at, is_removed)
-SELECT id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, %(now)s, is_removed
+INSERT INTO penstock.record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at, is_removed, tx)
+SELECT id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, %(now)s, is_removed, tx
 FROM penstock.record WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: update_records
 WITH u AS MATERIALIZED (SELECT jsonb_object_agg(v ->> 0, v) AS by_id FROM jsonb_array_elements(%(updates)s::jsonb) AS v)
 UPDATE penstock.record
-SET updated_at = %(now)s, (version, data, score, source_id, run_id, snapshot_id, pipeline_version, is_removed) = (
+SET updated_at = %(now)s, tx = pg_current_xact_id()::text::bigint, (version, data, score, source_id, run_id, snapshot_id, pipeline_version, is_removed) = (
   SELECT (own ->> 1)::bigint, own ->> 2, (own ->> 3)::double precision, (own ->> 4)::bigint, (own ->> 5)::bigint,
     (own ->> 6)::bigint, own ->> 7, (own ->> 8)::boolean
   FROM (SELECT (SELECT by_id FROM u) -> record.id::text AS own OFFSET 0) AS x

@@ -4,20 +4,22 @@ FROM jsonb_each(:keys) AS k
 CROSS JOIN record AS r ON r.collection = k.value ->> 0 AND r.key = k.value ->> 1;
 
 -- name: keep_versions
-INSERT INTO record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at, is_removed)
-SELECT r.id, r.version, r.data, r.score, r.source_id, r.run_id, r.snapshot_id, r.pipeline_version, r.updated_at, :now, r.is_removed
+INSERT INTO record_version (record_id, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, superseded_at, is_removed, epoch)
+SELECT r.id, r.version, r.data, r.score, r.source_id, r.run_id, r.snapshot_id, r.pipeline_version, r.updated_at, :now, r.is_removed, r.epoch
 FROM jsonb_each(:ids) AS c CROSS JOIN record AS r ON r.id = c.value;
 
 -- name: update_records
 UPDATE record
 SET version = u.value ->> 1, data = u.value ->> 2, score = u.value ->> 3, source_id = u.value ->> 4,
-  run_id = u.value ->> 5, snapshot_id = u.value ->> 6, pipeline_version = u.value ->> 7, is_removed = u.value ->> 8, updated_at = :now
+  run_id = u.value ->> 5, snapshot_id = u.value ->> 6, pipeline_version = u.value ->> 7, is_removed = u.value ->> 8, updated_at = :now,
+  epoch = (SELECT coalesce(max(id), 0) FROM export_cursor)
 FROM jsonb_each(:updates) AS u
 WHERE record.id = u.value ->> 0;
 
 -- name: insert_records
-INSERT INTO record (collection, key, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at)
-SELECT value ->> 0, value ->> 1, 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, :now
+INSERT INTO record (collection, key, version, data, score, source_id, run_id, snapshot_id, pipeline_version, updated_at, epoch)
+SELECT value ->> 0, value ->> 1, 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, :now,
+  (SELECT coalesce(max(id), 0) FROM export_cursor)
 FROM jsonb_each(:inserts);
 
 -- name: count_collections
