@@ -52,3 +52,10 @@ def test_the_public_names_are_there_and_no_others() -> None:
     assert dir(penstock) == sorted(penstock.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Pipelin'"):
         penstock.Pipelin  # noqa: B018
+
+
+def test_help_imports_no_command(tmp_path: Path) -> None:
+    script = STATUS.replace('["status", "--project", sys.argv[1]]', '["--help"]')
+    assert not [
+        each for each in modules(script, tmp_path) if each.startswith("penstock.cli.commands.")
+    ]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import exits, main
-from penstock.cli.entry import MODULES, parser_for
+from penstock.cli.command_list import LISTED
+from penstock.cli.entry import parser_for
 from penstock.cli.parser import STOPPING, Parser
 from penstock.errors import UsageError
 
@@ -36,7 +37,7 @@ def help_of(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 HELP = "penstock {} --help has an example"
 GLOBAL = "known: --env, --help, --project, --version, -h"
 COMMANDS = [
-    *MODULES,
+    *LISTED,
     *(f"db {verb}" for verb in ("check", "backup", "restore", "migrate", "copy")),
     *(f"export {target}" for target in ("github-actions", "crontab", "systemd")),
     *(f"breaker {verb}" for verb in ("open", "close")),
@@ -82,7 +83,7 @@ def test_a_mistyped_command_is_never_taken_for_one_that_stops_or_removes_somethi
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of("", capsys)
-    for command in MODULES:
+    for command in LISTED:
         assert re.search(rf"^ +{command} ", text, re.MULTILINE)
 
 

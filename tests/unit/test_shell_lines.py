@@ -10,17 +10,23 @@ from pathlib import Path
 
 import penstock
 from penstock import Project
-from penstock.cli.entry import MODULES
+from penstock.cli.command_list import LISTED
 from penstock.cli.remedies import BY_CODE, BY_VERB
 from penstock.shell import COMMANDS
 
 ROOT = Path(penstock.__file__).parent
-SHELL_LINE = re.compile(rf"\bpenstock ({'|'.join(MODULES)})\b")
-FRONT_ENDS = ("cli",)
-# Files and pages that are made for a shell or about it.
-ABOUT_THE_SHELL = ("exporters", "journal/reference.py", "shell.py")
+SHELL_LINE = re.compile(rf"\bpenstock ({'|'.join(LISTED)})\b")
+# The dashboard shows the command beside the button that does the same.
+FRONT_ENDS = ("cli", "web")
+# Files, pages and messages that are made for a shell or about it: a message of an alert has no buttons.
+ABOUT_THE_SHELL = ("engine/alerting", "exporters", "journal/reference.py", "shell.py")
 # Descriptions of keys of penstock.yaml, for its schema and its page.
-DESCRIPTIONS = ("settings/hooks.py", "settings/retention.py", "settings/schedule.py")
+DESCRIPTIONS = (
+    "settings/alerts.py",
+    "settings/hooks.py",
+    "settings/retention.py",
+    "settings/schedule.py",
+)
 # Hints that programs may know by their words: each goes when its words have been deprecated for a release.
 OLD_HINTS = (
     "app/jobs.py",

@@ -50,8 +50,9 @@ def _found(project: Nouns, source_id: int, source: str, key: str) -> Found:
     if found.is_nothing:
         raise Refused(
             f"nothing is stored under the key {key!r} of {source}",
-            "keys are case-sensitive; `penstock records` lists them",
+            "keys are case-sensitive",
             code="nothing_to_forget",
+            remedy=Remedy("records.list"),
         )
     _refuse_open(project, source, found)
     return found

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from penstock.cli import exits
+from penstock.cli.command_list import GROUPS, LISTED
 from penstock.cli.parser import Parser
 from penstock.cli.remedies import hint_of
 from penstock.cli.render.output import Output
@@ -19,72 +20,6 @@ from penstock.errors import ConfigError, PenstockError, UsageError
 from penstock.journal.origin import CLI, acting_from
 from penstock.version import __version__
 
-# Each command and the module that registers it, in the groups and the order in which help shows them.
-GROUPS = {
-    "run - bring data in": {
-        "init": "init",
-        "demo": "demo",
-        "run": "run",
-        "backfill": "backfill",
-        "start": "start",
-        "up": "up",
-        "worker": "worker",
-        "scheduler": "scheduler",
-        "signal": "signals",
-        "trigger": "trigger",
-        "web": "web",
-    },
-    "look - what is there, what happens and why": {
-        "status": "status",
-        "alerts": "alerts",
-        "explain": "explain",
-        "sources": "sources",
-        "runs": "runs",
-        "jobs": "jobs",
-        "records": "records",
-        "page": "page",
-        "rejects": "rejects",
-        "checkpoints": "checkpoints",
-        "events": "events",
-        "logs": "logs",
-        "workers": "workers",
-        "signals": "signals",
-        "hooks": "hooks",
-        "breakers": "breakers",
-        "budget": "budget",
-        "kpis": "kpis",
-    },
-    "mend - repair and repeat": {
-        "try": "try_page",
-        "retry": "retry",
-        "quarantine": "quarantine",
-        "replay": "replay",
-        "undo": "undo",
-        "forget": "forget",
-        "checkpoint": "checkpoint",
-        "breaker": "breakers",
-        "runbook": "runbook",
-    },
-    "plan - when things run, and what would happen": {
-        "schedules": "schedules",
-        "simulate": "simulate",
-        "export": "export",
-    },
-    "operate - stop, continue, maintain the database": {
-        "pause": "pause",
-        "resume": "pause",
-        "hold": "hold",
-        "unhold": "hold",
-        "cancel": "cancel",
-        "token": "token",
-        "audit": "audit",
-        "config": "config",
-        "db": "db",
-        "completion": "completion",
-        "help": "help",
-    },
-}
-MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 WITHOUT_PROJECT = ("init", "demo")
 EXAMPLES = """\
 examples:
@@ -119,22 +54,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser_for(argv: Sequence[str]) -> Parser:
-    """The parser, with the commands that occur in these words; with all of them if none does."""
+    """The parser, with the commands that occur in these words; with none of them if it is to show help."""
     parser = Parser(
         prog="penstock",
         description="Ingest data from many sources into clean, versioned records.",
         epilog=EXAMPLES,
     )
-    parser.known = tuple(MODULES)
-    parser.groups = GROUPS
+    parser.known = tuple(LISTED)
+    parser.groups = {
+        title: {name: command.summary for name, command in group.items()}
+        for title, group in GROUPS.items()
+    }
     parser.add_argument("--version", action="version", version=f"penstock {__version__}")
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", parser_class=Parser
     )
-    asks_for_help = argv[:1] in (["-h"], ["--help"])
-    said = [] if asks_for_help else [word for word in argv if word in MODULES]
-    # Only what is needed is imported: a command that looks must answer at once.
-    for module in dict.fromkeys(MODULES[word] for word in said or MODULES):
+    # Only what is needed is imported: a command that looks must answer at once, and so must help.
+    said = [] if argv[:1] in (["-h"], ["--help"]) else [word for word in argv if word in LISTED]
+    for module in dict.fromkeys(LISTED[word].module for word in said):
         importlib.import_module(f"penstock.cli.commands.{module}").register(commands)
     return parser
 

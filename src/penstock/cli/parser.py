@@ -9,6 +9,8 @@ from typing import Any, NoReturn, TypeAlias
 from penstock.errors import UsageError, nearest
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_SubParsers = argparse._SubParsersAction
+_Line = argparse._SubParsersAction._ChoicesPseudoAction
 LARGEST_ID = 2**63 - 1
 # Commands and verbs that stop work, or take something away. Whoever mistypes a word is never led to one.
 STOPPING = frozenset(
@@ -23,8 +25,8 @@ class Parser(argparse.ArgumentParser):
     """
 
     known: Iterable[str] = ()
-    # Where help shows commands in groups: their titles, and the commands of each.
-    groups: Mapping[str, Iterable[str]] = {}
+    # Where help shows commands in groups: their titles, and the commands of each with a line about it.
+    groups: Mapping[str, Mapping[str, str]] = {}
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -57,18 +59,15 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def format_help(self) -> str:
-        commands = next(
-            (each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None
-        )
-        if commands is None or not self.groups:
+        if not self.groups:
             return super().format_help()
+        commands = next(each for each in self._actions if isinstance(each, _SubParsers))
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        summaries = {each.dest: each for each in commands._choices_actions}
         sections = [
-            (title, [summaries[name] for name in names if name in summaries])
-            for title, names in self.groups.items()
+            (title, [_Line(name, (), summary) for name, summary in group.items()])
+            for title, group in self.groups.items()
         ]
         options = [(each.title, each._group_actions) for each in self._action_groups]
         for title, actions in (*sections, *options):
@@ -117,10 +116,17 @@ def _safe_suggestion(word: str, known: Iterable[str], prog: str) -> str:
 
 
 def add_command(
-    commands: Commands, name: str, summary: str, description: str, examples: str
+    commands: Commands, name: str, description: str, examples: str
 ) -> argparse.ArgumentParser:
-    """A command with its page of help; every one has an example."""
-    return commands.add_parser(
+    """A command with its page of help; every one has an example. Its summary is in the list of commands."""
+    return commands.add_parser(name, description=description, epilog=f"examples:\n{examples}")
+
+
+def add_verb(
+    verbs: Commands, name: str, summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    """A command's own command, such as `list` of `quarantine list`."""
+    return verbs.add_parser(
         name, help=summary, description=description, epilog=f"examples:\n{examples}"
     )
 

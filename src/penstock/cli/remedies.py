@@ -42,6 +42,7 @@ BY_CODE: dict[tuple[str, str], str] = {
         "runs.cancel",
     ): "wait for it, or penstock cancel {}; --force moves it anyway",
     ("run_not_continued", "runs.retry"): "penstock retry {} --failed, or do it again",
+    ("nothing_to_forget", "records.list"): "{hint}; penstock records lists them",
     ("record_removed", ""): "--versions shows what it was; saving it again brings it back",
     (
         "already_running",

@@ -13,6 +13,7 @@ from penstock.cli.parser import (
     add_json,
     add_limit,
     add_reason,
+    add_verb,
     whole_number,
 )
 from penstock.cli.render.tables import column, whole
@@ -58,28 +59,28 @@ LONGEST = 110
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "alerts", "what is wrong, with evidence", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "alerts", DESCRIPTION, EXAMPLES)
     _add_listing(parser)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    listing = add_command(verbs, "list", "alerts", LIST, "  penstock alerts list --all --json")
+    listing = add_verb(verbs, "list", "alerts", LIST, "  penstock alerts list --all --json")
     _add_listing(listing)
-    showing = add_command(
+    showing = add_verb(
         verbs, "show", "one alert with its evidence", SHOW, "  penstock alerts show 12"
     )
     _add_alert(showing, show)
     add_json(showing)
-    acking = add_command(verbs, "ack", "take care of one", ACK, "  penstock alerts ack 12")
+    acking = add_verb(verbs, "ack", "take care of one", ACK, "  penstock alerts ack 12")
     _add_act(acking, acknowledge)
-    snoozing = add_command(
+    snoozing = add_verb(
         verbs, "snooze", "be told later", SNOOZE, "  penstock alerts snooze 12 --for 2h"
     )
     _add_act(snoozing, snooze)
     snoozing.add_argument(
         "--for", dest="for_text", default="1h", metavar="TIME", help="how long, as 30m or 2h (1h)"
     )
-    resolving = add_command(verbs, "resolve", "end one", RESOLVE, "  penstock alerts resolve 12")
+    resolving = add_verb(verbs, "resolve", "end one", RESOLVE, "  penstock alerts resolve 12")
     _add_act(resolving, resolve)
-    testing = add_command(verbs, "test", "try a route", TEST, "  penstock alerts test slack")
+    testing = add_verb(verbs, "test", "try a route", TEST, "  penstock alerts test slack")
     testing.add_argument("route", nargs="?", metavar="ROUTE", help="name of the route")
     add_reason(testing)
     add_json(testing)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_verb
 from penstock.cli.render.tables import text, whole
 from penstock.cli.render.wording import count, local_time
 
@@ -36,19 +36,17 @@ of an event's line is the hash that its seal covers, so the file can be checked 
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "audit", "verify, export or anchor the sealed journal", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "audit", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    verifying = add_command(verbs, "verify", "find changes", VERIFY, "  penstock audit verify")
+    verifying = add_verb(verbs, "verify", "find changes", VERIFY, "  penstock audit verify")
     verifying.add_argument("--anchor", type=Path, metavar="FILE", help="heads that must be in it")
     add_json(verifying)
     verifying.set_defaults(run=verify)
-    heading = add_command(verbs, "head", "the last seal", HEAD, "  penstock audit head --json")
+    heading = add_verb(verbs, "head", "the last seal", HEAD, "  penstock audit head --json")
     heading.add_argument("--anchor", type=Path, metavar="FILE", help="add the head to this file")
     add_json(heading)
     heading.set_defaults(run=head)
-    exporting = add_command(
+    exporting = add_verb(
         verbs, "export", "as lines of JSON", EXPORT, "  penstock audit export --output audit.jsonl"
     )
     exporting.add_argument("--output", type=Path, metavar="FILE", help="file to write (stdout)")

@@ -33,7 +33,7 @@ SHOWN_GAPS = 10
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "backfill", "fetch a source's history", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "backfill", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="SOURCE", help="the source")
     parser.add_argument(
         "--from", dest="start", required=True, metavar="T", help="start: a day or a time"

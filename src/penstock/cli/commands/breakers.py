@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.asking import add_yes, confirm
-from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.parser import Commands, add_command, add_json, add_reason, add_verb
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import duration, local_time, shortened, until
 from penstock.errors import UsageError
@@ -40,16 +40,14 @@ REASON = 80
 
 
 def register(commands: Commands) -> None:
-    listing = add_command(
-        commands, "breakers", "circuit breakers of sources and hosts", LIST, LIST_EXAMPLES
-    )
+    listing = add_command(commands, "breakers", LIST, LIST_EXAMPLES)
     add_json(listing)
     listing.set_defaults(run=run)
-    acting = add_command(commands, "breaker", "open or close a breaker", ACT, ACT_EXAMPLES)
+    acting = add_command(commands, "breaker", ACT, ACT_EXAMPLES)
     verbs = acting.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    closing = add_command(verbs, "close", "send requests again", CLOSE, CLOSE_EXAMPLES)
+    closing = add_verb(verbs, "close", "send requests again", CLOSE, CLOSE_EXAMPLES)
     closing.set_defaults(run=close)
-    opening = add_command(verbs, "open", "send nothing for a while", OPEN, OPEN_EXAMPLES)
+    opening = add_verb(verbs, "open", "send nothing for a while", OPEN, OPEN_EXAMPLES)
     opening.add_argument(
         "--for", dest="open_for", default="1h", metavar="TIME", help="how long, as 30m or 2h (1h)"
     )

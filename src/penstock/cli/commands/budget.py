@@ -36,9 +36,7 @@ OF_RUNS = "no active run has a budget; for a run that has ended: penstock budget
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "budget", "budgets: what is used and left", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "budget", DESCRIPTION, EXAMPLES)
     parser.add_argument("--source", metavar="SOURCE", help="only those this source counts against")
     parser.add_argument(
         "--run", dest="run_id", type=whole_number, metavar="RUN", help="a run's own"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.parser import add_command, add_json, add_reason
+from penstock.cli.parser import add_json, add_reason, add_verb
 from penstock.cli.render.tables import whole
 from penstock.cli.render.wording import local_time
 
@@ -25,7 +25,7 @@ COLUMNS = ("source", whole("class"), "since", whole("before", 4), whole("propose
 
 
 def add_cadence(verbs: Any) -> None:
-    parser = add_command(verbs, "cadence", "the classes of `cadence: auto`", DESCRIPTION, EXAMPLES)
+    parser = add_verb(verbs, "cadence", "the classes of `cadence: auto`", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="only this one")
     hand = parser.add_mutually_exclusive_group()
     hand.add_argument("--set", metavar="CLASS", choices=CLASSES, help="low, medium or high")

@@ -25,7 +25,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "cancel", "end a run or a job for good", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "cancel", DESCRIPTION, EXAMPLES)
     parser.add_argument("run_id", nargs="?", type=whole_number, metavar="RUN", help="the run")
     parser.add_argument(
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"

@@ -29,7 +29,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "checkpoint", "move a checkpoint back", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "checkpoint", DESCRIPTION, EXAMPLES)
     acts = parser.add_subparsers(dest="act", metavar="ACT", required=True)
     rewind = acts.add_parser(
         "rewind", help="move one back", description=REWIND, epilog=f"examples:\n{EXAMPLES}"

@@ -33,7 +33,7 @@ LONGEST_CURSOR = 60
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "checkpoints", "checkpoints of a source", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "checkpoints", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="SOURCE", help="the source")
     parser.add_argument(
         "--history", metavar="PARTITION", help="moves of this partition's checkpoint"

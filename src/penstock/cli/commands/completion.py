@@ -61,9 +61,7 @@ NOT_PLAIN = re.compile(r"([^\w@%+=:,./-])")
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "completion", "let the shell complete commands", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "completion", DESCRIPTION, EXAMPLES)
     parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="bash, zsh or fish")
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -150,11 +148,12 @@ class _Typed:
 def _candidates(
     before: list[str], prefix: str, project: str | None, environment: str | None
 ) -> Iterable[Suggestion]:
-    from penstock.cli.entry import MODULES, parser_for
+    from penstock.cli.command_list import LISTED
+    from penstock.cli.entry import parser_for
 
-    command = next((each for each in before if each in MODULES), None)
+    command = next((each for each in before if each in LISTED), None)
     if command is None:
-        return map(Suggestion, sorted((*MODULES, "--help", "--version", "--project", "--env")))
+        return map(Suggestion, sorted((*LISTED, "--help", "--version", "--project", "--env")))
     typed = _Typed.read(before, parser_for([command]))
     names = Suggestions(typed.given.get("project", project), typed.given.get("env", environment))
     options = typed.parser._option_string_actions

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_verb
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import count
 from penstock.errors import UsageError
@@ -52,23 +52,22 @@ def register(commands: Commands) -> None:
     parser = add_command(
         commands,
         "config",
-        "check penstock.yaml, show the effective settings",
         CONFIG,
         CONFIG_EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    checking = add_command(verbs, "check", "print every mistake", CHECK, CHECK_EXAMPLES)
+    checking = add_verb(verbs, "check", "print every mistake", CHECK, CHECK_EXAMPLES)
     checking.add_argument("--strict", action="store_true", help="treat warnings as mistakes")
     add_json(checking)
     checking.set_defaults(run=check)
-    showing = add_command(verbs, "show", "every value and its origin", SHOW, SHOW_EXAMPLES)
+    showing = add_verb(verbs, "show", "every value and its origin", SHOW, SHOW_EXAMPLES)
     showing.add_argument(
         "key", nargs="?", default="", metavar="KEY", help="only this key, section or source (all)"
     )
     showing.add_argument("--written", action="store_true", help="leave out Penstock's own defaults")
     add_json(showing)
     showing.set_defaults(run=show)
-    writing = add_command(verbs, "schema", "the JSON Schema", SCHEMA, SCHEMA_EXAMPLES)
+    writing = add_verb(verbs, "schema", "the JSON Schema", SCHEMA, SCHEMA_EXAMPLES)
     writing.add_argument("--output", type=Path, metavar="FILE", help="write it to a file")
     writing.set_defaults(run=schema)
 

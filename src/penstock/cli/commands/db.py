@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
 from penstock.cli.commands import db_copy, db_grants, db_migrate, db_rename
-from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.parser import Commands, add_command, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import count
 
@@ -44,15 +44,14 @@ def register(commands: Commands) -> None:
     parser = add_command(
         commands,
         "db",
-        "show, check, backup, restore, migrate, copy, rename, grants",
         DESCRIPTION,
         EXAMPLES,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    showing = add_command(verbs, "show", "where it is, and its size", SHOW, "  penstock db show")
+    showing = add_verb(verbs, "show", "where it is, and its size", SHOW, "  penstock db show")
     add_json(showing)
     showing.set_defaults(run=show)
-    checking = add_command(verbs, "check", "is it sound?", CHECK, "  penstock db check")
+    checking = add_verb(verbs, "check", "is it sound?", CHECK, "  penstock db check")
     depth = checking.add_mutually_exclusive_group()
     depth.add_argument(
         "--quick", action="store_true", help="look for the stored pages, and read none of them"
@@ -62,11 +61,11 @@ def register(commands: Commands) -> None:
     )
     add_json(checking)
     checking.set_defaults(run=check)
-    saving = add_command(
+    saving = add_verb(
         verbs, "backup", "copy it, while in use", BACKUP, "  penstock db backup monday.db"
     )
     saving.set_defaults(run=backup)
-    restoring = add_command(
+    restoring = add_verb(
         verbs, "restore", "put a copy back", RESTORE, "  penstock db restore monday.db"
     )
     restoring.set_defaults(run=restore)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.parser import Commands, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import count
@@ -32,7 +32,7 @@ TELL_EVERY_S = 1.0
 
 
 def register(verbs: Commands) -> None:
-    parser = add_command(verbs, "copy", "move the project to another", DESCRIPTION, EXAMPLES)
+    parser = add_verb(verbs, "copy", "move the project to another", DESCRIPTION, EXAMPLES)
     parser.add_argument("origin", metavar="FROM", help="sqlite:FILE or postgresql://…")
     parser.add_argument("target", metavar="TO", help="the same, of the other kind")
     parser.add_argument(

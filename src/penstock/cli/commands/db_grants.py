@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_json, add_verb
 from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
@@ -18,7 +18,7 @@ EXAMPLES = """\
 
 
 def register(verbs: Commands) -> None:
-    parser = add_command(verbs, "grants", "SQL for a role with few rights", DESCRIPTION, EXAMPLES)
+    parser = add_verb(verbs, "grants", "SQL for a role with few rights", DESCRIPTION, EXAMPLES)
     parser.add_argument("role", metavar="ROLE", help="a role of the Postgres server")
     add_json(parser)
     parser.set_defaults(run=run)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
-from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.parser import Commands, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import key_column, text, whole
 
@@ -34,7 +34,7 @@ COLUMNS = (key_column("migration"), whole("effect"), text("locks", 3), text("in 
 
 
 def register(verbs: Commands) -> None:
-    parser = add_command(verbs, "migrate", "bring its schema up to date", DESCRIPTION, EXAMPLES)
+    parser = add_verb(verbs, "migrate", "bring its schema up to date", DESCRIPTION, EXAMPLES)
     parser.add_argument("--plan", action="store_true", help="only show what would be done")
     add_yes(parser)
     add_reason(parser)

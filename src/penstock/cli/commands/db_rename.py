@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.asking import add_yes, confirm
-from penstock.cli.parser import Commands, add_command, add_json, add_reason
+from penstock.cli.parser import Commands, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ EXAMPLES = """\
 
 
 def register(verbs: Commands) -> None:
-    parser = add_command(verbs, "rename", "follow a renamed project", DESCRIPTION, EXAMPLES)
+    parser = add_verb(verbs, "rename", "follow a renamed project", DESCRIPTION, EXAMPLES)
     add_yes(parser)
     add_reason(parser)
     add_json(parser)

@@ -41,7 +41,7 @@ INGESTED = ("catalogue", "news", "flaky")
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "demo", "ingest a bundled demo site", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "demo", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "--dir", type=Path, default=Path("penstock-demo"), help="the folder (./penstock-demo)"
     )

@@ -33,7 +33,7 @@ LONGEST_DETAIL = 300
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "events", "the journal", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "events", DESCRIPTION, EXAMPLES)
     parser.add_argument("--source", metavar="SOURCE", help="only this source's")
     parser.add_argument(
         "--run", dest="run_id", type=whole_number, metavar="RUN", help="only this run's"

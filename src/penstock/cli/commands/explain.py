@@ -51,7 +51,7 @@ LONGEST_KEY, LONGEST_ERROR = 80, 200
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "explain", "why something is not running", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "explain", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "target", nargs="?", metavar="SOURCE|RUN", help="a source, or a run's number"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command
+from penstock.cli.parser import Commands, add_command, add_verb
 from penstock.cli.render.output import Output
 from penstock.errors import UsageError
 
@@ -38,11 +38,9 @@ fires once. Without --dir they are all printed."""
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "export", "schedules for cron, systemd, GitHub", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "export", DESCRIPTION, EXAMPLES)
     targets = parser.add_subparsers(dest="target", metavar="TARGET", title="targets", required=True)
-    github = add_command(
+    github = add_verb(
         targets,
         "github-actions",
         "a workflow",
@@ -51,7 +49,7 @@ def register(commands: Commands) -> None:
     )
     github.add_argument("--output", type=Path, metavar="FILE", help="write it there (stdout)")
     github.set_defaults(run=_github)
-    cron = add_command(
+    cron = add_verb(
         targets, "crontab", "a crontab", CRONTAB, "  penstock export crontab | crontab -"
     )
     cron.add_argument("--output", type=Path, metavar="FILE", help="write it there (stdout)")
@@ -59,7 +57,7 @@ def register(commands: Commands) -> None:
         "--timezone", default="UTC", metavar="ZONE", help="the zone of the host's clock (UTC)"
     )
     cron.set_defaults(run=_crontab)
-    units = add_command(
+    units = add_verb(
         targets,
         "systemd",
         "services and timers",

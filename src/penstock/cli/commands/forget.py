@@ -25,7 +25,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "forget", "erase a key for good", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "forget", DESCRIPTION, EXAMPLES)
     parser.add_argument("--source", required=True, metavar="SOURCE", help="the source")
     parser.add_argument("--key", required=True, metavar="KEY", help="the key of the record")
     parser.add_argument("--dry-run", action="store_true", help="only print what it would erase")

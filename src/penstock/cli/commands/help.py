@@ -15,7 +15,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "help", "this, or help on a command", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "help", DESCRIPTION, EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="COMMAND", help="which command")
     parser.set_defaults(run=run)
 

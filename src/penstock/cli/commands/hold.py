@@ -27,9 +27,9 @@ UNHOLD_EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    holding = add_command(commands, "hold", "maintenance: start nothing", HOLD, HOLD_EXAMPLES)
+    holding = add_command(commands, "hold", HOLD, HOLD_EXAMPLES)
     holding.set_defaults(run=hold)
-    letting = add_command(commands, "unhold", "end maintenance", UNHOLD, UNHOLD_EXAMPLES)
+    letting = add_command(commands, "unhold", UNHOLD, UNHOLD_EXAMPLES)
     letting.set_defaults(run=unhold)
     for parser in (holding, letting):
         parser.add_argument(

@@ -11,6 +11,7 @@ from penstock.cli.parser import (
     add_json,
     add_limit,
     add_reason,
+    add_verb,
     whole_number,
 )
 from penstock.cli.render.tables import column, key_column, whole
@@ -44,13 +45,13 @@ LONGEST_ERROR = 100
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "hooks", "webhook deliveries", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "hooks", DESCRIPTION, EXAMPLES)
     parser.add_argument("--undelivered", action="store_true", help="only what is not accepted yet")
     add_limit(parser, SHOWN, "deliveries")
     add_json(parser)
     parser.set_defaults(run=show)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    retrying = add_command(verbs, "retry", "send one again", RETRY, "  penstock hooks retry 12")
+    retrying = add_verb(verbs, "retry", "send one again", RETRY, "  penstock hooks retry 12")
     retrying.add_argument("outbox_id", type=whole_number, metavar="ID", help="the delivery")
     add_reason(retrying)
     retrying.set_defaults(run=retry)

@@ -28,9 +28,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "init", "make a project with a first pipeline", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "init", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "dir", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder (this one)"
     )

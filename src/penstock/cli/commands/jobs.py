@@ -29,7 +29,7 @@ LATEST = 50
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "jobs", "list jobs, or show one", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "jobs", DESCRIPTION, EXAMPLES)
     parser.add_argument("job_id", nargs="?", type=whole_number, metavar="JOB", help="one job")
     parser.add_argument(
         "--run", dest="run_id", type=whole_number, metavar="RUN", help="only this run's"

@@ -24,7 +24,7 @@ COLUMNS = (text("number", 0, 24), whole("value"), text("counted over", 1))
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "kpis", "how well work recovers", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "kpis", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "--days", type=_days, default=30, metavar="N", help="of the last N days (30)"
     )

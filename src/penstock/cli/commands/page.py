@@ -36,7 +36,7 @@ _OBEYED = re.compile(
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "page", "what was fetched", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "page", DESCRIPTION, EXAMPLES)
     parser.add_argument("target", metavar="JOB|URL", help="a job, or the address of a page")
     parser.add_argument(
         "--output",

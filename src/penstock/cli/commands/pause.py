@@ -27,11 +27,9 @@ RESUME_EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    pausing = add_command(commands, "pause", "pause a source or a run", PAUSE, PAUSE_EXAMPLES)
+    pausing = add_command(commands, "pause", PAUSE, PAUSE_EXAMPLES)
     pausing.set_defaults(run=pause)
-    resuming = add_command(
-        commands, "resume", "resume a paused source or run", RESUME, RESUME_EXAMPLES
-    )
+    resuming = add_command(commands, "resume", RESUME, RESUME_EXAMPLES)
     resuming.set_defaults(run=resume)
     for parser in (pausing, resuming):
         parser.add_argument("target", metavar="SOURCE|RUN", help="a source, or a run's number")

@@ -13,6 +13,7 @@ from penstock.cli.parser import (
     add_json,
     add_limit,
     add_reason,
+    add_verb,
     whole_number,
 )
 from penstock.cli.render.output import Output
@@ -67,11 +68,9 @@ Acted = TypeVar("Acted", "ReleasedView", "DiscardedView")
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "quarantine", "inspect failed jobs, release them", DESCRIPTION, EXAMPLES.rstrip()
-    )
+    parser = add_command(commands, "quarantine", DESCRIPTION, EXAMPLES.rstrip())
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    listing = add_command(
+    listing = add_verb(
         verbs, "list", "list the entries", LIST, "  penstock quarantine list --kind data"
     )
     _add_filters(listing)
@@ -79,7 +78,7 @@ def register(commands: Commands) -> None:
     add_limit(listing, SHOWN, "entries")
     add_json(listing)
     listing.set_defaults(run=list_entries)
-    showing = add_command(verbs, "show", "show one entry", SHOW, "  penstock quarantine show 345")
+    showing = add_verb(verbs, "show", "show one entry", SHOW, "  penstock quarantine show 345")
     showing.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
     add_json(showing)
     showing.set_defaults(run=show)
@@ -87,7 +86,7 @@ def register(commands: Commands) -> None:
         ("release", "queue them again", RELEASE, release),
         ("discard", "cancel them for good", DISCARD, discard),
     ):
-        acting = add_command(
+        acting = add_verb(
             verbs, verb, summary, description, f"  penstock quarantine {verb} --run 12 --dry-run"
         )
         _add_filters(acting)
@@ -99,7 +98,7 @@ def register(commands: Commands) -> None:
         add_reason(acting)
         add_yes(acting)
         acting.set_defaults(run=run)
-    exporting = add_command(
+    exporting = add_verb(
         verbs,
         "export",
         "export them",
@@ -113,7 +112,7 @@ def register(commands: Commands) -> None:
     )
     add_limit(exporting, None, "entries")
     exporting.set_defaults(run=export)
-    noting = add_command(
+    noting = add_verb(
         verbs, "note", "add a note", NOTE, '  penstock quarantine note 345 "asked the shop"'
     )
     noting.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")

@@ -39,7 +39,7 @@ LONGEST_KEY, LONGEST_DATA = 200, 200
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "records", "what was ingested", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "records", DESCRIPTION, EXAMPLES)
     parser.add_argument("collection", nargs="?", metavar="COLLECTION", help="which records")
     parser.add_argument(
         "--format", choices=FORMATS, metavar="FORMAT", help="table (default), jsonl, csv"

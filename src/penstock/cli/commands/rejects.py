@@ -12,6 +12,7 @@ from penstock.cli.parser import (
     add_json,
     add_limit,
     add_reason,
+    add_verb,
     whole_number,
 )
 from penstock.cli.render.output import Output
@@ -43,21 +44,19 @@ LONGEST_KEY, LONGEST_REASON = 200, 120
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "rejects", "rejected items: list, show, redrive", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "rejects", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    listing = add_command(verbs, "list", "list rejects", LIST, "  penstock rejects list --run 12")
+    listing = add_verb(verbs, "list", "list rejects", LIST, "  penstock rejects list --run 12")
     _add_filters(listing)
     listing.add_argument("--open", action="store_true", help="only those not redriven yet")
     add_limit(listing, 50, "rejects")
     add_json(listing)
     listing.set_defaults(run=tell)
-    showing = add_command(verbs, "show", "show one reject", SHOW, "  penstock rejects show 7")
+    showing = add_verb(verbs, "show", "show one reject", SHOW, "  penstock rejects show 7")
     showing.add_argument("reject_id", type=whole_number, metavar="REJECT", help="the reject")
     add_json(showing)
     showing.set_defaults(run=show)
-    driving = add_command(
+    driving = add_verb(
         verbs,
         "redrive",
         "process them again",

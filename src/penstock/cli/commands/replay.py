@@ -36,9 +36,7 @@ SHOWN_HTML = 1000
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "replay", "run today's code on stored pages, show the diff", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "replay", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "run_id", nargs="?", type=whole_number, metavar="RUN", help="a run, or a replay of one"
     )

@@ -22,7 +22,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "retry", "queue failed jobs again", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "retry", DESCRIPTION, EXAMPLES)
     parser.add_argument("run_id", nargs="?", type=whole_number, metavar="RUN", help="the run")
     parser.add_argument(
         "--failed", action="store_true", help="its quarantined jobs (all that can be retried)"

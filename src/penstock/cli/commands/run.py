@@ -36,7 +36,7 @@ KINDS = ("full", "incremental", "probe", "stream", "backfill", "replay")
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "run", "run sources in the foreground", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "run", DESCRIPTION, EXAMPLES)
     parser.add_argument("names", nargs="*", metavar="SOURCE", help="sources to run")
     parser.add_argument("--all", action="store_true", help="every source of penstock.yaml")
     parser.add_argument(

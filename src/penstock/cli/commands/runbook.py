@@ -43,9 +43,7 @@ LIST = "list"
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "runbook", "follow the steps that repair a fault", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "runbook", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "name", nargs="?", default=LIST, metavar="RUNBOOK", help="the runbook; `list` lists them"
     )

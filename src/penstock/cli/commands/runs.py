@@ -41,7 +41,7 @@ COUNTED_COLUMNS = tuple(whole(name, rank) for name, rank in COUNTED.items())
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "runs", "list runs, or show one", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "runs", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "words", nargs="*", type=_show_or_run, metavar="RUN", help="one run in full; also: show RUN"
     )

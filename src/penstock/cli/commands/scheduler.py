@@ -19,7 +19,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "scheduler", "run the scheduler only", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "scheduler", DESCRIPTION, EXAMPLES)
     add_log_options(parser)
     parser.set_defaults(run=run)
 

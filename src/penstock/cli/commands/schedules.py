@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.commands.cadence import add_cadence
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_verb, whole_number
 from penstock.cli.render.tables import column, key_column, text, whole
 from penstock.cli.render.wording import duration, local_time, until
 
@@ -75,29 +75,27 @@ SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 
 
 def register(commands: Commands) -> None:
-    listing = add_command(
-        commands, "schedules", "when sources run on schedule", LIST, LIST_EXAMPLES
-    )
+    listing = add_command(commands, "schedules", LIST, LIST_EXAMPLES)
     add_json(listing)
     listing.set_defaults(run=run)
     verbs = listing.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    coming = add_command(verbs, "next", "a calendar of what will start", NEXT, NEXT_EXAMPLES)
+    coming = add_verb(verbs, "next", "a calendar of what will start", NEXT, NEXT_EXAMPLES)
     coming.add_argument(
         "--days", type=_days, default=7, metavar="N", help="number of days from now (7)"
     )
     coming.add_argument("--source", metavar="SOURCE", help="only this source")
     coming.add_argument("--svg", metavar="FILE", help="write a map of hours and days")
     coming.set_defaults(run=run_next)
-    explaining = add_command(
+    explaining = add_verb(
         verbs, "explain", "explain one source's schedules", EXPLAIN, EXPLAIN_EXAMPLES
     )
     add_limit(explaining, 10, "ticks of each schedule")
     explaining.set_defaults(run=run_explain)
-    differing = add_command(
+    differing = add_verb(
         verbs, "diff", "compare penstock.yaml with the schedules in force", DIFF, DIFF_EXAMPLES
     )
     differing.set_defaults(run=run_diff)
-    history = add_command(
+    history = add_verb(
         verbs, "history", "versions of a source's schedules", HISTORY, HISTORY_EXAMPLES
     )
     history.set_defaults(run=run_history)

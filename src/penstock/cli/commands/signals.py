@@ -37,16 +37,14 @@ LONGEST_DATA = 60
 
 
 def register(commands: Commands) -> None:
-    raising = add_command(commands, "signal", "raise a signal", RAISE, RAISE_EXAMPLES)
+    raising = add_command(commands, "signal", RAISE, RAISE_EXAMPLES)
     raising.add_argument("name", metavar="NAME", help="the signal")
     raising.add_argument("--data", metavar="JSON", help="data for the runs it starts")
     raising.add_argument("--key", metavar="KEY", help="raise it once under this key")
     raising.add_argument("--source", metavar="SOURCE", help="the source that it is about")
     add_json(raising)
     raising.set_defaults(run=raise_one)
-    listing = add_command(
-        commands, "signals", "raised signals and what they started", LIST, LIST_EXAMPLES
-    )
+    listing = add_command(commands, "signals", LIST, LIST_EXAMPLES)
     listing.add_argument("--name", metavar="NAME", help="only those of this name")
     add_limit(listing, SHOWN, "signals")
     add_json(listing)

@@ -36,7 +36,7 @@ TELL_EVERY_S = 2.0
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "simulate", "forecast the next days", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "simulate", DESCRIPTION, EXAMPLES)
     parser.add_argument("--days", type=_days, default=30, metavar="N", help="number of days (30)")
     parser.add_argument(
         "--set",

@@ -28,9 +28,7 @@ COLUMNS = (
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(
-        commands, "sources", "configured sources and their state", DESCRIPTION, EXAMPLES
-    )
+    parser = add_command(commands, "sources", DESCRIPTION, EXAMPLES)
     parser.add_argument("--check", action="store_true", help="import and check their pipelines")
     add_json(parser)
     parser.set_defaults(run=run)

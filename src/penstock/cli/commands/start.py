@@ -15,7 +15,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "start", "start a draft run", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "start", DESCRIPTION, EXAMPLES)
     parser.add_argument("run_id", type=whole_number, metavar="RUN", help="the draft")
     add_reason(parser)
     add_json(parser)

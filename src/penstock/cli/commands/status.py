@@ -36,7 +36,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "status", "what is going on", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "status", DESCRIPTION, EXAMPLES)
     add_json(parser)
     parser.set_defaults(run=run)
 

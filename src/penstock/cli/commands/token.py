@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason, add_verb
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import local_time
 
@@ -37,9 +37,9 @@ SHOWN = 50
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "token", "tokens for the web server", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "token", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    creating = add_command(verbs, "create", "make a token", CREATE, EXAMPLES.splitlines()[0])
+    creating = add_verb(verbs, "create", "make a token", CREATE, EXAMPLES.splitlines()[0])
     creating.add_argument("name", metavar="NAME", help="who or what it is for, such as ci")
     creating.add_argument("--role", required=True, choices=ROLES, help="what it may do")
     creating.add_argument(
@@ -48,11 +48,11 @@ def register(commands: Commands) -> None:
     add_reason(creating)
     add_json(creating)
     creating.set_defaults(run=create)
-    listing = add_command(verbs, "list", "all tokens", LIST, "  penstock token list --json")
+    listing = add_verb(verbs, "list", "all tokens", LIST, "  penstock token list --json")
     add_limit(listing, SHOWN, "tokens")
     add_json(listing)
     listing.set_defaults(run=show_list)
-    revoking = add_command(verbs, "revoke", "end a token", REVOKE, "  penstock token revoke ci")
+    revoking = add_verb(verbs, "revoke", "end a token", REVOKE, "  penstock token revoke ci")
     revoking.add_argument("name", metavar="NAME", help="name of the token")
     add_reason(revoking)
     add_json(revoking)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command
+from penstock.cli.parser import Commands, add_command, add_verb
 
 DESCRIPTION = "Let others raise signals over HTTP."
 SERVE = """\
@@ -23,9 +23,9 @@ HOST, PORT = "127.0.0.1", 8787
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "trigger", "accept signals over HTTP", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "trigger", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
-    serving = add_command(verbs, "serve", "listen for signals", SERVE, EXAMPLES)
+    serving = add_verb(verbs, "serve", "listen for signals", SERVE, EXAMPLES)
     serving.add_argument("--host", default=HOST, metavar="HOST", help=f"where to listen ({HOST})")
     serving.add_argument("--port", type=_port, default=PORT, metavar="PORT", help=f"({PORT})")
     serving.set_defaults(run=serve)

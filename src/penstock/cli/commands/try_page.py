@@ -30,7 +30,7 @@ LONGEST_KEY, LONGEST_REASON, SHOWN = 60, 200, 20
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "try", "process one page, write nothing", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "try", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="SOURCE", help="whose pipeline")
     parser.add_argument("target", metavar="URL|JOB", help="the address of a page, or a job")
     parser.add_argument("--step", metavar="STEP", help="begin with this page or candidate step")

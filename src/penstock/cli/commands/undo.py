@@ -26,7 +26,7 @@ SHOWN = 10
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "undo", "revert the records of a run", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "undo", DESCRIPTION, EXAMPLES)
     parser.add_argument("run_id", type=whole_number, metavar="RUN", help="the run")
     parser.add_argument("--dry-run", action="store_true", help="only print what it would do")
     add_limit(parser, SHOWN, "records shown")

@@ -32,7 +32,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "up", "run workers and the scheduler", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "up", DESCRIPTION, EXAMPLES)
     parser.add_argument("--until-idle", action="store_true", help="end when nothing is left to do")
     parser.add_argument(
         "--reload",

@@ -28,7 +28,7 @@ HOST, PORT = "127.0.0.1", 8787
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "web", "serve the API and the dashboard", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "web", DESCRIPTION, EXAMPLES)
     parser.add_argument("--host", default=HOST, metavar="HOST", help=f"where to listen ({HOST})")
     parser.add_argument("--port", type=port_number, default=PORT, metavar="PORT", help=f"({PORT})")
     add_web_options(parser)

@@ -20,7 +20,7 @@ EXAMPLES = """\
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "worker", "run workers only", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "worker", DESCRIPTION, EXAMPLES)
     add_workers(parser)
     add_log_options(parser)
     parser.set_defaults(run=run)

@@ -38,7 +38,7 @@ NOBODY = "nobody; `penstock up` or `penstock scheduler` does"
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "workers", "running workers, by host", DESCRIPTION, EXAMPLES)
+    parser = add_command(commands, "workers", DESCRIPTION, EXAMPLES)
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -1,0 +1,82 @@
+"""The commands: in which groups and order help shows them, what it says of each, and the module of each.
+
+Help is made from this list alone, so that it appears at once: no command is imported for it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command: the module that registers it, and the line that help shows."""
+
+    module: str
+    summary: str
+
+
+GROUPS = {
+    "run - bring data in": {
+        "init": Command("init", "make a project with a first pipeline"),
+        "demo": Command("demo", "ingest a bundled demo site"),
+        "run": Command("run", "run sources in the foreground"),
+        "backfill": Command("backfill", "fetch a source's history"),
+        "start": Command("start", "start a draft run"),
+        "up": Command("up", "run workers and the scheduler"),
+        "worker": Command("worker", "run workers only"),
+        "scheduler": Command("scheduler", "run the scheduler only"),
+        "signal": Command("signals", "raise a signal"),
+        "trigger": Command("trigger", "accept signals over HTTP"),
+        "web": Command("web", "serve the API and the dashboard"),
+    },
+    "look - what is there, what happens and why": {
+        "status": Command("status", "what is going on"),
+        "alerts": Command("alerts", "what is wrong, with evidence"),
+        "explain": Command("explain", "why something is not running"),
+        "sources": Command("sources", "configured sources and their state"),
+        "runs": Command("runs", "list runs, or show one"),
+        "jobs": Command("jobs", "list jobs, or show one"),
+        "records": Command("records", "what was ingested"),
+        "page": Command("page", "what was fetched"),
+        "rejects": Command("rejects", "rejected items: list, show, redrive"),
+        "checkpoints": Command("checkpoints", "checkpoints of a source"),
+        "events": Command("events", "the journal"),
+        "logs": Command("logs", "what steps printed and logged"),
+        "workers": Command("workers", "running workers, by host"),
+        "signals": Command("signals", "raised signals and what they started"),
+        "hooks": Command("hooks", "webhook deliveries"),
+        "breakers": Command("breakers", "circuit breakers of sources and hosts"),
+        "budget": Command("budget", "budgets: what is used and left"),
+        "kpis": Command("kpis", "how well work recovers"),
+    },
+    "mend - repair and repeat": {
+        "try": Command("try_page", "process one page, write nothing"),
+        "retry": Command("retry", "queue failed jobs again"),
+        "quarantine": Command("quarantine", "inspect failed jobs, release them"),
+        "replay": Command("replay", "run today's code on stored pages, show the diff"),
+        "undo": Command("undo", "revert the records of a run"),
+        "forget": Command("forget", "erase a key for good"),
+        "checkpoint": Command("checkpoint", "move a checkpoint back"),
+        "breaker": Command("breakers", "open or close a breaker"),
+        "runbook": Command("runbook", "follow the steps that repair a fault"),
+    },
+    "plan - when things run, and what would happen": {
+        "schedules": Command("schedules", "when sources run on schedule"),
+        "simulate": Command("simulate", "forecast the next days"),
+        "export": Command("export", "schedules for cron, systemd, GitHub"),
+    },
+    "operate - stop, continue, maintain the database": {
+        "pause": Command("pause", "pause a source or a run"),
+        "resume": Command("pause", "resume a paused source or run"),
+        "hold": Command("hold", "maintenance: start nothing"),
+        "unhold": Command("hold", "end maintenance"),
+        "cancel": Command("cancel", "end a run or a job for good"),
+        "token": Command("token", "tokens for the web server"),
+        "audit": Command("audit", "verify, export or anchor the sealed journal"),
+        "config": Command("config", "check penstock.yaml, show the effective settings"),
+        "db": Command("db", "show, check, backup, restore, migrate, copy, rename, grants"),
+        "completion": Command("completion", "let the shell complete commands"),
+        "help": Command("help", "this, or help on a command"),
+    },
+}
+LISTED = {name: command for group in GROUPS.values() for name, command in group.items()}
