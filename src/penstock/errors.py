@@ -107,6 +107,12 @@ class StoreLocked(StoreUnreachable):
     code = "store_locked"
 
 
+class StoreTooSlow(StoreError):
+    """A read took longer than it may, and was given up."""
+
+    code = "store_too_slow"
+
+
 class StoreIoError(StoreError):
     """A read, write or sync failed; nothing in memory may be trusted until the file is reopened."""
 

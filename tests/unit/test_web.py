@@ -93,6 +93,7 @@ async def site(project: Project, connections: Connections | None = None) -> Asyn
     finally:
         listener.stop()
         await serving
+        await access.close()
 
 
 def visit(project: Project, steps: Callable[[Site], Awaitable[None]]) -> None:

@@ -18,6 +18,8 @@ from penstock.jobs.job import Claimed, Owned
 Decoded = TypeVar("Decoded")
 encode = msgspec.json.Encoder().encode
 
+# A verb that writes was called where only reads are allowed: a mistake of ours.
+ONLY_READS = "this connection only reads now"
 # Larger than every id.
 LAST_ID = 2**63 - 1
 # A NUL as JSON writes it, and not the end of an escaped backslash.
@@ -58,6 +60,10 @@ class Database(Protocol):
 
     def at_one_moment(self) -> AbstractContextManager[float]:
         """Several short reads of one moment. Enters with its time; locks nothing, and keeps nobody out."""
+        ...
+
+    def only_reading(self, longest_s: float) -> AbstractContextManager[None]:
+        """While this lasts nothing can be written, and a read that takes longer is given up."""
         ...
 
     @property

@@ -170,6 +170,10 @@ class Store(ABC):
         """From where what is written through this connection comes, for the journal; None for a worker."""
         self._db.origin = origin
 
+    def only_reading(self, longest_s: float) -> AbstractContextManager[None]:
+        """While this lasts nothing can be written, and a read that takes longer is given up."""
+        return self._db.only_reading(longest_s)
+
     def now(self) -> float:
         """The time by the store's clock, the only one that counts for due times and leases."""
         return self._db.now()

@@ -194,6 +194,8 @@ ACTS: dict[str, Act] = {
         _act("runbooks.end", OPERATOR, "/runbooks/{runbook}/end", "source"),
         _act("hooks.redeliver", OPERATOR, "/hooks/{delivery}/redeliver"),
         _act("signals.raise_", OPERATOR, "/signals/{name}", "data source key traceparent"),
+        # Tokens are made by whoever has a shell: their text must not be in an answer that is kept.
+        _act("tokens.revoke", ADMIN, "/tokens/{name}/revoke"),
         _act("store.migrate", ADMIN, "/store/migrate"),
         _act("store.rename", ADMIN, "/store/rename"),
     )

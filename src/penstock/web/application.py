@@ -22,7 +22,7 @@ from penstock.web.access import Access
 from penstock.web.guard import Guard
 from penstock.web.pages import database_page, refused_page, wants_page, welcome_page
 from penstock.web.problems import Problem, problem_of
-from penstock.web.threads import THREADS, in_thread_reading
+from penstock.web.threads import THREADS, ProjectCalls, in_thread_reading
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -49,10 +49,10 @@ def application(project: Project, settings: WebSettings, access: Access) -> Star
     )
     secrets = project.settings.secrets
     made.state.project = project
-    made.state.reading = project
     made.state.settings = settings
     made.state.access = access
     made.state.calls = InThreads("web", THREADS)
+    made.state.project_calls = access.tables = ProjectCalls(project, made.state.calls)
     made.state.mask = lambda text: redact(text, secrets) if secrets else text
     return made
 

@@ -7,6 +7,8 @@ for a CSRF token where a cookie alone would do, and sets the headers that every 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.web.settings import WebSettings
 
 BODY_S = 10.0
+# A stream that is open asks this often, when it has something to send, whether its reader is still let in.
+AGAIN_S = 5.0
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 CSRF_HEADER, CSRF_FIELD = "X-CSRF-Token", "csrf"
 FORM = "application/x-www-form-urlencoded"
@@ -81,6 +85,8 @@ class Guard:
             if sending.has_begun:
                 raise
             await self._refuse(problem, scope, body, sending)
+        except _LoggedOut:
+            await sending.end()
 
     async def _check(self, scope: Scope, body: _Body, sending: _Sending) -> None:
         headers = Headers(scope=scope)
@@ -94,11 +100,14 @@ class Guard:
         state.update(origin=origin, identity=None, csrf="", session=None)
         request = Request(scope)
         session = self._access.session_of(request)
+        if session is not None and not await self._access.is_valid(session.identity):
+            session = None
         if session is not None:
             state.update(identity=session.identity, csrf=session.csrf, session=session)
             await _require_csrf(scope, headers, body, session)
         elif "Authorization" in headers:
             state["identity"] = await self._access.bearer(request)
+        sending.may_go_on = lambda: self._may_go_on(request)
         if state["identity"] is None and not _is_open(scope["path"]):
             raise Problem(
                 401,
@@ -107,6 +116,15 @@ class Guard:
                 "send `Authorization: Bearer TOKEN`; `penstock token create` makes one",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+
+    async def _may_go_on(self, request: Request) -> bool:
+        """Whether who asked is still let in: a stream may have been open for hours."""
+        identity = request.state.identity
+        if identity is None:
+            return True
+        if request.state.session is not None and self._access.session_of(request) is None:
+            return False
+        return await self._access.is_valid(identity)
 
     def _known_origin(self, headers: Headers, scope: Scope) -> Origin:
         hosts = headers.getlist("Host")
@@ -158,7 +176,8 @@ def _refuse_other_origins(headers: Headers, scope: Scope, is_same: Any, origin: 
     given, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
     is_safe = scope["method"] in SAFE_METHODS
     is_navigation = is_safe and headers.get("Sec-Fetch-Mode") == "navigate"
-    # Under `Referrer-Policy: no-referrer` a browser sends `null` with our own forms, too; no page can set the other header.
+    # Under `Referrer-Policy: no-referrer` a browser sends `null` with our own forms, too; no page can set
+    # the other header.
     is_own_form = given == "null" and headers.get("Sec-Fetch-Site") == "same-origin"
     if given is not None and not is_own_form and not is_same(given, origin):
         raise Problem(403, "other_origin", "Requests from other origins are refused.")
@@ -182,6 +201,10 @@ async def _require_csrf(scope: Scope, headers: Headers, body: _Body, session: Se
         )
 
 
+class _LoggedOut(Exception):
+    """Whoever reads a stream is no longer let in."""
+
+
 class _Sending:
     """Hands messages on, with the headers that every answer has."""
 
@@ -189,6 +212,8 @@ class _Sending:
         self._send = send
         self.is_secure = False
         self.has_begun = False
+        self.may_go_on: Callable[[], Awaitable[bool]] | None = None
+        self._checked_at = time.monotonic()
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -198,7 +223,20 @@ class _Sending:
                 headers.setdefault(name, value)
             if self.is_secure:
                 headers.setdefault("Strict-Transport-Security", HSTS)
+        elif message.get("more_body"):
+            await self._check_again()
         await self._send(message)
+
+    async def _check_again(self) -> None:
+        now = time.monotonic()
+        if self.may_go_on is not None and now - self._checked_at >= AGAIN_S:
+            self._checked_at = now
+            if not await self.may_go_on():
+                raise _LoggedOut
+
+    async def end(self) -> None:
+        """Whoever reads sees that it is over, and not that something broke."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _Body:

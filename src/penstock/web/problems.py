@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from penstock.errors import AlreadyRunning, ConfigError, PenstockError, Refused, Remedy, StoreError
+from penstock.errors import (
+    AlreadyRunning,
+    ConfigError,
+    PenstockError,
+    Refused,
+    Remedy,
+    StoreError,
+    StoreTooSlow,
+)
 from penstock.errors import UsageError as Usage
 
 MEDIA_TYPE = "application/problem+json"
@@ -59,7 +67,11 @@ def problem_of(error: PenstockError) -> Problem:
     """How an error of the application is answered."""
     status = status_of(error)
     # Where a database is, and what its driver says, is for whoever runs the server.
-    detail = "The database does not answer now." if status == 503 else error.message
+    detail = error.message
+    if isinstance(error, StoreTooSlow):
+        detail = "This took too long, and was given up; ask for less."
+    elif status == 503:
+        detail = "The database does not answer now."
     hint = "" if status == 503 else error.hint
     headers = {"Retry-After": str(RETRY_S)} if status == 503 else None
     return Problem(status, error.code, detail, hint, remedy=error.remedy, headers=headers)

@@ -160,6 +160,7 @@ READS: dict[str, Read] = {
         _read("workers.scheduler", "/workers/scheduler"),
         _read("workers.stale", "/workers/stale"),
         _read("workers.not_loaded", "/workers/not-loaded"),
+        _read("tokens.list", "/tokens", PAGED, role=ADMIN),
         _read("store.view", "/store"),
         _read("store.plan", "/store/plan"),
         _read("store.check", "/store/check", "reads_pages", role=ADMIN, is_long=True),

@@ -50,4 +50,5 @@ async def serve(project: Project, settings: WebSettings, tell: Callable[[str], N
     try:
         await listener.serve()
     finally:
+        await access.close()
         app.state.calls.close()

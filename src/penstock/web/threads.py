@@ -12,29 +12,54 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from penstock.app import Project
+    from penstock.app.calls import Calls
 
 Answer = TypeVar("Answer")
 THREADS = 8
+# A read that takes longer is given up; so is one whose rows are more than a page can hold (`app.paging`).
+LONGEST_READ_S = 10.0
+
+
+class ProjectCalls:
+    """Calls of one project from coroutines, each in a thread that has a connection of its own."""
+
+    def __init__(self, project: Project, calls: Calls, longest_s: float = LONGEST_READ_S) -> None:
+        self._project = project
+        self._calls = calls
+        self._longest_s = longest_s
+
+    async def writing(self, call: Callable[[Project], Answer], origin: str = API) -> Answer:
+        """What an act answers."""
+
+        def called() -> Answer:
+            with acting_from(origin):
+                return _called(self._project, call)
+
+        return await self._calls(called)
+
+    async def reading(self, call: Callable[[Project], Answer]) -> Answer:
+        """The same for what only looks: its connection can't write, and gives up in time."""
+
+        def looked(project: Project) -> Answer:
+            # Sources that are new in the file become known before, once.
+            _ = project.source_ids
+            with project.connection.only_reading(self._longest_s):
+                return call(project)
+
+        return await self._calls(lambda: _called(self._project, looked))
 
 
 async def in_thread(request: Request, call: Callable[[Project], Answer]) -> Answer:
-    """What a call of the project answers, from a thread that has a connection of its own."""
-    project: Project = request.app.state.project
+    """What an act answers; the journal says by which front end it was done."""
+    calls: ProjectCalls = request.app.state.project_calls
     origin = API if request.url.path.startswith("/api/") else DASHBOARD
-
-    def called() -> Answer:
-        with acting_from(origin):
-            return _called(project, call)
-
-    answer: Answer = await request.app.state.calls(called)
-    return answer
+    return await calls.writing(call, origin)
 
 
 async def in_thread_reading(request: Request, call: Callable[[Project], Answer]) -> Answer:
-    """The same for what only looks: its connection can't write, and gives up in time."""
-    project: Project = request.app.state.reading
-    answer: Answer = await request.app.state.calls(lambda: _called(project, call))
-    return answer
+    """What a read answers."""
+    calls: ProjectCalls = request.app.state.project_calls
+    return await calls.reading(call)
 
 
 def _called(project: Project, call: Callable[[Project], Answer]) -> Answer:

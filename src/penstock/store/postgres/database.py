@@ -24,11 +24,20 @@ from penstock.errors import (
     StoreError,
     StoreFull,
     StoreLocked,
+    StoreTooSlow,
     StoreUnreachable,
 )
 from penstock.jobs.job import Claimed, Owned
 from penstock.settings.address import schema_of
-from penstock.store.database import Decoded, Fences, JobRow, Overtaken, storable_text, to_json
+from penstock.store.database import (
+    ONLY_READS,
+    Decoded,
+    Fences,
+    JobRow,
+    Overtaken,
+    storable_text,
+    to_json,
+)
 from penstock.store.postgres.connection import (
     LOCK_S,
     PATIENCE_S,
@@ -66,6 +75,7 @@ SET LOCAL enable_mergejoin = off;
 SET LOCAL jit = off;
 {TIME}
 """
+ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # What makes work for somebody who may be waiting for some.
 NEWS = frozenset(
     {
@@ -101,6 +111,7 @@ class PostgresDatabase:
         self.avoided: frozenset[int] = frozenset()
         self._has_news = False
         self._is_writing = False
+        self._is_reading = False
         self.has_to_let_go = False
         self._put_off: list[tuple[bytes, dict[str, Any]]] = []
         self.has_locked = (
@@ -161,7 +172,7 @@ class PostgresDatabase:
         if self._connection is None:
             if self._is_given_up:
                 raise psycopg.OperationalError("nobody waits for it any more")
-            if self._is_writing:
+            if self._is_writing or self._is_reading:
                 # On a new connection the rest of the transaction would be written without its beginning.
                 raise psycopg.OperationalError("the connection was lost")
             self._connection, self._is_pooled = connect(self._info, self.place)
@@ -204,6 +215,8 @@ class PostgresDatabase:
         is_gone = connection is None or connection.broken or connection.closed
         if is_gone or isinstance(error, WORN_OUT):
             self._discard()
+        if self._is_reading and isinstance(error, e.QueryCanceled):
+            raise StoreTooSlow("the read took too long, and was given up") from error
         raise meaning(error, self.place, is_gone) from error
 
     # Time and transactions.
@@ -219,7 +232,24 @@ class PostgresDatabase:
         return self._clock.monotonic()
 
     @contextmanager
+    def only_reading(self, longest_s: float) -> Iterator[None]:
+        # For the transaction and not for the session: behind a pooler the next one has this session.
+        with self._translated():
+            self._open().execute(
+                f"{ONE_MOMENT}; SET LOCAL statement_timeout = {longest_s * 1000:.0f};"
+                f" SET LOCAL idle_in_transaction_session_timeout = {STATEMENT_S * 1000:.0f}"
+            )
+            self._is_reading = True
+            try:
+                yield
+            finally:
+                self._is_reading = False
+                self._roll_back()
+
+    @contextmanager
     def writing(self) -> Iterator[float]:
+        if self._is_reading:
+            raise RuntimeError(ONLY_READS)
         with self._translated():
             now = self._begin()
             self._is_writing = True
@@ -235,8 +265,11 @@ class PostgresDatabase:
 
     @contextmanager
     def at_one_moment(self) -> Iterator[float]:
+        if self._is_reading:
+            yield self.now()
+            return
         with self._translated():
-            self._open().execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._open().execute(ONE_MOMENT)
             try:
                 yield self.now()
             finally:

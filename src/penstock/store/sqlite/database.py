@@ -16,17 +16,27 @@ import apsw
 import msgspec
 
 from penstock.clock import Clock
-from penstock.errors import Remedy, StoreCorrupt, StoreError, StoreFull, StoreIoError, StoreReplaced
+from penstock.errors import (
+    Remedy,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreIoError,
+    StoreReplaced,
+    StoreTooSlow,
+)
 from penstock.jobs.job import Claimed, Owned
 from penstock.journal.registry import STARTED, SUCCEEDED
 from penstock.private_files import make_private, touch_private
-from penstock.store.database import Decoded, Fences, JobRow, to_json
+from penstock.store.database import ONLY_READS, Decoded, Fences, JobRow, to_json
 from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_newer, refuse_unfinished
 from penstock.store.sqlite import filesystem, migrate
 from penstock.store.sqlite.migrate import APPLICATION_ID, PACKAGE
 
 BUSY_MS = 30_000
+# A long read asks after so many of SQLite's steps (about a millisecond) whether it may go on.
+STEPS = 20_000
 # A larger file takes too long to be written anew while others work on it.
 MOST_SCRUBBED = 2 << 30
 # How long one who finds the file locked waits before each new try.
@@ -71,6 +81,7 @@ class SqliteDatabase:
         self._queries = queries(PACKAGE)
         self._is_given_up = False
         self._is_closed = False
+        self._is_reading = False
         self._connection = self._open()
 
     def _open(self) -> apsw.Connection:
@@ -223,7 +234,26 @@ class SqliteDatabase:
         return self._clock.monotonic()
 
     @contextmanager
+    def only_reading(self, longest_s: float) -> Iterator[None]:
+        connection = self.connection
+        until = time.monotonic() + longest_s
+        with self._translated():
+            connection.pragma("query_only", True)
+        connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
+        self._is_reading = True
+        try:
+            with self._translated():
+                yield
+        finally:
+            self._is_reading = False
+            connection.set_progress_handler(None)
+            with self._translated():
+                connection.pragma("query_only", False)
+
+    @contextmanager
     def writing(self) -> Iterator[float]:
+        if self._is_reading:
+            raise RuntimeError(ONLY_READS)
         self.refuse_if_replaced()
         with self._translated():
             now = self._clock.now()
@@ -430,6 +460,8 @@ def explain(error: Exception, path: Path) -> NoReturn:
                 f"{path} has been locked by another process for {BUSY_MS // 1000} s",
                 "see which process holds it (lsof), and end it if it is stuck",
             ) from error
+        case apsw.InterruptError():
+            raise StoreTooSlow("the read took too long, and was given up") from error
         case apsw.CantOpenError():
             hint = "check that the folder exists and is writable"
             raise StoreError(f"can't open {path}", hint) from error
