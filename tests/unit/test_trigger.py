@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,8 @@ from penstock.engine.worker.calls import Inline
 from penstock.errors import ConfigError, Refused
 from penstock.settings import load_settings
 from penstock.settings.values import TriggerSettings
-from penstock.web.connections import Connections
-from penstock.web.door import is_loopback
-from penstock.web.trigger import listening, refuse_open_door
+from penstock.web.origins import is_loopback
+from penstock.web.trigger import listener, refuse_open_door
 
 TOKEN = "a-token-that-is-long-enough"
 JSON = {"Content-Type": "application/json"}
@@ -43,6 +42,22 @@ def with_token(project: Project, **more: Any) -> Project:
     return project
 
 
+@asynccontextmanager
+async def listening(
+    project: Project, host: str = "127.0.0.1", tell: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[int]:
+    """The trigger, as the command serves it; its port."""
+    server, begun = listener(project, Inline(), host, 0, tell), asyncio.Event()
+    server.on_listening = lambda _: begun.set()
+    serving = asyncio.create_task(server.serve())
+    await begun.wait()
+    try:
+        yield server.port
+    finally:
+        server.stop()
+        await serving
+
+
 def ask(
     project: Project,
     path: str = "/signals/go",
@@ -55,7 +70,7 @@ def ask(
 
     async def exchange() -> tuple[int, dict[str, Any], str]:
         async with (
-            listening(project, Inline(), host, 0, lambda _: None) as (_, port),
+            listening(project, host) as port,
             aiohttp.ClientSession() as session,
         ):
             url = f"http://127.0.0.1:{port}{path}"
@@ -164,7 +179,7 @@ def few_descriptors() -> Iterator[None]:
 @pytest.mark.usefixtures("few_descriptors")
 def test_a_thousand_half_open_connections_do_not_make_it_unreachable(project: Project) -> None:
     async def crowd() -> int:
-        async with listening(project, Inline(), "127.0.0.1", 0, lambda _: None) as (_, port):
+        async with listening(project) as port:
             idle = []
             try:
                 for number in range(1010):
@@ -182,59 +197,6 @@ def test_a_thousand_half_open_connections_do_not_make_it_unreachable(project: Pr
     assert asyncio.run(crowd()) == 202
 
 
-def test_a_connection_that_sends_no_headers_in_time_is_closed() -> None:
-    class Silent(asyncio.Protocol):
-        pass
-
-    async def wait_to_be_closed() -> tuple[bytes, int]:
-        connections = Connections(Silent, header_s=0.05)
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(connections, "127.0.0.1", 0)
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(b"POST / HTTP/1.1\r\nHost: a\r\n")
-        with suppress(ConnectionResetError):
-            assert await reader.read() == b""
-        writer.transport.abort()
-        server.close()
-        return b"", len(connections)
-
-    assert asyncio.run(wait_to_be_closed()) == (b"", 0)
-
-
-def test_only_who_waits_makes_room_for_who_comes() -> None:
-    class Talking(asyncio.Protocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            self.transport = transport
-
-        def data_received(self, data: bytes) -> None:
-            assert isinstance(self.transport, asyncio.Transport)
-            self.transport.write(b"heard")
-
-    async def come_and_go() -> list[bytes]:
-        connections = Connections(Talking, header_s=60, most=2, most_per_peer=2)
-        server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
-        at = server.sockets[0].getsockname()
-        busy = await asyncio.open_connection(*at)
-        busy[1].write(b"POST / HTTP/1.1\r")
-        busy[1].write(b"\n\r\n")
-        heard = [await busy[0].readexactly(5)]
-        idle, fresh = await asyncio.open_connection(*at), await asyncio.open_connection(*at)
-        fresh[1].write(b"\r\n\r\n")
-        heard.append(await fresh[0].readexactly(5))
-        turned_away = await asyncio.open_connection(*at)
-        for gone in (idle, turned_away):
-            with suppress(ConnectionResetError):
-                heard.append(await gone[0].read())
-        busy[1].write(b"more")
-        heard.append(await busy[0].readexactly(5))
-        for _, writer in (busy, idle, fresh, turned_away):
-            writer.transport.abort()
-        server.close()
-        return [each for each in heard if each]
-
-    assert asyncio.run(come_and_go()) == [b"heard"] * 3
-
-
 @pytest.mark.parametrize("bad", ["\x00", "\r", "\x7f\x01", "\n"])
 def test_a_malformed_header_does_not_put_the_token_into_the_log(
     project: Project, bad: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
@@ -242,8 +204,8 @@ def test_a_malformed_header_does_not_put_the_token_into_the_log(
     told: list[str] = []
 
     async def post() -> None:
-        async with listening(with_token(project), Inline(), "127.0.0.1", 0, told.append) as at:
-            reader, writer = await asyncio.open_connection(*at)
+        async with listening(with_token(project), tell=told.append) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
             lines = f"POST /signals/go HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}{bad}x"
             writer.write(f"{lines}\r\nContent-Length: x\r\n\r\n".encode())
             with suppress(ConnectionResetError):
@@ -253,7 +215,7 @@ def test_a_malformed_header_does_not_put_the_token_into_the_log(
     asyncio.run(post())
     captured = capfd.readouterr()
     assert TOKEN not in f"{told}{caplog.text}{captured.out}{captured.err}"
-    assert [line.partition(" (")[0] for line in told] == ["a request could not be served"]
+    assert told == []
 
 
 @pytest.mark.parametrize(

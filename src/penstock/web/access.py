@@ -19,6 +19,8 @@ from penstock.web.identity import Identity, Role
 from penstock.web.pages import leading_on_page
 from penstock.web.problems import Problem
 from penstock.web.sessions import LIFETIME_S, Session, Sessions
+from penstock.web.trigger import PATH as TRIGGER_PATH
+from penstock.web.trigger import trigger_identity
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -159,6 +161,10 @@ class Access:
     async def bearer(self, request: Request) -> Identity:
         """Who has sent this token; raises if nobody has it."""
         given = request.headers.getlist("Authorization")
+        if request.scope["path"].startswith(TRIGGER_PATH):
+            found = trigger_identity(request.app.state.project, given[0])
+            if found is not None:
+                return found
         scheme, _, text = given[0].partition(" ")
         if len(given) != 1 or scheme.lower() != "bearer" or not text.strip():
             raise _refusal(

@@ -17,9 +17,10 @@ from starlette.staticfiles import StaticFiles
 from penstock.app.calls import InThreads
 from penstock.app.secrets import redact
 from penstock.errors import PenstockError
-from penstock.web import api, login
+from penstock.web import api, login, trigger
 from penstock.web.access import Access
 from penstock.web.guard import Guard
+from penstock.web.identity import Role
 from penstock.web.pages import database_page, refused_page, wants_page, welcome_page
 from penstock.web.problems import Problem, problem_of
 from penstock.web.threads import THREADS, ProjectCalls, in_thread_reading
@@ -62,6 +63,7 @@ def _routes(project: Project) -> Sequence[BaseRoute]:
         *login.ROUTES,
         Route("/healthz", _health, methods=["GET"]),
         *api.routes(),
+        Route(f"{trigger.PATH}{{name}}", _signal, methods=["POST"]),
     ]
     if hasattr(project, "metrics"):
         routes.append(Route("/metrics", _metrics, methods=["GET"]))
@@ -82,6 +84,12 @@ def _dashboard() -> Sequence[BaseRoute]:
 
 async def _welcome(request: Request) -> Response:
     return welcome_page()
+
+
+async def _signal(request: Request) -> Response:
+    """As `penstock trigger serve` has it; an alias of `POST /api/v1/signals/{name}` for one release."""
+    identity = api.require(request, Role.OPERATOR)
+    return await trigger.raise_signal(request, identity.name)
 
 
 async def _health(request: Request) -> Response:

@@ -1,46 +1,50 @@
-"""The door: who may send a request. A page of another site can't make a browser send one."""
+"""The door of the trigger: who may send it a request. No page of another site can make a browser do so."""
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from aiohttp import web
+from penstock.web.origins import LOCAL_NAMES
+from penstock.web.problems import Problem
 
-from penstock.web.answers import refusal
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
 
-LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def has_token(header: str, token: str) -> bool:
+    """Whether this is `Bearer` and the token, in constant time."""
+    scheme, _, given = header.partition(" ")
+    same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), token.encode())
+    return same and scheme.lower() == "bearer"
 
 
 class Door:
-    """Who may come in."""
+    """Who may come in. Without a token it is everybody on this machine."""
 
     def __init__(self, token: str | None, hosts: tuple[str, ...]) -> None:
-        self._token = None if token is None else token.encode()
+        self._token = token
         self._hosts = frozenset(hosts)
 
-    def check(self, request: web.Request) -> None:
-        host = request.headers.get("Host", "")
+    def check(self, headers: Headers) -> None:
+        hosts = headers.getlist("Host")
+        host = hosts[0] if len(hosts) == 1 else ""
         if not self._is_known(host):
-            raise refusal(web.HTTPForbidden, "unknown host name; trigger.hosts allows others")
-        origin = request.headers.get("Origin")
+            detail = "unknown host name; trigger.hosts allows others"
+            raise Problem(403, "unknown_host", detail)
+        origin = headers.get("Origin")
         if origin is not None and not is_same_origin(origin, host):
-            raise refusal(web.HTTPForbidden, "not from another origin")
-        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-            raise refusal(web.HTTPForbidden, "not from another origin")
-        if not self._is_trusted(request.headers.get("Authorization", "")):
-            raise refusal(
-                web.HTTPUnauthorized, "a bearer token is needed", {"WWW-Authenticate": "Bearer"}
+            raise Problem(403, "other_origin", "not from another origin")
+        if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            raise Problem(403, "other_origin", "not from another origin")
+        given = headers.get("Authorization", "")
+        if self._token is not None and not has_token(given, self._token):
+            raise Problem(
+                401,
+                "bad_token",
+                "a bearer token is needed",
+                headers={"WWW-Authenticate": "Bearer"},
             )
 
     def _is_known(self, place: str) -> bool:
@@ -48,13 +52,6 @@ class Door:
             return (urlsplit(f"//{place}").hostname or "") in self._hosts
         except ValueError:
             return False
-
-    def _is_trusted(self, header: str) -> bool:
-        if self._token is None:
-            return True
-        scheme, _, given = header.partition(" ")
-        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token)
-        return same and scheme.lower() == "bearer"
 
 
 def is_same_origin(origin: str, host: str) -> bool:

@@ -6,7 +6,6 @@ for a CSRF token where a cookie alone would do, and sets the headers that every 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
 from penstock.errors import StoreError
+from penstock.web.body import Body
 from penstock.web.pages import database_page, refused_page, wants_page
 from penstock.web.problems import Problem, problem_of
 from penstock.web.sessions import Session
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from penstock.web.origins import Origin
     from penstock.web.settings import WebSettings
 
-BODY_S = 10.0
 # A stream that is open asks this often, when it has something to send, whether its reader is still let in.
 AGAIN_S = 5.0
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -69,7 +68,7 @@ class Guard:
         if scope["type"] != "http":
             return
         sending = _Sending(send)
-        body = _Body(receive, self._most_bytes)
+        body = Body(receive, self._most_bytes)
         try:
             await self._check(scope, body, sending)
         except Problem as problem:
@@ -88,7 +87,7 @@ class Guard:
         except _LoggedOut:
             await sending.end()
 
-    async def _check(self, scope: Scope, body: _Body, sending: _Sending) -> None:
+    async def _check(self, scope: Scope, body: Body, sending: _Sending) -> None:
         headers = Headers(scope=scope)
         _refuse_control_characters(scope)
         scope["path"] = path_in_segments(scope)
@@ -185,7 +184,7 @@ def _refuse_other_origins(headers: Headers, scope: Scope, is_same: Any, origin: 
         raise Problem(403, "other_origin", "Requests from other origins are refused.")
 
 
-async def _require_csrf(scope: Scope, headers: Headers, body: _Body, session: Session) -> None:
+async def _require_csrf(scope: Scope, headers: Headers, body: Body, session: Session) -> None:
     """A cookie alone changes nothing: a page of ours has put its session's token beside it."""
     if scope["method"] in SAFE_METHODS:
         return
@@ -237,64 +236,3 @@ class _Sending:
     async def end(self) -> None:
         """Whoever reads sees that it is over, and not that something broke."""
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-class _Body:
-    """What a request sends, bounded in size and time. As a receive callable it can be read again once."""
-
-    def __init__(self, receive: Receive, most_bytes: int) -> None:
-        self._receive = receive
-        self._most = most_bytes
-        self._read = 0
-        self._is_whole = False
-        self._deadline: float | None = None
-        self._again: Message | None = None
-
-    def expect(self, length: str | None) -> None:
-        """Refuse what says beforehand that it is too large."""
-        if length is not None and (not length.isdecimal() or int(length) > self._most):
-            raise _too_large(self._most)
-
-    async def __call__(self) -> Message:
-        if self._again is not None:
-            message, self._again = self._again, None
-            return message
-        if self._is_whole:
-            return await self._receive()  # waits until the client goes away
-        return await self._next()
-
-    async def whole(self) -> bytes:
-        """All of it; whoever reads after this is given it again."""
-        pieces = []
-        while not self._is_whole:
-            message = await self._next()
-            if message["type"] == "http.disconnect":
-                break
-            pieces.append(message.get("body", b""))
-        body = b"".join(pieces)
-        self._again = {"type": "http.request", "body": body, "more_body": False}
-        return body
-
-    async def _next(self) -> Message:
-        loop = asyncio.get_running_loop()
-        if self._deadline is None:
-            self._deadline = loop.time() + BODY_S
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            raise Problem(
-                408, "body_timeout", "The body did not arrive in time.", headers=_CLOSE
-            ) from None
-        self._read += len(message.get("body", b""))
-        if self._read > self._most:
-            raise _too_large(self._most)
-        self._is_whole = not message.get("more_body", False)
-        return message
-
-
-_CLOSE = {"Connection": "close"}
-
-
-def _too_large(most: int) -> Problem:
-    return Problem(413, "body_too_large", f"The body has more than {most:,} B.", headers=_CLOSE)
