@@ -28,11 +28,12 @@ from tests.contract.test_sqlite_plans import steps_of
 RUNS = Keep(DAY_S, None, None, DAY_S, runs_s=30 * DAY_S)
 # What grows with the runs that were ever made.
 HISTORY = {"run", "run_stage", "tally", "tick", "replay", "job", "job_key"}
-# What looks at history because somebody asked for that: checks, and reports over a time.
+# What looks at history because somebody asked for that: checks, reports over a time, erasing a key.
 ASKED = {
     "ended_runs_with_open_jobs", "miscounted_stages", "unaccounted_runs", "late_fires", "jobs_without_item",
-    "active_runs_without_open_jobs",
+    "active_runs_without_open_jobs", "jobs_to_forget", "failures_to_erase", "runs_to_erase",
 }  # fmt: skip
+ENDED = 5000
 # What the checks of the tables ask for, beside the values that fit everywhere.
 REJECTS = {"code": "no_price", "since": 0.0, "ids": None, "open_only": True}
 OWN: dict[str, dict[str, Any]] = {
@@ -50,6 +51,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rejects": REJECTS,
     "rejects_to_redrive": {**REJECTS, "stages": '["extract"]'},
     "restamp_if_known": {"known": "v"},
+    "sources_with_ends": {"since": ENDED - 100.0},
     "set_replay_state": {"state": "staged"},
     "stages_of_rejects": REJECTS,
     "ticks": {"with_missed": False},
@@ -57,7 +59,6 @@ OWN: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # What has to be written first, in the same transaction.
 FIRST = {"pretend_stage": "pretend_run"}
-ENDED = 5000
 MANY_ENDED = """
 INSERT INTO source (key, created_at) SELECT 's' || i, 1 FROM n WHERE i <= 20;
 INSERT INTO run (

@@ -72,6 +72,8 @@ WALKERS = {
     "undoable", "last_written_by", "changed_since",
     # A person's look at quarantine, along the index that holds nothing else.
     "count_entries", "find_entries", "count_closed_entries", "find_closed_entries",
+    # Erasing a key, by a person: it looks inside of every text of the source, and into the acts of erasing.
+    "records_to_forget", "jobs_to_forget", "events_to_forget", "failures_to_erase", "acts_of_erasure",
 }  # fmt: skip
 VALUES: dict[str, Any] = {
     "ids": "[1, 2]", "fences": "[[1, 1]]", "flushes": "[[1, 1]]", "touched": '[[1, "extract"]]',
@@ -88,8 +90,8 @@ VALUES: dict[str, Any] = {
     "left": "[[1, 1]]", "brought_back": "[1]",
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
     "measure": "jobs", "measures": '["jobs"]', "labels": '["new"]', "source_ids": "[1]",
-    "is_sole": False, "is_apart": False, "is_committed": False, "segment": "s",
-    "token": "t", "seen_upto": "10:20:", "seen_since": "5:5:",
+    "is_sole": False, "is_apart": False, "is_committed": False, "segment": "s", "hash": "h",
+    "spelling": "k", "runbook": "b", "target": "t", "token": "t", "seen_upto": "10:20:", "seen_since": "5:5:",
 }  # fmt: skip
 TEXT_IDS = {
     "bury_jobs", "release_jobs", "jobs_of", "register", "beat_if_registered", "is_registered",

@@ -25,7 +25,7 @@ def db(database: str) -> Iterator[PostgresDatabase]:
 
 def note(db: PostgresDatabase, now: float, detail: str) -> None:
     line = ("test.noted", None, None, None, None, "test", detail)
-    db.later("add_events", now=now, events=to_json([line]))
+    db.later("add_events", now=now, events=to_json([line]), origin="")
 
 
 def test_what_was_put_off_comes_before_what_is_asked_next(db: PostgresDatabase) -> None:

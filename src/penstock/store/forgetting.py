@@ -97,8 +97,8 @@ class Forgetting(Noun):
         for record_id, collection, is_removed in self._db.rows("records_to_forget", **about):
             found.records[record_id] = (collection, not is_removed)
             found.versions += int(self._db.value("count_versions", id=record_id))
-            rows = self._db.rows("snapshots_of_record", id=record_id)
-            found.snapshots.update(snapshot_id for (snapshot_id,) in rows)
+            for (snapshot_id,) in self._db.rows("snapshots_of_record", id=record_id):
+                found.snapshots.update(_known(snapshot_id))
         for run_id, collection, snapshot_id in self._db.rows("staged_to_forget", **about):
             found.staged.append((run_id, collection))
             found.snapshots.update(_known(snapshot_id))

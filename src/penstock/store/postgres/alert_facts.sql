@@ -18,6 +18,7 @@ SELECT coalesce(json_agg(DISTINCT source_id), '[]')::text FROM penstock.run
 WHERE finished_at IS NOT NULL AND NOT is_emptied AND finished_at >= %(since)s;
 
 -- name: watched_runs
+-- By two bounds and not by one value, which would let the planner walk through the runs of all sources instead.
 SELECT coalesce(json_agg(json_build_array(
   r.id, r.started_at, r.finished_at, r.state, r.pipeline_version, coalesce(g.ended, 0), coalesce(g.failed, 0),
   r.inserted + t.inserted, r.updated + t.updated, r.unchanged + t.unchanged, r.rejected + t.rejected,
@@ -27,8 +28,9 @@ FROM (
   SELECT id, coalesce(started_at, created_at) AS started_at, finished_at, state, pipeline_version, inserted, updated,
     unchanged, rejected, candidates_duplicate
   FROM penstock.run
-  WHERE source_id = %(source_id)s AND kind IN ('full', 'incremental') AND finished_at IS NOT NULL AND created_at >= %(since)s
-  ORDER BY id DESC LIMIT %(limit)s
+  WHERE source_id >= %(source_id)s AND source_id <= %(source_id)s AND kind IN ('full', 'incremental')
+    AND finished_at IS NOT NULL AND created_at >= %(since)s
+  ORDER BY source_id DESC, id DESC LIMIT %(limit)s
 ) AS r
 CROSS JOIN LATERAL (
   SELECT coalesce(sum(inserted), 0)::bigint AS inserted, coalesce(sum(updated), 0)::bigint AS updated,

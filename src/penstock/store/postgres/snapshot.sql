@@ -70,7 +70,9 @@ CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE
 SELECT json_build_object('id', s.id, 'url', s.url, 'final_url', s.final_url, 'status', s.status,
   'headers', s.headers::json, 'fetched_at', s.fetched_at, 'hash', s.hash, 'segment', p.segment, 'offset', p."offset",
   'length', p.length, 'job_id', s.job_id, 'run_id', s.run_id)::text
-FROM penstock.snapshot AS s JOIN penstock.payload AS p ON p.hash = s.hash WHERE s.id = %(id)s;
+FROM penstock.snapshot AS s
+CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS p
+WHERE s.id = %(id)s;
 
 -- name: pages_at
 -- What was fetched from an address, the newest first.
@@ -90,3 +92,8 @@ CROSS JOIN LATERAL (
   SELECT job_id FROM penstock.job_key WHERE run_id = r.id AND stage = %(stage)s AND key = %(key)s OFFSET 0
 ) AS k
 ORDER BY k.job_id DESC LIMIT 1;
+
+-- name: snapshots_at_url
+-- What a source fetched from an address, and what nobody knows the run of any more. The index is over hashes of addresses.
+SELECT s.id, s.hash FROM penstock.snapshot AS s LEFT JOIN penstock.run AS r ON r.id = s.run_id
+WHERE md5(s.url) = md5(%(url)s) AND s.url = %(url)s AND (r.source_id = %(source_id)s OR r.id IS NULL);

@@ -8,8 +8,8 @@ WHERE r.key = :key AND (r.source_id = :source_id OR EXISTS (
 ));
 
 -- name: snapshots_of_record
-SELECT snapshot_id FROM penstock.record WHERE id = :id AND snapshot_id IS NOT NULL
-UNION SELECT snapshot_id FROM penstock.record_version WHERE record_id = :id AND snapshot_id IS NOT NULL;
+SELECT snapshot_id FROM penstock.record WHERE id = :id
+UNION SELECT snapshot_id FROM penstock.record_version WHERE record_id = :id;
 
 -- name: count_versions
 SELECT count(*) FROM penstock.record_version WHERE record_id = :id;
@@ -34,10 +34,6 @@ SELECT s.url, s.hash, r.source_id FROM penstock.snapshot AS s LEFT JOIN penstock
 
 -- name: snapshots_with_hash
 SELECT id, url FROM penstock.snapshot WHERE hash = :hash;
-
--- name: snapshots_at_url
-SELECT s.id, s.hash FROM penstock.snapshot AS s LEFT JOIN penstock.run AS r ON r.id = s.run_id
-WHERE s.url = :url AND (r.source_id = :source_id OR r.id IS NULL);
 
 -- name: log_lines_to_forget
 SELECT id, text FROM penstock.log_line WHERE source_id = :source_id AND replace(text, :spelling, '') <> text;

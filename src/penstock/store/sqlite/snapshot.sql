@@ -75,3 +75,8 @@ FROM (SELECT * FROM snapshot WHERE url = :url ORDER BY id DESC LIMIT :limit) AS 
 SELECT j.id FROM (SELECT id FROM run WHERE source_id = :source_id ORDER BY id DESC LIMIT :runs) AS r
 CROSS JOIN job AS j INDEXED BY sqlite_autoindex_job_1 ON j.run_id = r.id AND j.stage = :stage AND j.key = :key
 ORDER BY j.id DESC LIMIT 1;
+
+-- name: snapshots_at_url
+-- What a source fetched from an address, and what nobody knows the run of any more.
+SELECT s.id, s.hash FROM snapshot AS s LEFT JOIN run AS r ON r.id = s.run_id
+WHERE s.url = :url AND (r.source_id = :source_id OR r.id IS NULL);
