@@ -150,6 +150,13 @@ def test_a_secret_that_others_have_cut_off_is_masked_as_far_as_it_goes(before: i
     assert Masker([SECRET]).mask(f"{SECRET[:9]}... and so on ...") == f"{MASK}... and so on ..."
 
 
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_secret_that_stands_twice_side_by_side_is_masked_twice(spelling: str) -> None:
+    spelled, masker = SPELLINGS[spelling](SECRET), Masker({SECRET})
+    of_secret = pieces(spelled) - pieces(masker.mask(spelled))
+    assert of_secret.isdisjoint(pieces(masker.mask(spelled + spelled)))
+
+
 def test_secrets_that_overlap_are_masked_together() -> None:
     assert Masker(["abcdef", "defghi"]).mask("<abcdefghi>") == f"<{MASK}>"
     assert Masker(["abab"]).mask("<ababab>") == f"<{MASK}>"

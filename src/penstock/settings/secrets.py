@@ -108,7 +108,7 @@ class Masker:
                 yield from (found.span(1) for found in spelled.pattern.finditer(text))
         for piece, pattern in self._encoded:
             if piece in text:
-                yield from (found.span() for found in pattern.finditer(text))
+                yield from (found.span(1) for found in pattern.finditer(text))
         if "…" in text or "..." in text:
             for spelled in self._spelled:
                 yield from spelled.beginnings(text)
@@ -274,5 +274,8 @@ def _encoded(secret: str) -> Iterator[str]:
 
 
 def _around(piece: str) -> str:
-    """The piece with the characters beside it that are made of the secret in part."""
-    return f"[{_BASE64}]{{0,3}}{re.escape(piece)}[{_BASE64}]{{0,3}}={{0,2}}"
+    """The piece with the characters beside it that are made of the secret in part.
+
+    Looked ahead for: of two that stand side by side, the second begins within what belongs to the first.
+    """
+    return f"(?=([{_BASE64}]{{0,3}}{re.escape(piece)}[{_BASE64}]{{0,3}}={{0,2}}))"
