@@ -21,12 +21,16 @@ from penstock.cli import main
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import column
 from penstock.cli.render.wording import Shortened
+from penstock.store.alert_rows import AlertFilter
 from tests.journeys.rig import Rig, kill, until
 
 WIDTHS = (80, 100, 120, 160)
 # What each table must show whatever the terminal, by the function that draws it. Ids, numbers and states are
 # shown whole; a key that is too long keeps its beginning and its end.
 NEEDED = {
+    "alerts._show_routes": ("route", "kind"),
+    "alerts.show_list": ("alert", "severity", "source", "rule", "state"),
+    "audit._tell": ("wrong", "event", "seal"),
     "breakers.run": ("what", "name", "state"),
     "budget.run": ("of", "budget", "left"),
     "cadence.run": ("source", "class"),
@@ -53,6 +57,9 @@ NEEDED = {
     "rejects.tell": ("reject", "source", "code", "key"),
     "run._tell": ("run", "source", "state", "inserted", "updated", "unchanged", "quarantined"),
     "run_report._tell_events": ("event", "what", "job"),
+    "runbook._list": ("runbook", "for"),
+    "runbook._tell_signals": ("signal", "now"),
+    "runbook._tell_steps": ("step", "state"),
     "runs.run": ("run", "source", "kind", "state"),
     "schedules.run": ("source", "schedule", "next"),
     "schedules.run_history": ("schedule", "version"),
@@ -62,6 +69,7 @@ NEEDED = {
     "simulate._table": ("figure", "now"),
     "sources.run": ("source", "state"),
     "status._tell_runs": ("run", "source", "state"),
+    "token.show_list": ("name", "role", "state"),
     "try_page._tell": ("stage", "key", "state"),
     "undo._tell": ("changed later", "key", "by run"),
     "workers.run": ("host", "worker", "pid"),
@@ -104,6 +112,8 @@ async def look(ctx):
     pass
 """
 CONFIG: dict[str, Any] = {
+    "alerts": [{"to": "http://127.0.0.1:9/alerts", "name": "on-call", "allow_private": True}],
+    "alert_rules": {"failures-in-an-hour": {"failures": 1}},
     "budget": {"requests": "5000/d"},
     "hooks": [{"on": ["partial"], "url": "http://127.0.0.1:9/penstock", "allow_private": True}],
     "sources": {
@@ -145,6 +155,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         done = rig.penstock("breaker", "open", SHOP, "--for", "1h", "--yes")
         assert done.returncode == 0, done.stderr
         rig.penstock("run", SHOP, "--detach")
+        token = ("token", "create", "a-reader-of-metrics-in-the-office", "--role", "viewer")
+        assert rig.penstock(*token).returncode == 0
         rig.store.workers.register("a-worker", "mill-1.example-company.com", 1, "0.1")
         yield rig
     sys.modules.pop("steps", None)
@@ -161,8 +173,11 @@ def _tick(rig: Rig) -> None:
     file.write_text(json.dumps({**CONFIG, "sources": often}))
     up = rig.start("up")
     until(
-        lambda: any(row.last_run_id for row in rig.store.schedules.all()),
-        "a schedule has fired",
+        lambda: (
+            any(row.last_run_id for row in rig.store.schedules.all())
+            and bool(rig.store.alerts.newest(AlertFilter()))
+        ),
+        "a schedule has fired and an alert was opened",
         process=up,
     )
     kill(up.pid, signal.SIGTERM)
@@ -182,7 +197,8 @@ def commands(rig: Rig) -> list[list[str]]:
         ["schedules"], ["schedules", "next", "--days", "3"], ["schedules", "history", SHOP],
         ["schedules", "explain", "ticking"], ["schedules", "cadence"], ["simulate", "--days", "1"],
         ["replay", replay, "--diff"], ["try", SHOP, job], ["undo", "1", "--dry-run"],
-        ["config", "show"],
+        ["config", "show"], ["alerts"], ["alerts", "test"], ["runbook"], ["runbook", "source-broke", SHOP],
+        ["token", "list"],
     ]  # fmt: skip
 
 
@@ -226,9 +242,10 @@ def look_at_rare_tables(rig: Rig) -> None:
     """Those that another database, or a run in the foreground, would show."""
     from penstock import Project
     from penstock.app.store_copy import Copied, Digest
+    from penstock.app.views.audit import FindingView, HeadView, VerificationView
     from penstock.app.views.progress import run_report
     from penstock.app.views.store import copy_view, plan_view
-    from penstock.cli.commands import db_copy, db_migrate, run
+    from penstock.cli.commands import audit, db_copy, db_migrate, run
     from penstock.store.schema import Migration, Plan, State
 
     out = Output(Terminal(), io.StringIO())
@@ -238,6 +255,22 @@ def look_at_rare_tables(rig: Rig) -> None:
     db_copy._tell(copied, args)
     pending = Migration(12, "0012_a_name_that_is_long_enough.sql", "", 3, "job, run, record", False)
     db_migrate._show(plan_view("sqlite:a.db", Plan(State(11), [pending]), 12), args)
+    head = HeadView(project="p", seal=9, last_event=90, hash="ab" * 32, at=1.0, unsealed=0)
+    changed = FindingView(
+        what="changed_event", event=123456, seal=7, text="its actor is not as sealed"
+    )
+    audit._tell(
+        VerificationView(
+            **dict.fromkeys(("pruned_seals", "pruned_events", "erased", "unsealed", "anchors"), 0),
+            is_sound=False,
+            seals=9,
+            events=90,
+            pruned_until=None,
+            head=head,
+            findings=[changed],
+        ),
+        out,
+    )
     reports = [run_report(row, rig.store.now()) for row in rig.store.runs.newest()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)

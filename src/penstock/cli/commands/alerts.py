@@ -16,7 +16,7 @@ from penstock.cli.parser import (
     add_verb,
     whole_number,
 )
-from penstock.cli.render.tables import column, whole
+from penstock.cli.render.tables import key_column, text, whole
 from penstock.cli.render.wording import duration, local_time, shortened
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ TEST = """\
 Send a test message over a route now, whatever its conditions, quiet hours and digest say, and print what the
 other side answered. Without a route, list the routes of penstock.yaml. Ends with 4 if it was not accepted."""
 COLUMNS = (
-    *("alert", "severity", column("source", 1), whole("rule", 2), "state", "since"),
-    *(whole("incident", 4), "what"),
+    *(whole("alert"), whole("severity"), "source", whole("rule"), "state", "since"),
+    *(whole("incident", 4), text("what", 1)),
 )
-ROUTES = ("route", "kind", column("when", 2), "sources", "digest")
+ROUTES = (key_column("route"), "kind", text("when"), text("sources", 3), whole("digest", 4))
 SHOWN = 50
 STATES = ("standing", "open", "acknowledged", "resolved", "all")
 LONGEST = 110

@@ -35,6 +35,12 @@ def tell_state(out: Output, state: RunbookState) -> None:
     if not state.is_recorded:
         out.note("the database is away: steps are kept in a file, and recorded when it is back")
     out.line()
+    _tell_signals(out, state)
+    out.line()
+    _tell_steps(out, state)
+
+
+def _tell_signals(out: Output, state: RunbookState) -> None:
     out.table(
         SIGNALS,
         (
@@ -42,7 +48,9 @@ def tell_state(out: Output, state: RunbookState) -> None:
             for each in state.signals
         ),
     )
-    out.line()
+
+
+def _tell_steps(out: Output, state: RunbookState) -> None:
     out.table(STEPS, (_step_line(each) for each in state.steps))
 
 
