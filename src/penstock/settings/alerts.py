@@ -226,7 +226,8 @@ class RouteKeys(Keys, frozen=True):
     allow_private: Annotated[
         AllowPrivate,
         about(
-            "allow private addresses, as for [a source](configuration.md#where-requests-go-and-what-they-carry)"
+            "allow private addresses, as for "
+            "[a source](configuration.md#where-requests-go-and-what-they-carry)"
         ),
     ] = False
     timeout: Annotated[Duration, no_less(0.1), about("timeout of one attempt")] = 10.0
