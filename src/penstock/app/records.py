@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TypedDict
+from pathlib import Path
+from typing import Any, TypedDict
 
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, page_of, place_of, size_of
+from penstock.app.views.record_exports import ManifestView
 from penstock.app.views.record_versions import RecordVersionView, version_views
 from penstock.app.views.records import (
     CollectionView,
@@ -88,6 +90,77 @@ class Records(Noun):
     def history(self, collection: str, key: str) -> Sequence[RecordVersionView]:
         """Every version of one record with the fields that it changed, oldest first."""
         return version_views(self.versions(collection, key))
+
+    def export(
+        self,
+        collection: str,
+        to: str | Path,
+        *,
+        format: str | None = None,  # noqa: A002  (as the command calls it)
+        since: str | None = None,
+        run: int | None = None,
+        include_private: bool = False,
+        overwrite: bool = False,
+        on_progress: Callable[[int], None] = lambda records: None,
+    ) -> ManifestView:
+        """Write a collection to a file or an object of a bucket, with a manifest beside it.
+
+        `format` is jsonl, csv, parquet or duckdb, by default that of the ending. `since` is the `cursor` of
+        an earlier manifest, or its path: only versions that were written after it. `run`: only what this run
+        wrote. Removed records come with `is_removed` and without data. An export that was killed goes on
+        where it stopped when it is called again. `on_progress` is called with how many records were read.
+        """
+        from penstock.app.record_export.export import Request, export
+
+        asked = Request(
+            collection, str(to), format, since, run, include_private, overwrite, on_progress
+        )
+        return export(self._project, asked)
+
+    def to_arrow(
+        self,
+        collection: str,
+        *,
+        source: str | None = None,
+        run: int | None = None,
+        include_private: bool = False,
+    ) -> Any:
+        """The present records of a collection as a `pyarrow.Table`, with the columns of an export."""
+        from penstock.app.record_export.frames import arrow_table
+
+        self.require_collection(collection)
+        rows = self._store.records.each(collection, **self._chosen(source, run, None))
+        return arrow_table(self._project, rows, include_private)
+
+    def to_pandas(
+        self,
+        collection: str,
+        *,
+        source: str | None = None,
+        run: int | None = None,
+        include_private: bool = False,
+    ) -> Any:
+        """The same as a `pandas.DataFrame`."""
+        from penstock.app.record_export.formats import needed
+
+        needed("pandas", "a pandas frame")
+        table = self.to_arrow(collection, source=source, run=run, include_private=include_private)
+        return table.to_pandas()
+
+    def to_polars(
+        self,
+        collection: str,
+        *,
+        source: str | None = None,
+        run: int | None = None,
+        include_private: bool = False,
+    ) -> Any:
+        """The same as a `polars.DataFrame`."""
+        from penstock.app.record_export.formats import needed
+
+        polars = needed("polars", "a polars frame")
+        table = self.to_arrow(collection, source=source, run=run, include_private=include_private)
+        return polars.from_arrow(table)
 
     def forget(
         self,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from penstock.settings.secrets import SECRET_NAME, redact
+from penstock.settings.secrets import SECRET_NAME, redact, redact_within
 
-__all__ = ["environment_secrets", "redact"]
+__all__ = ["environment_secrets", "redact", "redact_within"]
 
 
 def environment_secrets() -> frozenset[str]:

@@ -27,6 +27,9 @@ class Parser(argparse.ArgumentParser):
     known: Iterable[str] = ()
     # Where help shows commands in groups: their titles, and the commands of each with a line about it.
     groups: Mapping[str, Mapping[str, str]] = {}
+    # First words that have a page of their own where a command takes a name there, too: with more words
+    # behind them, they are meant.
+    verbs: Mapping[str, argparse.ArgumentParser] = {}
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -47,6 +50,8 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if args and len(args) > 1 and args[0] in self.verbs:
+            return self.verbs[args[0]].parse_known_args(args[1:], namespace)
         # Before anything else is read: the word after a mistyped option would be blamed instead.
         for word in args if args and not self._subparsers else ():
             if word == "--":

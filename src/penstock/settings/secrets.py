@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html.entities import codepoint2name
 from itertools import groupby
+from typing import Any
 
 MASK = "***"
 SHORTEST_SECRET = 4
@@ -51,6 +52,19 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 def redact_and_cut(text: str, secrets: Iterable[str], longest: int) -> str:
     """The beginning of the text, with secrets masked before anything is cut off."""
     return masker_for(frozenset(secrets)).mask_and_cut(text, longest)
+
+
+def redact_within(value: Any, secrets: frozenset[str]) -> Any:
+    """The same for every text in a JSON value. Before it is encoded: an escape would hide a secret."""
+    if not secrets:
+        return value
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, dict):
+        return {redact(k, secrets): redact_within(each, secrets) for k, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redact_within(each, secrets) for each in value]
+    return value
 
 
 @lru_cache(maxsize=8)

@@ -140,6 +140,13 @@ class SourceKeys(Keys, frozen=True):
     good_probes: Annotated[
         int, between(1, 1000), about("consecutive good probes before it is healthy again")
     ] = USUAL.good_probes
+    private: Annotated[
+        bool,
+        about(
+            "its content is left out of exports, hooks, alerts and tools unless they are told to include it; "
+            "see [records.md](records.md#private-sources)"
+        ),
+    ] = USUAL.private
     limits: Limits = Limits()
     breaker: Annotated[
         Breaker, about("`off`, or any of the following keys; see [below](#breakers)"), Usual("on")
@@ -206,6 +213,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         threshold=keys.threshold,
         degrade_after=keys.degrade_after,
         good_probes=keys.good_probes,
+        private=keys.private,
         limits=keys.limits,
         breaker=keys.breaker,
         stream=keys.stream,

@@ -94,6 +94,8 @@ class SourceSettings:
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
     hooks: tuple[HookSettings, ...] = ()
     alert_rules: RuleChanges = field(default_factory=dict)
+    # Its content leaves only where somebody asks for private sources, too.
+    private: bool = False
     # What it needs and the environment does not have: it can be looked at, and can't run.
     unset: tuple[Unset, ...] = ()
 
@@ -136,6 +138,11 @@ class Settings:
     def needed_to_work(self) -> tuple[Unset, ...]:
         """Variables that are not set and without which nothing runs."""
         return tuple(each for each in self.unset if each.section not in NEEDED_BY_TRIGGER)
+
+    @property
+    def private_sources(self) -> frozenset[str]:
+        """The keys of sources whose content leaves only where it is asked for."""
+        return frozenset(key for key, source in self.sources.items() if source.private)
 
     @property
     def is_on_postgres(self) -> bool:

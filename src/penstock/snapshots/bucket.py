@@ -75,7 +75,7 @@ class BucketSnapshots:
         # An object is never written again.
         self._sizes: dict[str, int] = {}
         try:
-            self._bucket = _connect(url)
+            self._bucket = connect(url)
         except _ERRORS as error:
             raise refusal(f"can't use the snapshots at {url}", error) from None
 
@@ -206,7 +206,7 @@ class BucketSnapshots:
                     self._bucket.delete(name)
 
 
-def _connect(url: str) -> Bucket:
+def connect(url: str) -> Bucket:
     """Credentials, region and endpoint come from the environment, as obstore reads it."""
     scheme, _, rest = url.partition("://")
     bucket, _, prefix = rest.partition("/")

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from penstock.cli.commands import records_export
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import column, key_column, text, whole
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 The records of a collection, ordered by key; without COLLECTION, the list of collections. Each line of JSON
 has key, data, score, source, run, version, updated_at. In CSV, the fields of data are columns, and text that
-a spreadsheet would read as a formula starts with an apostrophe."""
+a spreadsheet would read as a formula starts with an apostrophe.
+
+`penstock records export COLLECTION --to FILE` writes files with a manifest, also as Parquet or DuckDB, into
+buckets, and only what has changed since the last time: penstock records export --help."""
 EXAMPLES = """\
   penstock records
   penstock records product --limit 5
@@ -28,7 +32,8 @@ EXAMPLES = """\
   penstock records product --format csv > products.csv
   penstock records product --source acme.com --since 2h
   penstock records product --run 12
-  penstock records product --key A-17 --versions"""
+  penstock records product --key A-17 --versions
+  penstock records export product --to products.parquet"""
 COLUMNS = (
     *("key", whole("score", 3), column("source", 4), column("run", 3)),
     *(whole("version", 4), "updated", text("data", 1)),
@@ -58,6 +63,7 @@ def register(commands: Commands) -> None:
     add_limit(parser, None, f"records (all; as a table {TABLE_ROWS})")
     add_json(parser)
     parser.set_defaults(run=run)
+    records_export.register(parser)
 
 
 def run(args: argparse.Namespace) -> int:

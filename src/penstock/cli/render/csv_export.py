@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from penstock.app import csv_cells
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import harmless_lines
 
-# Where a spreadsheet may begin a cell: at the start, and behind what separates cells in some countries. Space
-# does not keep it from finding a formula, nor do the wide forms of the characters that begin one.
-_FORMULA = re.compile(
-    r"(^|[;\t\r\n|])(?=[\s\x00-\x20\x7f-\xa0\u00ad\u200b-\u200f\u2060\ufeff]*"
-    r"[=+\-@＝＋－﹣−＠﹫﹢﹦])"
-)
-BEFORE_FORMULA = ("\t", "\r")
 ABOUT = ("key", "score", "source", "run", "version", "updated_at")
 # Where data is not a mapping, or a field of it is called like one of the record's own.
 DATA = "data"
@@ -66,6 +59,4 @@ def cell(value: Any, out: Output) -> str:
 
 def guarded(text: str) -> str:
     """Text that a spreadsheet takes for text, whatever it begins with and wherever it is cut into cells."""
-    found = _FORMULA.sub(lambda match: f"{match[0]}'", text)
-    shown = harmless_lines(found)
-    return f"'{shown}" if text.startswith(BEFORE_FORMULA) and found == text else shown
+    return harmless_lines(csv_cells.guarded(text))

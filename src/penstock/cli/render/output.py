@@ -194,16 +194,11 @@ class Output:
         return Cell(full, self.tidy(value.brief) if isinstance(value, Brief) else full)
 
     def _masked_within(self, value: Any) -> Any:
-        # Before it is encoded: an escaped character would hide a secret from the search for it.
         if not self.secrets:
             return value
-        if isinstance(value, str):
-            return self.masked(value)
-        if isinstance(value, dict):
-            return {self.masked(name): self._masked_within(each) for name, each in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self._masked_within(each) for each in value]
-        return value
+        from penstock.app.secrets import redact_within
+
+        return redact_within(value, self.secrets)
 
 
 def _plain_text(value: object) -> str:
