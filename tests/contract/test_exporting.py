@@ -37,7 +37,12 @@ def project(world: World, tmp_path: Path) -> Iterator[Project]:
         "diary": SourceSettings("diary", "m:p", private=True),
     }
     settings = Settings(
-        tmp_path, tmp_path / "penstock.yaml", "p", place, sources=sources, secrets={SECRET}
+        tmp_path,
+        tmp_path / "penstock.yaml",
+        "p",
+        place,
+        sources=sources,
+        secrets=frozenset({SECRET}),
     )
     with Project(settings) as made:
         yield made
