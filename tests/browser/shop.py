@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -17,10 +18,14 @@ from penstock import Project
 from tests.browser.hostile_strings import STRINGS
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK
 
+FIRST_DAY, LAST_DAY = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC)
 HOSTILE_SOURCE = "<img/src=x/onerror=window.pwned=1>"
 FILE = """\
 project: shop-watch
 store: sqlite:penstock.db
+hooks:
+  - {{url: "{site}/hook", on: [completed, partial], allow_private: true}}
+alert_rules: {{failures-in-an-hour: {{failures: 5}}}}
 sources:
   shop:
     pipeline: shop:shop
@@ -31,6 +36,10 @@ sources:
   broken:
     pipeline: shop:broken
     schedule: {{every: 1d}}
+  prices:
+    pipeline: shop:prices
+    schedule: {{cron: "0 7 * * 1-5"}}
+    backfill: {{window: 1d, partitions: [EUR, GBP]}}
   "{hostile}":
     pipeline: shop:shop
     params: {{site: "{site}"}}
@@ -44,7 +53,7 @@ from pathlib import Path
 from penstock import Pipeline
 
 STRINGS = json.loads((Path(__file__).parent / "strings.json").read_text())
-shop, broken = Pipeline("shop"), Pipeline("broken")
+shop, broken, prices = Pipeline("shop"), Pipeline("broken"), Pipeline("prices")
 
 
 @shop.step(unit="run")
@@ -66,6 +75,18 @@ async def extract(page, ctx):
 @shop.step(after="extract", unit="candidate")
 def persist(item, ctx):
     ctx.save("product", key=item["key"], data=item, score=0.5)
+
+
+@prices.step(unit="run")
+async def windows(ctx):
+    yield {"partition": "EUR", "from": "2026-01-05", "to": "2026-01-06"}
+    ctx.checkpoint("2026-01-06", partition="EUR")
+
+
+@prices.step(after="windows", unit="page", windows=True)
+async def fetch(ctx):
+    window = ctx.window
+    ctx.save("price", key=f"{window.partition} {window.start:%Y-%m-%d}", data={"price": 1.5}, score=0.9)
 
 
 @broken.step(unit="run")
@@ -94,6 +115,12 @@ class _Page(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self) -> None:
+        """A hook: everything is accepted."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
+
     def log_message(self, *args: object) -> None:
         """Nothing: the test's own output is enough."""
 
@@ -117,7 +144,10 @@ def lay_out(folder: Path, site: str) -> None:
 
 
 def fill(folder: Path) -> None:
-    """Two runs of one source with different data, and one of another that fails in part."""
+    """Two runs of one source with different data and a replay, a backfill, and a run that fails in part.
+
+    The failures raise an alert, whose runbook somebody begins to follow, and a hook is called.
+    """
     with _site() as site:
         lay_out(folder, site)
         with Project.load(folder) as project:
@@ -125,8 +155,21 @@ def fill(folder: Path) -> None:
                 project.runs.start("shop", reason=STRINGS[0]),
                 project.runs.start("shop", new=True, params={"round": 2}),
                 project.runs.start("broken"),
+                project.runs.start("prices"),
+                project.backfills.start("prices", FIRST_DAY, LAST_DAY),
             ]
             project.runs.finish([each.run.id for each in begun if each.run is not None])
+            replay = project.replays.start(1)
+            project.runs.finish([replay.run.id])
+            project.quarantine.note(_failed_job(project), STRINGS[1])
+            project.runbooks.skip("source-broke", "compare", source="broken", reason=STRINGS[2])
+        # Whoever leads judges what happened, and delivers.
+        command = [*PENSTOCK, "up", "--until-idle", "--project", str(folder)]
+        subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True)
+
+
+def _failed_job(project: Project) -> int:
+    return project.jobs.list(source="broken", states=["quarantined"], limit=1).items[0].id
 
 
 @contextmanager

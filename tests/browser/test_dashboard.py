@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,15 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_play
 
 from penstock import Project
 from tests.browser.chromium import FLAGS
-from tests.browser.hostile_strings import STRINGS
+from tests.browser.hostile_strings import CALL, STRINGS
 from tests.browser.shop import HOSTILE_SOURCE, fill, served
 from tests.programs import needed
 
 AXE = (Path(__file__).parent / "vendor" / "axe-4.14.0.min.js").read_text()
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
+    "resultTypes": ["violations"],
+}
 PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
 KEY = f"007 {STRINGS[7]}"
 
@@ -37,6 +41,9 @@ class Dashboard:
     failed_job: int
     page_job: int
     snapshot: int
+    alert: int
+    backfill: int
+    replay: int
 
     def context(self, **options: Any) -> BrowserContext:
         return self.browser.new_context(
@@ -48,15 +55,30 @@ class Dashboard:
         """Every page, of things that are there."""
         return [
             *("/", "/sources", "/sources/shop", f"/sources/{quote(HOSTILE_SOURCE, safe='')}"),
-            *("/runs", f"/runs/{self.failed_run}", "/runs?source=shop", "/events", "/schedules"),
+            *("/sources/prices", "/sources/broken", "/runs", f"/runs/{self.failed_run}"),
+            *(f"/runs/{self.backfill}", f"/runs/{self.replay}", "/events", "/schedules"),
             *(f"/jobs/{self.failed_job}", f"/jobs/{self.page_job}"),
             *(f"/jobs/{self.page_job}/pages/{self.snapshot}", "/records", "/records/product"),
             "/record?" + urlencode({"collection": "product", "key": KEY}),
-            *("/alerts", "/runbooks", "/runbooks/source-broke?source=broken", "/audit"),
+            *("/alerts", f"/alerts/{self.alert}", "/runbooks", "/audit"),
+            "/runbooks/source-broke?source=broken",
             *("/quarantine", "/quarantine/jobs", "/workers", "/budgets", "/hooks"),
             "/search?" + urlencode({"q": "007"}),
             *(f"/acts/runs.retry?run={self.failed_run}", "/acts/quarantine.discard?source=broken"),
-            *("/acts/breakers.open?name=shop", "/runs/999999"),
+            *("/acts/breakers.open?name=shop", "/acts/backfills.start?source=prices"),
+            f"/acts/replays.commit?run={self.replay}",
+        ]
+
+    @property
+    def typed(self) -> list[str]:
+        """Addresses into which somebody has put markup: each answers with a page that repeats it as text."""
+        text = quote(f"<img src=x onerror={CALL}>", safe="")
+        return [
+            *(f"/search?q={text}", f"/sources/{text}", f"/runs?source={text}"),
+            *(f"/events?kind={text}", f"/records/{text}", f"/runbooks/{text}", f"/acts/{text}"),
+            *(f"/record?collection=product&key={text}", f"/quarantine/jobs?cause={text}"),
+            *(f"/acts/sources.pause?source={text}&back={text}", f"/alerts?state={text}"),
+            f"/acts/runs.retry?run={self.failed_run}&reason={text}",
         ]
 
 
@@ -69,6 +91,8 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         failed = project.jobs.list(source="broken", states=["quarantined"], limit=1).items[0]
         fetched = project.jobs.list(source="shop", stage="extract", limit=1).items[0]
         snapshot = project.pages.list(fetched.id)[0]
+        [alert] = project.alerts.list().items
+        runs = {run.kind: run.id for run in project.runs.list().items}
     with served(folder) as (address, link), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
         first = browser.new_context()
@@ -78,6 +102,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         found = Dashboard(
             *(folder, address, browser, first.storage_state()),
             *(failed.run_id, failed.id, fetched.id, snapshot.id),
+            *(alert.id, runs["backfill"], runs["replay"]),
         )
         first.close()
         yield found
@@ -123,19 +148,21 @@ def test_hostile_strings_are_shown_as_text_on_every_page_and_run_nowhere(
         dialog.dismiss()
 
     page.on("dialog", dismissed)
-    texts = ""
-    rest = [f"/records/product?cursor={cursor}" for cursor in cursors(dashboard)]
-    for path in [*dashboard.pages, *rest]:
+    shown = ""
+    records = [f"/records/product?cursor={cursor}" for cursor in cursors(dashboard)]
+    long = [text for text in STRINGS if len(text) > 70]  # lists cut them
+    keys = [f"{STRINGS.index(text):03d} {text}" for text in long]
+    whole = ["/record?" + urlencode({"collection": "product", "key": key}) for key in keys]
+    for path in [*dashboard.pages, *dashboard.typed, *records, *whole]:
         looked_at(page, path)
         assert page.evaluate("window.pwned") is None, path
         assert page.locator(MARKUP_FROM_DATA).count() == 0, path
-        texts += page.inner_text("body") + page.content()
+        shown += page.inner_text("body")
     context.close()
     assert [url for url in outside if not url.startswith((dashboard.address, "about:"))] == []
     assert told == []
-    shown = re.sub(r"\s+", " ", texts.replace("&lt;", "<").replace("&gt;", ">"))
-    missing = [each for each in STRINGS[::10] if re.sub(r"\s+", " ", each) not in shown]
-    assert missing == []
+    flat = re.sub(r"\s+", " ", shown)
+    assert [text for text in STRINGS if re.sub(r"\s+", " ", text) not in flat] == []
 
 
 # What no template has: an element that hostile text would have to make in order to run.
@@ -187,16 +214,56 @@ def test_every_page_reads_without_javascript_and_without_an_error_with_it(
     page, other, said = plain.new_page(), lively.new_page(), list[str]()
     other.on("pageerror", lambda error: said.append(str(error)))
     other.on("console", lambda message: said.append(message.text))
-    for path in dashboard.pages[:-1]:
+    for path in dashboard.pages:
         assert looked_at(page, path) == 200, path
         assert page.locator("h1").count() == 1, path
         assert len(page.inner_text("main")) > 40, path
         looked_at(other, path)
     # A page in its frame breaks the policy it is under: that is the point of it.
     assert [each for each in said if "about:srcdoc" not in each and "srcdoc" not in each] == []
-    assert looked_at(page, "/runs/999999") == 404
     plain.close()
     lively.close()
+
+
+def test_what_is_unknown_gets_a_page_that_says_where_to_look(dashboard: Dashboard) -> None:
+    context = dashboard.context(java_script_enabled=False)
+    page = context.new_page()
+    for path, place in (
+        ("/runs/999999", "/runs"),
+        ("/jobs/999999", "/runs"),
+        ("/sources/nobody", "/sources"),
+        ("/records/nothing", "/records"),
+        ("/record?collection=product&key=nothing", "/records"),
+        ("/alerts/999999", "/alerts"),
+        ("/runbooks/nothing", "/runbooks"),
+        ("/nothing", "/"),
+    ):
+        assert looked_at(page, path) == 404, path
+        assert "mistyped" in page.inner_text("main"), path
+        assert page.locator(f"main a[href='{place}']").count() == 1, path
+    context.close()
+
+
+def test_a_dead_database_is_said_to_be_so_and_the_page_recovers_alone(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
+    folder = tmp_path / "shop"
+    shutil.copytree(dashboard.folder, folder)
+    file, away = folder / "penstock.db", folder / "away.db"
+    with served(folder) as (address, link):
+        page = dashboard.browser.new_page()
+        page.goto(link)
+        page.wait_for_url(f"{address}/")
+        file.rename(away)
+        file.mkdir()
+        answer = page.goto(f"{address}/runs")
+        assert answer is not None
+        assert answer.status == 503
+        assert "can't reach its database" in page.inner_text("main")
+        file.rmdir()
+        away.rename(file)
+        page.get_by_role("heading", name="Runs").wait_for()
+        page.close()
 
 
 def test_the_keyboard_alone_reaches_search_pages_and_acts(dashboard: Dashboard) -> None:

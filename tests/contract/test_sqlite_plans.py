@@ -141,7 +141,9 @@ def test_lines_of_a_job_are_read_from_the_line_that_is_said_to_be_its_last(tmp_p
         INSERT INTO event (at, kind, job_id) SELECT i, 'job.started', i FROM n;
         """
     )
-    about = dict.fromkeys(("seen", "line", "run_id", "source_id", "kind", "kinds", "where"))
+    about = dict.fromkeys(
+        ("seen", "line", "run_id", "source_id", "kind", "kinds", "where", "floor_id")
+    )
     asks = (
         partial(db.json, "latest_events", **about, job_id=40, limit=50, until_id=until_id)
         for until_id in (None, 50)

@@ -81,6 +81,11 @@ class Jobs(Noun):
         """What became of one job: its attempts as far back as the journal goes, and what came of it."""
         return timeline_view(self._store.jobs.story(job))
 
+    def children(self, job: int, limit: int = USUAL) -> Sequence[JobView]:
+        """The first jobs that a job has enqueued."""
+        row = self._project.require_job(job)
+        return [job_view(each) for each in self._store.jobs.children(row, size_of(limit))]
+
     def cancel(self, job: int, *, actor: str | None = None, reason: str = "") -> None:
         """Cancel one job for good; the rest of its run continues."""
         row = self._project.require_job(job)

@@ -68,6 +68,31 @@ class Journal(Noun):
 
         return each_item(read, limit)
 
+    def trail(
+        self, run: int, *, kind: str | None = None, limit: int = USUAL
+    ) -> Sequence[EventView]:
+        """The newest events of a run and its jobs, newest first.
+
+        Quicker than `list`, which also finds what happened to its jobs long after the run had ended.
+        """
+        row = self._project.require_run(run)
+        return [event_view(each) for each in self._store.journal.trail(row, size_of(limit), kind)][
+            ::-1
+        ]
+
+    def of_source(self, source: str, *, limit: int = USUAL) -> Sequence[EventView]:
+        """What happened to a source itself, and not to its runs and jobs, newest first."""
+        key = self._project.source_key(source)
+        source_id = self._store.sources.ensure([key])[key] if key else 0
+        rows = self._store.journal.of_source(source_id, size_of(limit))
+        return [event_view(each) for each in rows][::-1]
+
+    def acts(self, *, cursor: str | None = None, limit: int = USUAL) -> Page[EventView]:
+        """What people did, by the command line, Python, the API or the dashboard, newest first."""
+        size = size_of(limit)
+        rows = self._store.journal.of_people(size + 1, place_of(cursor, int))
+        return page_of(rows[::-1], size, event_view, lambda row: row.id)
+
     def tail(
         self,
         *,

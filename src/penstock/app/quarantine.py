@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+
+import msgspec
 
 from penstock.app.noun import Noun, who
 from penstock.app.paging import LARGEST, USUAL, each_item, page_of, page_within, place_of, size_of
@@ -13,6 +15,7 @@ from penstock.app.views.quarantine import (
     DiscardedView,
     EntryFilter,
     EntryView,
+    GroupView,
     ReleasedView,
     cause_view,
     entry_view,
@@ -26,6 +29,8 @@ from penstock.store.entries import CauseRow, EntryRow
 
 # A project that has more causes than this has none: they are told apart by something that varies.
 MOST_CAUSES = 10 * LARGEST
+# Of so many entries groups are made.
+MOST_GROUPED = 20_000
 ALL = EntryFilter()
 # How many jobs are done, and how many were meant.
 OnProgress = Callable[[int, int], None]
@@ -81,6 +86,15 @@ class Quarantine(Noun):
         return page_within(
             rows, cursor, limit, cause_view, _place_of_cause, tuple[bool, int, str, str]
         )
+
+    def groups(self, source: str | None = None, *, limit: int = USUAL) -> Sequence[GroupView]:
+        """The entries by source, kind and cause: escalated ones first, then the largest groups.
+
+        Of very many entries only the first are looked at. Those of replays and probes are left out.
+        """
+        key = self._project.source_key(source)
+        rows = self._store.quarantine.groups(key, size_of(limit), MOST_GROUPED)
+        return [GroupView(**msgspec.structs.asdict(row)) for row in rows]
 
     def release(
         self,

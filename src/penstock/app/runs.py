@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
 from penstock.app.refusals import refuse_opening
@@ -17,6 +19,7 @@ from penstock.app.views.runs import (
     CauseView,
     RunDetail,
     RunView,
+    StageView,
     Started,
     StartedMany,
     cause_view,
@@ -205,6 +208,15 @@ class Runs(Noun):
             made_from=None if row.of_run_id is None else store.runs.get(row.of_run_id),
             led_to=store.runs.made_of(run),
         )
+
+    def stages(self, run: int) -> Sequence[StageView]:
+        """How many jobs each stage of a run has, by state, in the order of the pipeline."""
+        self._project.require_run(run)
+        order = {stage.name: at for at, stage in enumerate(self._store.runs.plan(run).stages)}
+        rows = sorted(
+            self._store.runs.stages(run), key=lambda row: order.get(row.stage, len(order))
+        )
+        return [StageView(**msgspec.structs.asdict(row)) for row in rows]
 
     def causes(self, run: int, limit: int = 10) -> Sequence[CauseView]:
         """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""

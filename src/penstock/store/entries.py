@@ -79,6 +79,20 @@ class EntryRow(msgspec.Struct, frozen=True):
     closed_by_job_id: int | None = None
 
 
+class GroupRow(msgspec.Struct, frozen=True):
+    """Entries of one source, kind and cause; `error` and `job_id` are those of the newest."""
+
+    source: str
+    kind: str
+    cause: str
+    jobs: int
+    first_at: float
+    last_at: float
+    escalated_at: float | None
+    error: str
+    job_id: int
+
+
 class CauseRow(msgspec.Struct, frozen=True):
     source: str
     cause: str

@@ -236,6 +236,11 @@ class Jobs(Noun):
         """What a job was enqueued with, and where its last attempt failed."""
         return self._db.decoded("job_detail", JobDetail, id=job_id)
 
+    def children(self, job: JobRow, limit: int) -> list[JobRow]:
+        """The first jobs that a job has enqueued."""
+        ids = self._db.json("first_children_of", id=job.id, run_id=job.run_id, limit=limit)
+        return self._db.decoded("jobs", list[JobRow], ids=to_json(ids))
+
     def last_of(self, source_id: int, stage: str, key: str) -> int | None:
         """The newest job for this stage and key in the newest runs of a source."""
         about = {"source_id": source_id, "stage": stage, "key": key, "runs": LOOKED_AT_RUNS}

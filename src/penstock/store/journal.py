@@ -14,11 +14,14 @@ from penstock.journal.registry import stored_kinds
 from penstock.store.database import to_json
 from penstock.store.journal_rows import Followed, StoredEvent, conditions, matching, read_events
 from penstock.store.noun import Noun
-from penstock.store.rows import Cursor, EventRow
+from penstock.store.rows import Cursor, EventRow, RunRow
 from penstock.store.sources import source_id_of
 
 # On a server, lines of transactions that were written side by side stand in any order.
 DISORDER_S = 60.0
+DISORDER = 1_000
+# So much of the journal is looked through for the trail of a run.
+TRAIL = 50_000
 
 
 class _Span(msgspec.Struct):
@@ -61,8 +64,39 @@ class Journal(Noun):
         if after_id is not None:
             return self._events_after(after_id, limit, wanted, where)
         until_id = self._last_line_of(job_id) if before_id is None else before_id - 1
-        place = {"seen": None, "line": None, "until_id": until_id}
+        place = {"seen": None, "line": None, "until_id": until_id, "floor_id": None}
         return self._latest_events(limit, {**place, **wanted}, where)
+
+    def of_run(self, run_id: int, limit: int, before_id: int | None = None) -> list[EventRow]:
+        """The newest events of a run itself, and not of its jobs; oldest of them first."""
+        return self._indexed("events_of_run", limit, before_id, run_id=run_id)
+
+    def trail(self, run: RunRow, limit: int, kind: str | None = None) -> list[EventRow]:
+        """The newest events of a run and its jobs, oldest of them first.
+
+        Only a part of the journal is looked through: of a run that has ended, what stands before its end.
+        """
+        last = self.of_run(run.id, 1) if run.is_ended else []
+        until_id = last[0].id + DISORDER if last else self._db.json("journal_ids")[1]
+        if until_id is None:
+            return []
+        place = {"seen": None, "line": None, "until_id": until_id, "floor_id": until_id - TRAIL}
+        wanted = self._wanted(None, run.id, None, limit, kind)
+        return self._read_events("latest_events", where=None, **place, **wanted)
+
+    def of_source(self, source_id: int, limit: int, before_id: int | None = None) -> list[EventRow]:
+        """The newest events of a source itself, and not of its runs and jobs; oldest of them first."""
+        return self._indexed("events_of_source", limit, before_id, source_id=source_id)
+
+    def of_people(self, limit: int, before_id: int | None = None) -> list[EventRow]:
+        """The newest acts of people, by whatever front end; oldest of them first."""
+        return self._indexed("events_of_people", limit, before_id)
+
+    def _indexed(
+        self, query: str, limit: int, before_id: int | None, **about: int
+    ) -> list[EventRow]:
+        until_id = None if before_id is None else before_id - 1
+        return self._read_events(query, limit=limit, after_id=0, until_id=until_id, **about)
 
     def _latest_events(
         self, limit: int, wanted: dict[str, Any], where: Sequence[Condition]
@@ -107,7 +141,7 @@ class Journal(Noun):
         wanted = self._wanted(source, run_id, job_id, limit, kind)
         if cursor is None:
             cursor = self._db.decoded("journal_end", Cursor)
-            place = {"seen": cursor.seen, "line": cursor.line, "until_id": None}
+            place = {"seen": cursor.seen, "line": cursor.line, "until_id": None, "floor_id": None}
             return self._latest_events(limit, {**place, **wanted}, where), cursor
         return self._behind(cursor, wanted, limit, where)
 
@@ -152,6 +186,7 @@ class Journal(Noun):
         until_id = self._lines_until(span.at + DISORDER_S)
         about = {"seen": None, "line": None, "until_id": until_id, "source_id": None, "kind": None}
         where = {"run_id": span.run_id, "job_id": job_id, "limit": 1, "where": None, "kinds": None}
+        where["floor_id"] = None
         last = self._db.decoded("latest_events", list[StoredEvent], **about, **where)
         return until_id if last and last[0].at == span.at else None
 

@@ -17,7 +17,7 @@ from penstock.journal.job_events import (
 )
 from penstock.journal.run_events import RunReopened
 from penstock.store.database import storable_text, to_json
-from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow
+from penstock.store.entries import CauseRow, EntryFilter, EntryNote, EntryRow, GroupRow
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
 from penstock.store.turn.answered_entries import Closing, close_answered, write_closed
@@ -83,6 +83,11 @@ class Quarantine(Noun):
         """What quarantined jobs have in common: the escalated first, then the most frequent."""
         where = {"source_id": self._source_of(source), "limit": limit}
         return self._db.decoded("causes", list[CauseRow], **where)
+
+    def groups(self, source: str | None, limit: int, most: int) -> list[GroupRow]:
+        """The entries by source, kind and cause: the escalated first, then the largest groups."""
+        where = {"source_id": self._source_of(source), "limit": limit, "most": most}
+        return self._db.decoded("entry_groups", list[GroupRow], **where)
 
     def release(self, wanted: EntryFilter, actor: str, reason: str) -> Iterator[int]:
         """Queue these jobs again, with fresh tries; yields how many each batch released.

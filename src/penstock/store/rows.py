@@ -53,6 +53,21 @@ class CauseOfRun(msgspec.Struct, frozen=True):
     error: str
 
 
+class StageRow(msgspec.Struct, frozen=True):
+    """How many jobs one stage of a run has, by state."""
+
+    stage: str
+    unit: str
+    queued: int
+    running: int
+    waiting: int
+    held: int
+    succeeded: int
+    skipped: int
+    quarantined: int
+    cancelled: int
+
+
 class RunRow(msgspec.Struct, frozen=True):
     """A run with its options and counters."""
 

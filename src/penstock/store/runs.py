@@ -28,7 +28,7 @@ from penstock.store.continuation import Started, carry, run_to_continue
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
-from penstock.store.rows import CauseOfRun, RunRow
+from penstock.store.rows import CauseOfRun, RunRow, StageRow
 from penstock.store.run_transitions import add_run, cancel_run, reopen
 from penstock.store.sources import source_id_of
 from penstock.store.turn.run_progress import advance_runs
@@ -260,6 +260,10 @@ class Runs(Noun):
     def plan(self, run_id: int) -> Plan:
         """The stages that a run was started with."""
         return self._db.decoded("run_plan", Plan, id=run_id)
+
+    def stages(self, run_id: int) -> list[StageRow]:
+        """How many jobs each stage of a run has, by state."""
+        return self._db.decoded("stage_counts", list[StageRow], run_id=run_id)
 
     def facts(self, run_ids: Sequence[int]) -> dict[int, RunFacts]:
         """What workers need to know of these runs."""

@@ -91,6 +91,23 @@ class CauseView(View, frozen=True, kw_only=True):
     escalated_at: Time | None
 
 
+class GroupView(View, frozen=True, kw_only=True):
+    """Entries of one source, kind and cause. `error` and `job` are those of the newest.
+
+    What a budget or the like has stopped has no cause.
+    """
+
+    source: str
+    kind: str
+    cause: str
+    jobs: int
+    first_at: Time
+    last_at: Time
+    escalated_at: Time | None
+    error: str
+    job_id: int = msgspec.field(name="job")
+
+
 class ReleasedView(View, frozen=True, kw_only=True):
     """How many jobs were queued again, of how many that matched."""
 

@@ -27,6 +27,7 @@ __all__ = [
     "RunDetail",
     "RunOptions",
     "RunView",
+    "StageView",
     "StagedView",
     "Started",
     "StartedMany",
@@ -147,6 +148,29 @@ class AccountView(View, frozen=True, kw_only=True):
     pages: PagesView
     candidates: CandidatesView
     is_kept: bool
+
+
+class StageView(View, frozen=True, kw_only=True):
+    """How many jobs one stage of a run has, by state; stages stand in the order of the pipeline."""
+
+    stage: str
+    unit: str
+    queued: int
+    running: int
+    waiting: int
+    held: int
+    succeeded: int
+    skipped: int
+    quarantined: int
+    cancelled: int
+
+    @property
+    def jobs(self) -> int:
+        return self.open + self.succeeded + self.skipped + self.quarantined + self.cancelled
+
+    @property
+    def open(self) -> int:
+        return self.queued + self.running + self.waiting + self.held
 
 
 class CauseView(View, frozen=True, kw_only=True):

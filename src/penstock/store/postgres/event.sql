@@ -48,7 +48,7 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY e.id), '[]')::text
 FROM (
   SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
-  WHERE id > coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0)
+  WHERE id > greatest((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), %(floor_id)s::bigint, 0)
     AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
     AND (%(seen)s::pg_snapshot IS NULL OR pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot))
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
@@ -66,6 +66,48 @@ FROM (
         WHEN 'worker' THEN w ->> 2 IN (actor, coalesce(worker, ''))
         WHEN 'data' THEN detail <> '' OR data::jsonb #>> ARRAY(SELECT jsonb_array_elements_text(w -> 3)) = w ->> 2
         ELSE true END, false)))
+  ORDER BY id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: events_of_run
+-- What happened to a run itself, and not to its jobs.
+SELECT coalesce(json_agg(json_build_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+  WHERE run_id = %(run_id)s AND job_id IS NULL
+    AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
+  ORDER BY id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: events_of_source
+-- What happened to a source itself, and not to its runs and jobs.
+SELECT coalesce(json_agg(json_build_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+  WHERE source_id = %(source_id)s AND job_id IS NULL AND run_id IS NULL
+    AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
+  ORDER BY id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: events_of_people
+-- What people did, by whatever front end; `origin IN` must be that of the index.
+SELECT coalesce(json_agg(json_build_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+  WHERE origin IN ('cli', 'python', 'api', 'dashboard')
+    AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
   ORDER BY id DESC LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;

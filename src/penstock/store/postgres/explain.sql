@@ -60,6 +60,13 @@ SELECT coalesce(json_agg(json_build_array(c.stage, c.state, c.n) ORDER BY c.stag
   WHERE k.run_id = %(run_id)s AND i.parent_id = %(id)s GROUP BY k.stage, j.state
 ) AS c;
 
+-- name: first_children_of
+SELECT coalesce(json_agg(c.job_id ORDER BY c.job_id), '[]')::text FROM (
+  SELECT k.job_id FROM penstock.job_key AS k
+  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = k.job_id OFFSET 0) AS i
+  WHERE k.run_id = %(run_id)s AND i.parent_id = %(id)s ORDER BY k.job_id LIMIT %(limit)s
+) AS c;
+
 -- name: snapshots_of_job
 SELECT coalesce(json_agg(json_build_object('id', s.id, 'url', s.url, 'status', s.status, 'fetched_at', s.fetched_at, 'hash', s.hash) ORDER BY s.id), '[]')::text
 FROM (

@@ -184,6 +184,29 @@ FROM (
   ORDER BY escalated_at IS NULL, failures DESC, s.key, cause.cause LIMIT %(limit)s
 ) AS c;
 
+-- name: entry_groups
+-- The entries by source, kind and cause. What budgets and the like stop has no cause. Only so many entries are looked at.
+SELECT coalesce(json_agg(json_build_object(
+  'source', g.source, 'kind', g.kind, 'cause', g.cause, 'jobs', g.n, 'first_at', g.first_at, 'last_at', g.last_at,
+  'escalated_at', g.escalated_at, 'error', (SELECT coalesce(max(error), '') FROM penstock.job_failure WHERE job_id = g.job_id),
+  'job_id', g.job_id) ORDER BY g.escalated_at IS NULL, g.n DESC, g.source, g.kind, g.cause), '[]')::text
+FROM (
+  SELECT s.key AS source, coalesce(e.kind, 'unknown') AS kind, coalesce(e.cause, '') AS cause, count(*) AS n, min(j.at) AS first_at,
+    max(j.at) AS last_at, max(e.escalated_at) AS escalated_at, max(j.id) AS job_id
+  FROM (
+    SELECT q.id, q.source_id, q.at FROM penstock.job AS q
+    WHERE q.state = 'quarantined' AND (%(source_id)s::bigint IS NULL OR q.source_id = %(source_id)s)
+      AND (SELECT r.kind FROM penstock.run AS r WHERE r.id = q.run_id) NOT IN ('replay', 'probe')
+    LIMIT %(most)s
+  ) AS j
+  LEFT JOIN LATERAL (
+    SELECT kind, cause, escalated_at FROM penstock.job_failure WHERE job_id = j.id OFFSET 0
+  ) AS e ON true
+  JOIN penstock.source AS s ON s.id = j.source_id
+  GROUP BY s.key, coalesce(e.kind, 'unknown'), coalesce(e.cause, '')
+  ORDER BY max(e.escalated_at) IS NULL, count(*) DESC, s.key, 2, 3 LIMIT %(limit)s
+) AS g;
+
 -- name: answered_entries
 -- The entries of a run's source for which this run has a later job of the same stage and key; or, of a candidate, has
 -- extracted its page again. What a backfill does as a whole answers for its own range only. Of its newest runs: a page

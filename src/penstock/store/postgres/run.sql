@@ -24,6 +24,11 @@ SELECT coalesce(json_object_agg(g.stage, json_build_object('unit', g.unit, 'prio
   'bounds', CASE WHEN strpos(r.options, '"bounds":') > 0 THEN r.options::jsonb -> 'bounds' -> g.stage END)), '{}')::text
 FROM penstock.run AS r JOIN penstock.run_stage AS g ON g.run_id = r.id WHERE r.id = %(run_id)s;
 
+-- name: stage_counts
+SELECT coalesce(json_agg(json_build_object('stage', stage, 'unit', unit, 'queued', queued, 'running', running, 'waiting', waiting,
+  'held', held, 'succeeded', succeeded, 'skipped', skipped, 'quarantined', quarantined, 'cancelled', cancelled)), '[]')::text
+FROM penstock.stage_count WHERE run_id = %(run_id)s;
+
 -- name: count_stages
 -- What the transaction moved, as a line of its own.
 INSERT INTO penstock.tally (run_id, stage, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled)

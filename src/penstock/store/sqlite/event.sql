@@ -47,7 +47,7 @@ SELECT json_group_array(json_object(
 FROM (
   SELECT * FROM (
     SELECT * FROM event
-    WHERE id > coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0)
+    WHERE id > max(coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0), coalesce(:floor_id, 0))
       AND id <= min(coalesce(:line, 9223372036854775807), coalesce(:until_id, 9223372036854775807))
       AND (:run_id IS NULL OR run_id = :run_id)
       AND (:job_id IS NULL OR job_id = :job_id)
@@ -65,6 +65,51 @@ FROM (
           WHEN 'data' THEN detail <> '' OR CASE json_type(data, w.value ->> 1)
             WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(data ->> (w.value ->> 1) AS TEXT) END = w.value ->> 2
           ELSE true END, false)))
+    ORDER BY id DESC LIMIT :limit
+  ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: events_of_run
+-- What happened to a run itself, and not to its jobs.
+SELECT json_group_array(json_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+))
+FROM (
+  SELECT * FROM (
+    SELECT * FROM event INDEXED BY event_of_run WHERE run_id = :run_id AND job_id IS NULL
+      AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
+    ORDER BY id DESC LIMIT :limit
+  ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: events_of_source
+-- What happened to a source itself, and not to its runs and jobs.
+SELECT json_group_array(json_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+))
+FROM (
+  SELECT * FROM (
+    SELECT * FROM event INDEXED BY event_of_source WHERE source_id = :source_id AND job_id IS NULL AND run_id IS NULL
+      AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
+    ORDER BY id DESC LIMIT :limit
+  ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: events_of_people
+-- What people did, by whatever front end; `origin IN` must be that of the index.
+SELECT json_group_array(json_object(
+  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+))
+FROM (
+  SELECT * FROM (
+    SELECT * FROM event INDEXED BY event_of_people WHERE origin IN ('cli', 'python', 'api', 'dashboard')
+      AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
     ORDER BY id DESC LIMIT :limit
   ) ORDER BY id
 ) AS e

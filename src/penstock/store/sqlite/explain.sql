@@ -56,6 +56,12 @@ SELECT json_group_array(json_array(stage, state, n)) FROM (
   WHERE j.run_id = :run_id AND i.parent_id = :id GROUP BY j.stage, j.state ORDER BY j.stage, j.state
 );
 
+-- name: first_children_of
+SELECT json_group_array(id) FROM (
+  SELECT j.id FROM job AS j JOIN job_item AS i ON i.job_id = j.id
+  WHERE j.run_id = :run_id AND i.parent_id = :id ORDER BY j.id LIMIT :limit
+);
+
 -- name: snapshots_of_job
 SELECT json_group_array(json_object('id', id, 'url', url, 'status', status, 'fetched_at', fetched_at, 'hash', hash)) FROM (
   SELECT id, url, status, fetched_at, hash FROM snapshot WHERE job_id = :id ORDER BY id LIMIT :limit

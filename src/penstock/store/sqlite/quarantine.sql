@@ -142,6 +142,25 @@ FROM (
   ORDER BY escalated_at IS NULL, failures DESC, s.key, cause.cause LIMIT :limit
 ) AS c;
 
+-- name: entry_groups
+-- The entries by source, kind and cause. What budgets and the like stop has no cause. Only so many entries are looked at.
+SELECT json_group_array(json_object(
+  'source', g.source, 'kind', g.kind, 'cause', g.cause, 'jobs', g.n, 'first_at', g.first_at, 'last_at', g.last_at,
+  'escalated_at', g.escalated_at, 'error', (SELECT coalesce(max(error), '') FROM job_failure WHERE job_id = g.job_id), 'job_id', g.job_id))
+FROM (
+  SELECT s.key AS source, coalesce(e.kind, 'unknown') AS kind, coalesce(e.cause, '') AS cause, count(*) AS n, min(j.at) AS first_at,
+    max(j.at) AS last_at, max(e.escalated_at) AS escalated_at, max(j.id) AS job_id
+  FROM (
+    SELECT id, source_id, at FROM job INDEXED BY job_quarantined
+    WHERE state = 'quarantined' AND (:source_id IS NULL OR source_id = :source_id)
+      AND (SELECT r.kind FROM run AS r WHERE r.id = job.run_id) NOT IN ('replay', 'probe')
+    LIMIT :most
+  ) AS j
+  LEFT JOIN job_failure AS e ON e.job_id = j.id JOIN source AS s ON s.id = j.source_id
+  GROUP BY s.key, coalesce(e.kind, 'unknown'), coalesce(e.cause, '')
+  ORDER BY escalated_at IS NULL, n DESC, source, kind, cause LIMIT :limit
+) AS g;
+
 -- name: answered_entries
 -- The entries of a run's source for which this run has a later job of the same stage and key; or, of a candidate, has
 -- extracted its page again. What a backfill does as a whole answers for its own range only. Of its newest runs: a page

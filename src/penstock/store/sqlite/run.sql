@@ -23,6 +23,11 @@ SELECT json_group_object(g.stage, json_object('unit', g.unit, 'priority', g.prio
   json(CASE WHEN instr(r.options, '"bounds":') > 0 THEN json_extract(r.options, '$.bounds."' || g.stage || '"') END)))
 FROM run AS r JOIN run_stage AS g ON g.run_id = r.id WHERE r.id = :run_id;
 
+-- name: stage_counts
+SELECT json_group_array(json_object('stage', stage, 'unit', unit, 'queued', queued, 'running', running, 'waiting', waiting,
+  'held', held, 'succeeded', succeeded, 'skipped', skipped, 'quarantined', quarantined, 'cancelled', cancelled))
+FROM run_stage WHERE run_id = :run_id;
+
 -- name: count_stages
 -- Moves the counters by what the transaction moved the rows by; a counter below zero fails its CHECK and the whole transaction.
 UPDATE run_stage

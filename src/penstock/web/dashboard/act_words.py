@@ -32,6 +32,8 @@ class ActWords:
     asks: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     is_grave: bool = False
+    # Whether the command has --reason.
+    takes_reason: bool = True
 
 
 WORDS: dict[str, ActWords] = {
@@ -40,6 +42,19 @@ WORDS: dict[str, ActWords] = {
         "A run is queued. If one like it has not ended, that one continues.",
         "penstock run {source} --detach",
         asks=("kind",),
+    ),
+    "runs.start_many": ActWords(
+        "Run all sources",
+        "A run of every source that can have one is queued.",
+        "penstock run --all --detach",
+        asks=("kind",),
+    ),
+    "backfills.start": ActWords(
+        "Backfill",
+        "A range of the source's history is fetched, in units of one window for each partition. "
+        "Live checkpoints do not move.",
+        "penstock backfill {source} --from {start} --to {end} --detach --yes",
+        asks=("start", "end"),
     ),
     "runs.probe": ActWords(
         "Probe",
@@ -108,12 +123,12 @@ WORDS: dict[str, ActWords] = {
     ),
     "breakers.open": ActWords(
         "Open the breaker",
-        "Nothing is asked of it for so long; jobs wait and lose no try.",
-        "penstock breaker open {name} --for {for_s}s --yes",
+        "No requests are sent to it for this long; jobs wait and lose no try.",
+        "penstock breaker open {name} --for {for_s} --yes",
         asks=("for_s",),
     ),
     "breakers.close": ActWords(
-        "Close the breaker", "It is asked as usual again.", "penstock breaker close {name}"
+        "Close the breaker", "Requests are sent to it again.", "penstock breaker close {name}"
     ),
     "quarantine.release": ActWords(
         "Release",
@@ -133,6 +148,14 @@ WORDS: dict[str, ActWords] = {
         "The note is for whoever looks at this entry next.",
         "penstock quarantine note {job} {text}",
         asks=("text",),
+        takes_reason=False,
+    ),
+    "records.forget": ActWords(
+        "Erase for good",
+        "Everything that is stored under this key of the source is erased: records with all versions, "
+        "pages, jobs, rejects and log lines. Nothing brings it back.",
+        "penstock forget --source {source} --key {key} --yes",
+        is_grave=True,
     ),
     "rejects.redrive": ActWords(
         "Redrive rejects",
@@ -181,14 +204,35 @@ WORDS: dict[str, ActWords] = {
     ),
     "alerts.snooze": ActWords(
         "Snooze",
-        "Routes hear no more of it for so long; then, if it still holds, they are reminded.",
-        "penstock alerts snooze {alert} --for {for_s}s",
+        "Routes hear no more of it for this long; if it still stands then, they are reminded.",
+        "penstock alerts snooze {alert} --for {for_s}",
         asks=("for_s",),
     ),
     "alerts.resolve": ActWords(
         "Resolve",
         "The alert ends. It opens again only after its condition has ended once.",
         "penstock alerts resolve {alert}",
+    ),
+    "alerts.test": ActWords(
+        "Send a test",
+        "A test message goes over the route now, whatever its conditions and quiet hours say.",
+        "penstock alerts test {route}",
+    ),
+    "signals.raise_": ActWords(
+        "Raise the signal",
+        "Each schedule that waits for it starts one run.",
+        "penstock signal {name}",
+        takes_reason=False,
+    ),
+    "store.migrate": ActWords(
+        "Migrate the database",
+        "The schema becomes the one that this version knows.",
+        "penstock db migrate --yes",
+    ),
+    "store.rename": ActWords(
+        "Rename the database",
+        "The database takes over the project's name of penstock.yaml.",
+        "penstock db rename --yes",
     ),
     "runbooks.do": ActWords(
         "Do the step",
@@ -245,8 +289,9 @@ def command_of(name: str, given: Mapping[str, Any], reason: str) -> str:
         parts.append("--all")
     if given.get("kind") and "kind" in words.asks:
         parts.append(f"--kind {shown['kind']}")
-    takes_reason = name != "quarantine.note"
-    return " ".join(parts) + (f" --reason {shlex.quote(reason)}" if takes_reason and reason else "")
+    if words.takes_reason and reason:
+        parts.append(f"--reason {shlex.quote(reason)}")
+    return " ".join(parts)
 
 
 class _Known(dict[str, str]):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.responses import Response
 
+from penstock.app.moments import length
 from penstock.app.views.view import View
-from penstock.counting import count
 from penstock.errors import PenstockError, StoreError, UsageError
 from penstock.web.acts import ACTS, Act
 from penstock.web.api import as_answer, require
+from penstock.web.dashboard.act_previews import looked_up
 from penstock.web.dashboard.act_words import WORDS, act_address, command_of, label_of
 from penstock.web.dashboard.page import Visit, refused, shown
+from penstock.web.problems import problem_of
 from penstock.web.threads import in_thread
 
 if TYPE_CHECKING:
@@ -25,17 +28,20 @@ if TYPE_CHECKING:
     from penstock.web.identity import Identity
 
 # What a form has beside the act's own parameters.
-OF_THE_FORM = ("csrf", "back", "reason", "dry_run")
-# Fields of a form whose names say too little.
+OF_THE_FORM = ("csrf", "back", "reason", "dry_run", "preview")
+# Fields of a form: what they ask for, an example of it, and what they begin with.
 FIELDS = {
-    "for_s": "For how many seconds",
-    "kind": "Kind of run (full, incremental, probe)",
-    "text": "Note",
-    "to_time": "Back to which time (2026-11-15T08:00:00Z)",
-    "level": "Class (low, medium, high)",
-    "until": "Until when (2026-11-15T08:00:00Z)",
+    "for_s": ("For how long", "30m or 2h", "1h"),
+    "kind": ("Kind of run", "full, incremental or probe", "full"),
+    "text": ("Note", "", ""),
+    "to_time": ("Back to which time", "2026-11-15 or 2026-11-15T08:00:00Z", ""),
+    "level": ("Class", "low, medium or high", ""),
+    "start": ("From", "2026-11-01 or 2026-11-01T08:00:00Z", ""),
+    "end": ("To", "2026-11-15; that day is included", ""),
 }
+LENGTHS, MOMENTS = ("for_s",), ("to_time", "start", "end")
 LONGEST_REASON = 2_000
+DAY_LONG = len("2026-11-15")
 
 
 async def show_act(request: Request) -> Response:
@@ -67,7 +73,7 @@ def known(name: str) -> Act:
 
 def arguments_of(act: Act, given: Mapping[str, str]) -> dict[str, Any]:
     """What the act is called with, from the fields of a form."""
-    texts = {key: value for key, value in given.items() if key not in OF_THE_FORM}
+    texts = {key: _read(key, value) for key, value in given.items() if key not in OF_THE_FORM}
     of_path = {key: value for key, value in texts.items() if key in act.path_names}
     of_body = {key: value for key, value in texts.items() if key in act.takes}
     try:
@@ -76,6 +82,19 @@ def arguments_of(act: Act, given: Mapping[str, str]) -> dict[str, Any]:
     except (msgspec.ValidationError, OverflowError) as error:
         raise UsageError(str(error) or "a number is too large", code="bad_parameter") from None
     return {**msgspec.structs.asdict(path), **msgspec.structs.asdict(body)}
+
+
+def _read(name: str, text: str) -> str:
+    """A field as the verb takes it: people write 2h, or a day."""
+    if name in LENGTHS:
+        return str(length(FIELDS[name][0], text))
+    if name in MOMENTS and len(text) == DAY_LONG:
+        try:
+            day = date.fromisoformat(text) + timedelta(days=name == "end")
+        except (ValueError, OverflowError):
+            return text
+        return f"{day}T00:00:00Z"
+    return text
 
 
 def _form(
@@ -98,18 +117,27 @@ def _form(
         label=label_of(act.name),
         words=words,
         named={key: value for key, value in named.items() if key not in asks},
-        asks=[
-            (each, FIELDS.get(each, each.replace("_", " ")), named.get(each, "")) for each in asks
-        ],
+        asks=[_field(each, named.get(each)) for each in asks],
         reason=given.get("reason", ""),
         takes_reason=takes_reason(act),
         back=_local(given.get("back", "/")),
         preview=preview,
         error=error,
         mistake=mistake,
-        command=command_of(act.name, named, given.get("reason", "") or "TEXT"),
+        command=command_of(act.name, {**_usual(asks), **named}, given.get("reason", "") or "TEXT"),
         undo=None if act.undo is None else label_of(act.undo),
     )
+
+
+def _usual(asks: Sequence[str]) -> dict[str, str]:
+    found = {name: _field(name, None)[3] for name in asks}
+    return {name: value for name, value in found.items() if value}
+
+
+def _field(name: str, given: str | None) -> tuple[str, str, str, str]:
+    """Its name, what it asks for, an example, and its value."""
+    label, example, usual = FIELDS.get(name, (name.replace("_", " "), "", ""))
+    return name, label, example, usual if given is None else given
 
 
 def takes_reason(act: Act) -> bool:
@@ -124,8 +152,7 @@ def _preview(
         if act.has_dry_run:
             arguments = {**arguments_of(act, given), "dry_run": True}
             return as_answer(act.call(project, identity, arguments)), None
-        look = LOOKS.get(act.name)
-        return (None if look is None else look(project, given)), None
+        return looked_up(project, act.name, given), None
     except StoreError:
         raise
     except UsageError as error:
@@ -137,6 +164,8 @@ def _preview(
 
 def _done(visit: Visit, act: Act, identity: Identity, given: Mapping[str, str]) -> Response:
     reason = given.get("reason", "").strip()
+    if "preview" in given:
+        return _form(visit, act, identity, given)
     if takes_reason(act) and not reason:
         return _form(visit, act, identity, given, "Say why: the journal keeps it.", 422)
     try:
@@ -146,6 +175,8 @@ def _done(visit: Visit, act: Act, identity: Identity, given: Mapping[str, str]) 
         found = act.call(visit.project, identity, arguments)
     except StoreError:
         raise
+    except UsageError as error:
+        return _form(visit, act, identity, given, error.message, problem_of(error).status)
     except PenstockError as error:
         return refused(visit, error)
     return shown(
@@ -189,55 +220,3 @@ def _local(address: str) -> str:
     """Only a page of ours: whatever else is asked for leads to the overview."""
     is_ours = address.startswith("/") and not address.startswith("//") and "\\" not in address
     return address if is_ours and address.isprintable() else "/"
-
-
-def _of_run(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
-    run = project.runs.get(_number(given, "run"))
-    return {
-        "run": run.id,
-        "source": run.source,
-        "state": run.state,
-        "open jobs": run.open_jobs,
-        "in quarantine": run.quarantined,
-    }
-
-
-def _retried(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
-    run = project.runs.get(_number(given, "run"))
-    causes = project.runs.causes(run.id, 3)
-    return {
-        **_of_run(project, given),
-        "would queue again": count(run.quarantined, "job"),
-        **{f"cause {at}": f"{each.error} ({each.jobs})" for at, each in enumerate(causes, 1)},
-    }
-
-
-def _of_source(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
-    if "source" not in given:
-        return {"about": "every source of the project"}
-    source = project.sources.get(given["source"])
-    counted = {name: getattr(source, name) for name in ("queued", "running", "waiting")}
-    return {"source": source.key, **counted}
-
-
-def _of_job(project: Project, given: Mapping[str, str]) -> dict[str, Any]:
-    job = project.jobs.get(_number(given, "job"))
-    return {"job": job.id, "stage": job.stage, "key": job.key, "state": job.state}
-
-
-def _number(given: Mapping[str, str], name: str) -> int:
-    value = given.get(name, "")
-    if not value.isascii() or not value.isdigit() or len(value) > 18:
-        raise UsageError(f"{name} is a number", code="bad_parameter")
-    return int(value)
-
-
-# What is known beforehand of acts that have no dry run of their own.
-LOOKS: dict[str, Callable[[Project, Mapping[str, str]], dict[str, Any]]] = {
-    **dict.fromkeys(("runs.pause", "runs.resume", "runs.cancel", "runs.begin"), _of_run),
-    **dict.fromkeys(("runs.continue_from", "replays.commit", "replays.drop"), _of_run),
-    "runs.retry": _retried,
-    **dict.fromkeys(("sources.pause", "sources.resume", "sources.hold"), _of_source),
-    **dict.fromkeys(("sources.unhold", "runs.probe"), _of_source),
-    **dict.fromkeys(("jobs.retry", "jobs.cancel", "jobs.hold", "jobs.unhold"), _of_job),
-}

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from penstock.web.dashboard.words import compact, moment, number
+from penstock.web.dashboard.words import clock, compact, day, moment, number
 
 WIDTH, HEIGHT = 600.0, 100.0
 # The share of its place that a bar fills.
@@ -39,17 +39,28 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures over time: bars that are stacked, or lines."""
+    """Figures over time, or one after the other where they have labels: bars that are stacked, or lines."""
 
     title: str
     kind: Literal["bars", "lines"]
     x: list[float]
     series: list[Series]
     unit: str = ""
+    labels: list[str] = []
+    # What is said instead of a chart without figures.
+    nothing: str = "No figures yet."
 
     @property
     def is_empty(self) -> bool:
-        return not any(value for each in self.series for value in each.values)
+        return not any(value is not None for each in self.series for value in each.values)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What stands at the two ends of its axis."""
+        if self.labels:
+            return f"run {self.labels[0]}", f"run {self.labels[-1]}"
+        first, last = self.x[0], self.x[-1]
+        return f"{day(first)} {clock(first)}", f"{day(last)} {clock(last)}"
 
     @property
     def top(self) -> float:
@@ -70,7 +81,8 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
                 height = (value or 0.0) * scale
                 if height:
                     base -= height
-                    title = f"{moment(self.x[index])}: {number(value)} {each.label}"
+                    place = f"run {self.labels[index]}" if self.labels else moment(self.x[index])
+                    title = f"{place}: {number(value)} {each.label}"
                     found.append(Shape(index * slot, base, slot * FILLED, height, each.tone, title))
         return found
 
@@ -80,9 +92,10 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
         return [(each.tone, each.label, self._points(each.values)) for each in self.series]
 
     @property
-    def rows(self) -> list[tuple[float, list[float | None]]]:
+    def rows(self) -> list[tuple[str, list[float | None]]]:
         """The same as a table, newest first."""
-        return [*zip(self.x, map(list, self._columns()), strict=True)][::-1]
+        names = self.labels or [moment(at) for at in self.x]
+        return [*zip(names, map(list, self._columns()), strict=True)][::-1]
 
     def as_json(self) -> str:
         """For the chart that the browser draws."""
@@ -90,6 +103,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
             "kind": self.kind,
             "unit": self.unit,
             "x": self.x,
+            "labels": self.labels,
             "series": [[each.label, each.tone, each.values] for each in self.series],
         }
         return compact(figures)
@@ -98,13 +112,16 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
         return [*zip(*(each.values for each in self.series), strict=True)]
 
     def _points(self, values: Sequence[float | None]) -> str:
-        first, last = (self.x[0], self.x[-1]) if self.x else (0.0, 0.0)
+        xs = [float(at) for at in range(len(self.x))] if self.labels else self.x
+        first, last = (xs[0], xs[-1]) if xs else (0.0, 0.0)
         across, up = WIDTH / ((last - first) or 1.0), HEIGHT / (self.top or 1.0)
-        return " ".join(
+        points = [
             f"{(x - first) * across:.1f},{HEIGHT - value * up:.1f}"
-            for x, value in zip(self.x, values, strict=True)
+            for x, value in zip(xs, values, strict=True)
             if value is not None
-        )
+        ]
+        # A line of one point is a dot.
+        return " ".join(points * 2 if len(points) == 1 else points)
 
 
 def stacked(
@@ -113,7 +130,11 @@ def stacked(
     tones: Mapping[str, str],
     figures: Mapping[str, Mapping[float, float]],
 ) -> Chart:
-    """Bars of several labels at the same moments; what a label has not at a moment is 0."""
+    """Bars of several labels at the same moments; what a label has not at a moment is 0.
+
+    Without any figures there is nothing to draw.
+    """
+    x = x if any(figures.values()) else ()
     series = [
         Series(label, tone, [figures.get(label, {}).get(at, 0.0) for at in x])
         for label, tone in tones.items()

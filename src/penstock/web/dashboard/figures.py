@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
+
 from penstock.counting import count
 from penstock.web.dashboard.charts import Chart, Series, stacked
 
@@ -39,7 +41,8 @@ def backlog_chart(project: Project, now: float) -> Chart:
     x = _moments(now, HOUR_S, HOURS)
     found = _points(project, "backlog", None, x, "hour")
     title = f"Backlog, last {count(HOURS, 'hour')}"
-    return stacked(title, x, {"jobs": "calm"}, {"jobs": found})
+    chart = stacked(title, x, {"jobs": "calm"}, {"jobs": found})
+    return msgspec.structs.replace(chart, nothing="No figures yet: workers note it every hour.")
 
 
 def _moments(now: float, step_s: float, number: int) -> list[float]:
@@ -58,7 +61,6 @@ def _points(
 def source_charts(project: Project, source: str) -> list[Chart]:
     """Yield, failures and latency of a source over its ended runs."""
     runs = project.figures.runs(source, limit=RUNS).items[::-1]
-    x = [each.finished_at for each in runs]
     saved: list[Row] = [
         ("new", "good", lambda run: float(run.new)),
         ("changed", "calm", lambda run: float(run.changed)),
@@ -73,22 +75,29 @@ def source_charts(project: Project, source: str) -> list[Chart]:
         ("p95", "accent", lambda run: run.fetch_p95_s),
     ]
     return [
-        _chart("Records saved by run", "bars", x, runs, saved),
-        _chart("Failed jobs and rejected items by run", "lines", x, runs, rates, "%"),
-        _chart("Fetch latency by run", "lines", x, runs, seconds, "s"),
+        _chart("Records saved by run", "bars", runs, saved),
+        _chart("Failed jobs and rejected items by run", "lines", runs, rates, "%"),
+        _chart("Fetch latency by run", "lines", runs, seconds, "s"),
     ]
 
 
 def _chart(
     title: str,
     kind: Literal["bars", "lines"],
-    x: list[float],
     runs: Sequence[RunFiguresView],
     wanted: Sequence[Row],
     unit: str = "",
 ) -> Chart:
     series = [Series(label, tone, [value(run) for run in runs]) for label, tone, value in wanted]
-    return Chart(title=title, kind=kind, x=x, series=series, unit=unit)
+    return Chart(
+        title=title,
+        kind=kind,
+        x=[each.finished_at for each in runs],
+        series=series,
+        unit=unit,
+        labels=[str(each.id) for each in runs],
+        nothing="No run has ended yet." if not runs else "Not measured in these runs.",
+    )
 
 
 def _saved(run: RunFiguresView) -> int:

@@ -15,12 +15,12 @@ class Item(NamedTuple):
 
 NAVIGATION = (
     Item("Overview", "/", "o"),
+    Item("Alerts", "/alerts", "a"),
     Item("Sources", "/sources", "s"),
     Item("Runs", "/runs", "r"),
     Item("Quarantine", "/quarantine", "q"),
     Item("Records", "/records", "d"),
     Item("Schedules", "/schedules", "c"),
-    Item("Alerts", "/alerts", "a"),
     Item("Runbooks", "/runbooks", "k"),
     Item("Workers", "/workers", "w"),
     Item("Budgets", "/budgets", "b"),

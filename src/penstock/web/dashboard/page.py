@@ -91,7 +91,17 @@ def shown(visit: Visit, template: str, status_code: int = 200, /, **values: Any)
 def refused(visit: Visit, error: PenstockError) -> Response:
     """The page of an error: what is so, and what to do."""
     problem = problem_of(error)
-    return shown(visit, "error.html", problem.status, problem=problem)
+    # The hint of a remedy is a call in Python; the page has a button for it, or a link.
+    hint = "" if problem.remedy is not None else problem.hint
+    section = next((each for each in NAVIGATION[1:] if _is_in(visit, each.path)), None)
+    return shown(visit, "error.html", problem.status, problem=problem, hint=hint, section=section)
+
+
+def _is_in(visit: Visit, path: str) -> bool:
+    """Whether a page belongs to an entry of the menu; jobs and pages belong to runs."""
+    here = visit.request.url.path
+    beneath = {"/runs": ("/jobs/", "/snapshots/"), "/records": ("/record",)}
+    return here.startswith((f"{path}/", *beneath.get(path, ())))
 
 
 def page(template: str, read: Read) -> Callable[[Request], Awaitable[Response]]:

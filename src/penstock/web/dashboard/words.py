@@ -63,6 +63,10 @@ def clock(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%H:%M}"
 
 
+def seconds(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
+
+
 def day(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%a %d %b}"
 
@@ -102,6 +106,11 @@ def brief(value: Any, longest: int = LONGEST) -> str:
     """A value in one line of a table."""
     text = value if isinstance(value, str) else compact(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def sentence(text: str) -> str:
+    """An error's text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def compact(value: Any) -> str:

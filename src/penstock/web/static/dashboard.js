@@ -14,43 +14,58 @@
     return series.map(([, , values]) => values.map((value, i) => (sums[i] += value || 0)));
   }
 
+  // What stands under the cursor, in words, beside the title; the legend is the server's.
+  function readout(place, figures, at) {
+    const words = place.closest("figure").querySelector(".readout");
+    if (!words) return;
+    if (at === null || at === undefined) { words.textContent = ""; return; }
+    const moment = figures.labels.length ? "run " + figures.labels[at] : new Date(figures.x[at] * 1000).toISOString().slice(0, 16).replace("T", " ");
+    const unit = figures.unit ? " " + figures.unit : "";
+    const values = figures.series.filter((each) => each[2][at] !== null).map((each) => +each[2][at].toFixed(3) + unit + " " + each[0]);
+    words.textContent = moment + ": " + values.join(", ");
+  }
+
   function drawn(place) {
     const figures = JSON.parse(place.dataset.chart);
-    const isBars = figures.kind === "bars";
+    const isBars = figures.kind === "bars", isByRun = figures.labels.length > 0;
     const heights = isBars ? stacked(figures.series) : figures.series.map((each) => each[2]);
     const order = figures.series.map((_, i) => i);
     if (isBars) order.reverse();
     const moments = (_, splits, __, ___, apart) => splits.map((at) => {
+      if (isByRun) return Number.isInteger(at) && figures.labels[at] !== undefined ? figures.labels[at] : "";
       const iso = new Date(at * 1000).toISOString();
       return apart >= 86400 ? iso.slice(8, 10) + " " + MONTHS[+iso.slice(5, 7) - 1] : iso.slice(11, 16);
     });
+    const x = isByRun ? figures.x.map((_, i) => i) : figures.x;
     const axis = { stroke: shade("--soft"), grid: { stroke: shade("--line"), width: 1 }, ticks: { stroke: shade("--line"), width: 1 }, font: "11px system-ui" };
     const options = {
       width: place.clientWidth || 300,
       height: 150,
-      legend: { live: true },
-      scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
-      axes: [{ ...axis, values: moments }, { ...axis, size: 46 }],
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false } },
+      scales: {
+        x: isByRun ? { time: false, range: () => [-0.6, x.length - 0.4] } : {},
+        y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] },
+      },
+      axes: [{ ...axis, size: 28, values: moments, ...(isByRun ? { incrs: [1, 2, 5, 10, 20, 50] } : {}) }, { ...axis, size: 46 }],
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
-      series: [{ label: "UTC", value: (_, at) => (at === null || at === undefined ? "–" : new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")) }].concat(order.map((i) => {
+      hooks: { setCursor: [(plot) => readout(place, figures, plot.cursor.idx)] },
+      series: [{}].concat(order.map((i) => {
         const [label, tone, values] = figures.series[i];
         return {
           label: label,
           stroke: colour(tone),
           width: isBars ? 0 : 1.8,
+          dash: tone === "soft" && !isBars ? [5, 4] : undefined,
           fill: isBars ? colour(tone) : undefined,
           paths: isBars ? uPlot.paths.bars({ size: [0.8, 40] }) : undefined,
           points: { show: !isBars && values.length < 60, size: 5 },
           spanGaps: true,
-          value: (_, __, ___, at) => (at === null || at === undefined || values[at] === null ? "–" : +values[at].toFixed(3) + (figures.unit ? " " + figures.unit : "")),
         };
       })),
     };
     place.replaceChildren();
-    // The chart has a legend of its own, with the values under the cursor.
-    const legend = place.parentElement.querySelector(".legend");
-    if (legend) legend.hidden = true;
-    place.plot = new uPlot(options, [figures.x].concat(order.map((i) => heights[i])), place);
+    place.plot = new uPlot(options, [x].concat(order.map((i) => heights[i])), place);
   }
 
   function drawAll(within) {
@@ -122,7 +137,13 @@
   });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && !isFirst) reload(); });
 
-  document.addEventListener("DOMContentLoaded", () => { offerTheme(); offer(document); drawAll(document); });
+  // The menu of a phone is wider than its screen.
+  function showWhereWeAre() {
+    const item = document.querySelector(".menu a[aria-current]"), menu = item && item.closest(".menu");
+    if (menu) menu.scrollLeft = item.offsetLeft - 40;
+  }
+
+  document.addEventListener("DOMContentLoaded", () => { offerTheme(); offer(document); drawAll(document); showWhereWeAre(); });
   document.addEventListener("htmx:afterSettle", (event) => { offer(event.target); drawAll(document); });
   let resized;
   addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(redrawAll, 150); });

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import Refused, UsageError
 from penstock.web.dashboard.page import Visit
 from penstock.web.dashboard.snapshots import shown_page
 
-EVENTS, LINES = 30, 100
+if TYPE_CHECKING:
+    from penstock.app import Project
+    from penstock.app.views.jobs import JobView
+
+EVENTS, LINES, CHILDREN = 30, 100, 20
 
 
 def read(visit: Visit) -> dict[str, Any]:
@@ -18,9 +22,19 @@ def read(visit: Visit) -> dict[str, Any]:
         "job": job,
         "run": project.runs.get(job.run_id),
         "timeline": project.jobs.timeline(job_id),
+        "parent": None if job.parent_id is None else _parent(project, job.parent_id),
+        "children": project.jobs.children(job_id, CHILDREN),
         "events": project.journal.list(job=job_id, limit=EVENTS).items,
         "lines": project.logs.list(job=job_id, limit=LINES).items[::-1],
     }
+
+
+def _parent(project: Project, job: int) -> JobView | None:
+    """The job that enqueued this one; None if it is no longer kept."""
+    try:
+        return project.jobs.get(job)
+    except UsageError:
+        return None
 
 
 def read_page(visit: Visit) -> dict[str, Any]:

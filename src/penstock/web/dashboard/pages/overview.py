@@ -61,7 +61,8 @@ def _alerted(alerts: Sequence[AlertView]) -> Iterator[Concern]:
     for alert in alerts:
         if alert.state == "open":
             way, page = Way("alerts.acknowledge", "Acknowledge", alert.id), f"/alerts/{alert.id}"
-            yield Concern(alert.severity, alert.summary, page, alert.cause, alert.opened_at, (way,))
+            text = f"{alert.source}: {alert.summary}" if alert.source else alert.summary
+            yield Concern(alert.severity, text, page, alert.cause, alert.opened_at, (way,))
 
 
 def concerns_of(project: Project, status: StatusView) -> Iterator[Concern]:
@@ -137,7 +138,11 @@ def _undecided(status: StatusView) -> Iterator[Concern]:
     for each in status.undecided:
         text = f"{each.source}: the {each.kind} of run {each.of_run_id} waits for a decision"
         page = f"/runs/{each.run_id}"
-        yield Concern("waiting", text, page, "", each.finished_at, ())
+        ways = (
+            Way("replays.commit", "Commit", each.run_id),
+            Way("replays.drop", "Drop", each.run_id),
+        )
+        yield Concern("waiting", text, page, "", each.finished_at, ways)
 
 
 def _not_loaded(status: StatusView) -> Iterator[Concern]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.web.dashboard.burn_down import burn_downs
 from penstock.web.dashboard.page import ROWS, Visit
 
 
@@ -21,7 +22,12 @@ def read_workers(visit: Visit) -> dict[str, Any]:
 def read_budgets(visit: Visit) -> dict[str, Any]:
     source = visit.text("source")
     page = visit.project.budgets.list(source=source, cursor=visit.text("cursor"), limit=ROWS)
-    return {"budgets": page.items, "source": source, "next": visit.following(page.next)}
+    return {
+        "budgets": page.items,
+        "charts": burn_downs(visit.project, page.items, visit.project.now()),
+        "source": source,
+        "next": visit.following(page.next),
+    }
 
 
 def read_hooks(visit: Visit) -> dict[str, Any]:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.app.views.quarantine import EntryFilter
+from penstock.app.views.quarantine import EntryFilter, GroupView
 from penstock.web.dashboard.page import ROWS, Visit
 
 
 def read(visit: Visit) -> dict[str, Any]:
     project, source = visit.project, visit.text("source")
-    causes = project.quarantine.causes(source, cursor=visit.text("cursor"), limit=ROWS)
+    groups = project.quarantine.groups(source, limit=ROWS)
     return {
-        "causes": causes.items,
+        "groups": [(each, _only(each)) for each in groups],
         "source": source,
-        "total": project.overview().quarantined,
-        "next": visit.following(causes.next),
+        "total": sum(each.jobs for each in groups) if source else project.overview().quarantined,
+        "is_cut": len(groups) == ROWS,
     }
+
+
+def _only(group: GroupView) -> dict[str, str]:
+    """The filter that finds the entries of a group."""
+    told = {"cause": group.cause} if group.cause else {"kind": group.kind}
+    return {"source": group.source, **told}
 
 
 def read_entries(visit: Visit) -> dict[str, Any]:

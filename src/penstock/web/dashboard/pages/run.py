@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from penstock.web.dashboard.coverage import backfill_days
 from penstock.web.dashboard.page import Visit
@@ -11,6 +12,7 @@ from penstock.web.dashboard.words import moment, span
 
 if TYPE_CHECKING:
     from penstock.app import Project
+    from penstock.app.views.jobs import JobView
     from penstock.app.views.journal import EventView
     from penstock.app.views.runs import RunDetail
 
@@ -43,6 +45,7 @@ class Line(NamedTuple):
 
     job: int
     label: str
+    title: str
     attempts: list[Attempt]
 
 
@@ -51,6 +54,7 @@ class Timeline(NamedTuple):
 
     start: float
     end: float
+    stages: dict[str, tuple[float, float]]
     lines: list[Line]
 
 
@@ -62,8 +66,9 @@ def read(visit: Visit) -> dict[str, Any]:
         "run": run,
         "failed": failed.items,
         "has_more_failed": failed.next is not None,
+        "stages": project.runs.stages(run_id),
         "timeline": timeline(project, run_id),
-        "events": project.journal.list(run=run_id, limit=EVENTS).items,
+        "events": project.journal.trail(run_id, limit=EVENTS),
         "diff": _difference(project, run),
         "calendar": backfill_days(project, run),
         "balances": balances(run),
@@ -102,14 +107,27 @@ def _parts(counted: Any, names: Sequence[str]) -> list[tuple[str, int]]:
 
 def timeline(project: Project, run: int) -> Timeline | None:
     """The attempts of the jobs that the newest events are about."""
-    events = [*reversed(project.journal.list(run=run, kind="job", limit=LOOKED_AT).items)]
+    events = [*reversed(project.journal.trail(run, kind="job", limit=LOOKED_AT))]
     tried = _attempts(events)
     if not tried:
         return None
     start = min(began for ends in tried.values() for began, _, _ in ends)
     end = max(ended for ends in tried.values() for _, ended, _ in ends)
-    chosen = [*tried][-LINES:]
-    return Timeline(start, end, [_line(project, job, tried[job], start, end) for job in chosen])
+    chosen = sorted([*tried][-LINES:])
+    known = {job: project.jobs.get(job) for job in chosen}
+    lines = [_line(known[job], tried[job], start, end) for job in chosen]
+    return Timeline(start, end, _spans(known, lines), lines)
+
+
+def _spans(known: Mapping[int, JobView], lines: Sequence[Line]) -> dict[str, tuple[float, float]]:
+    """From where to where each stage stands in the timeline: its beginning and its width."""
+    found: dict[str, tuple[float, float]] = {}
+    for line in lines:
+        stage = known[line.job].stage
+        first, last = found.get(stage, (WIDTH, 0.0))
+        ends = [bar.x + bar.width for bar in line.attempts]
+        found[stage] = min([first, *(bar.x for bar in line.attempts)]), max([last, *ends])
+    return {stage: (first, max(last - first, 2.0)) for stage, (first, last) in found.items()}
 
 
 def _attempts(events: Iterable[EventView]) -> dict[int, list[tuple[float, float, str]]]:
@@ -127,15 +145,20 @@ def _attempts(events: Iterable[EventView]) -> dict[int, list[tuple[float, float,
     return found
 
 
-def _line(
-    project: Project, job: int, ends: Iterable[tuple[float, float, str]], start: float, end: float
-) -> Line:
+def _line(job: JobView, ends: Iterable[tuple[float, float, str]], start: float, end: float) -> Line:
     scale = WIDTH / ((end - start) or 1.0)
-    known = project.jobs.get(job)
     bars = []
     for began, ended, kind in ends:
         word = kind.partition(".")[2].replace("_", " ")
         title = f"{moment(began)}, {span(ended - began)}: {word}"
         width = max((ended - began) * scale, 2.0)
         bars.append(Attempt((began - start) * scale, width, ENDS.get(kind, "calm"), title))
-    return Line(job, f"{known.stage} {known.key}", bars)
+    return Line(job.id, f"{job.stage} {short_key(job.key)}", f"{job.stage} {job.key}", bars)
+
+
+def short_key(key: str) -> str:
+    """Of an address, what tells it from others of the same host."""
+    parts = urlsplit(key) if key.startswith(("http://", "https://")) else None
+    if parts is None:
+        return key
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.app import config
+from penstock.web.dashboard.burn_down import burn_downs
 from penstock.web.dashboard.coverage import run_days
 from penstock.web.dashboard.figures import quality, source_charts
 from penstock.web.dashboard.page import Visit
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.app.views.runs import RunDetail, RunView
     from penstock.app.views.sources import SourceDetail
 
-RUNS, EVENTS, COVERED = 15, 10, 200
+RUNS, EVENTS, COVERED, ALERTS = 15, 10, 200, 5
 
 
 class Step(NamedTuple):
@@ -32,6 +34,7 @@ def read(visit: Visit) -> dict[str, Any]:
     now = project.now()
     runs = project.runs.list(source.key, limit=COVERED).items
     last = _last_ended(project, runs)
+    budgets = [*project.budgets.each(source=source.key)]
     return {
         "source": source,
         "outlook": next(iter(project.outlook([source.key])), None)
@@ -44,10 +47,30 @@ def read(visit: Visit) -> dict[str, Any]:
         "charts": source_charts(project, source.key),
         "quality": quality(project, source.key, now),
         "coverage": run_days(runs, now),
-        "budgets": [*project.budgets.each(source=source.key)],
+        "budgets": budgets,
+        "burn_downs": burn_downs(project, budgets, now),
+        **_alerted(project, source.key),
+        "pipelines": pipeline_history(runs),
         **_configured(project, source),
-        "events": project.journal.list(source=source.key, kind="source", limit=EVENTS).items,
+        "events": project.journal.of_source(source.key, limit=EVENTS),
     }
+
+
+def _alerted(project: Project, source: str) -> dict[str, Any]:
+    """Its alerts that stand, and how the structure of its pages changed when an alert last compared them."""
+    found = project.alerts.list(state="all", source=source, limit=ALERTS).items
+    compared = (project.alerts.get(each.id) for each in found)
+    drift = next((each for each in compared if each.structure is not None), None)
+    return {"alerts": [each for each in found if each.state != "resolved"], "drift": drift}
+
+
+def pipeline_history(runs: Sequence[RunView]) -> list[RunView]:
+    """The first run of each version of the pipeline, newest first; from the newest runs alone."""
+    found: list[RunView] = []
+    for run in reversed(runs):
+        if not found or found[-1].pipeline_version != run.pipeline_version:
+            found.append(run)
+    return found[::-1]
 
 
 def _last_ended(project: Project, runs: list[RunView]) -> RunDetail | None:

@@ -1,0 +1,151 @@
+"""What is known beforehand of acts that have no dry run of their own: how things stand now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.counting import count
+from penstock.errors import UsageError
+from penstock.web.dashboard.words import brief
+
+if TYPE_CHECKING:
+    from penstock.app import Project
+
+Given = Mapping[str, str]
+Facts = dict[str, Any]
+
+
+def looked_up(project: Project, act: str, given: Given) -> Facts | None:
+    """What an act would meet now; None where there is nothing to say."""
+    look = LOOKS.get(act)
+    return None if look is None else look(project, given)
+
+
+def _of_run(project: Project, given: Given) -> Facts:
+    run = project.runs.get(_number(given, "run"))
+    return {
+        "run": run.id,
+        "source": run.source,
+        "state": run.state,
+        "open jobs": run.open_jobs,
+        "in quarantine": run.quarantined,
+    }
+
+
+def _retried(project: Project, given: Given) -> Facts:
+    run = project.runs.get(_number(given, "run"))
+    causes = project.runs.causes(run.id, 3)
+    return {
+        **_of_run(project, given),
+        "would queue again": count(run.quarantined, "job"),
+        **{f"cause {at}": f"{each.error} ({each.jobs})" for at, each in enumerate(causes, 1)},
+    }
+
+
+def _replayed(project: Project, given: Given) -> Facts:
+    pages = project.replays.pages(_number(given, "run"))
+    return {**_of_run(project, given), "would replay": count(pages.pages, "stored page")}
+
+
+def _of_source(project: Project, given: Given) -> Facts:
+    if "source" not in given:
+        return {"about": "every source of the project"}
+    source = project.sources.get(given["source"])
+    counted = {name: getattr(source, name) for name in ("queued", "running", "waiting")}
+    return {"source": source.key, "schedule": source.schedule, **counted}
+
+
+def _of_job(project: Project, given: Given) -> Facts:
+    job = project.jobs.get(_number(given, "job"))
+    return {
+        "job": job.id,
+        "stage": job.stage,
+        "key": job.key,
+        "state": job.state,
+        "error": brief(job.error or "") or None,
+    }
+
+
+def _of_breaker(project: Project, given: Given) -> Facts:
+    name = given.get("name", "")
+    found = [each for each in project.breakers.each() if each.name == name]
+    state = found[0].state if found else "closed: nothing has failed lately"
+    waiting: Facts = {}
+    if name in project.settings.sources:
+        source = project.sources.get(name)
+        waiting = {"jobs that would wait": source.queued + source.waiting}
+    return {"of": name, "state now": state, **waiting}
+
+
+def _of_alert(project: Project, given: Given) -> Facts:
+    alert = project.alerts.get(_number(given, "alert"))
+    told = sorted({each.route for each in alert.notices})
+    return {
+        "alert": alert.summary,
+        "source": alert.source or "the whole project",
+        "state": alert.state,
+        "routes that were told": ", ".join(told) or "none",
+    }
+
+
+def _of_route(project: Project, given: Given) -> Facts:
+    found = [each for each in project.alerts.routes() if each.name == given.get("route")]
+    if not found:
+        known = ", ".join(each.name for each in project.alerts.routes()) or "none"
+        raise UsageError(f"there is no route {given.get('route')!r}", f"routes: {known}")
+    return {"route": found[0].name, "by": found[0].kind, "usually when": found[0].when or "always"}
+
+
+def _of_runbook(project: Project, given: Given) -> Facts:
+    state = project.runbooks.state(given.get("runbook", ""), given.get("source"))
+    steps = {each.name: each for each in state.steps}
+    step = steps.get(given.get("step", ""))
+    done = sum(1 for each in state.steps if each.state in ("done", "settled"))
+    return {
+        "step": None if step is None else f"{step.number}. {step.title}",
+        "the fault": "is there" if state.is_raised else "shows no sign",
+        "steps done or settled": f"{done} of {len(state.steps)}",
+    }
+
+
+def _of_delivery(project: Project, given: Given) -> Facts:
+    wanted = _number(given, "delivery")
+    for each in project.hooks.each():
+        if each.id == wanted:
+            return {"hook": each.hook, "state": each.state, "attempts": each.attempts}
+        if each.id < wanted:
+            break
+    return {}
+
+
+def _of_signal(project: Project, given: Given) -> Facts:
+    name = given.get("name", "")
+    raised = project.signals.list(name, limit=1).items if name else []
+    return {"signal": name, "raised before": "yes" if raised else "no"}
+
+
+def _number(given: Given, name: str) -> int:
+    value = given.get(name, "")
+    if not value.isascii() or not value.isdigit() or len(value) > 18:
+        raise UsageError(f"{name} is a number", code="bad_parameter")
+    return int(value)
+
+
+LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
+    **dict.fromkeys(("runs.pause", "runs.resume", "runs.cancel", "runs.begin"), _of_run),
+    **dict.fromkeys(("runs.continue_from", "replays.commit", "replays.drop"), _of_run),
+    "runs.retry": _retried,
+    "replays.start": _replayed,
+    **dict.fromkeys(("sources.pause", "sources.resume", "sources.hold"), _of_source),
+    **dict.fromkeys(("sources.unhold", "runs.probe"), _of_source),
+    **dict.fromkeys(("schedules.set_cadence", "schedules.undo_cadence"), _of_source),
+    **dict.fromkeys(("jobs.retry", "jobs.cancel", "jobs.hold", "jobs.unhold"), _of_job),
+    "quarantine.note": _of_job,
+    **dict.fromkeys(("breakers.open", "breakers.close"), _of_breaker),
+    **dict.fromkeys(("alerts.acknowledge", "alerts.snooze", "alerts.resolve"), _of_alert),
+    "alerts.test": _of_route,
+    **dict.fromkeys(("runbooks.skip", "runbooks.end"), _of_runbook),
+    "hooks.redeliver": _of_delivery,
+    "signals.raise_": _of_signal,
+}
