@@ -36,6 +36,8 @@ class Act:
     takes: tuple[str, ...] = ()
     # The act that takes it back, where there is one.
     undo: str | None = None
+    # Whether its answer may be stored for an idempotency key: it has no secret and nothing that was erased.
+    keeps_answer: bool = True
 
     @property
     def path_names(self) -> tuple[str, ...]:
@@ -108,8 +110,16 @@ def _batches(batches: Iterator[int]) -> int:
     return done
 
 
-def _act(name: str, role: Role, path: str, takes: str = "", undo: str | None = None) -> Act:
-    return Act(name, role, path, tuple(takes.split()), undo)
+def _act(
+    name: str,
+    role: Role,
+    path: str,
+    takes: str = "",
+    undo: str | None = None,
+    *,
+    keeps_answer: bool = True,
+) -> Act:
+    return Act(name, role, path, tuple(takes.split()), undo, keeps_answer)
 
 
 ACTS: dict[str, Act] = {
@@ -159,7 +169,7 @@ ACTS: dict[str, Act] = {
             "source run_id stage kind cause since is_escalated job_id is_apart everything",
         ),
         _act("quarantine.note", OPERATOR, "/quarantine/{job}/notes", "text"),
-        _act("records.forget", ADMIN, "/sources/{source}/forget", "key"),
+        _act("records.forget", ADMIN, "/sources/{source}/forget", "key", keeps_answer=False),
         _act("rejects.redrive", OPERATOR, "/rejects/redrive", "source run_id code since ids"),
         _act(
             "checkpoints.rewind",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any, get_origin
 from urllib.parse import urlencode
 
 import msgspec
@@ -12,48 +14,84 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.app.views.view import Page, View
+from penstock.errors import PenstockError
 from penstock.web.acts import ACTS, Act
 from penstock.web.guard import INNER_SLASH
+from penstock.web.idempotency import REPLAYED, asked_once, keys_of
 from penstock.web.identity import Identity, Role
-from penstock.web.problems import Problem
+from penstock.web.lines import lines_response
+from penstock.web.problems import Problem, problem_of
 from penstock.web.reads import READS, Read
-from penstock.web.threads import in_thread, in_thread_reading
+from penstock.web.threads import LONG_READ_S, in_thread, in_thread_reading, one_long_read
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from penstock.app import Project
+
 PREFIX = "/api/v1"
 JSON = "application/json"
+Endpoint = Callable[["Request"], Awaitable[Response]]
 
 
 def routes() -> list[Route]:
-    """One for each line of the tables; fixed paths come before those with parameters."""
-    made = [
-        *((act.path, "POST", _act_endpoint(act)) for act in ACTS.values()),
-        *((read.path, "GET", _read_endpoint(read)) for read in READS.values()),
+    """One for each path of the tables; fixed paths come before those with parameters."""
+    made: dict[str, dict[str, Endpoint]] = {}
+    for act in ACTS.values():
+        made.setdefault(act.path, {})["POST"] = _act_endpoint(act)
+    for read in READS.values():
+        made.setdefault(read.path, {})["GET"] = _read_endpoint(read)
+    return [
+        Route(PREFIX + path, _by_method(made[path]), methods=list(made[path]))
+        for path in sorted(made, key=lambda path: path.replace("{", "~"))
     ]
-    made.sort(key=lambda each: each[0].replace("{", "~"))
-    return [Route(PREFIX + path, call, methods=[method]) for path, method, call in made]
 
 
-def _act_endpoint(act: Act) -> Callable[[Request], Any]:
+def _by_method(calls: Mapping[str, Endpoint]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        identity = require(request, act.role)
-        given = path_values(request, act.path_parameters) | await body_values(request, act)
-        done = await in_thread(request, lambda project: act.call(project, identity, given))
-        return json_response(request, as_answer(done))
+        return await calls["POST" if request.method == "POST" else "GET"](request)
 
     return endpoint
 
 
-def _read_endpoint(read: Read) -> Callable[[Request], Any]:
+def _act_endpoint(act: Act) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        identity = require(request, act.role)
+        given = path_values(request, act.path_parameters) | await body_values(request, act)
+        asked = asked_once(request, identity, act, given)
+
+        def perform(project: Project) -> tuple[str, bool]:
+            def called() -> str:
+                return json_text(request, as_answer(act.call(project, identity, given)))
+
+            if asked is None:
+                return called(), False
+            return keys_of(request).perform(project, asked, called)
+
+        text, is_replayed = await in_thread(request, perform)
+        headers = {REPLAYED: "true"} if is_replayed else None
+        return Response(text.encode(), headers=headers, media_type=JSON)
+
+    return endpoint
+
+
+def _read_endpoint(read: Read) -> Endpoint:
     call_in = in_thread if read.writes else in_thread_reading
 
     async def endpoint(request: Request) -> Response:
         require(request, read.role)
         given = path_values(request, read.path_parameters) | query_values(request, read.parameters)
-        found = await call_in(request, lambda project: read.call(project, given))
-        return read_response(request, found)
+        if not read.is_long:
+            found = await call_in(request, lambda project: read.call(project, given))
+            return read_response(request, found)
+        with one_long_read(request) as leave:
+            if get_origin(read.answer) is Iterator:
+                return await lines_response(request, lambda found: read.call(found, given), leave)
+            found = await in_thread_reading(
+                request, lambda project: read.call(project, given), LONG_READ_S
+            )
+            leave()
+            return read_response(request, found)
 
     return endpoint
 
@@ -116,7 +154,10 @@ async def body_values(request: Request, act: Act) -> dict[str, Any]:
 
 def _converted(given: Any, parameters: type[msgspec.Struct], strict: bool) -> dict[str, Any]:
     try:
-        return msgspec.structs.asdict(msgspec.convert(given, parameters, strict=strict))
+        found = msgspec.structs.asdict(msgspec.convert(given, parameters, strict=strict))
+        if any(isinstance(each, float) and not isfinite(each) for each in found.values()):
+            raise Problem(422, "bad_parameter", "A number must be finite.")
+        return found
     except (msgspec.ValidationError, OverflowError) as error:
         raise Problem(422, "bad_parameter", str(error) or "A number is too large.") from None
 
@@ -125,8 +166,6 @@ def as_answer(found: Any) -> Any:
     """What is written of an answer: a view by its fields, what is no object as one."""
     if isinstance(found, Page):
         return {"items": [as_answer(each) for each in found.items], "next": found.next}
-    if isinstance(found, View):
-        return found.as_json()
     if isinstance(found, bool):
         return {"changed": found}
     if isinstance(found, int):
@@ -139,7 +178,15 @@ def as_answer(found: Any) -> Any:
 
 
 def _item(found: Any) -> Any:
-    return found.as_json() if isinstance(found, View) else msgspec.to_builtins(found)
+    if isinstance(found, View):
+        return found.as_json()
+    if isinstance(found, PenstockError):
+        return problem_of(found).as_json()
+    if is_dataclass(found):
+        return {field.name: _item(getattr(found, field.name)) for field in fields(found)}
+    if isinstance(found, list):
+        return [_item(each) for each in found]
+    return msgspec.to_builtins(found)
 
 
 def read_response(request: Request, found: Any) -> Response:
@@ -168,6 +215,9 @@ def _next_path(request: Request, cursor: str) -> str:
 
 def json_response(request: Request, answer: Mapping[str, Any] | Any) -> Response:
     """JSON with every secret of the project masked."""
+    return Response(json_text(request, answer).encode(), media_type=JSON)
+
+
+def json_text(request: Request, answer: Mapping[str, Any] | Any) -> str:
     mask: Callable[[str], str] = request.app.state.mask
-    text = mask(msgspec.json.encode(answer).decode())
-    return Response(text.encode(), media_type=JSON)
+    return mask(msgspec.json.encode(answer).decode())

@@ -36,7 +36,7 @@ Moment = Annotated[
     datetime, msgspec.Meta(tz=True, description="a time with its offset: 2026-11-15T08:00:00Z")
 ]
 SIZES = ("limit", "ticks")
-AMOUNTS = ("for_s", "window_s")
+AMOUNTS = ("for_s", "window_s", "expires_in_s")
 FILTER = "wanted"
 _SIMPLE = {str: Text, int: Id, bool: bool, Any: Any}
 
@@ -118,7 +118,8 @@ def _field(name: str, hint: Any, default: Any) -> tuple[Any, ...]:
         return (name, Any | msgspec.UnsetType, msgspec.UNSET)
     if default is None:
         return (name, web_type(name, hint) | None, None)
-    return (name, web_type(name, hint), default)
+    is_optional = type(None) in _members(hint)
+    return (name, web_type(name, hint) | None if is_optional else web_type(name, hint), default)
 
 
 def web_type(name: str, hint: Any) -> Any:
@@ -153,16 +154,24 @@ def _members(hint: Any) -> Sequence[Any]:
 
 def as_arguments(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords that the verb itself is called with."""
-    known = inspect.signature(verb_of(name)).parameters
-    values = {key: _plain(value) for key, value in given.items() if value is not msgspec.UNSET}
+    known, hints = inspect.signature(verb_of(name)).parameters, hints_of(name)
+    values = {
+        key: _plain(value, hints.get(key))
+        for key, value in given.items()
+        if value is not msgspec.UNSET
+    }
     called = {key: value for key, value in values.items() if key in known}
     if FILTER in known:
         rest = {key: value for key, value in values.items() if key not in known}
-        called[FILTER] = hints_of(name)[FILTER](**rest)
+        called[FILTER] = hints[FILTER](**rest)
     return called
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, hint: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).timestamp()
+    if isinstance(value, str) and value.isdecimal() and {int, str} <= set(_members(hint)):
+        return min(
+            int(value[:20]), LARGEST_ID
+        )  # the number of a job, where an address may stand too
     return tuple(value) if isinstance(value, list) else value

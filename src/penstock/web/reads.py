@@ -56,6 +56,8 @@ class Read:
         return (inspect.getdoc(verb_of(self.name)) or self.name).partition("\n")[0]
 
     def call(self, project: Project, arguments: Mapping[str, Any]) -> Any:
+        if self.name == "records.list":
+            project.records.require_collection(arguments["collection"])
         return verb_on(project, self.name)(**as_arguments(self.name, arguments))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.errors import StoreError
 from penstock.journal.origin import API, DASHBOARD, acting_from
+from penstock.web.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 THREADS = 8
+# When to ask again for what the server does once at a time.
+BUSY_S = 5
 # A read that takes longer is given up; so is one whose rows are more than a page can hold (`app.paging`).
 LONGEST_READ_S = 10.0
+# One that goes through the whole database, of which a server does one at a time.
+LONG_READ_S = 600.0
 
 
 class ProjectCalls:
@@ -37,13 +43,15 @@ class ProjectCalls:
 
         return await self._calls(called)
 
-    async def reading(self, call: Callable[[Project], Answer]) -> Answer:
+    async def reading(
+        self, call: Callable[[Project], Answer], longest_s: float | None = None
+    ) -> Answer:
         """The same for what only looks: its connection can't write, and gives up in time."""
 
         def looked(project: Project) -> Answer:
             # Sources that are new in the file become known before, once.
             _ = project.source_ids
-            with project.connection.only_reading(self._longest_s):
+            with project.connection.only_reading(longest_s or self._longest_s):
                 return call(project)
 
         return await self._calls(lambda: _called(self._project, looked))
@@ -56,10 +64,39 @@ async def in_thread(request: Request, call: Callable[[Project], Answer]) -> Answ
     return await calls.writing(call, origin)
 
 
-async def in_thread_reading(request: Request, call: Callable[[Project], Answer]) -> Answer:
+async def in_thread_reading(
+    request: Request, call: Callable[[Project], Answer], longest_s: float | None = None
+) -> Answer:
     """What a read answers."""
     calls: ProjectCalls = request.app.state.project_calls
-    return await calls.reading(call)
+    return await calls.reading(call, longest_s)
+
+
+@contextmanager
+def one_long_read(request: Request) -> Iterator[Callable[[], None]]:
+    """The server's one place for what takes long; whoever is given the way out of it must call it.
+
+    It is left at once if the body raises.
+    """
+    state = request.app.state
+    if state.has_long_read:
+        raise Problem(
+            429,
+            "busy",
+            "The server already reads the whole database or simulates for somebody.",
+            "ask again when that is done",
+            headers={"Retry-After": str(BUSY_S)},
+        )
+    state.has_long_read = True
+
+    def leave() -> None:
+        state.has_long_read = False
+
+    try:
+        yield leave
+    except BaseException:
+        leave()
+        raise
 
 
 def _called(project: Project, call: Callable[[Project], Answer]) -> Answer:
