@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from starlette.applications import Starlette
 
 from penstock import Project
 from penstock.web.access import Access
@@ -51,6 +52,7 @@ class Site:
     access: Access
     told: list[str]
     browser: aiohttp.ClientSession
+    app: Starlette
     csrf: str = ""
     links: list[str] = field(default_factory=list)
 
@@ -76,7 +78,8 @@ class Site:
 async def site(project: Project, connections: Connections | None = None) -> AsyncIterator[Site]:
     settings, told, links = WebSettings(port=0), list[str](), list[str]()
     access = Access(settings, "ann", links.append)
-    listener = Listener(application(project, settings, access), settings, told.append, connections)
+    app = application(project, settings, access)
+    listener = Listener(app, settings, told.append, connections)
     listening = asyncio.Event()
 
     def begin(port: int) -> None:
@@ -84,12 +87,13 @@ async def site(project: Project, connections: Connections | None = None) -> Asyn
         listening.set()
 
     listener.on_listening = begin
+    listener.on_stopping = app.state.follower.stop
     serving = asyncio.create_task(listener.serve())
     await listening.wait()
     jar = aiohttp.CookieJar(unsafe=True)
     try:
         async with aiohttp.ClientSession(cookie_jar=jar) as browser:
-            yield Site(listener.port, access, told, browser, links=links)
+            yield Site(listener.port, access, told, browser, app, links=links)
     finally:
         listener.stop()
         await serving

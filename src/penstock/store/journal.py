@@ -145,6 +145,27 @@ class Journal(Noun):
             return self._latest_events(limit, {**place, **wanted}, where), cursor
         return self._behind(cursor, wanted, limit, where)
 
+    def follow_until(
+        self,
+        cursor: Cursor,
+        until: Cursor,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        limit: int = 500,
+        kind: str | None = None,
+        where: Sequence[Condition] = (),
+    ) -> tuple[list[EventRow], Cursor]:
+        """As `follow`, but no further than another reader has come; all is read when it answers `until`."""
+        wanted = self._wanted(source, run_id, job_id, limit, kind)
+        if until.seen:
+            bounded = cursor if cursor.upto else Cursor(cursor.seen, until.seen, cursor.line)
+            return self._behind(bounded, wanted, limit, where)
+        # Lines become visible in the order of their ids.
+        found, end = self._behind(cursor, wanted, limit, where)
+        left = [row for row in found if row.id <= until.line]
+        return left, until if end.line >= until.line else end
+
     def follow_kinds(
         self, cursor: Cursor | None, kinds: Sequence[str], limit: int = 500
     ) -> tuple[list[EventRow], Cursor]:

@@ -15,10 +15,12 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from penstock.app.calls import InThreads
+from penstock.app.idempotency import IdempotencyKeys
 from penstock.app.secrets import redact
 from penstock.errors import PenstockError
-from penstock.web import api, login, trigger
+from penstock.web import api, login, reference, streams, trigger
 from penstock.web.access import Access
+from penstock.web.follower import Follower
 from penstock.web.guard import Guard
 from penstock.web.identity import Role
 from penstock.web.pages import database_page, refused_page, wants_page, welcome_page
@@ -54,6 +56,9 @@ def application(project: Project, settings: WebSettings, access: Access) -> Star
     made.state.access = access
     made.state.calls = InThreads("web", THREADS)
     made.state.project_calls = access.tables = ProjectCalls(project, made.state.calls)
+    made.state.follower = Follower(project)
+    made.state.keys = IdempotencyKeys()
+    made.state.has_long_read = False
     made.state.mask = lambda text: redact(text, secrets) if secrets else text
     return made
 
@@ -63,6 +68,8 @@ def _routes(project: Project) -> Sequence[BaseRoute]:
         *login.ROUTES,
         Route("/healthz", _health, methods=["GET"]),
         *api.routes(),
+        *streams.routes(),
+        *reference.ROUTES,
         Route(f"{trigger.PATH}{{name}}", _signal, methods=["POST"]),
     ]
     if hasattr(project, "metrics"):

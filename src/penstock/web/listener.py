@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -41,9 +41,10 @@ class Listener(uvicorn.Server):
         connections: Connections | None = None,
     ) -> None:
         self._settings = settings
-        self._connections = connections or Connections()
+        self._connections = Connections() if connections is None else connections
         self.port = settings.port
         self.on_listening: Callable[[int], None] = lambda port: None
+        self.on_stopping: Callable[[], None] = lambda: None
         _quiet(tell)
         super().__init__(
             uvicorn.Config(
@@ -66,6 +67,11 @@ class Listener(uvicorn.Server):
 
     def stop(self) -> None:
         self.should_exit = True
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """What would not end by itself is ended first: it would hold this up until the time to drain is over."""
+        self.on_stopping()
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: object = None) -> None:
         await self.lifespan.startup()

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over one connection, with what uvicorn does not have: a time limit for headers, and caps.
+"""HTTP/1.1 over one connection, with what uvicorn does not have: time limits for both sides, and caps.
 
 A connection that does not send its request's headers in time is closed, the first request's and each that
 follows. When there are too many connections, of one address or in all, the one that has waited longest for
@@ -13,6 +13,8 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_S = 10.0
+# A client that reads nothing of its answer for so long is cut off.
+STALLED_S = 30.0
 MOST = 512
 MOST_PER_ADDRESS = 256
 
@@ -25,8 +27,10 @@ class Connections:
         header_s: float = HEADER_S,
         most: int = MOST,
         most_per_address: int = MOST_PER_ADDRESS,
+        stalled_s: float = STALLED_S,
     ) -> None:
         self.header_s = header_s
+        self.stalled_s = stalled_s
         self._most = most
         self._most_per_address = most_per_address
         self._open: dict[TimedProtocol, str] = {}
@@ -62,6 +66,7 @@ class TimedProtocol(H11Protocol):
         super().__init__(*args, **options)
         self._all = all_of_them
         self._timer: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
         self._is_admitted = False
         # No request is under way: it waits for the headers of the next one.
         self.is_waiting = True
@@ -94,8 +99,23 @@ class TimedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.forget(self)
         self._stop_waiting()
+        self._stop_stalled()
         if self._is_admitted:
             super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client reads nothing while an answer waits to be sent: it has a while to catch up."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self._all.stalled_s, self.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_stalled()
+
+    def _stop_stalled(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def abort(self) -> None:
         self._all.forget(self)

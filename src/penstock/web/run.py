@@ -47,8 +47,10 @@ async def serve(project: Project, settings: WebSettings, tell: Callable[[str], N
             tell(f"open this link, once: {access.new_link()}")
 
     listener.on_listening = begin
+    listener.on_stopping = app.state.follower.stop
     try:
         await listener.serve()
     finally:
         await access.close()
+        app.state.follower.close()
         app.state.calls.close()
