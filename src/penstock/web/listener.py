@@ -69,7 +69,7 @@ class Listener(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """What would not end by itself is ended first: it would hold this up until the time to drain is over."""
+        """What does not end by itself is ended first: it would use up the time to drain."""
         self.on_stopping()
         await super().shutdown(sockets)
 
