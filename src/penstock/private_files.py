@@ -24,6 +24,11 @@ COPY_BYTES = 1 << 20
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
+def own_folder(root: Path) -> list[Path]:
+    """The folder, unless there is more in it than ours: a project with its code."""
+    return [] if (root / "penstock.yaml").exists() else [root]
+
+
 def open_private(path: Path, beside: Path | None = None) -> int:
     """The file to read and write, made if it is not there, with what it holds.
 

@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from penstock.app.project import Project
-from penstock.private_files import make_private
+from penstock.private_files import make_private, own_folder
 from penstock.settings import find_project
-from penstock.snapshots.directory import private_folder
 from penstock.store.sqlite.database import files_of, translated
 
 
@@ -22,7 +21,7 @@ def protect_files(project: Project) -> list[Path]:
     settings = project.settings
     files = [] if settings.is_on_postgres else files_of(settings.store_file.resolve())
     if isinstance(settings.snapshots, Path):
-        files += private_folder(settings.snapshots)
+        files += own_folder(settings.snapshots)
     return make_private(files)
 
 

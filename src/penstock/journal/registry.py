@@ -52,10 +52,6 @@ RENAMED: dict[str, str] = {
     "worker.buried": "worker.reaped",
 }
 
-# Of these there is one for each job in each turn: they have no data, and are written by name.
-STARTED = job_events.JobStarted.kind
-SUCCEEDED = job_events.JobSucceeded.kind
-
 
 def current_kind(kind: str) -> str:
     """The name that a kind has today."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,7 +31,7 @@ class _Changed:
     threshold: float | None
 
 
-def with_params(source: Configured, params: dict[str, Any]) -> Configured:
+def with_params(source: Configured, params: Mapping[str, Any]) -> Configured:
     """A source with some params of a run's own over its."""
     return _Changed({**source.params, **params}, source.threshold)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.http.response import Response
+from typing import TYPE_CHECKING
+
 from penstock.project.opened import Opened
-from penstock.snapshots import SegmentPlace, open_snapshots
-from penstock.store.rows import SnapshotRow
+
+if TYPE_CHECKING:
+    from penstock.http.response import Response
+    from penstock.store.rows import SnapshotRow
 
 
 class Ingested(Opened):
@@ -13,6 +16,9 @@ class Ingested(Opened):
 
     def read_page(self, page: SnapshotRow) -> Response:
         """A page with its body, from its snapshot."""
+        from penstock.http.response import Response
+        from penstock.snapshots import SegmentPlace, open_snapshots
+
         snapshots = open_snapshots(self.settings.snapshots, "reader")
         try:
             place = SegmentPlace(page.hash, page.segment, page.offset, page.length)

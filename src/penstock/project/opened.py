@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock, RLock
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from penstock.clock import Clock, SystemClock
@@ -17,22 +17,23 @@ from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource, hash_of
 from penstock.jobs.replay import REPLAY_STAGE
-from penstock.jobs.retry import RetryClass, retry_classes
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.origin import current_origin
-from penstock.pipeline.graph import Graph
-from penstock.pipeline.loader import load_graph, refuse_unknown_retries, refuse_what_never_fits
-from penstock.pipeline.version import version_of
 from penstock.project.connections import Connections
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
 from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.unset import refuse_unset
 from penstock.store.health import HealthRow
 from penstock.store.opening import open_schema, open_store
-from penstock.store.reject_rows import RejectFilter, RejectRow
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.schema import Schema
 from penstock.store.store import Store
+
+# Pipelines are loaded by those who work; who only looks does not wait for what loads them.
+if TYPE_CHECKING:
+    from penstock.jobs.retry import RetryClass
+    from penstock.pipeline.graph import Graph
+    from penstock.store.reject_rows import RejectRow
 
 # Who somebody was before `sudo`, and who the environment says he is.
 CLAIMS = ("SUDO_USER", "LOGNAME", "USER")
@@ -170,6 +171,8 @@ class Opened:
     @cached_property
     def retries(self) -> dict[str, RetryClass]:
         """The retry classes that there are, by name."""
+        from penstock.jobs.retry import retry_classes
+
         return retry_classes(self.settings.retries)
 
     def source(self, name: str) -> SourceSettings:
@@ -210,6 +213,12 @@ class Opened:
             return self._graphs[source.pipeline]
 
     def _load_graph(self, source: SourceSettings) -> Graph:
+        from penstock.pipeline.loader import (
+            load_graph,
+            refuse_unknown_retries,
+            refuse_what_never_fits,
+        )
+
         where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
         graph = load_graph(source.pipeline, self.settings.root, where)
         refuse_what_never_fits(graph, self.settings.worker, where)
@@ -218,8 +227,13 @@ class Opened:
 
     def version(self, name: str) -> str:
         """The version of a source's pipeline as it is today: its code and its configuration."""
-        source = self.source(name)
-        return version_of(self.graph(source), source)
+        return self._version(self.source(name))
+
+    def _version(self, source: SourceSettings, params: Mapping[str, Any] | None = None) -> str:
+        """The same, with a run's own params over those of the source."""
+        from penstock.pipeline.version import version_of, with_params
+
+        return version_of(self.graph(source), with_params(source, params or {}))
 
     def loaded(self) -> Loaded:
         """What a worker of this project would load now: its sources' stages and versions, and its files."""
@@ -227,7 +241,7 @@ class Opened:
         for key, source in self.loadable_sources().items():
             graph = self.graph(source)
             stages = (*graph.stage_names, REPLAY_STAGE)
-            sources[self.source_ids[key]] = LoadedSource(version_of(graph, source), stages)
+            sources[self.source_ids[key]] = LoadedSource(self._version(source), stages)
         return Loaded(str(self.settings.root), self.files(), sources)
 
     def files(self) -> dict[str, str]:
@@ -263,6 +277,8 @@ class Opened:
         return [found[run_id] for run_id in run_ids]
 
     def require_reject(self, reject_id: int) -> RejectRow:
+        from penstock.store.reject_rows import RejectFilter
+
         found = self.connection.rejects.newest(RejectFilter(ids=(reject_id,)), 1)
         if not found:
             raise UsageError(
@@ -298,7 +314,7 @@ class Opened:
     def _has_new_version(self, source: SourceSettings, health: HealthRow) -> bool:
         """Whether its pipeline was changed since it was degraded; then it is taken for healthy again."""
         bad = self.connection.runs.get(health.bad_run_id) if health.bad_run_id is not None else None
-        if bad is None or bad.pipeline_version == version_of(self.graph(source), source):
+        if bad is None or bad.pipeline_version == self._version(source):
             return False
         reason = "its pipeline has a new version"
         self.connection.sources.recover(self.source_ids[source.key], default_actor(), reason)

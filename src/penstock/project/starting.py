@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,12 +14,14 @@ from penstock.jobs.replay import replay_plan
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.run_policy import policy_of
 from penstock.jobs.signals import is_name, is_reserved, wanted
-from penstock.pipeline.version import version_of, with_params
-from penstock.project.backfills import Moment, backfill_options, require_settings, start_backfill
 from penstock.project.opened import Opened, default_actor
 from penstock.settings import SourceSettings
 from penstock.store.database import to_json
 from penstock.store.rows import RunRow
+
+# As in `project/opened.py`: who only looks does not wait for what works.
+if TYPE_CHECKING:
+    from penstock.project.backfills import Moment
 
 KINDS = tuple(
     kind.value for kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE, RunKind.STREAM)
@@ -118,8 +120,8 @@ class Starting(Opened):
             self.source_ids[source.key],
             RunKind(kind),
             graph.plan(source.priority, RunKind(kind)),
-            version_of(graph, with_params(source, asked.params)),
-            key=f"manual:{uuid.uuid4().hex}",
+            self._version(source, asked.params),
+            key=_new_key(),
             actor=actor or default_actor(),
             reason=reason,
             options=asked.over(run_options(source)),
@@ -156,7 +158,7 @@ class Starting(Opened):
         new_id, is_new = self.connection.runs.continue_(
             run_id,
             replay_plan(plan) if policy_of(run.kind, run.options).is_staged else plan,
-            version_of(graph, with_params(source, run.options.params)),
+            self._version(source, run.options.params),
             actor or default_actor(),
             reason,
         )
@@ -228,6 +230,8 @@ class Starting(Opened):
         window_s: float | None = None,
     ) -> RunOptions:
         """What such a backfill would be asked for; changes nothing."""
+        from penstock.project.backfills import backfill_options, require_settings
+
         source = self.source(name)
         require_settings(source)
         self.graph(source).plan(source.priority, RunKind.BACKFILL)
@@ -249,6 +253,8 @@ class Starting(Opened):
         actor: str | None = None,
         reason: str = "",
     ) -> RunRow:
+        from penstock.project.backfills import start_backfill
+
         source = self.source(name)
         self.refuse_degraded(source)
         run_id, _ = start_backfill(
@@ -257,12 +263,16 @@ class Starting(Opened):
             source,
             self.graph(source),
             options,
-            key=f"manual:{uuid.uuid4().hex}",
+            key=_new_key(),
             actor=actor or default_actor(),
             reason=reason,
             linked_to=linked_to,
         )
         return self.require_run(run_id)
+
+
+def _new_key() -> str:
+    return f"manual:{os.urandom(16).hex()}"
 
 
 def refuse_kind(kind: str) -> None:

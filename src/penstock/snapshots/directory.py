@@ -15,7 +15,7 @@ from pathlib import Path
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import StoreCorrupt, StoreError, StoreFull, StoreIoError
-from penstock.private_files import FILE_MODE, FOLDER_MODE, make_private
+from penstock.private_files import FILE_MODE, FOLDER_MODE, make_private, own_folder
 from penstock.snapshots.segment import (
     IDLE_S,
     SUFFIX,
@@ -241,18 +241,13 @@ def _make(root: Path) -> None:
     root.parent.mkdir(parents=True, exist_ok=True)
     root.mkdir(mode=FOLDER_MODE, exist_ok=True)
     if missing[:1] != [root]:
-        make_private(private_folder(root))
+        make_private(own_folder(root))
     for folder in missing:
         above = os.open(folder.parent, _FOLDER)
         try:
             _sync_folder(above)
         finally:
             os.close(above)
-
-
-def private_folder(root: Path) -> list[Path]:
-    """The folder, unless there is more in it than snapshots: a project with its code."""
-    return [] if (root / "penstock.yaml").exists() else [root]
 
 
 def _sync_folder(folder: int) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import RunKind, StageBounds
 from penstock.journal.event import Event
-from penstock.metrics.fold import Amount
 from penstock.store.database import Database, to_json
+
+if TYPE_CHECKING:
+    from penstock.metrics.fold import Amount
 
 _STATES = tuple(JobState)
 _PLACE = {state: index for index, state in enumerate(_STATES)}

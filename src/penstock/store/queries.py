@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 SHARED = "penstock.store.sql"
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -28,13 +28,13 @@ def queries(package: str) -> dict[str, str]:
 
 def named(package: str) -> list[tuple[str, str]]:
     """The queries of a folder as they are written there: (name, text)."""
-    files = sorted(resources.files(package).iterdir(), key=lambda entry: entry.name)
-    return [
-        query
-        for file in files
-        if file.name.endswith(".sql")
-        for query in split(file.read_text("utf-8"))
-    ]
+    files = sorted(folder_of(package).glob("*.sql"))
+    return [query for file in files for query in split(file.read_text("utf-8"))]
+
+
+def folder_of(package: str) -> Path:
+    """The folder of a package of the store: `importlib.resources` would make every command start later."""
+    return Path(__file__).parent / package.rpartition(".")[2]
 
 
 def split(text: str) -> list[tuple[str, str]]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Literal, Protocol
 
 import msgspec
@@ -19,6 +18,7 @@ import msgspec
 from penstock.errors import Refused, Remedy, StoreError
 from penstock.journal.service_events import DbMigrated
 from penstock.store.database import to_json
+from penstock.store.queries import folder_of
 
 # What a database is opened for: to work on it, to put a copy into it, or to look at its schema alone.
 Purpose = Literal["work", "copy", "schema"]
@@ -124,7 +124,7 @@ def migrated_event(migration: Migration, reason: str) -> tuple[str, str, str]:
 @cache
 def migrations(package: str) -> tuple[Migration, ...]:
     """The migrations of one database, in order."""
-    folder = resources.files(package) / "migrations"
+    folder = folder_of(package) / "migrations"
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     return tuple(
         parse(name.removesuffix(".sql"), (folder / name).read_text("utf-8")) for name in names

@@ -131,7 +131,7 @@ def source_outlook(
         by="" if deciding is None else deciding.by,
         since=None if deciding is None else deciding.since,
         opens_at=outlook.opens_at,
-        command=outlook.command or None,
+        command=None if deciding is None else deciding.command,
         remedy=None if deciding is None else deciding.remedy,
         gates=gates,
         stops=[gate_view(gate) for gate in stops],

@@ -26,7 +26,7 @@ from penstock.errors import (
     StoreTooSlow,
 )
 from penstock.jobs.job import Claimed, Owned
-from penstock.journal.registry import STARTED, SUCCEEDED
+from penstock.journal.job_events import JobStarted, JobSucceeded
 from penstock.private_files import make_private, touch_private
 from penstock.store.database import ONLY_READS, Decoded, Fences, JobRow, to_json
 from penstock.store.queries import queries
@@ -45,6 +45,9 @@ WAITS_MS = (1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100)
 AGAIN_MS = 10
 # Older versions have a race between a checkpoint and a writer that can corrupt the file.
 OLDEST_SAFE_SQLITE = 3_051_003
+
+# Of these there is one for each job in each turn: they have no data, and are written by name.
+STARTED, SUCCEEDED = JobStarted.kind, JobSucceeded.kind
 
 # What reading a row can raise when the disk or the file is not what it should be.
 BROKEN = (apsw.Error, UnicodeDecodeError, msgspec.DecodeError)
