@@ -146,49 +146,55 @@ def kpis_of(
     ]
 
 
-class _Recovery(msgspec.Struct):
+class Recovery(msgspec.Struct):
+    """A source that has not recovered yet: since which run, and what people have done about it so far."""
+
     run_id: int | None
     run_kind: str | None
     steps: int = 0
-    # When each actor did what last, and when their last transaction was.
-    swept_at: dict[tuple[str, str], float] = {}
+    # When each actor did what last (`KIND ACTOR`), and when their last transaction was.
+    swept_at: dict[str, float] = {}
     acted_at: dict[str, float] = {}
 
     def count(self, act: Act) -> None:
         """One step more, unless it belongs to the one before."""
         if act.actor in OURSELVES:
             return
-        sweep = (act.actor, act.kind)
+        sweep = f"{act.kind} {act.actor}"
         is_sweep = act.kind in SWEEPS and act.at - self.swept_at.get(sweep, -inf) <= SWEEP_S
         is_same = self.acted_at.get(act.actor) == act.at
-        self.swept_at[sweep] = self.acted_at[act.actor] = act.at
+        if act.kind in SWEEPS:
+            self.swept_at[sweep] = act.at
+        self.acted_at[act.actor] = act.at
         self.steps += not (is_sweep or is_same)
 
 
-def steps_to_recover(acts: Iterable[Act]) -> list[int]:
-    """How many steps people took for each recovery: from a bad end to the next good one.
+def note_act(open_ones: dict[int, Recovery], act: Act) -> int | None:
+    """Take note of an act; if it is the good end of a recovery, how many steps people took for that.
 
-    Good is the same run when it ends again, or another of its kind. What one command wrote in one
-    transaction is one step. What is about no source, such as the breaker of a host, counts for all that have
-    not recovered.
+    `open_ones` are the sources that have not recovered; it is changed. Good is the same run when it ends
+    again, or another of its kind. What one command wrote in one transaction is one step. What is about no
+    source, such as the breaker of a host, counts for all that have not recovered.
     """
-    open_ones: dict[int | None, _Recovery] = {}
-    steps: list[int] = []
-    for act in acts:
-        if act.source_id is None and act.kind in ACTS:
-            for each in open_ones.values():
-                each.count(act)
-            continue
-        recovery = open_ones.get(act.source_id)
+    if act.source_id is None and act.kind in ACTS:
+        for each in open_ones.values():
+            each.count(act)
+        return None
+    source_id = act.source_id or 0
+    recovery = open_ones.get(source_id)
+    if recovery is None:
         if act.kind in BAD_ENDS:
-            if recovery is None:
-                open_ones[act.source_id] = _Recovery(act.run_id, act.run_kind)
-        elif recovery is None:
-            continue
-        elif act.kind == GOOD_END:
-            if act.run_id == recovery.run_id or act.run_kind == recovery.run_kind:
-                steps.append(recovery.steps)
-                del open_ones[act.source_id]
-        else:
-            recovery.count(act)
-    return steps
+            open_ones[source_id] = Recovery(act.run_id, act.run_kind)
+    elif act.kind == GOOD_END:
+        if act.run_id == recovery.run_id or act.run_kind == recovery.run_kind:
+            return open_ones.pop(source_id).steps
+    elif act.kind not in BAD_ENDS:
+        recovery.count(act)
+    return None
+
+
+def steps_to_recover(acts: Iterable[Act]) -> list[int]:
+    """How many steps people took for each recovery: from a bad end to the next good one."""
+    open_ones: dict[int, Recovery] = {}
+    steps = (note_act(open_ones, act) for act in acts)
+    return [each for each in steps if each is not None]

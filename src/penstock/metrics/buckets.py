@@ -11,11 +11,15 @@ SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
     10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
 )  # fmt: skip
+TURNS = (
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+)  # fmt: skip
 SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BUCKETS: dict[str, tuple[float, ...]] = {
     "attempt_seconds": SECONDS,
     "fetch_seconds": SECONDS,
     "quality": SCORES,
+    "turn_seconds": TURNS,
 }
 _LABELS = {measure: (*(f"{b:g}" for b in bounds), INFINITE) for measure, bounds in BUCKETS.items()}
 

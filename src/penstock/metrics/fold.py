@@ -12,9 +12,12 @@ from typing import Any
 
 import msgspec
 
+from penstock.jobs.kpis import STEERING
 from penstock.journal.registry import current_kind, stored_kinds
 from penstock.metrics.buckets import bucket
+from penstock.metrics.line import Amount, Line, Measured
 from penstock.metrics.measures import ALL_SOURCES, DAY_S, EVER, HOUR_S, OF_RUNS, SUMS
+from penstock.metrics.recovery import FoldMemory, RecoveryFold
 
 STARTED = "job.started"
 # How an attempt ended, by the event that says so.
@@ -32,8 +35,12 @@ ENDS = {
 OUTCOMES = frozenset({"succeeded", "skipped", "quarantined", "cancelled"})
 RUN_ENDS = {f"run.{state}": state for state in ("completed", "partial", "failed", "cancelled")}
 QUEUED, MISSED, QUARANTINED = "run.queued", "schedule.missed", "job.quarantined"
+REAPED = "worker.reaped"
+BREACHES = ("sla.breached", "schema.stale")
 # The events that count. Others are passed over.
-KINDS = stored_kinds([STARTED, *ENDS, *RUN_ENDS, QUEUED, MISSED])
+KINDS = stored_kinds(
+    dict.fromkeys([STARTED, *ENDS, *RUN_ENDS, QUEUED, MISSED, REAPED, *BREACHES, *STEERING])
+)
 # The key of a run that a schedule started: `tick:NAME:DUE_AT`.
 TICK = "tick:"
 # A job that retention has dropped before it was folded has no stage any more.
@@ -44,51 +51,22 @@ Place = tuple[int, str, int, float, str]
 # Run, measure, label.
 RunPlace = tuple[int, str, str]
 Attempt = tuple[int, int]
-# Measure, label, how much.
-Amount = tuple[str, str, float]
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Line(msgspec.Struct, frozen=True, array_like=True):
-    """A line of the journal, as far as it counts.
+class Fold:
+    """Sums of some lines. `opened` are attempts that have not ended in them, `closed` those from before.
 
-    `stage` is that of its job, `began_at` when its attempt started if that was folded before, `run_key` the
-    key of the run that it is about. `data` and `detail` are only those of events that are counted by them.
+    `recovery` has what is not known from one line alone: it remembers, from batch to batch.
     """
 
-    id: int
-    at: float
-    kind: str
-    source_id: int | None
-    run_id: int | None
-    job_id: int | None
-    attempt: int | None
-    stage: str | None = None
-    began_at: float | None = None
-    run_key: str | None = None
-    data: str | None = None
-    detail: str = ""
-
-
-class Measured(msgspec.Struct, frozen=True, array_like=True):
-    """What the attempts of a run measured in one turn: [measure, label, amount] of each."""
-
-    id: int
-    at: float
-    run_id: int
-    source_id: int | None
-    amounts: list[Amount]
-
-
-class Fold:
-    """Sums of some lines. `opened` are attempts that have not ended in them, `closed` those from before."""
-
-    def __init__(self) -> None:
+    def __init__(self, memory: FoldMemory | None = None) -> None:
         # By source, measure, hour and label.
         self._hours: dict[tuple[int, str, float, str], float] = defaultdict(float)
         self.runs: dict[RunPlace, float] = defaultdict(float)
         self.opened: dict[Attempt, float] = {}
         self.closed: set[Attempt] = set()
+        self.recovery = RecoveryFold(memory or FoldMemory(), self._count, self.runs)
 
     @property
     def size(self) -> int:
@@ -106,7 +84,9 @@ class Fold:
     def add_lines(self, lines: Iterable[Line]) -> None:
         """In the order in which they were written."""
         for line in lines:
-            self._add_line(line, current_kind(line.kind))
+            kind = current_kind(line.kind)
+            self._add_line(line, kind)
+            self.recovery.add(line, kind)
 
     def add_measured(self, measured: Iterable[Measured]) -> None:
         for each in measured:
@@ -120,6 +100,10 @@ class Fold:
             self._end_job(line, ENDS[kind])
         elif kind in RUN_ENDS:
             self._count(line, "runs", RUN_ENDS[kind])
+        elif kind == REAPED:
+            self._count(line, "worker_deaths")
+        elif kind in BREACHES:
+            self._count(line, "breaches", str(_data(line).get("rule", "")))
         elif kind == MISSED:
             self._count(line, "misses", "", float(_data(line).get("ticks", 1)))
         elif kind == QUEUED and (line.run_key or "").startswith(TICK):

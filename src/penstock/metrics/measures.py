@@ -91,6 +91,33 @@ _ALL = (
         about="Time between a scheduled start and the moment that its run was queued, summed.",
         unit="s",
     ),
+    Measure(name="breaches", about="Times that a source broke an SLA.", label="the rule"),
+    Measure(name="worker_deaths", about="Workers that died or were given up."),
+    Measure(
+        name="turn_seconds",
+        about="Time of a worker's turn: settling what ended and claiming what starts.",
+        kind="histogram",
+        unit="s",
+    ),
+    Measure(
+        name="ended_runs",
+        about="Runs by their last end, without replays and probes; one that is retried is taken back.",
+        label="completed, partial, failed, or restarted: cancelled half-way and started over",
+    ),
+    Measure(
+        name="recovered_jobs", about="Jobs that were taken back from a worker and started again."
+    ),
+    Measure(
+        name="recovery_seconds",
+        about="Time between the last sign of a job's worker and its next start, summed.",
+        unit="s",
+    ),
+    Measure(
+        name="throttling_incidents",
+        about="Times that a provider asked a source to wait; within 5 minutes they are one.",
+    ),
+    Measure(name="recoveries", about="Times that a source recovered from a run that ended badly."),
+    Measure(name="operator_steps", about="What people did for these recoveries."),
     Measure(
         name="backlog",
         about="Jobs that are queued, waiting or running.",
@@ -101,5 +128,6 @@ MEASURES: dict[str, Measure] = {each.name: each for each in _ALL}
 # The sum of the values of a histogram is stored beside the counts of its buckets.
 SUMS = {each.name: f"{each.name}_sum" for each in _ALL if each.kind == "histogram"}
 STORED = (*(each.name for each in _ALL if not each.of), *SUMS.values())
-# What is summed by run, too.
-OF_RUNS = frozenset(SUMS) | frozenset(SUMS.values())
+# What is summed by run, too. A turn is for many runs.
+_OF_RUNS = frozenset(SUMS) - {"turn_seconds"}
+OF_RUNS = _OF_RUNS | {SUMS[name] for name in _OF_RUNS}

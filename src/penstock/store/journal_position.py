@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from penstock.metrics.recovery import FoldMemory
 from penstock.store.database import Database
 
 # Nobody who takes an id has a number as a transaction long after that, and nobody writes for an hour.
@@ -22,12 +23,16 @@ Hole = tuple[int, int, int, float]
 
 
 class Position(msgspec.Struct, frozen=True):
-    """All lines up to `line` were read, but those in holes. `version` counts how often it has moved."""
+    """All lines up to `line` were read, but those in holes. `version` counts how often it has moved.
+
+    `memory` is what folding them has to remember.
+    """
 
     version: int = 0
     line: int = 0
     holes: list[Hole] = []
     at: float = 0.0
+    memory: FoldMemory = msgspec.field(default_factory=FoldMemory)
 
     def is_at(self, other: Position) -> bool:
         return (self.line, self.holes) == (other.line, other.holes)
@@ -41,7 +46,8 @@ class Position(msgspec.Struct, frozen=True):
 def read_position(db: Database) -> Position:
     """How far the journal is summed."""
     found = db.json("rollup_position")
-    return Position() if found is None else msgspec.convert(found, Position)
+    # Keys of JSON objects are text, those of the memory are numbers.
+    return Position() if found is None else msgspec.convert(found, Position, strict=False)
 
 
 def holes_after(

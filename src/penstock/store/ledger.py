@@ -14,7 +14,7 @@ from penstock.journal.event import Event
 from penstock.store.database import Database, to_json
 
 if TYPE_CHECKING:
-    from penstock.metrics.fold import Amount
+    from penstock.metrics.line import Amount
 
 _STATES = tuple(JobState)
 _PLACE = {state: index for index, state in enumerate(_STATES)}

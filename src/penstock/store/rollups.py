@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from penstock.metrics.fold import KINDS, Fold, Line, Measured, places
+from penstock.metrics.fold import KINDS, Fold, places
+from penstock.metrics.line import Amount, Line, Measured
 from penstock.metrics.measures import (
     ALL_SOURCES,
     DAY_S,
@@ -33,6 +34,8 @@ MOST_SUMS = 1000
 KEEP_S = {HOUR_S: 35 * 86_400.0, DAY_S: 731 * 86_400.0}
 # An attempt that started longer ago than this and is not running any more has lost its end.
 LOST_S = 86_400.0
+# No run has this id.
+NO_RUN = 0
 # How many sources are looked at for old hours and days at once.
 SOURCES = 200
 
@@ -65,7 +68,7 @@ class Rollups(Noun):
 
     def _fold_journal(self) -> int:
         began = read_position(self._db)
-        position, fold, folded = began, Fold(), 0
+        position, fold, folded = began, Fold(began.memory), 0
         for _ in range(READS):
             page = self._read(position)
             fold.add_lines(page.lines)
@@ -100,19 +103,31 @@ class Rollups(Noun):
     def _move(self, began: Position, position: Position, now: float) -> bool:
         """Move the position; False if somebody else has moved it since it was read."""
         place = {"line": position.line, "holes": to_json(position.holes)}
+        place["memory"] = to_json(position.memory)
         return self._db.do("move_position_if", version=began.version, now=now, **place) > 0
 
     def _write(self, fold: Fold) -> None:
         sums = sorted((*place, amount) for place, amount in fold.sums().items())
         runs = sorted((*place, amount) for place, amount in fold.runs.items())
         opened = [(*attempt, at) for attempt, at in fold.opened.items()]
+        released = [(*attempt, at) for attempt, at in fold.recovery.released.items()]
         for query, rows in (("add_rollups", sums), ("add_run_rollups", runs)):
             if rows:
                 self._db.do(query, sums=to_json(rows))
-        if opened:
-            self._db.do("open_attempts", attempts=to_json(opened))
-        if fold.closed:
-            self._db.do("close_attempts", attempts=to_json(sorted(fold.closed)))
+        for query, rows in (
+            ("open_attempts", opened),
+            ("close_attempts", sorted(fold.closed)),
+            ("add_releases", released),
+            ("drop_releases", sorted(fold.recovery.recovered)),
+        ):
+            if rows:
+                self._db.do(query, attempts=to_json(rows))
+
+    def measure(self, amounts: Sequence[Amount]) -> None:
+        """What is measured of no run, such as the time of turns: an appended row, until it is summed."""
+        rows = [(NO_RUN, to_json(amounts))]
+        with self._db.writing() as now:
+            self._db.do("add_measured", now=now, measured=to_json(rows))
 
     def note_backlogs(self) -> None:
         """Note how many jobs of each source are open now: the last such number of an hour or day stays."""
@@ -140,7 +155,8 @@ class Rollups(Noun):
             which = {"source_ids": to_json(looked_at), "measures": to_json(STORED)}
             for step, keep_s in KEEP_S.items():
                 self._db.do("drop_old_rollups", step=step, before=now - keep_s, **which)
-            self._db.do("drop_lost_attempts", before=now - LOST_S, limit=LINES)
+            for query in ("drop_lost_attempts", "drop_lost_releases"):
+                self._db.do(query, before=now - LOST_S, limit=LINES)
         return ids[-1] if len(ids) == SOURCES else None
 
     def folded_at(self) -> float:
@@ -198,7 +214,7 @@ class Rollups(Noun):
 def _behind(position: Position, page: _Page, now: float) -> Position:
     holes = holes_after(position.holes, page.gaps, page.late, page.oldest_tx, page.next_tx, now)
     line = max(position.line, page.last_id or 0)
-    return Position(position.version, line, holes, position.at)
+    return Position(position.version, line, holes, position.at, position.memory)
 
 
 def _where(

@@ -250,5 +250,6 @@ TABLES = (
     _table("run_rollup", "run_id measure label", "value:real"),
     _table("measured", "id", "run_id at:real amounts"),
     _table("open_attempt", "job_id attempt", "at:real"),
-    _table("rollup_position", "id", "version line holes at:real"),
+    _table("released_attempt", "job_id attempt", "at:real"),
+    _table("rollup_position", "id", "version line holes memory at:real"),
 )

@@ -32,6 +32,7 @@ from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.streams import Streams, fill_gap
+from penstock.engine.worker.turn_times import TurnTimes
 from penstock.gates.loaded import Loaded
 from penstock.gates.project_terms import ProjectTerms, rules_of
 from penstock.http.fetch import Fetcher
@@ -253,6 +254,7 @@ class WorkerBuilder:
             runs=self.runs,
             hosts=self.limiter.hosts,
             spending=self.spending,
+            times=TurnTimes(self.resources.clock),
             loaded=self.loaded,
             output=self.output,
         )

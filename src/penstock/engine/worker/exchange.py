@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.clock import Clock
@@ -15,6 +16,7 @@ from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
+from penstock.engine.worker.turn_times import TurnTimes
 from penstock.errors import StoreError
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
@@ -41,6 +43,7 @@ class Exchange:
     runs: KnownRuns
     hosts: HostWatch
     spending: Spending
+    times: TurnTimes
     loaded: Loaded | None = None
     output: StepOutput | None = None
     _is_announced: bool = field(default=False, init=False)
@@ -54,6 +57,7 @@ class Exchange:
         """Write what is left to say, and sign off."""
         self._log_at = float("-inf")
         await self.calls(self._write_logs)
+        await self.calls(self._write_times)
         await self.calls(lambda: self.store.workers.sign_off(self.worker))
 
     def _turn(self, ends: Sequence[End], kept: Sequence[Kept], capacity: Capacity) -> Turn:
@@ -62,8 +66,11 @@ class Exchange:
         while self.attempts.stopped:
             (run_id, stage), reason = self.attempts.stopped.popitem()
             self.store.jobs.set_aside(run_id, stage, reason, self.worker)
+        began = self.clock.monotonic()
         turn = self.store.turn(self.worker, ends, capacity, self.limits, kept)
         self.backoff.regain()
+        if self.times.note(began, has_ends=bool(ends)):
+            self._write_times()
         self._write_logs()
         self.runs.learn({job.run_id: job.source_id for job in turn.claimed})
         if turn.claimed:
@@ -94,3 +101,11 @@ class Exchange:
             self.store.logs.add(lines)
         except StoreError:
             output.put_back(lines)  # the next turn meets the same trouble and deals with it
+
+    def _write_times(self) -> None:
+        """How long turns took: it must not be a reason for a turn to fail or to be taken again."""
+        amounts = self.times.amounts()
+        if amounts:
+            with suppress(StoreError):
+                self.store.rollups.measure(amounts)
+                self.times.written()

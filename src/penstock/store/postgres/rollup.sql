@@ -3,7 +3,7 @@ INSERT INTO penstock.measured (run_id, at, amounts)
 SELECT (v ->> 0)::bigint, %(now)s, v ->> 1 FROM jsonb_array_elements(%(measured)s::jsonb) AS v;
 
 -- name: rollup_position
-SELECT json_build_object('version', version, 'line', line, 'holes', holes::json, 'at', at)::text FROM penstock.rollup_position;
+SELECT json_build_object('version', version, 'line', line, 'holes', holes::json, 'memory', memory::json, 'at', at)::text FROM penstock.rollup_position;
 
 -- name: lines_to_fold
 -- The next lines of the journal; with those that count, what they are counted by. Ids become visible out of order: what
@@ -12,13 +12,14 @@ WITH h AS MATERIALIZED (
   SELECT (v ->> 0)::bigint AS first_id, (v ->> 1)::bigint AS last_id FROM jsonb_array_elements(%(holes)s::jsonb) AS v
 ), e AS MATERIALIZED (
   (
-    SELECT id, at, kind, source_id, run_id, job_id, attempt, data, detail FROM penstock.event
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, data, detail, actor FROM penstock.event
     WHERE id > %(line)s ORDER BY id LIMIT %(limit)s
   )
   UNION ALL
-  SELECT late.id, late.at, late.kind, late.source_id, late.run_id, late.job_id, late.attempt, late.data, late.detail
+  SELECT late.id, late.at, late.kind, late.source_id, late.run_id, late.job_id, late.attempt, late.data, late.detail,
+    late.actor
   FROM h CROSS JOIN LATERAL (
-    SELECT id, at, kind, source_id, run_id, job_id, attempt, data, detail FROM penstock.event
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, data, detail, actor FROM penstock.event
     WHERE id BETWEEN h.first_id AND h.last_id OFFSET 0
   ) AS late
 )
@@ -40,8 +41,37 @@ SELECT json_build_object(
       CASE WHEN e.job_id IS NOT NULL AND e.kind <> 'job.started'
         THEN (SELECT o.at FROM penstock.open_attempt AS o WHERE o.job_id = e.job_id AND o.attempt = e.attempt) END,
       CASE WHEN e.kind = 'run.queued' THEN (SELECT key FROM penstock.run WHERE run.id = e.run_id) END,
-      CASE WHEN e.kind IN ('job.quarantined', 'schedule.missed') THEN e.data END,
-      CASE WHEN e.kind IN ('job.quarantined', 'schedule.missed') THEN e.detail ELSE '' END
+      CASE WHEN e.kind IN ('job.quarantined', 'schedule.missed', 'sla.breached', 'schema.stale') THEN e.data END,
+      CASE WHEN e.kind IN ('job.quarantined', 'schedule.missed', 'sla.breached', 'schema.stale') THEN e.detail ELSE '' END,
+      e.actor, CASE WHEN e.job_id IS NULL THEN (SELECT kind FROM penstock.run WHERE run.id = e.run_id) END,
+      CASE
+        WHEN e.kind = 'job.started' AND e.attempt > 1
+          THEN (SELECT o.at FROM penstock.released_attempt AS o WHERE o.job_id = e.job_id AND o.attempt = e.attempt - 1)
+        WHEN e.kind = 'job.released'
+          THEN (SELECT i.since FROM penstock.interruption AS i WHERE i.job_id = e.job_id AND i.attempt = e.attempt)
+      END,
+      CASE WHEN e.kind = 'run.reopened' THEN (
+        SELECT o.label FROM penstock.run_rollup AS o WHERE o.run_id = e.run_id AND o.measure = 'ended' AND o.value > 0
+      ) END,
+      CASE WHEN e.kind = 'run.queued' THEN (
+        -- Cancelled runs that this one starts over: it continues them, or is a backfill of the same range.
+        SELECT coalesce(json_agg(c.id), '[]') FROM penstock.run AS n
+        CROSS JOIN LATERAL (
+          SELECT r.id, r.options FROM penstock.run AS r
+          WHERE r.id = (n.options::json ->> 'continues')::bigint
+            AND r.kind = n.kind AND r.state = 'cancelled' AND r.started_at IS NOT NULL
+          UNION
+          SELECT b.id, b.options FROM (
+            SELECT id, options, state, started_at, kind FROM penstock.run
+            WHERE n.kind = 'backfill' AND source_id = n.source_id AND id < n.id ORDER BY id DESC LIMIT 200
+          ) AS b
+          WHERE b.kind = n.kind AND b.state = 'cancelled' AND b.started_at IS NOT NULL
+            AND (n.options::json ->> 'start_at')::double precision < (b.options::json ->> 'end_at')::double precision
+            AND (n.options::json ->> 'end_at')::double precision > (b.options::json ->> 'start_at')::double precision
+        ) AS c
+        WHERE n.id = e.run_id
+          AND NOT EXISTS (SELECT 1 FROM penstock.run_rollup AS o WHERE o.run_id = c.id AND o.measure = 'restarted')
+      ) END
     ) ORDER BY e.id), '[]')
     FROM e WHERE %(kinds)s::jsonb ? e.kind
   )
@@ -81,6 +111,16 @@ ON CONFLICT DO NOTHING;
 
 -- name: close_attempts
 DELETE FROM penstock.open_attempt WHERE (job_id, attempt) IN (
+  SELECT (v ->> 0)::bigint, (v ->> 1)::bigint FROM jsonb_array_elements(%(attempts)s::jsonb) AS v
+);
+
+-- name: add_releases
+INSERT INTO penstock.released_attempt (job_id, attempt, at)
+SELECT (v ->> 0)::bigint, (v ->> 1)::bigint, (v ->> 2)::double precision FROM jsonb_array_elements(%(attempts)s::jsonb) AS v
+ON CONFLICT DO NOTHING;
+
+-- name: drop_releases
+DELETE FROM penstock.released_attempt WHERE (job_id, attempt) IN (
   SELECT (v ->> 0)::bigint, (v ->> 1)::bigint FROM jsonb_array_elements(%(attempts)s::jsonb) AS v
 );
 

@@ -2,23 +2,49 @@
 INSERT INTO measured (run_id, at, amounts) SELECT value ->> 0, :now, value ->> 1 FROM jsonb_each(:measured);
 
 -- name: rollup_position
-SELECT json_object('version', version, 'line', line, 'holes', json(holes), 'at', at) FROM rollup_position;
+SELECT json_object('version', version, 'line', line, 'holes', json(holes), 'memory', json(memory), 'at', at) FROM rollup_position;
 
 -- name: lines_to_fold
 -- The next lines of the journal; with those that count, what they are counted by. One writer at a time: there are no holes.
 SELECT json_object(
-  'count', count(*), 'last_id', max(e.id), 'gaps', json('[]'), 'late', json('[]'), 'oldest_tx', 1, 'next_tx', 0,
+  'count', count(*), 'last_id', max(l.id), 'gaps', json('[]'), 'late', json('[]'), 'oldest_tx', 1, 'next_tx', 0,
   'lines', json_group_array(json_array(
-    e.id, e.at, e.kind, e.source_id, e.run_id, e.job_id, e.attempt,
-    CASE WHEN e.job_id IS NOT NULL AND e.kind <> 'job.started' THEN (SELECT stage FROM job WHERE job.id = e.job_id) END,
-    CASE WHEN e.job_id IS NOT NULL AND e.kind <> 'job.started'
-      THEN (SELECT o.at FROM open_attempt AS o WHERE o.job_id = e.job_id AND o.attempt = e.attempt) END,
-    CASE WHEN e.kind = 'run.queued' THEN (SELECT key FROM run WHERE run.id = e.run_id) END,
-    CASE WHEN e.kind IN ('job.quarantined', 'schedule.missed') THEN e.data END,
-    CASE WHEN e.kind IN ('job.quarantined', 'schedule.missed') THEN e.detail ELSE '' END
-  )) FILTER (WHERE e.kind IN (SELECT value FROM json_each(:kinds)))
+    l.id, l.at, l.kind, l.source_id, l.run_id, l.job_id, l.attempt,
+    CASE WHEN l.job_id IS NOT NULL AND l.kind <> 'job.started' THEN (SELECT stage FROM job WHERE job.id = l.job_id) END,
+    CASE WHEN l.job_id IS NOT NULL AND l.kind <> 'job.started'
+      THEN (SELECT o.at FROM open_attempt AS o WHERE o.job_id = l.job_id AND o.attempt = l.attempt) END,
+    CASE WHEN l.kind = 'run.queued' THEN (SELECT key FROM run WHERE run.id = l.run_id) END,
+    CASE WHEN l.kind IN ('job.quarantined', 'schedule.missed', 'sla.breached', 'schema.stale') THEN l.data END,
+    CASE WHEN l.kind IN ('job.quarantined', 'schedule.missed', 'sla.breached', 'schema.stale') THEN l.detail ELSE '' END,
+    l.actor, CASE WHEN l.job_id IS NULL THEN (SELECT kind FROM run WHERE run.id = l.run_id) END,
+    CASE
+      WHEN l.kind = 'job.started' AND l.attempt > 1
+        THEN (SELECT o.at FROM released_attempt AS o WHERE o.job_id = l.job_id AND o.attempt = l.attempt - 1)
+      WHEN l.kind = 'job.released'
+        THEN (SELECT i.since FROM interruption AS i WHERE i.job_id = l.job_id AND i.attempt = l.attempt)
+    END,
+    CASE WHEN l.kind = 'run.reopened' THEN (
+      SELECT o.label FROM run_rollup AS o WHERE o.run_id = l.run_id AND o.measure = 'ended' AND o.value > 0
+    ) END,
+    json(CASE WHEN l.kind = 'run.queued' THEN (
+      -- Cancelled runs that this one starts over: it continues them, or is a backfill of the same range.
+      SELECT json_group_array(c.id) FROM run AS n
+      CROSS JOIN run AS c ON c.id IN (
+        SELECT n.options ->> 'continues'
+        UNION ALL
+        SELECT id FROM (
+          SELECT b.id FROM run AS b INDEXED BY run_of_source
+          WHERE n.kind = 'backfill' AND b.source_id = n.source_id AND b.id < n.id ORDER BY b.id DESC LIMIT 200
+        )
+      )
+      WHERE n.id = l.run_id AND c.kind = n.kind AND c.state = 'cancelled' AND c.started_at IS NOT NULL
+        AND (n.options ->> 'continues' = c.id
+          OR (n.options ->> 'start_at' < c.options ->> 'end_at' AND n.options ->> 'end_at' > c.options ->> 'start_at'))
+        AND NOT EXISTS (SELECT 1 FROM run_rollup AS o WHERE o.run_id = c.id AND o.measure = 'restarted')
+    ) END)
+  )) FILTER (WHERE l.kind IN (SELECT value FROM json_each(:kinds)))
 )
-FROM (SELECT * FROM event WHERE id > :line ORDER BY id LIMIT :limit) AS e;
+FROM (SELECT * FROM event WHERE id > :line ORDER BY id LIMIT :limit) AS l;
 
 -- name: measured_to_fold
 SELECT json_group_array(json_array(m.id, m.at, m.run_id, (SELECT source_id FROM run WHERE run.id = m.run_id), json(m.amounts)))
@@ -48,6 +74,13 @@ ON CONFLICT DO NOTHING;
 
 -- name: close_attempts
 DELETE FROM open_attempt WHERE (job_id, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:attempts));
+
+-- name: add_releases
+INSERT INTO released_attempt (job_id, attempt, at) SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(:attempts) WHERE true
+ON CONFLICT DO NOTHING;
+
+-- name: drop_releases
+DELETE FROM released_attempt WHERE (job_id, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:attempts));
 
 -- name: drop_rollups_of_runs
 DELETE FROM run_rollup WHERE run_id IN (SELECT value FROM json_each(:ids));
