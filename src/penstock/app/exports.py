@@ -1,4 +1,4 @@
-"""Exports: the schedules of penstock.yaml for a scheduler that is not Penstock's. They open no database."""
+"""Exports: schedules for a scheduler that is not Penstock's, dashboards and rules. They open no database."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ COMMAND = (sys.executable, "-P", "-m", "penstock")
 class Exports(Noun):
     """The schedules of a project as files for GitHub Actions, cron or systemd: each start is a run.
 
-    No secret is written: variables of penstock.yaml are in the files by name only. Each verb takes the
-    sources that are meant, all without any.
+    Also dashboards for Grafana, and rules for Prometheus, on the metrics of a project.
+
+    No secret is written: variables of penstock.yaml are in the files by name only. Each verb for
+    schedules takes the sources that are meant, all without any.
     """
 
     def github_actions(self, sources: Sequence[str] = ()) -> ExportView:
@@ -93,6 +95,18 @@ class Exports(Noun):
 
         return self._exported("systemd", sources, made)
 
+    def grafana(self) -> ExportView:
+        """Dashboards for Grafana: an overview, one of a source, and one of the engine."""
+        from penstock.exporters.grafana import grafana
+
+        return _files("grafana", grafana())
+
+    def prometheus(self) -> ExportView:
+        """Alert and recording rules for Prometheus, and an example of what scrapes the project."""
+        from penstock.exporters.prometheus import prometheus
+
+        return _files("prometheus", prometheus(self._project.settings.project))
+
     def _exported(
         self,
         target: Target,
@@ -139,6 +153,11 @@ class Exports(Noun):
             user=user,
             writes=_writes(settings),
         )
+
+
+def _files(target: Target, files: dict[str, str]) -> ExportView:
+    """What is the same whatever the schedules are."""
+    return ExportView(target=target, files=files, left_out=[], otherwise=[], has_schedules=True)
 
 
 def _chosen(settings: Settings, names: Sequence[str]) -> list[SourceSettings]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.app.journal import Journal
     from penstock.app.kpis import Kpis
     from penstock.app.logs import Logs
+    from penstock.app.metrics import Metrics
     from penstock.app.pages import Pages
     from penstock.app.quarantine import Quarantine
     from penstock.app.records import Records
@@ -158,7 +159,7 @@ class Nouns(project.Project):
 
     @cached_property
     def exports(self) -> Exports:
-        """The schedules as files for GitHub Actions, cron or systemd."""
+        """Schedules for GitHub Actions, cron or systemd; dashboards for Grafana; rules for Prometheus."""
         from penstock.app.exports import Exports
 
         return Exports(self)
@@ -204,6 +205,13 @@ class Nouns(project.Project):
         from penstock.app.logs import Logs
 
         return Logs(self)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Metrics for Prometheus: the text that it scrapes, and what there is."""
+        from penstock.app.metrics import Metrics
+
+        return Metrics(self)
 
     @cached_property
     def pages(self) -> Pages:

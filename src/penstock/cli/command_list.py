@@ -48,6 +48,7 @@ GROUPS = {
         "breakers": Command("breakers", "circuit breakers of sources and hosts"),
         "budget": Command("budget", "budgets: what is used and left"),
         "kpis": Command("kpis", "how well work recovers"),
+        "metrics": Command("metrics", "metrics for Prometheus"),
     },
     "mend - repair and repeat": {
         "try": Command("try_page", "process one page, write nothing"),
@@ -63,7 +64,7 @@ GROUPS = {
     "plan - when things run, and what would happen": {
         "schedules": Command("schedules", "when sources run on schedule"),
         "simulate": Command("simulate", "forecast the next days"),
-        "export": Command("export", "schedules for cron, systemd, GitHub"),
+        "export": Command("export", "schedules for cron, dashboards"),
     },
     "operate - stop, continue, maintain the database": {
         "pause": Command("pause", "pause a source or a run"),

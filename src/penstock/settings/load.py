@@ -257,6 +257,7 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         trigger=keys.trigger,
         tracing=keys.tracing,
         log=keys.log,
+        metrics=keys.metrics,
         sources=read,
     )
 

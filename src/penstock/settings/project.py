@@ -31,6 +31,7 @@ from penstock.settings.hooks import (
 )
 from penstock.settings.kinds import by_name, text_schema
 from penstock.settings.log import LogSettings
+from penstock.settings.metrics import MetricsSettings
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RetryChoice, RetryKeys, read_retries
 from penstock.settings.secrets import MASK
@@ -165,6 +166,7 @@ class ProjectKeys(Keys, frozen=True):
         ),
         Usual("nothing is traced"),
     ] = TracingSettings()
+    metrics: MetricsSettings = MetricsSettings()
     defaults: Annotated[
         None,
         Reads(_read_nothing, lambda ref: ref(SourceKeys)),

@@ -16,6 +16,7 @@ from penstock.settings.headers import Headers
 from penstock.settings.hooks import HookSettings, TriggerSettings
 from penstock.settings.limits import BreakerSettings, Limits
 from penstock.settings.log import LogSettings
+from penstock.settings.metrics import MetricsSettings
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RETRY_NAMES, RetryChoice
 from penstock.settings.schedule_values import (
@@ -126,6 +127,7 @@ class Settings:
     trigger: TriggerSettings = field(default_factory=TriggerSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     unset: tuple[Unset, ...] = ()

@@ -114,14 +114,14 @@ class Rollups(Noun):
         for query, rows in (("add_rollups", sums), ("add_run_rollups", runs)):
             if rows:
                 self._db.do(query, sums=to_json(rows))
-        for query, rows in (
+        for query, attempts in (
             ("open_attempts", opened),
             ("close_attempts", sorted(fold.closed)),
             ("add_releases", released),
             ("drop_releases", sorted(fold.recovery.recovered)),
         ):
-            if rows:
-                self._db.do(query, attempts=to_json(rows))
+            if attempts:
+                self._db.do(query, attempts=to_json(attempts))
 
     def measure(self, amounts: Sequence[Amount]) -> None:
         """What is measured of no run, such as the time of turns: an appended row, until it is summed."""

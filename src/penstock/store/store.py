@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.store.kpis import Kpis
     from penstock.store.leaders import Leaders
     from penstock.store.logs import Logs
+    from penstock.store.metric_facts import MetricFacts
     from penstock.store.outlooks import Outlooks
     from penstock.store.pages import Pages
     from penstock.store.promises import Promises
@@ -70,9 +71,15 @@ if TYPE_CHECKING:
 NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
+<<<<<<< HEAD
     forgetting hooks hosts idempotency jobs journal kpis leaders logs outlooks pages
     promises quarantine record_exports records rejects replays rollups runbooks runs schedules
     signals snapshots sources tokens undos upkeep workers
+=======
+    forgetting hooks hosts jobs journal kpis leaders logs metric_facts outlooks pages
+    promises quarantine records rejects replays rollups runbooks runs schedules
+    signals snapshots sources undos upkeep workers
+>>>>>>> 4412477 (Expose metrics for Prometheus: penstock metrics, /metrics, Grafana dashboards and alert rules)
     """.split()
 )
 
@@ -109,6 +116,7 @@ class Store(ABC):
     kpis: Kpis
     leaders: Leaders
     logs: Logs
+    metric_facts: MetricFacts
     outlooks: Outlooks
     pages: Pages
     promises: Promises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -41,7 +41,7 @@ Answering = Callable[["Request"], Awaitable[Response]]
 def application(project: Project, settings: WebSettings, access: Access) -> Starlette:
     """What a server serves. `access` knows who may come in."""
     made = Starlette(
-        routes=_routes(project),
+        routes=_routes(),
         middleware=[Middleware(Guard, settings=settings, access=access)],
         exception_handlers={
             Problem: _answer_problem,
@@ -63,17 +63,16 @@ def application(project: Project, settings: WebSettings, access: Access) -> Star
     return made
 
 
-def _routes(project: Project) -> Sequence[BaseRoute]:
+def _routes() -> Sequence[BaseRoute]:
     routes: list[BaseRoute] = [
         *login.ROUTES,
         Route("/healthz", _health, methods=["GET"]),
+        Route("/metrics", _metrics, methods=["GET"]),
         *api.routes(),
         *streams.routes(),
         *reference.ROUTES,
         Route(f"{trigger.PATH}{{name}}", _signal, methods=["POST"]),
     ]
-    if hasattr(project, "metrics"):
-        routes.append(Route("/metrics", _metrics, methods=["GET"]))
     if STATIC.is_dir():
         routes.append(Mount("/static", StaticFiles(directory=STATIC), name="static"))
     return [*routes, *_dashboard()]
@@ -108,15 +107,12 @@ OPENMETRICS = "application/openmetrics-text"
 
 
 async def _metrics(request: Request) -> Response:
+    """What Prometheus scrapes: it needs a session or a token, of any role."""
     is_open = OPENMETRICS in request.headers.get("Accept", "")
     wanted = "openmetrics" if is_open else "prometheus"
-    text = await in_thread_reading(request, lambda project: _metrics_text(project, wanted))
+    text = await in_thread_reading(request, lambda project: project.metrics.text(wanted))
     kind = f"{OPENMETRICS}; version=1.0.0" if is_open else "text/plain; version=0.0.4"
     return Response(request.app.state.mask(text), media_type=f"{kind}; charset=utf-8")
-
-
-def _metrics_text(project: Any, wanted: str) -> str:
-    return str(project.metrics.text(wanted))
 
 
 def _shown(request: Request, problem: Problem) -> Response:

@@ -1,4 +1,4 @@
-"""Exports as front ends see them: the files for another scheduler, and what they can't say."""
+"""Exports as front ends see them: the files for another program, and what they can't say."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Literal
 
 from penstock.app.views.view import Hidden, View
 
-Target = Literal["github-actions", "crontab", "systemd"]
+Target = Literal["github-actions", "crontab", "systemd", "grafana", "prometheus"]
 
 
 class ExportView(View, frozen=True, kw_only=True):
-    """The schedules of a project as another scheduler reads them.
+    """The schedules of a project as another scheduler reads them, or dashboards and rules on its metrics.
 
     `files` are the texts by their names. `left_out` are schedules that the target can't express, `otherwise`
     those that it starts in another way than Penstock would, a line each. Not in the JSON:
-    whether the chosen sources have any schedule.
+    whether the chosen sources have any schedule, where that matters.
     """
 
     target: Target

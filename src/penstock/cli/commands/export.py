@@ -1,4 +1,4 @@
-"""`penstock export`: the schedules for a scheduler that is not Penstock's."""
+"""`penstock export`: schedules for another scheduler, dashboards for Grafana, rules for Prometheus."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Write the schedules of penstock.yaml for GitHub Actions, cron or systemd: each start is a `penstock run`. What
 the target can't express (sessions, files, signals, hours, ...) is left out and named in a comment and on
-stderr, and the exit code is 3. Secrets are written by name only."""
+stderr, and the exit code is 3. Secrets are written by name only.
+
+For metrics (docs/metrics.md): dashboards for Grafana, alert and recording rules for Prometheus."""
 EXAMPLES = """\
   penstock export github-actions --output .github/workflows/penstock.yml
   penstock export crontab | crontab -
-  penstock export systemd --dir /etc/systemd/system"""
+  penstock export systemd --dir /etc/systemd/system
+  penstock export prometheus --dir /etc/prometheus"""
 GITHUB = """\
 A workflow that runs the sources by schedule and by hand, one run at a time, with the least permissions
 and with every action pinned."""
@@ -35,6 +38,13 @@ A line for each schedule, for a host without systemd. Its times are by one clock
 SYSTEMD = """\
 A service and a timer for each schedule. A timer missed while the host was off
 fires once. Without --dir they are all printed."""
+
+GRAFANA = """\
+Three dashboards as JSON: overview, source and engine. Import them, or put them into a folder that Grafana
+provisions. Without --dir they are all printed."""
+PROMETHEUS = """\
+Alert and recording rules (penstock-rules.yml), and what scrapes this project (penstock-scrape.yml), to be
+put into prometheus.yml. Without --dir both are printed."""
 
 
 def register(commands: Commands) -> None:
@@ -75,10 +85,22 @@ def register(commands: Commands) -> None:
             metavar="FILE",
             help="sets the variables that penstock.yaml uses (penstock.env beside it)",
         )
+    _register_metrics(targets)
     for each in (github, cron, units):
         each.add_argument(
             "--source", action="append", metavar="SOURCE", help="only this source; repeatable"
         )
+
+
+def _register_metrics(targets: Commands) -> None:
+    for name, summary, description, run in (
+        ("grafana", "dashboards", GRAFANA, _grafana),
+        ("prometheus", "alert rules", PROMETHEUS, _prometheus),
+    ):
+        example = f"  penstock export {name} --dir monitoring"
+        parser = add_verb(targets, name, summary, description, example)
+        parser.add_argument("--dir", type=Path, metavar="DIR", help="write them there (stdout)")
+        parser.set_defaults(run=run)
 
 
 def _github(args: argparse.Namespace) -> int:
@@ -98,6 +120,18 @@ def _crontab(args: argparse.Namespace) -> int:
 def _systemd(args: argparse.Namespace) -> int:
     with _exports(args) as exports:
         found = exports.systemd(args.source or (), user=args.user, env_file=args.env_file)
+    return _tell(args.out, found, folder=args.dir)
+
+
+def _grafana(args: argparse.Namespace) -> int:
+    with _exports(args) as exports:
+        found = exports.grafana()
+    return _tell(args.out, found, folder=args.dir)
+
+
+def _prometheus(args: argparse.Namespace) -> int:
+    with _exports(args) as exports:
+        found = exports.prometheus()
     return _tell(args.out, found, folder=args.dir)
 
 

@@ -24,3 +24,9 @@ DELETE FROM penstock.released_attempt WHERE (job_id, attempt) IN (
   ) IS DISTINCT FROM o.attempt
   LIMIT :limit
 );
+
+-- name: first_run_at
+SELECT created_at FROM penstock.run ORDER BY id LIMIT 1;
+
+-- name: last_event_id
+SELECT max(id) FROM penstock.event;
