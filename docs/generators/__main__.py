@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generators import alerts, errors, pipelines, project, runbooks, views
+from docs.generators import alerts, errors, metrics, pipelines, project, runbooks, views
 from penstock.journal import reference as events
 
 DOCS = Path(__file__).parents[1]
 PAGES: dict[str, Callable[[], str]] = {
     "alerts.md": alerts.page,
     "events.md": events.page,
+    "metrics.md": metrics.page,
     "python-reference.md": project.page,
     "python-views.md": views.page,
     "python-errors.md": errors.page,

@@ -149,7 +149,9 @@ def fold_broken(world: World, table: str) -> None:
             fold_all(world.store)
 
 
-@pytest.mark.parametrize("table", ["rollup", "run_rollup", "open_attempt", "rollup_position"])
+@pytest.mark.parametrize(
+    "table", ["rollup", "run_rollup", "open_attempt", "rollup_position", "released_attempt"]
+)
 def test_a_fold_that_is_cut_short_at_any_write_is_done_again_whole(
     world: World, table: str
 ) -> None:

@@ -165,7 +165,13 @@ def _has_words(value: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("configuration.md", 4), ("schedules.md", 1), ("alerts.md", 2), ("tracing.md", 1)],
+    [
+        ("configuration.md", 4),
+        ("schedules.md", 1),
+        ("alerts.md", 2),
+        ("tracing.md", 1),
+        ("metrics.md", 1),
+    ],
 )
 def test_the_tables_of_keys_are_those_of_the_declaration(name: str, count: int) -> None:
     page = (ROOT / "docs" / name).read_text("utf-8")

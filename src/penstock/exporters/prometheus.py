@@ -32,7 +32,7 @@ def prometheus(project: str) -> dict[str, str]:
 def _groups() -> list[dict[str, Any]]:
     recording = [{"record": each.name, "expr": each.expression} for each in RECORDING]
     return [
-        {"name": "penstock-rates", "interval": "1m", "rules": recording},
+        {"name": "penstock-rates", "rules": recording},
         {"name": "penstock-alerts", "rules": [_alert(each) for each in ALERTS]},
     ]
 

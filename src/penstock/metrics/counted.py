@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from penstock.metrics.family import Family, HistogramSample, Kind, Sample, Scrape, SummarySample
+from penstock.metrics.fold import ENDS, RUN_ENDS
 from penstock.metrics.measures import MEASURES, SUMS
 
 Samples = Callable[[Scrape], Iterable[Sample | HistogramSample | SummarySample]]
 OF_SOURCE = ("source",)
+# Labels that every source has from the beginning: a rate needs a 0 before the first 1.
+KNOWN: dict[str, tuple[str, ...]] = {
+    "attempts": tuple(ENDS.values()),
+    "records": ("new", "changed", "unchanged"),
+    "runs": tuple(RUN_ENDS.values()),
+}
 
 
 def _by_source(measure: str) -> Samples:
@@ -16,7 +23,8 @@ def _by_source(measure: str) -> Samples:
 
 
 def _by_label(measure: str) -> Samples:
-    return lambda scrape: scrape.by_label(measure).items()
+    known = KNOWN.get(measure, ())
+    return lambda scrape: scrape.by_label(measure, known).items()
 
 
 def _jobs(scrape: Scrape) -> Iterable[Sample]:

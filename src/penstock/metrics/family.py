@@ -79,9 +79,11 @@ class Scrape:
             found[(source,)] = found.get((source,), 0.0) + value
         return found
 
-    def by_label(self, measure: str) -> dict[tuple[str, str], float]:
-        """By source and label."""
-        return merged(self._totals.get(measure, {}), 1)
+    def by_label(self, measure: str, known: Iterable[str] = ()) -> dict[tuple[str, str], float]:
+        """By source and label; 0 of the known labels where there is none yet."""
+        sources = {self.source(each.key) for each in self.facts.sources}
+        found = {(source, label): 0.0 for source in sorted(sources) for label in known}
+        return merged({**found, **self._totals.get(measure, {})}, 1)
 
     def buckets(self, measure: str) -> dict[str, dict[str, float]]:
         """The buckets of a histogram, by source."""

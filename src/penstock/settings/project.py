@@ -166,7 +166,11 @@ class ProjectKeys(Keys, frozen=True):
         ),
         Usual("nothing is traced"),
     ] = TracingSettings()
-    metrics: MetricsSettings = MetricsSettings()
+    metrics: Annotated[
+        MetricsSettings,
+        about("metrics for Prometheus: `{sources: 500}`; see [metrics.md](metrics.md)"),
+        Usual("200 sources"),
+    ] = MetricsSettings()
     defaults: Annotated[
         None,
         Reads(_read_nothing, lambda ref: ref(SourceKeys)),

@@ -16,6 +16,7 @@ from penstock.settings.alerts import RouteKeys
 from penstock.settings.budget import BudgetKeys
 from penstock.settings.declaration import For, Key, Keys, keys_of, note
 from penstock.settings.hooks import HookKeys, TriggerSettings
+from penstock.settings.metrics import MetricsSettings
 from penstock.settings.project import ProjectKeys
 from penstock.settings.schedule import POLICIES, ScheduleKeys
 from penstock.settings.tracing import TracingSettings
@@ -37,6 +38,7 @@ def tables() -> dict[str, str]:
         "trigger": _table(_row(key, "trigger.") for key in keys_of(TriggerSettings)),
         "route": _table(_row(key, "") for key in keys_of(RouteKeys)),
         "alert_rules": _table(_thresholds()),
+        "metrics": _table(_row(key, "metrics.") for key in keys_of(MetricsSettings)),
         "tracing": _table(_row(key, "tracing.") for key in keys_of(TracingSettings)),
         "budget": _table(_row(key, "budget.") for key in keys_of(BudgetKeys)),
     }

@@ -71,15 +71,9 @@ if TYPE_CHECKING:
 NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
-<<<<<<< HEAD
-    forgetting hooks hosts idempotency jobs journal kpis leaders logs outlooks pages
+    forgetting hooks hosts idempotency jobs journal kpis leaders logs metric_facts outlooks pages
     promises quarantine record_exports records rejects replays rollups runbooks runs schedules
     signals snapshots sources tokens undos upkeep workers
-=======
-    forgetting hooks hosts jobs journal kpis leaders logs metric_facts outlooks pages
-    promises quarantine records rejects replays rollups runbooks runs schedules
-    signals snapshots sources undos upkeep workers
->>>>>>> 4412477 (Expose metrics for Prometheus: penstock metrics, /metrics, Grafana dashboards and alert rules)
     """.split()
 )
 
