@@ -45,7 +45,7 @@ def project(tmp_path: Path, place: Place) -> Iterator[Project]:
         "sources": {"first.example": {}, "second.example": {}, "third.example": {}},
         "defaults": {"pipeline": "steps:plain"},
         "budget": {"requests": "100/d"},
-        "metrics": {"sources": 1},
+        "metrics": {"max_sources": 1},
     }
     (tmp_path / "penstock.yaml").write_text(json.dumps(settings))
     with Project.open(tmp_path) as made:

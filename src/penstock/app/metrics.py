@@ -31,7 +31,7 @@ class Metrics(Noun):
             "database": "postgresql" if settings.is_on_postgres else "sqlite",
         }
         facts = self._store.metric_facts.read()
-        return text_of(facts, about, settings.metrics.sources, format)
+        return text_of(facts, about, settings.metrics.max_sources, format)
 
     def write(self, file: Path | str, format: str = "prometheus") -> None:  # noqa: A002
         """Write the text to a file, for the textfile collector of the node exporter.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.counting import count
 from penstock.metrics.family import Family
 from penstock.metrics.gauges import (
     Samples,
@@ -41,7 +42,7 @@ def _gauge(
 
 
 _BUDGET = ("scope", "source", "measure", "period")
-_KPI = f"sums of the last {KPI_DAYS} days"
+_KPI = f"sums of the last {count(KPI_DAYS, 'day')}"
 PRESENT: tuple[Family, ...] = (
     _gauge(
         "jobs",

@@ -8,7 +8,7 @@ from penstock.settings.declaration import Keys, about, between
 class MetricsSettings(Keys, frozen=True):
     """How many series there are."""
 
-    sources: Annotated[
+    max_sources: Annotated[
         int,
         between(1, 10_000),
         about(

@@ -168,7 +168,7 @@ class ProjectKeys(Keys, frozen=True):
     ] = TracingSettings()
     metrics: Annotated[
         MetricsSettings,
-        about("metrics for Prometheus: `{sources: 500}`; see [metrics.md](metrics.md)"),
+        about("metrics for Prometheus: `{max_sources: 500}`; see [metrics.md](metrics.md)"),
         Usual("200 sources"),
     ] = MetricsSettings()
     defaults: Annotated[
