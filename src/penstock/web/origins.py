@@ -79,7 +79,8 @@ class Origins:
         """The origin that a request's Host names; None if it is none of ours.
 
         `server` is the address at which the connection arrived: no name has to resolve to it, so a
-        request for it is not a rebound one.
+        request for it is not a rebound one. Beyond this machine that takes TLS: a token or a cookie must not
+        travel in the clear.
         """
         if "/" in header or "@" in header:
             return None
@@ -90,7 +91,7 @@ class Origins:
         asked = _parsed(f"{self._scheme}://{header}")
         if asked is None or server is None or (asked.host, asked.port) != server:
             return None
-        return asked
+        return asked if asked.is_secure or is_loopback(asked.host) else None
 
     def is_same(self, header: str, origin: Origin) -> bool:
         """Whether an Origin header is exactly this origin."""

@@ -38,7 +38,8 @@ class WebSettings:
 
     def known_origins(self) -> Origins:
         """Every origin under which a request may come in."""
-        hosts = (*LOCAL_NAMES, self.host)
+        # Without TLS only this machine reaches it by an address; others come through the proxy, by its name.
+        hosts = (*LOCAL_NAMES, self.host) if self.is_secure or self.is_local else LOCAL_NAMES
         return Origins(self.scheme, tuple(dict.fromkeys(hosts)), self.port, self.origins)
 
     @property

@@ -7,6 +7,7 @@ import os
 import sys
 
 from penstock.cli import exits
+from penstock.cli.commands.web import HOST, PORT, add_web_options, port_number
 from penstock.cli.commands.working import add_workers, say_stopped, working_on
 from penstock.cli.parser import Commands, add_command
 from penstock.cli.render.output import Output
@@ -21,6 +22,9 @@ runs came to, and its last line counts them.
 It prints a line when a run starts or ends, a breaker opens or closes, a cause is escalated, a job is
 quarantined, a worker is lost or a schedule was missed; on many hosts the one that schedules does.
 
+With --web it also serves the API and the dashboard, in a process of its own that ends with it, as `penstock
+web` does; the other --web options are those of `penstock web`.
+
 On Postgres it may run on as many hosts as you like: they share the work, one of them schedules, and
 when one is lost the others take over its jobs."""
 EXAMPLES = """\
@@ -28,6 +32,7 @@ EXAMPLES = """\
   penstock up --until-idle
   penstock up --reload      drain and start again when a step or penstock.yaml was changed
   penstock up --log-format json   for a log collector
+  penstock up --web         with the API and the dashboard on http://127.0.0.1:8787
   penstock up --workers 4   four worker processes on this host (Postgres)"""
 
 
@@ -41,17 +46,30 @@ def register(commands: Commands) -> None:
     )
     add_workers(parser)
     add_log_options(parser)
+    _add_web(parser)
     parser.set_defaults(run=run)
+
+
+def _add_web(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--web", action="store_true", help="serve the API and the dashboard too")
+    parser.add_argument(
+        "--web-host", default=HOST, metavar="HOST", help=f"where to listen ({HOST})"
+    )
+    parser.add_argument(
+        "--web-port", type=port_number, default=PORT, metavar="PORT", help=f"({PORT})"
+    )
+    add_web_options(parser, "--web-")
 
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.opening import opened
     from penstock.cli.render.unblocked import unblocked
+    from penstock.cli.web_process import web_beside
 
     out: Output = args.out
     with opened(args, is_validated=True) as project:
         log = ServiceLog(out, args)
-        with unblocked(out):
+        with unblocked(out), web_beside(project, args, log.tell):
             end = project.service.up(
                 until_idle=args.until_idle,
                 workers=args.workers,

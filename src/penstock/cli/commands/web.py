@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,21 +33,26 @@ def register(commands: Commands) -> None:
     parser.add_argument("--host", default=HOST, metavar="HOST", help=f"where to listen ({HOST})")
     parser.add_argument("--port", type=port_number, default=PORT, metavar="PORT", help=f"({PORT})")
     add_web_options(parser)
+    # For `penstock up --web`: end when the process that holds the other end of stdin does.
+    parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--no-link", action="store_true", help="print no login link: for logs that others read"
+    )
     parser.set_defaults(run=run)
 
 
-def add_web_options(parser: argparse.ArgumentParser) -> None:
+def add_web_options(parser: argparse.ArgumentParser, prefix: str = "--") -> None:
     parser.add_argument(
-        "--origin",
+        f"{prefix}origin",
         action="append",
         default=[],
         metavar="URL",
         help="another address it is reached under, such as https://penstock.example.com; repeatable",
     )
     parser.add_argument(
-        "--tls-certificate", type=Path, metavar="FILE", help="certificate chain, PEM"
+        f"{prefix}tls-certificate", type=Path, metavar="FILE", help="certificate chain, PEM"
     )
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    parser.add_argument(f"{prefix}tls-key", type=Path, metavar="FILE", help="its private key, PEM")
 
 
 def port_number(text: str) -> int:
@@ -64,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
         settings = settings_of(
             args.host, args.port, args.origin, args.tls_certificate, args.tls_key
         )
-        run_web(project, settings, args.out.note)
+        parent = sys.stdin.fileno() if args.beside else None
+        run_web(project, settings, args.out.note, has_link=not args.no_link, parent=parent)
     return exits.DONE
 
 
