@@ -1,7 +1,8 @@
 """Synthetic histories of sources, labelled: healthy ones, and ones with a fault at a known time.
 
 Made from what sources do, not from what the rules look for: counts are drawn from overdispersed
-distributions, some runs fail or are late on healthy sources too, and a fault shows in one of several ways.
+distributions, some runs fail or are late on healthy sources too, there are holidays, bulk imports and quiet
+nights, and a fault shows in one of several ways.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ HEALTHY = ("steady", "weekly season", "growth", "noisy", "sparse")
 FAULTY = ("outage", "redesign", "slow decay")
 KINDS = (*HEALTHY, *FAULTY)
 EACH = 25
+# How often sources run: mostly daily.
+INTERVALS_H = (1, 6, 12, 12, 12, 48, 48, 168, 168, 168, *[24] * 12)
+SUNDAY, NIGHT_ENDS_H = 6, 6
 Half = Literal["development", "held out"]
+# The half that checks the rules is drawn again whenever they have been changed after a look at it.
+DRAWN: dict[Half, str] = {"development": "development", "held out": "held out 2"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Labelled:
     ends_at: float
     runs: tuple[RunFigures, ...]
     fault: Fault | None = None
+    begins_at: float = START
 
 
 @dataclass
@@ -66,6 +73,11 @@ class Source:
     quality: float = 0.9
     quality_sigma: float = 0.01
     share_sigma: float = 0.3
+    # How often a run finds several times as much as usual, and the days that are like Sundays.
+    bulk_run: float = 0.0
+    holidays: tuple[int, ...] = ()
+    # How much there is to find from midnight to six, for sources that run more often than daily.
+    night: float = 1.0
     is_down: bool = False
     is_idle: bool = False
 
@@ -80,7 +92,7 @@ def labelled(half: Half) -> Iterator[Labelled]:
 
 
 def _labelled(kind: str, number: int, half: Half) -> Labelled:
-    chance = random.Random(f"{half}/{kind}/{number}")
+    chance = random.Random(f"{DRAWN[half]}/{kind}/{number}")
     healthy = kind if kind in HEALTHY else chance.choice(HEALTHY[:4])
     source = _SOURCES[healthy](chance)
     fault = _FAULTS[kind](chance, source) if kind in FAULTY else None
@@ -94,10 +106,10 @@ def _labelled(kind: str, number: int, half: Half) -> Labelled:
 
 
 def _usual(chance: random.Random, sigma: float, level: float) -> Source:
-    hours = chance.choice((12, 24, 24, 24, 48, 168))
+    hours = chance.choice(INTERVALS_H)
     return Source(
         interval_s=hours * HOUR_S,
-        days=280 if hours == 168 else 120,
+        days=280 if hours == 168 else 100 if hours < 6 else 120,
         level=level,
         sigma=sigma,
         failing=chance.uniform(0.0, 0.04),
@@ -109,7 +121,15 @@ def _usual(chance: random.Random, sigma: float, level: float) -> Source:
         quality=chance.uniform(0.6, 0.97),
         quality_sigma=chance.uniform(0.002, 0.03),
         share_sigma=chance.uniform(0.1, 0.5),
+        bulk_run=chance.choice((0.0, 0.0, 0.005, 0.02)),
+        night=chance.uniform(0.1, 1.0),
     )
+
+
+def _holidays(chance: random.Random, days: int) -> tuple[int, ...]:
+    """Some sources have one or two of them, each a day or two long."""
+    firsts = [chance.randrange(days) for _ in range(chance.choice((0, 1, 2)))]
+    return tuple(first + more for first in firsts for more in range(chance.choice((1, 1, 2))))
 
 
 def _between(chance: random.Random, low: float, high: float) -> float:
@@ -125,7 +145,8 @@ def _weekly(chance: random.Random) -> Source:
     source = _usual(chance, chance.uniform(0.05, 0.25), _between(chance, 20, 2000))
     weekend = chance.uniform(0.0, 0.4)
     week = [chance.uniform(0.8, 1.2) for _ in range(5)]
-    return replace(source, weekdays=(*week, weekend, weekend * chance.uniform(0.3, 1.5)))
+    weekdays = (*week, weekend, weekend * chance.uniform(0.3, 1.5))
+    return replace(source, weekdays=weekdays, holidays=_holidays(chance, source.days))
 
 
 def _growing(chance: random.Random) -> Source:
@@ -259,7 +280,9 @@ def _run(chance: random.Random, source: Source, number: int, at: float) -> RunFi
     if source.is_down or chance.random() < source.lost_run:
         return RunFigures(**times, outcome="failed", jobs=1, failed=1)  # type: ignore[arg-type]
     weekday = int((at // DAY_S + 3) % 7)
+    weekday = SUNDAY if int((at - START) // DAY_S) in source.holidays else weekday
     level = source.level * source.growth((at - START) / DAY_S) * source.weekdays[weekday]
+    level *= _of_the_day(chance, source, at)
     found = _poisson(chance, level * chance.lognormvariate(0.0, source.sigma))
     failing = source.failing
     if chance.random() < source.bad_run:
@@ -282,6 +305,13 @@ def _run(chance: random.Random, source: Source, number: int, at: float) -> RunFi
         duplicates=duplicates,
         quality=score if saved else None,
     )
+
+
+def _of_the_day(chance: random.Random, source: Source, at: float) -> float:
+    """Nights, and the days on which everything is imported at once."""
+    is_night = source.interval_s < DAY_S and at % DAY_S < NIGHT_ENDS_H * HOUR_S
+    factor = source.night if is_night else 1.0
+    return factor * chance.uniform(3.0, 10.0) if chance.random() < source.bulk_run else factor
 
 
 def _wobbling(chance: random.Random, share: float, source: Source) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.alerts.sampling import WHOLE, is_sampled
 from penstock.gates.capacity import Capacity
 from penstock.jobs.job import Claimed
 from penstock.store.alert_rows import AlertFilter, AlertRow, Opening
@@ -200,3 +201,15 @@ def test_facts_for_the_rules_come_from_counters(world: World) -> None:
     assert facts.ended_since(world.clock.now()) == {first.id}
     assert facts.ended_since(world.clock.now() + 1.0) == set()
     assert facts.missed_in_a_row([(first.id, "daily")]) == {(first.id, "daily"): 0}
+
+
+def test_sample_of_the_runs_of_a_source_is_the_same_on_every_database(world: World) -> None:
+    for number in range(40):
+        world.start(key=f"run-{number}")
+        world.turn("w", done(world.one()))
+    facts, source = world.store.alert_facts, world.source()
+    ids = [run.id for run in facts.runs(source, 0.0, 100)]
+    assert len(ids) == 40
+    chosen = [run.id for run in facts.runs(source, 0.0, 100, before_id=ids[-5], share=WHOLE // 4)]
+    assert chosen == [run for run in ids[:-5] if is_sampled(run, WHOLE // 4)]
+    assert 5 <= len(chosen) <= 13

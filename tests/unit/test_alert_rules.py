@@ -26,6 +26,7 @@ from penstock.alerts.history import (
 )
 from penstock.alerts.judge import judge, judge_project
 from penstock.alerts.rules import RULES, thresholds_by_rule
+from penstock.alerts.sampling import MOST_RUNS, is_sampled, plan_of
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -122,9 +123,45 @@ def test_a_slow_decline_is_found_that_no_single_run_shows() -> None:
         {"unchanged": int(300 * 0.97**day * chance.lognormvariate(0, 0.4))} for day in range(45)
     ]
     assert rules(judged(history(*noisy, days=1))) == []
-    [found] = judged(history(*noisy, *fading, days=1)).findings
-    assert found.rule == "zero-yield"
-    assert "slowly" in found.summary
+    each = [judged(history(*noisy, *fading[:day], days=1)).findings for day in range(45)]
+    found = [day for day, findings in enumerate(each) if findings]
+    assert found
+    assert 0.97 ** found[0] < 0.6
+    [first] = each[found[0]]
+    assert first.rule == "zero-yield"
+    assert "slowly" in first.summary
+
+
+def test_a_holiday_that_is_like_a_sunday_is_no_fault_before_its_third_day() -> None:
+    sunday = {"new": 0, "unchanged": 20}
+    weeks = [sunday if day % 7 in (5, 6) else {} for day in range(42)]
+    assert rules(judged(history(*weeks, sunday, sunday, days=0))) == []
+    assert rules(judged(history(*weeks, *[sunday] * 3, days=0))) == ["zero-yield"]
+    nothing = {"new": 0, "unchanged": 1}
+    assert rules(judged(history(*weeks, nothing, nothing, days=0))) == ["zero-yield"]
+
+
+def test_a_source_that_runs_every_quarter_of_an_hour_is_judged_by_hours_and_by_a_sample() -> None:
+    """More than 8,000 runs in three months: the newest are seen, and some of the others."""
+    runs = [
+        run(number, started_at=START + number * HOUR / 4, ended_at=START + number * HOUR / 4 + 60)
+        for number in range(30 * 96)
+    ]
+    now = runs[-1].ended_at
+
+    def found(bad: int) -> list[str]:
+        cut = [each.started_at for each in runs[-MOST_RUNS:]]
+        plan = plan_of(cut, now)
+        newest = runs[-MOST_RUNS:][plan.first :]
+        earlier = [r for r in runs[: -len(newest)] if is_sampled(r.run, plan.share)]
+        assert 50 < len(earlier) < 200
+        broken = [msgspec.structs.replace(each, failed=80) for each in newest[-bad:]]
+        shown = (*earlier, *newest[:-bad], *broken)
+        seen = History(source="a", runs=shown, whole_from=newest[0].started_at, last_good_at=now)
+        return rules(judge(seen, thresholds_by_rule(), now))
+
+    assert found(bad=2) == []
+    assert found(bad=20) == ["extraction-failures"]
 
 
 def test_a_weekend_is_compared_with_weekends() -> None:
@@ -132,7 +169,7 @@ def test_a_weekend_is_compared_with_weekends() -> None:
     weeks = [quiet.get(day % 7, {}) for day in range(42)]
     for days in range(1, 43):
         assert rules(judged(history(*weeks[:days], days=0))) == []
-    tired = [{**each, "new": 0, "unchanged": 8} for each in weeks[:2]]
+    tired = [{**each, "new": 0, "unchanged": 8} for each in weeks[:3]]
     assert rules(judged(history(*weeks, *tired, days=0))) == ["zero-yield"]
 
 

@@ -49,6 +49,7 @@ class Baseline:
     mad: float
     spread: float
     counted: int
+    span_s: float
     by_weekday: dict[int, tuple[float, int]]
 
     def centre_of(self, weekday: int) -> float:
@@ -75,7 +76,8 @@ def baseline_of(points: Sequence[Point]) -> Baseline:
     weekdays = _weekdays(points, overall)
     centred = [point.value - weekdays.get(point.weekday, (overall, 0))[0] for point in points]
     mad = median(map(abs, centred))
-    return Baseline(overall, mad, max(mad * MAD_TO_SIGMA, _outer(centred)), len(values), weekdays)
+    spread, span_s = max(mad * MAD_TO_SIGMA, _outer(centred)), points[-1].at - points[0].at
+    return Baseline(overall, mad, spread, len(values), span_s, weekdays)
 
 
 def _outer(centred: Sequence[float]) -> float:

@@ -86,6 +86,8 @@ class History(Struct, frozen=True, kw_only=True):
 
     source: str
     runs: tuple[RunFigures, ...] = ()
+    # Of the runs that started before this, `runs` has only a sample.
+    whole_from: float = 0.0
     hours: tuple[HourFigures, ...] = ()
     waiting: int = 0
     schedules: tuple[ScheduleFacts, ...] = ()

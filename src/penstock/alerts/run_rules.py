@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from penstock.alerts.baseline import DAY_S, longest_streak
 from penstock.alerts.history import Finding, Number, RunFigures, Silence
@@ -30,7 +31,7 @@ LONGER_THAN_A_WEEKEND_S = 3 * DAY_S
 def zero_yield(look: Look) -> Finding | Silence | None:
     by, runs = look.by(ZeroYield), _ended(look)
     dry = _dry_streak(runs)
-    if _is_dry(runs, dry, by):
+    if _is_dry(runs, dry, by, is_sampled=look.history.whole_from > 0.0):
         return _dry_finding(look, runs, dry)
     limits = Limits(
         lambda value, centre, strictness: (
@@ -59,7 +60,7 @@ def _dry_streak(runs: tuple[RunFigures, ...]) -> int:
     return len(runs)
 
 
-def _is_dry(runs: tuple[RunFigures, ...], dry: int, by: ZeroYield) -> bool:
+def _is_dry(runs: tuple[RunFigures, ...], dry: int, by: ZeroYield, *, is_sampled: bool) -> bool:
     """Nothing for longer than ever before, by far: also a source that often yields nothing has its limit."""
     before = runs[: len(runs) - dry]
     if dry < by.runs or len(before) < by.history:
@@ -67,8 +68,17 @@ def _is_dry(runs: tuple[RunFigures, ...], dry: int, by: ZeroYield) -> bool:
     empty = [not run.yielded for run in before]
     if dry <= 2 * longest_streak(empty) or not _is_unlikely(sum(empty), len(empty), dry):
         return False
+    if is_sampled and not _is_longest_gap(runs, before):
+        return False
     young = runs[-1].started_at - runs[0].started_at < WEEKDAYS_SEEN_S
     return not young or runs[-1].started_at - runs[-dry].started_at > LONGER_THAN_A_WEEKEND_S
+
+
+def _is_longest_gap(runs: Sequence[RunFigures], before: Sequence[RunFigures]) -> bool:
+    """Of a sample no streak can be counted: what is compared is the time between two yields."""
+    yields = [run.started_at for run in before if run.yielded]
+    longest = max((later - earlier for earlier, later in pairwise(yields)), default=0.0)
+    return bool(yields) and runs[-1].started_at - yields[-1] > 2 * longest
 
 
 def _is_unlikely(empty: int, runs: int, dry: int) -> bool:

@@ -11,6 +11,7 @@ from penstock.alerts.history import (
     BudgetFacts,
     Finding,
     Number,
+    RunFigures,
     ScheduleFacts,
     Silence,
 )
@@ -132,13 +133,17 @@ def stale_source(look: Look) -> Finding | Silence | None:
         return _stale(look, history.freshness_s, None, 0)
     if not history.schedules:
         return None  # nothing says when it should run
-    good = [run.ended_at for run in history.runs if run.outcome in ("completed", "partial")]
+    good = [run.ended_at for run in history.runs if _is_good(run, history.whole_from)]
     gaps = [later - earlier for earlier, later in pairwise(good)]
     if len(gaps) < by.history - 1:
         return look.silence("stale-source", f"{len(good)} of {by.history} good runs for a baseline")
     usual = median(gaps)
     limit = max(by.at_least_s, by.intervals * usual, LONGEST_GAP_FACTOR * max(gaps))
     return _stale(look, limit, usual, len(gaps))
+
+
+def _is_good(run: RunFigures, whole_from: float) -> bool:
+    return run.outcome in ("completed", "partial") and run.started_at >= whole_from
 
 
 def _stale(look: Look, limit: float, usual: float | None, counted: int) -> Finding | None:

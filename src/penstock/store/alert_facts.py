@@ -10,6 +10,9 @@ import msgspec
 from penstock.store.database import to_json
 from penstock.store.noun import Noun
 
+WHOLE = 1 << 24
+MOST_ID = (1 << 63) - 1
+
 
 class WatchedSource(msgspec.Struct, frozen=True, array_like=True):
     """A source as it is now: how many of its jobs wait, and when its last good run ended."""
@@ -61,9 +64,18 @@ class AlertFacts(Noun):
         """The sources of which a run has ended since then."""
         return set(self._db.json("sources_with_ends", since=since))
 
-    def runs(self, source_id: int, since: float, limit: int) -> list[WatchedRun]:
-        """The newest ended runs of a source that started after then, oldest first."""
+    def runs(
+        self,
+        source_id: int,
+        since: float,
+        limit: int,
+        *,
+        before_id: int = MOST_ID,
+        share: int = WHOLE,
+    ) -> list[WatchedRun]:
+        """The newest ended runs of a source that were added after then, oldest first; or a sample of them."""
         about: dict[str, Any] = {"source_id": source_id, "since": since, "limit": limit}
+        about |= {"before_id": before_id, "share": share}
         return self._db.decoded("watched_runs", list[WatchedRun], **about)[::-1]
 
     def undelivered(self, since: float) -> list[Undelivered]:

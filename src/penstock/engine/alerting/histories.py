@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.alerts.history import (
@@ -19,6 +20,7 @@ from penstock.alerts.history import (
     RunFigures,
     StoreFacts,
 )
+from penstock.alerts.sampling import LONGEST_S, MOST_RUNS, USUAL_S, plan_of
 from penstock.engine.alerting.facts import HOUR_S, Facts
 from penstock.http.reach import reach_of
 from penstock.project import Project
@@ -29,8 +31,7 @@ from penstock.store.rows import Cursor
 from penstock.store.store import Store
 
 DAY_S = 86_400.0
-# How far back a source's runs and hours are shown, and at most so many runs.
-RUNS_S, MOST_RUNS = 91 * DAY_S, 400
+# How far back a source's hours are shown.
 HOURS_S = 14 * DAY_S
 GIVEN_UP_S = 7 * DAY_S
 # Sizes of the database are remembered for so long; growth is not known before there are a few hours of them.
@@ -52,14 +53,33 @@ def hosts_of(source: SourceSettings) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(host.removeprefix("www.") for host in own), *named]))
 
 
-def runs_of(store: Store, facts: Facts, source: SourceSettings) -> list[WatchedRun]:
-    """The ended runs of a source that the rules look at, oldest first."""
-    return store.alert_facts.runs(facts.sources[source.key].id, facts.now - RUNS_S, MOST_RUNS)
+@dataclass(frozen=True, slots=True)
+class ShownRuns:
+    """The ended runs of a source that the rules look at, oldest first; a sample before `whole_from`."""
+
+    rows: Sequence[WatchedRun]
+    whole_from: float = 0.0
+
+    @property
+    def last(self) -> tuple[int, float]:
+        """Which run is the newest, and when the last one ended: a run that was opened again ends later."""
+        ends = (run.finished_at for run in self.rows)
+        return (self.rows[-1].id, max(ends)) if self.rows else (0, 0.0)
 
 
-def history_of(
-    store: Store, facts: Facts, source: SourceSettings, runs: Sequence[WatchedRun]
-) -> History:
+def runs_of(store: Store, facts: Facts, source: SourceSettings) -> ShownRuns:
+    source_id, now = facts.sources[source.key].id, facts.now
+    newest = store.alert_facts.runs(source_id, now - LONGEST_S, MOST_RUNS)
+    plan = plan_of([run.started_at for run in newest], now)
+    whole = newest[plan.first :]
+    if not plan.share:
+        return ShownRuns(whole)
+    about = (source_id, now - USUAL_S, MOST_RUNS)
+    earlier = store.alert_facts.runs(*about, before_id=whole[0].id, share=plan.share)
+    return ShownRuns(earlier + whole, whole[0].started_at)
+
+
+def history_of(store: Store, facts: Facts, source: SourceSettings, runs: ShownRuns) -> History:
     """All that the rules see of one source."""
     watched = facts.sources[source.key]
     hosts = hosts_of(source)
@@ -67,7 +87,8 @@ def history_of(
     broken = [facts.breakers.get(f"source:{source.key}"), *(_breaker_of(facts, h) for h in failing)]
     return History(
         source=source.key,
-        runs=_figures(store, runs),
+        runs=_figures(store, runs.rows),
+        whole_from=runs.whole_from,
         hours=_hours(store, facts, watched),
         waiting=watched.waiting,
         schedules=tuple(facts.schedules.get(source.key, ())),
@@ -79,7 +100,7 @@ def history_of(
         freshness_s=source.freshness_s,
         timezone=next((each.timezone for each in source.schedules), "UTC"),
         is_waiting_on_purpose=facts.is_waiting_on_purpose(watched),
-        changed_at=_changed_at(runs),
+        changed_at=_changed_at(runs.rows),
     )
 
 

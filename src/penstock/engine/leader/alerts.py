@@ -171,11 +171,9 @@ class AlertChore:
         """What rules found in the runs of a source holds until one more has ended: they cost the most."""
         source = self._settings.sources[key]
         runs = runs_of(self._store, facts, source)
-        # A run that was opened again ends later, with other counts.
-        last = (runs[-1].id, max(run.finished_at for run in runs)) if runs else (0, 0.0)
         before = self._judged.get(key)
-        is_known = before is not None and self._last_runs.get(key) == last and not standing
-        self._last_runs[key] = last
+        is_known = before is not None and self._last_runs.get(key) == runs.last and not standing
+        self._last_runs[key] = runs.last
         if is_known:
             by_rule = {name: each for name, each in by_rule.items() if name not in run_rules.RULES}
         history = history_of(self._store, facts, source, runs)

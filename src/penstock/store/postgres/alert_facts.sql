@@ -19,6 +19,7 @@ WHERE finished_at IS NOT NULL AND NOT is_emptied AND finished_at >= %(since)s;
 
 -- name: watched_runs
 -- By two bounds and not by one value, which would let the planner walk through the runs of all sources instead.
+-- A share of 2^24 is all of them; see alerts/sampling.py.
 SELECT coalesce(json_agg(json_build_array(
   r.id, r.started_at, r.finished_at, r.state, r.pipeline_version, coalesce(g.ended, 0), coalesce(g.failed, 0),
   r.inserted + t.inserted, r.updated + t.updated, r.unchanged + t.unchanged, r.rejected + t.rejected,
@@ -30,6 +31,7 @@ FROM (
   FROM penstock.run
   WHERE source_id >= %(source_id)s AND source_id <= %(source_id)s AND kind IN ('full', 'incremental')
     AND finished_at IS NOT NULL AND created_at >= %(since)s
+    AND id < %(before_id)s AND id %% 16777216 * 10368889 %% 16777216 < %(share)s
   ORDER BY source_id DESC, id DESC LIMIT %(limit)s
 ) AS r
 CROSS JOIN LATERAL (

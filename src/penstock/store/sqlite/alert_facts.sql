@@ -16,6 +16,7 @@ SELECT json_group_array(DISTINCT source_id) FROM run INDEXED BY run_with_jobs
 WHERE finished_at IS NOT NULL AND is_emptied = 0 AND finished_at >= :since;
 
 -- name: watched_runs
+-- A share of 2^24 is all of them; see alerts/sampling.py.
 SELECT json_group_array(json_array(
   r.id, r.started_at, r.finished_at, r.state, r.pipeline_version,
   (SELECT coalesce(sum(succeeded + skipped + quarantined), 0) FROM run_stage AS g WHERE g.run_id = r.id),
@@ -26,6 +27,7 @@ FROM (
     unchanged, rejected, candidates_duplicate
   FROM run INDEXED BY run_of_source
   WHERE source_id = :source_id AND kind IN ('full', 'incremental') AND finished_at IS NOT NULL AND created_at >= :since
+    AND id < :before_id AND id % 16777216 * 10368889 % 16777216 < :share
   ORDER BY id DESC LIMIT :limit
 ) AS r;
 
