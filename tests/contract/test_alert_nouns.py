@@ -155,6 +155,23 @@ def test_test_of_a_route_says_what_was_wrong_and_is_in_the_journal(project: Proj
     assert (route.name, route.kind) == ("dead", "webhook")
 
 
+def test_rules_of_a_source_say_what_they_do_and_why_one_is_silent(project: Project) -> None:
+    settings = project.settings.root / "penstock.yaml"
+    known = json.loads(settings.read_text())
+    known["sources"]["acme.com"]["alert_rules"] = {"quality-drop": "off"}
+    settings.write_text(json.dumps(known))
+    alert = opened(project)
+    rows = json.loads(penstock(project, "alerts", "rules", "acme.com", "--json"))
+    found = {row["rule"]: (row["state"], row["why"], row["alert"]) for row in rows}
+    assert found["zero-yield"] == ("alert", FINDING.summary, alert)
+    assert found["rejection-rise"] == ("silent", "0 of 8 runs for a baseline", None)
+    assert found["quality-drop"][0] == "off"
+    assert found["breaker-open"][0] == "watching"
+    shown = penstock(project, "alerts", "rules")
+    assert "dead-workers" in shown
+    assert "zero-yield" not in shown
+
+
 def test_every_rule_has_advice_that_can_be_typed() -> None:
     assert set(SAFE) == set(RULES)
     for rule, known in RULES.items():

@@ -142,8 +142,8 @@ def _judged(look: Look, rule: str, measure: Measure, limits: Limits) -> Finding 
     if is_calm(measure, runs, limits, HYSTERESIS if look.is_standing else 1.0):
         return None
     series = Series.of(measure, runs, look.history.timezone)
-    if not series.runs:
-        return None
+    if not series.runs and look.is_standing:
+        return None  # what it measured is gone
     why = series.why_silent(limits)
     if why:
         return look.silence(rule, why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -13,10 +13,12 @@ from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
 from penstock.app.views.alerts import (
     AlertDetail,
     AlertRouteView,
+    AlertRuleView,
     AlertView,
     RouteTestView,
     alert_detail,
     alert_view,
+    rule_view,
 )
 from penstock.app.views.view import Page
 from penstock.errors import Remedy, UsageError, nearest
@@ -24,6 +26,10 @@ from penstock.settings.alert_condition import when_text
 from penstock.settings.alerts import RouteSettings
 from penstock.settings.secrets import redact_and_cut
 from penstock.store.alert_rows import ROUTE, AlertFilter, AlertRow
+
+if TYPE_CHECKING:
+    from penstock.alerts.rules import ByRule
+    from penstock.settings.values import SourceSettings
 
 # Those that are not resolved, those in one state, or all.
 Shown = Literal["standing", "open", "acknowledged", "resolved", "all"]
@@ -88,6 +94,42 @@ class Alerts(Noun):
             store.alerts.notices(alert),
             family,
         )
+
+    def rules(self, source: str | None = None) -> Sequence[AlertRuleView]:
+        """The rules about one source, or about the project: what each is doing, and why one is silent."""
+        from penstock.alerts.rules import RULES, thresholds_by_rule
+
+        settings = self._project.settings
+        scope = "project" if source is None else "source"
+        own = None if source is None else self._project.source(source)
+        layers = [settings.alert_rules, *([] if own is None else [own.alert_rules])]
+        thresholds = thresholds_by_rule(*layers)
+        silent = {} if own is None else self._silent(own, thresholds)
+        open_alerts = {
+            each.rule: each
+            for each in self.each(source=None if own is None else own.key)
+            if (each.source is None) == (own is None)
+        }
+        return [
+            rule_view(
+                rule, thresholds.get(rule.name), silent.get(rule.name), open_alerts.get(rule.name)
+            )
+            for rule in RULES.values()
+            if rule.scope == scope
+        ]
+
+    def _silent(self, source: SourceSettings, thresholds: ByRule) -> dict[str, str]:
+        """The rules that can't judge this source yet, and why."""
+        from penstock.alerts.judge import judge
+        from penstock.engine.alerting.facts import facts_of
+        from penstock.engine.alerting.histories import history_of, runs_of
+
+        facts = facts_of(self._store)
+        if source.key not in facts.sources:
+            return dict.fromkeys(thresholds, "it has not run yet")
+        runs = runs_of(self._store, facts, source)
+        judged = judge(history_of(self._store, facts, source, runs), thresholds, facts.now)
+        return {each.rule: each.why for each in judged.silent}
 
     def acknowledge(self, alert: int, *, actor: str | None = None, reason: str = "") -> bool:
         """Say that somebody takes care of an alert; False if it was acknowledged or is resolved."""

@@ -142,6 +142,7 @@ READS: dict[str, Read] = {
         _read("alerts.list", "/alerts", f"state source rule incident {PAGED}"),
         _read("alerts.get", "/alerts/{alert}"),
         _read("alerts.routes", "/alert-routes"),
+        _read("alerts.rules", "/alert-rules", "source"),
         _read("search", "/search", "text"),
         _read("audit.head", "/audit/head"),
         _read("audit.verify", "/audit/verification", role=OPERATOR, is_long=True),

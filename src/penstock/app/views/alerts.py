@@ -10,6 +10,7 @@ from penstock.app.views.view import Time, View
 
 if TYPE_CHECKING:
     from penstock.alerts.history import Finding, Number
+    from penstock.alerts.rules import Rule, Thresholds
     from penstock.engine.alerting.evidence import Evidence
     from penstock.store.alert_rows import AlertRow, Notice
 
@@ -36,6 +37,21 @@ class AlertView(View, frozen=True, kw_only=True):
     actor: str
     reason: str
     runbook: str
+
+
+class AlertRuleView(View, frozen=True, kw_only=True):
+    """A rule of one source or of the project. `state` is `off`, `silent`, `watching` or `alert`.
+
+    A silent rule has too little history for a baseline: `why` says how much it has. Of an alert, `why` is
+    the summary.
+    """
+
+    rule: str
+    state: str
+    severity: str
+    why: str
+    runbook: str
+    alert: int | None
 
 
 class AlertNumberView(View, frozen=True, kw_only=True):
@@ -141,6 +157,27 @@ class RouteTestView(View, frozen=True, kw_only=True):
     kind: str
     is_accepted: bool
     error: str
+
+
+def rule_view(
+    rule: Rule, thresholds: Thresholds | None, silent: str | None, alert: AlertView | None
+) -> AlertRuleView:
+    """Thresholds are None where the rule is off; `silent` is why it can't judge yet."""
+    state, why = "watching", ""
+    if thresholds is None:
+        state = "off"
+    elif alert is not None:
+        state, why = "alert", alert.summary
+    elif silent is not None:
+        state, why = "silent", silent
+    return AlertRuleView(
+        rule=rule.name,
+        state=state,
+        severity=(thresholds and thresholds.severity) or rule.severity,
+        why=why,
+        runbook=rule.runbook,
+        alert=None if alert is None else alert.id,
+    )
 
 
 def alert_view(row: AlertRow) -> AlertView:

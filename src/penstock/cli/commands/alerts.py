@@ -48,6 +48,10 @@ End an alert. If its condition still holds, it opens again only after that has e
 TEST = """\
 Send a test message over a route now, whatever its conditions, quiet hours and digest say, and print what the
 other side answered. Without a route, list the routes of penstock.yaml. Ends with 4 if it was not accepted."""
+RULES_OF = """\
+What each rule about a source is doing: `watching`, `alert`, `off`, or `silent` while the source has too
+little history for a baseline. Without a source, the rules about the project."""
+RULES = ("rule", "state", "severity", whole("alert"), text("why", 1, 20))
 COLUMNS = (
     *(whole("alert"), whole("severity"), "source", whole("rule"), "state", "since"),
     *(whole("incident", 4), text("what", 1)),
@@ -80,6 +84,12 @@ def register(commands: Commands) -> None:
     )
     resolving = add_verb(verbs, "resolve", "end one", RESOLVE, "  penstock alerts resolve 12")
     _add_act(resolving, resolve)
+    ruling = add_verb(
+        verbs, "rules", "what each rule is doing", RULES_OF, "  penstock alerts rules acme.com"
+    )
+    ruling.add_argument("source", nargs="?", metavar="SOURCE", help="key of the source")
+    add_json(ruling)
+    ruling.set_defaults(run=show_rules)
     testing = add_verb(verbs, "test", "try a route", TEST, "  penstock alerts test slack")
     testing.add_argument("route", nargs="?", metavar="ROUTE", help="name of the route")
     add_reason(testing)
@@ -136,6 +146,18 @@ def _line(row: AlertView) -> tuple[object, ...]:
         *(local_time(row.opened_at), "" if row.incident == row.id else row.incident),
         shortened(row.summary, LONGEST),
     )
+
+
+def show_rules(args: argparse.Namespace) -> int:
+    from penstock.cli.opening import opened
+
+    with opened(args) as project:
+        rows = project.alerts.rules(args.source)
+    if args.json:
+        args.out.json_list(row.as_json() for row in rows)
+    else:
+        args.out.table(RULES, ((r.rule, r.state, r.severity, r.alert or "", r.why) for r in rows))
+    return exits.DONE
 
 
 def show(args: argparse.Namespace) -> int:
