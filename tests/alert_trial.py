@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from penstock.alerts.history import Finding, History, ScheduleFacts
 from penstock.alerts.judge import judge
 from penstock.alerts.lifecycle import Standing, next_step
@@ -172,6 +174,8 @@ def _moved(
             rule=rule, state="resolved", severity="high", resolved_at=now, memory=step.memory
         )
         since.pop(rule)
+    elif step.verb in ("note", "remember"):
+        standing[rule] = msgspec.structs.replace(standing[rule], memory=step.memory)
     return False
 
 

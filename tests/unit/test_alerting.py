@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,11 @@ from penstock import Project
 from penstock.app.views.alerts import AlertDetail, AlertView
 from penstock.engine.leader.alerts import AlertChore
 from penstock.engine.leader.hooks import HookChore
+from penstock.store.alert_rows import Opening
 from penstock.store.upkeep import Keep
 from penstock.testing import VirtualClock
 from tests.unit.site import Shop, Site
-from tests.unit.test_alert_routes import SLACK, Receiver, receiving
+from tests.unit.test_alert_routes import SLACK, Mailbox, Receiver, mail_server, receiving
 
 DAY_S = 86_400.0
 # Of fewer than ten records per run the rule needs longer to be sure.
@@ -248,6 +250,89 @@ def test_dead_route_is_an_alert_that_the_others_hear_of(
         assert "it answered 500" in alerts["route-dead"].summary
         watched.deliver()
         assert "[high] project: alerts can't be delivered to dead" in texts(slack)[0]
+
+
+def test_leader_killed_between_acceptance_and_its_note_sends_the_same_delivery_once_more(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    """No protocol can do better; a receiver knows it by its id, and after the note it is never sent again."""
+    mailbox = Mailbox()
+    with receiving() as slack, mail_server(mailbox) as port:
+        mail = {"to": f"smtp://127.0.0.1:{port}/?to=ops@example.com", "name": "mail"}
+        watched = copy_of(broken, tmp_path, alerts=[route(slack), mail])
+        watched.look()
+        with watched.shop.project() as project:
+            killed = HookChore(project, project.connection)
+            killed.look()
+            for sending in [each for each in threading.enumerate() if each.name == "hook"]:
+                sending.join()
+            # It is gone before it can note anything.
+        assert (len(slack.seen), len(mailbox.mails)) == (1, 1)
+        with watched.shop.project() as project:
+            HookChore(project, project.connection).part()  # while it may still be at work
+        assert (len(slack.seen), len(mailbox.mails)) == (1, 1)
+        assert watched.deliver() == ["delivered", "delivered"]
+        assert watched.deliver() == ["delivered", "delivered"]
+    assert len({headers["Penstock-Delivery"] for headers, _ in slack.seen}) == 1
+    assert len({mail["Message-ID"] for mail in mailbox.mails}) == 1
+    assert (len(slack.seen), len(mailbox.mails)) == (2, 2)
+    assert "[high] shop.example: 2 runs in a row yielded nothing" in mailbox.mails[0]["Subject"]
+
+
+def test_digest_joins_what_opened_within_its_time_into_one_message(
+    tmp_path: Path, broken: tuple[Path, float]
+) -> None:
+    with receiving() as slack:
+        watched = copy_of(broken, tmp_path, alerts=[route(slack, digest="1d")])
+        with watched.leading() as (project, chore):
+            chore.look()
+            source = project.source_ids["shop.example"]
+            [alert] = project.connection.alerts.waiting()
+            finding = project.connection.alerts.get(alert.alert_id)
+            assert finding is not None
+            about = ("budget-running-out", source, "low", "60 % used")
+            opening = Opening(*about, finding=finding.finding, routes=("oncall",))
+            project.connection.alerts.open(opening)
+            watched.shop.clock.advance(DAY_S - 60.0)
+            chore.look()
+            assert project.connection.hooks.outbox() == []
+            watched.shop.clock.advance(120.0)
+            chore.look()
+        watched.deliver()
+        [text] = texts(slack)
+        assert text == "visits: 2 alerts: 1 high, 1 low"
+
+
+def test_host_in_trouble_is_one_message_for_all_twelve_sources_that_read_from_it(
+    tmp_path: Path,
+) -> None:
+    names = [f"shop-{number}" for number in range(12)]
+    with receiving() as slack:
+        watched = Watched(tmp_path / "shop")
+        watched.shop.write(pipelines=PIPELINE, fetch={"hosts": ["shop.example"]})
+        config = watched.shop.folder / "penstock.yaml"
+        known = json.loads(config.read_text())
+        source = known["sources"].pop("shop.example")
+        known |= {"sources": dict.fromkeys(names, source), "alerts": [route(slack)]}
+        config.write_text(json.dumps(known))
+        watched.serve(GOOD)
+        for round_ in range(11):
+            if round_ == 9:
+                watched.serve("closed for maintenance")
+            with watched.leading() as (project, chore):
+                for name in names:
+                    project.run(name)
+                watched.shop.work(project)
+                chore.look()
+            watched.shop.later(2)
+        watched.deliver()
+        with watched.shop.project() as project:
+            alerts = list(project.alerts.each())
+        assert {alert.source for alert in alerts} == set(names)
+        assert {alert.incident for alert in alerts} == {min(alert.id for alert in alerts)}
+        assert "shop.example" in alerts[0].cause
+        assert len(slack.seen) == 1
+        assert f"(and {len(alerts) - 1} more alerts of the same cause)" in texts(slack)[0]
 
 
 def test_run_in_the_foreground_looks_for_alerts_before_it_ends(
