@@ -229,3 +229,12 @@ def test_seal_that_another_has_made_meanwhile_is_not_made_twice(world: World) ->
     with audit._db.writing():
         assert not add_seal(audit._db, rival, 0)
     assert verified(world) == []
+
+
+def test_head_is_put_into_the_outbox_once_in_a_day_for_each_hook(world: World) -> None:
+    audit = world.store.audit
+    assert [audit.send_head_if_due("notary", "{}", DAY_S) for _ in range(2)] == [True, False]
+    assert audit.send_head_if_due("other", "{}", DAY_S)
+    world.clock.advance(DAY_S)
+    assert audit.send_head_if_due("notary", "{}", DAY_S)
+    assert [row.hook for row in world.store.hooks.outbox()] == ["notary", "other", "notary"]

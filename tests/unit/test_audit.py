@@ -15,9 +15,13 @@ import pytest
 
 from penstock import Project
 from penstock.cli import exits, main
+from penstock.engine.leader.anchors import AnchorChore
+from penstock.engine.leader.hooks import HookChore
 from penstock.journal.origin import acting_from
+from penstock.testing import VirtualClock
 
 DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
+DAY_S = 86_400.0
 CONFIG = """\
 project: shop
 sources:
@@ -118,3 +122,51 @@ def test_exported_chain_is_checked_by_the_program_in_the_documentation(folder: P
     assert checked(*lines) == 0
     assert checked(*(line.replace("ann", "bob") for line in lines)) == 1
     assert checked(*(line for line in lines if "source.paused" not in line)) == 1
+
+
+def test_head_goes_to_a_hook_once_a_day_and_what_it_keeps_is_an_anchor_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep = folder / "kept.jsonl"
+    command = ["/bin/sh", "-c", f"cat >>{keep}; echo >>{keep}"]
+    hook = {"name": "notary", "on": ["audit.head"], "command": command}
+    (folder / "penstock.yaml").write_text(f"{CONFIG}hooks: {json.dumps([hook])}\n")
+    assert main(["pause", "acme.com"]) == exits.DONE
+    with Project.load(folder) as project:
+        project.clock = clock = VirtualClock(project.clock.now())
+        store = project.connection
+        store.audit.seal_all()
+        hooks = HookChore(project, store)
+        hooks.plan()
+        for leader in range(3):
+            AnchorChore(project, store).look()
+            hooks.part()
+            assert len(keep.read_text().splitlines()) == 1, leader
+        clock.advance(DAY_S + 1.0)
+        AnchorChore(project, store).look()
+        hooks.part()
+        assert len(keep.read_text().splitlines()) == 2
+        assert [each.hook for each in project.hooks.each()] == ["notary", "notary"]
+    assert answer(capsys, "audit", "verify", "--anchor", str(keep))["anchors"] == 2
+    change(folder, "DELETE FROM seal")
+    found = answer(capsys, "audit", "verify", "--anchor", str(keep), code=exits.STORE)
+    assert {each["what"] for each in found["findings"]} == {"anchor_missing"}
+
+
+def test_restored_backup_holds_its_seals_and_says_which_anchors_it_lacks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["pause", "acme.com"])
+    main(["audit", "head", "--anchor", "anchors.jsonl"])
+    assert main(["db", "backup", "backup.db"]) == exits.DONE
+    assert answer(capsys, "audit", "verify", "--anchor", "anchors.jsonl")["sound"]
+    main(["resume", "acme.com"])
+    main(["audit", "head", "--anchor", "anchors.jsonl"])
+
+    assert main(["db", "restore", "backup.db", "--yes"]) == exits.DONE
+    assert answer(capsys, "audit", "verify")["sound"]
+    found = answer(capsys, "audit", "verify", "--anchor", "anchors.jsonl", code=exits.STORE)
+    assert [each["what"] for each in found["findings"]] == ["anchor_missing"]
+    change(folder, "UPDATE event SET actor = 'nobody' WHERE kind = 'source.paused'")
+    found = answer(capsys, "audit", "verify", code=exits.STORE)
+    assert [each["what"] for each in found["findings"]] == ["event_changed"]

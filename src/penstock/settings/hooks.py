@@ -35,6 +35,8 @@ from penstock.settings.secrets import MASK
 from penstock.settings.section import Section, describe, read_text, text_of
 
 ENDS = ("completed", "partial", "failed", "cancelled")
+# Once a day, the head of the audit chain: for a receiver that keeps it where nobody can change it.
+AUDIT_HEAD = "audit.head"
 URL_KEYS = ("secret", "headers", "allow_private")
 SHORTEST_TOKEN = 16
 # What each of the keys that take a list looks like.
@@ -90,8 +92,11 @@ def _read_name(entry: Entry, path: str) -> str:
 
 def _read_ends(entry: Entry, path: str) -> tuple[str, ...]:
     for each in _listed("on", entry, path):
-        if each.value not in ENDS:
-            raise each.error(path, f"must be some of {', '.join(ENDS)}, not {describe(each)}")
+        if each.value == AUDIT_HEAD and path.startswith("sources"):
+            raise each.error(path, f"{AUDIT_HEAD} is for hooks of the project, not of a source")
+        if each.value not in (*ENDS, AUDIT_HEAD):
+            allowed = ", ".join((*ENDS, AUDIT_HEAD))
+            raise each.error(path, f"must be some of {allowed}, not {describe(each)}")
     return tuple(dict.fromkeys(_read_words("on", entry, path)))
 
 
@@ -126,7 +131,7 @@ def _read_environment(entry: Entry, path: str) -> dict[str, str]:
 
 
 def _ends_schema(_: Ref) -> Schema:
-    end = {"anyOf": [{"enum": list(ENDS)}, variable()]}
+    end = {"anyOf": [{"enum": [*ENDS, AUDIT_HEAD]}, variable()]}
     return {"type": "array", "items": end, "minItems": 1}
 
 
@@ -136,8 +141,11 @@ class HookKeys(Keys, frozen=True):
     on: Annotated[
         tuple[str, ...],
         Reads(_read_ends, _ends_schema, list),
-        about(f"ends of a run that it is called for: {', '.join(f'`{end}`' for end in ENDS)}"),
-        Usual("all"),
+        about(
+            f"ends of a run that it is called for: {', '.join(f'`{end}`' for end in ENDS)}; or "
+            f"`{AUDIT_HEAD}`: the head of the [audit chain](audit.md#anchor-the-head), once a day"
+        ),
+        Usual("all ends"),
     ] = ENDS
     url: Annotated[
         str | None,

@@ -65,6 +65,12 @@ class Audit(Noun):
         """The newest seal: the head of the chain."""
         return last_seal(self._db)
 
+    def send_head_if_due(self, hook: str, body: str, every_s: float) -> bool:
+        """Put a head into the outbox for this hook, unless one of the last `every_s` is there."""
+        with self._db.writing() as now:
+            since = now - every_s
+            return bool(self._db.do("send_head_if_due", hook=hook, body=body, now=now, since=since))
+
     def unsealed(self) -> int:
         """How many rows come behind the last seal."""
         return int(self._db.value("unsealed_events"))

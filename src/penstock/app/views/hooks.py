@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class HookDeliveryView(View, frozen=True, kw_only=True):
-    """A delivery about an ended run, or about alerts: `delivered`, `due`, `failing` or `given up`.
+    """A delivery about an ended run, alerts or the audit chain: `delivered`, `due`, `failing` or `given up`.
 
-    Where it is about alerts, `hook` is `alert:` and the name of the route, and `run` is null.
+    `run` is null where it is not about a run. For alerts, `hook` is `alert:` and the name of the route.
     """
 
     id: int = msgspec.field(name="delivery")

@@ -29,6 +29,7 @@ from penstock.engine.tracing.traced_run import trace_of_run
 from penstock.http.failures import FetchError
 from penstock.project import Project
 from penstock.settings.alerts import RouteSettings
+from penstock.settings.hooks import AUDIT_HEAD
 from penstock.settings.secrets import LOOKED_AT, redact_and_cut
 from penstock.settings.values import HookSettings, Settings
 from penstock.store.alert_rows import ROUTE
@@ -62,7 +63,12 @@ Send = Callable[[HookSettings, Parcel], str]
 
 def hooks_of(settings: Settings, ids: Mapping[str, int]) -> list[tuple[str, str, int]]:
     """Who is told of what: (hook, state that a run ends in, source or 0 for every source)."""
-    found = [(hook.name, state, EVERY_SOURCE) for hook in settings.hooks for state in hook.on]
+    found = [
+        (hook.name, state, EVERY_SOURCE)
+        for hook in settings.hooks
+        for state in hook.on
+        if state != AUDIT_HEAD
+    ]
     for key, source in settings.sources.items():
         found += [(hook.name, state, ids[key]) for hook in source.hooks for state in hook.on]
     return found

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.leader.activity import Activity
 from penstock.engine.leader.alerts import AlertChore
+from penstock.engine.leader.anchors import AnchorChore
 from penstock.engine.leader.cadences import CadenceChore
 from penstock.engine.leader.calendar_watch import CalendarWatch
 from penstock.engine.leader.files import Files
@@ -76,6 +77,7 @@ class LeaderLoop:
         self._hooks = HookChore(project, store)
         self._rollups = RollupChore(store, project.clock)
         self._alerts = AlertChore(project, store)
+        self._anchors = AnchorChore(project, store)
         self._promises = SlaChore(project, store)
         self._cadences = CadenceChore(project, store)
         self._calendars = CalendarWatch(project, store)
@@ -123,6 +125,7 @@ class LeaderLoop:
         if leads.is_trusted():
             self._alerts.look()
         if leads.is_trusted():
+            self._anchors.look()
             self._hooks.look()
         if self._traces is not None and leads.is_trusted():
             self._traces.look()

@@ -18,3 +18,10 @@ SELECT delivered_at IS NOT NULL, run_id, hook FROM penstock.outbox WHERE id = :i
 DELETE FROM penstock.outbox WHERE id IN (
   SELECT id FROM penstock.outbox WHERE due_at IS NULL AND created_at < :before ORDER BY id LIMIT :limit
 );
+
+-- name: send_head_if_due
+INSERT INTO penstock.outbox (hook, run_id, state, body, created_at, due_at)
+SELECT :hook, 0, 'audit', :body, :now, :now
+WHERE NOT EXISTS (
+  SELECT 1 FROM penstock.outbox WHERE hook = :hook AND run_id = 0 AND created_at > :since
+);
