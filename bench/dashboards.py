@@ -1,8 +1,8 @@
 """The dashboard's pages with millions of finished jobs behind them: how long the server takes for each.
 
 Some thousand jobs are worked off for real, by the supervisor and worker that `penstock run` starts. Their
-rows are then copied until there are as many as asked for. Measured is the whole answer as a client on this
-machine gets it.
+rows, and their lines of the journal, are then copied until there are as many as asked for. Measured is the
+whole answer as a client on this machine gets it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,15 @@ from penstock.web.dashboard import ROUTES
 from penstock.web.listener import Listener
 from penstock.web.settings import WebSettings
 
-# Rows of a job, and of what hangs on it: the column that names the job, and the one that must differ.
-Tables = dict[str, tuple[str, str]]
-TABLES: Tables = {"job": ("id", "key"), "job_item": ("job_id", ""), "job_key": ("job_id", "key")}
+# Rows of a job, and of what hangs on it: the columns of each table that name the job, a line of the journal,
+# something that must differ, and a time.
+Tables = dict[str, dict[str, str]]
+TABLES: Tables = {
+    "job": {"id": "job", "key": "key", "at": "time"},
+    "job_item": {"job_id": "job"},
+    "job_key": {"job_id": "job", "key": "key"},
+    "event": {"id": "line", "job_id": "job", "at": "time"},
+}
 PARAMETER = re.compile(r"\{(\w+)(:\w+)?\}")
 WARM_UP = 2
 
@@ -60,9 +66,17 @@ def copy_jobs(project: Project, times: int) -> None:
 
 
 def _copy(connection: Any, tables: Tables, schema: str, times: int) -> None:
-    last = next(iter(connection.execute(f"SELECT max(id) FROM {schema}job")))[0]
+    def one(query: str) -> float:
+        found: float = next(iter(connection.execute(query)))[0]
+        return found
+
+    steps = {
+        "job": one(f"SELECT max(id) FROM {schema}job"),
+        "line": one(f"SELECT max(id) FROM {schema}event"),
+        "time": one(f"SELECT max(at) - min(at) + 1 FROM {schema}event"),
+    }
     statements = [
-        _copying(schema + table, _columns(connection, table, bool(schema)), last, *which)
+        _copying(schema + table, _columns(connection, table, bool(schema)), which, steps)
         for table, which in tables.items()
     ]
     for number in range(1, times + 1):
@@ -81,15 +95,17 @@ def _columns(connection: Any, table: str, is_shared: bool) -> list[str]:
     return [name for (name,) in connection.execute(query)]
 
 
-def _copying(table: str, columns: list[str], last: int, id_: str, key: str) -> str:
-    made = {
-        **{name: name for name in columns},
-        id_: f"{id_} + NUMBER * {last}",
-        **({key: f"{key} || '#' || NUMBER"} if key else {}),
-    }
+def _copying(table: str, columns: list[str], which: dict[str, str], steps: dict[str, float]) -> str:
+    made = {name: name for name in columns}
+    for name, role in which.items():
+        made[name] = (
+            f"{name} || '#' || NUMBER" if role == "key" else f"{name} + NUMBER * {steps[role]}"
+        )
+    first = next(iter(which))
+    job = next(name for name, role in which.items() if role == "job")
     return (
-        f"INSERT INTO {table} ({', '.join(made)}) SELECT {', '.join(made.values())} "
-        f"FROM {table} WHERE {id_} <= {last}"
+        f"INSERT INTO {table} ({', '.join(made)}) SELECT {', '.join(made.values())} FROM {table} "
+        f"WHERE {first} <= {steps[which[first]]} AND {job} IS NOT NULL"
     )
 
 

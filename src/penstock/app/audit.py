@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FORMAT = "penstock-audit-1"
 # So often a long verification tells how far it is.
 EVENTS_A_NOTE = 100_000
+# Whoever looks at the head wants it at once: more than this are not counted.
+MOST_UNSEALED = 100_000
 
 
 class Audit(Noun):
@@ -29,7 +31,9 @@ class Audit(Noun):
         """The last seal. With `anchor`, what is not sealed yet is sealed first, and added to that file."""
         if anchor is not None:
             self._store.audit.seal_all()
-        found = head_view(self._name, self._store.audit.last(), self._store.audit.unsealed())
+        found = head_view(
+            self._name, self._store.audit.last(), self._store.audit.unsealed(MOST_UNSEALED)
+        )
         if anchor is not None and found.seal:
             append_anchor(anchor, found)
         return found

@@ -75,7 +75,7 @@ def accounts(
     """Every budget that is configured or that a run has, those of the project first."""
     found = _of_runs(project, source, run_id)
     if run_id is None:
-        found += [each for each in _lasting(project, now) if _is_asked_for(each, source)]
+        found += _lasting(project, now, source)
     return sorted(found, key=_place)
 
 
@@ -84,11 +84,13 @@ def _place(account: BudgetUsage) -> tuple[int, str, str, str]:
     return _ORDER[scope.partition(":")[0]], scope, measure, period
 
 
-def _lasting(project: Project, now: float) -> Iterator[BudgetUsage]:
-    """One for each budget that resets by itself, used or not."""
+def _lasting(project: Project, now: float, source: str | None) -> Iterator[BudgetUsage]:
+    """One for each budget that resets by itself, used or not; with a source, those that it counts against."""
     found = project.connection.budgets.all(run_id=0)
     rows = {(row.scope, row.measure, row.period): row for row in found}
     for bound in rules_of(project.settings).lasting():
+        if source is not None and bound.scope not in ("project", f"source:{source}"):
+            continue
         row = rows.get(bound.key)
         account = open_account(bound, now) if row is None else account_of(row)
         if account.is_over(now):
@@ -106,10 +108,6 @@ def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[B
     scopes = {f"run:{each}" for each in wanted}
     rows = store.budgets.all(run_id)
     return [account_of(row) for row in rows if row.resets_at is None and row.scope in scopes]
-
-
-def _is_asked_for(account: BudgetUsage, source: str | None) -> bool:
-    return source is None or account.bound.scope in ("project", f"source:{source}")
 
 
 def _per_record(project: Project, account: BudgetUsage) -> float | None:

@@ -104,6 +104,7 @@ def level_of(used: float, amount: float) -> int:
     return next((level for level in LEVELS if used * 100 >= amount * level * (1 - SLACK)), 0)
 
 
+@lru_cache(maxsize=64)
 def period_of(period: str, timezone: str, now: float) -> tuple[float, float | None]:
     """When the present period began and when the next one begins; a run's never does.
 

@@ -71,9 +71,9 @@ class Audit(Noun):
             since = now - every_s
             return bool(self._db.do("send_head_if_due", hook=hook, body=body, now=now, since=since))
 
-    def unsealed(self) -> int:
-        """How many rows come behind the last seal."""
-        return int(self._db.value("unsealed_events"))
+    def unsealed(self, most: int = LAST_ID) -> int:
+        """How many rows come behind the last seal; so many are counted."""
+        return int(self._db.value("unsealed_events", most=most))
 
     def walk(self) -> Iterator[tuple[Seal, list[Line]]]:
         """Each seal with the rows that are there of what it covers, in the order of the chain."""

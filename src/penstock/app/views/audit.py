@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class HeadView(View, frozen=True, kw_only=True):
-    """The head of the chain: the last seal, and how many events come behind it. Seal 0 is no seal at all."""
+    """The head of the chain: the last seal, and how many events come behind it, up to 100,000.
+
+    Seal 0 is no seal at all.
+    """
 
     project: str
     seal: int

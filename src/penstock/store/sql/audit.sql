@@ -2,7 +2,9 @@
 SELECT coalesce(max(id), 0) FROM penstock.event;
 
 -- name: unsealed_events
-SELECT count(*) FROM penstock.event WHERE id > (SELECT coalesce(max(last_id), 0) FROM penstock.seal);
+SELECT count(*) FROM (
+  SELECT 1 FROM penstock.event WHERE id > (SELECT coalesce(max(last_id), 0) FROM penstock.seal) LIMIT :most
+) AS u;
 
 -- name: seals
 SELECT number, last_id, events, gone_through, newest_at, at, digest, hash, fingerprints, pruned_at

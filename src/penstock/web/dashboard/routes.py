@@ -11,6 +11,7 @@ from penstock.web.dashboard.page import page
 from penstock.web.dashboard.pages import (
     alerts,
     audit,
+    configuration,
     job,
     overview,
     plain,
@@ -49,6 +50,7 @@ ROUTES: list[BaseRoute] = [
     Route("/search", page("search.html", search.read)),
     Route("/sources", page("sources.html", sources.read)),
     Route("/sources/{source:path}", page("source.html", source.read)),
+    Route("/configuration", page("configuration.html", configuration.read)),
     Route("/runs", page("runs.html", runs.read)),
     Route("/runs/{run:int}", page("run.html", run.read)),
     Route("/jobs/{job:int}", page("job.html", job.read)),

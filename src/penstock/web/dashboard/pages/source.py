@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.app import config
 from penstock.web.dashboard.burn_down import burn_downs
 from penstock.web.dashboard.coverage import run_days
 from penstock.web.dashboard.figures import quality, source_charts
@@ -99,12 +98,10 @@ def funnel(run: RunDetail) -> list[Step]:
 
 
 def _configured(project: Project, source: SourceDetail) -> dict[str, Any]:
-    """What penstock.yaml says of it now, and how its schedules were changed."""
+    """When it starts, how its schedules were changed, and how far it has come."""
     if not source.is_configured:
-        return {"settings": [], "schedules": None, "versions": [], "checkpoints": []}
-    shown = config.show(project.settings.root, project.settings.environment, source.key)
+        return {"schedules": None, "versions": [], "checkpoints": []}
     return {
-        "settings": shown.values,
         "schedules": project.schedules.explain(source.key, ticks=10),
         "versions": project.schedules.versions(source.key, limit=20).items,
         "checkpoints": project.checkpoints.list(source.key, limit=20).items,
