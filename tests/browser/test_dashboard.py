@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from penstock import Project
 from tests.browser.chromium import FLAGS
 from tests.browser.hostile_strings import CALL, STRINGS
 from tests.browser.shop import HOSTILE_SOURCE, fill, served
+from tests.postgres.proxy import Proxy
 from tests.programs import needed
 
 AXE = (Path(__file__).parent / "vendor" / "axe-4.14.0.min.js").read_text()
@@ -245,25 +246,39 @@ def test_what_is_unknown_gets_a_page_that_says_where_to_look(dashboard: Dashboar
 
 
 def test_a_dead_database_is_said_to_be_so_and_the_page_recovers_alone(
-    dashboard: Dashboard, tmp_path: Path
+    dashboard: Dashboard, tmp_path: Path, schema_database: str, proxy: Proxy
 ) -> None:
-    folder = tmp_path / "shop"
-    shutil.copytree(dashboard.folder, folder)
-    file, away = folder / "penstock.db", folder / "away.db"
-    with served(folder) as (address, link):
+    settings = {"store": proxy.through(schema_database), "sources": {"a": {"pipeline": "x:y"}}}
+    (tmp_path / "penstock.yaml").write_text(json.dumps(settings))
+    with served(tmp_path) as (address, link):
         page = dashboard.browser.new_page()
         page.goto(link)
         page.wait_for_url(f"{address}/")
-        file.rename(away)
-        file.mkdir()
+        proxy.refuse()
+        proxy.cut()
         answer = page.goto(f"{address}/runs")
         assert answer is not None
         assert answer.status == 503
         assert "can't reach its database" in page.inner_text("main")
-        file.rmdir()
-        away.rename(file)
+        proxy.accept()
         page.get_by_role("heading", name="Runs").wait_for()
         page.close()
+
+
+def test_a_page_shows_what_has_happened_since_without_being_loaded_again(
+    dashboard: Dashboard,
+) -> None:
+    context = dashboard.context()
+    page = context.new_page()
+    with page.expect_response("**/progress/stream"):
+        looked_at(page, "/sources/prices")
+    page.evaluate("window.isTheSame = true")
+    with Project.open(dashboard.folder) as project:
+        project.sources.pause("prices", reason="somebody else paused it")
+        page.get_by_role("link", name="Resume").first.wait_for()
+        project.sources.resume("prices")
+    assert page.evaluate("window.isTheSame")
+    context.close()
 
 
 def test_the_keyboard_alone_reaches_search_pages_and_acts(dashboard: Dashboard) -> None:

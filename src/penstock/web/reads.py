@@ -29,7 +29,7 @@ class Read:
     path: str
     takes: tuple[str, ...] = ()
     role: Role = VIEWER
-    # It writes for a moment, and rolls that back: it needs a connection that may write.
+    # It writes for a moment and rolls that back, or completes what it shows: its connection may write.
     writes: bool = False
     # It takes long, as it reads the whole database or simulates: a server does one such thing at a time.
     is_long: bool = False
@@ -124,7 +124,7 @@ READS: dict[str, Read] = {
             "start end partitions missing window_s",
         ),
         _read("backfills.unknown_partitions", "/sources/{source}/backfills/unknown", "partitions"),
-        _read("replays.diff", "/replays/{run}/diff", "limit"),
+        _read("replays.diff", "/replays/{run}/diff", "limit", writes=True),
         _read("replays.pages", "/replays/pages", "run source since quarantined"),
         _read("replays.rejected", "/replays/{run}/rejected"),
         _read("schedules.list", "/schedules", f"source {PAGED}"),

@@ -125,6 +125,11 @@ def _of_signal(project: Project, given: Given) -> Facts:
     return {"signal": name, "raised before": "yes" if raised else "no"}
 
 
+def _of_token(project: Project, given: Given) -> Facts:
+    found = [each for each in project.tokens.each() if each.name == given.get("name")]
+    return {"token": found[0].name, "role": found[0].role} if found else {}
+
+
 def _number(given: Given, name: str) -> int:
     value = given.get(name, "")
     if not value.isascii() or not value.isdigit() or len(value) > 18:
@@ -148,4 +153,5 @@ LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     **dict.fromkeys(("runbooks.skip", "runbooks.end"), _of_runbook),
     "hooks.redeliver": _of_delivery,
     "signals.raise_": _of_signal,
+    "tokens.revoke": _of_token,
 }

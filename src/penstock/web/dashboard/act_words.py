@@ -224,6 +224,12 @@ WORDS: dict[str, ActWords] = {
         "penstock signal {name}",
         takes_reason=False,
     ),
+    "tokens.revoke": ActWords(
+        "Revoke the token",
+        "Whoever has it is refused from now on.",
+        "penstock token revoke {name}",
+        is_grave=True,
+    ),
     "store.migrate": ActWords(
         "Migrate the database",
         "The schema becomes the one that this version knows.",

@@ -15,7 +15,7 @@ from penstock.web.dashboard.act_words import act_address
 from penstock.web.dashboard.navigation import NAVIGATION
 from penstock.web.dashboard.templating import address, render
 from penstock.web.problems import problem_of
-from penstock.web.threads import in_thread_reading
+from penstock.web.threads import in_thread, in_thread_reading
 
 if TYPE_CHECKING:
     from penstock.app import Project
@@ -104,11 +104,17 @@ def _is_in(visit: Visit, path: str) -> bool:
     return here.startswith((f"{path}/", *beneath.get(path, ())))
 
 
-def page(template: str, read: Read) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that reads in a thread, and answers with the page or with why there is none."""
+def page(
+    template: str, read: Read, *, writes: bool = False
+) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that reads in a thread, and answers with the page or with why there is none.
+
+    `writes`: its connection may write, because what it shows is completed when it is first looked at.
+    """
+    call = in_thread if writes else in_thread_reading
 
     async def endpoint(request: Request) -> Response:
-        return await in_thread_reading(
+        return await call(
             request, lambda project: _answered(Visit(request, project), template, read)
         )
 

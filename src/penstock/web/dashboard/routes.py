@@ -52,7 +52,8 @@ ROUTES: list[BaseRoute] = [
     Route("/sources/{source:path}", page("source.html", source.read)),
     Route("/configuration", page("configuration.html", configuration.read)),
     Route("/runs", page("runs.html", runs.read)),
-    Route("/runs/{run:int}", page("run.html", run.read)),
+    # The difference of a replay is made when somebody first asks for it.
+    Route("/runs/{run:int}", page("run.html", run.read, writes=True)),
     Route("/jobs/{job:int}", page("job.html", job.read)),
     Route("/jobs/{job:int}/pages/{snapshot:int}", page("page.html", job.read_page)),
     Route("/snapshots/{snapshot:int}", download_page),
