@@ -168,6 +168,15 @@ def fill(folder: Path) -> None:
         subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True)
 
 
+def fill_a_little(folder: Path) -> None:
+    """One run that has saved records, and one that has failed in part."""
+    with _site() as site:
+        lay_out(folder, site)
+        with Project.load(folder) as project:
+            begun = [project.runs.start("shop"), project.runs.start("broken")]
+            project.runs.finish([each.run.id for each in begun if each.run is not None])
+
+
 def _failed_job(project: Project) -> int:
     return project.jobs.list(source="broken", states=["quarantined"], limit=1).items[0].id
 

@@ -103,12 +103,10 @@ def test_openapi_document_is_valid_and_has_every_route_of_the_api() -> None:
     jsonschema_rs.Draft202012Validator(OPENAPI_31).validate(found)
     for schema in found["components"]["schemas"].values():
         jsonschema_rs.meta.validate({"$schema": found["jsonSchemaDialect"], **schema})
-    served = {
-        (route.path, method)
-        for route in (*api.routes(), *streams.routes())
-        for method in (route.methods or set()) - {"HEAD"}
-    }
-    assert shown_paths() == served
+    calls = api.calls_by_path().items()
+    served = {(api.PREFIX + path, method) for path, methods in calls for method in methods}
+    assert shown_paths() == served | {(route.path, "GET") for route in streams.routes()}
+    assert {path for path, _ in served} == {route.path for route in api.routes()}
     operations = [each for methods in found["paths"].values() for each in methods.values()]
     names = [each["operationId"] for each in operations]
     assert len(names) == len(set(names))
@@ -174,7 +172,13 @@ def test_unknown_ids_and_paths_are_problems_with_a_code_and_what_is_near(project
         given = {"Origin": f"http://127.0.0.1:{at.port}", "X-CSRF-Token": at.csrf}
         wrong = await at.ask("PUT", "/api/v1/runs", headers=given)
         assert (wrong.status, wrong.json["code"]) == (405, "method_not_allowed")
-        assert set(wrong.headers["Allow"].replace(" ", "").split(",")) >= {"GET", "POST"}
+        assert set(wrong.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
+        wrong = await at.ask("GET", "/api/v1/quarantine/discard")
+        assert (wrong.status, wrong.headers["Allow"]) == (405, "POST")
+        long = await at.ask("GET", "/api/v1/jobs?states=" + "x" * 200_000)
+        assert (long.status, long.json["code"]) == (400, "bad_request")
+        null = await at.ask("GET", "/api/v1/jobs?run=null")
+        assert (null.status, null.json["code"]) == (422, "bad_parameter")
 
     visit(project, steps)
 

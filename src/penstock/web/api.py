@@ -31,25 +31,43 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1"
 JSON = "application/json"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 Endpoint = Callable[["Request"], Awaitable[Response]]
 
 
 def routes() -> list[Route]:
     """One for each path of the tables; fixed paths come before those with parameters."""
+    made = calls_by_path()
+    return [
+        Route(PREFIX + path, _by_method(made[path]), methods=METHODS)
+        for path in sorted(made, key=lambda path: path.replace("{", "~"))
+    ]
+
+
+def calls_by_path() -> dict[str, dict[str, Endpoint]]:
+    """What each path of the tables does, by method."""
     made: dict[str, dict[str, Endpoint]] = {}
     for act in ACTS.values():
         made.setdefault(act.path, {})["POST"] = _act_endpoint(act)
     for read in READS.values():
         made.setdefault(read.path, {})["GET"] = _read_endpoint(read)
-    return [
-        Route(PREFIX + path, _by_method(made[path]), methods=list(made[path]))
-        for path in sorted(made, key=lambda path: path.replace("{", "~"))
-    ]
+    return made
 
 
 def _by_method(calls: Mapping[str, Endpoint]) -> Endpoint:
+    """A path takes every method, to refuse some: else one with parameters could take its place."""
+    allowed = sorted(["HEAD", *calls] if "GET" in calls else calls)
+
     async def endpoint(request: Request) -> Response:
-        return await calls["POST" if request.method == "POST" else "GET"](request)
+        call = calls.get("GET" if request.method == "HEAD" else request.method)
+        if call is None:
+            raise Problem(
+                405,
+                "method_not_allowed",
+                f"This path takes {' and '.join(allowed)}.",
+                headers={"Allow": ", ".join(allowed)},
+            )
+        return await call(request)
 
     return endpoint
 
@@ -128,15 +146,25 @@ def query_values(request: Request, parameters: type[msgspec.Struct]) -> dict[str
             given.setdefault(name, []).append(value)
         elif name in given:
             raise Problem(422, "bad_parameter", f"{name} is there twice.")
+        elif value.lower() == "null" and name in fields and not _is_text(fields[name].type):
+            raise Problem(422, "bad_parameter", f"{name} can't be null; leave it out.")
         else:
             given[name] = value
     return _converted(given, parameters, strict=False)
 
 
 def is_list(hint: Any) -> bool:
+    return _may_be(hint, msgspec.inspect.ListType)
+
+
+def _is_text(hint: Any) -> bool:
+    return _may_be(hint, msgspec.inspect.StrType)
+
+
+def _may_be(hint: Any, wanted: type[msgspec.inspect.Type]) -> bool:
     kind = msgspec.inspect.type_info(hint)
     kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
-    return any(isinstance(each, msgspec.inspect.ListType) for each in kinds)
+    return any(isinstance(each, wanted) for each in kinds)
 
 
 async def body_values(request: Request, act: Act) -> dict[str, Any]:

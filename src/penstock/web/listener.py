@@ -16,7 +16,7 @@ import uvicorn
 
 from penstock.errors import AlreadyRunning, ConfigError
 from penstock.web.port_owner import port_owner
-from penstock.web.protocol import Connections, TimedProtocol
+from penstock.web.protocol import HEADERS_BYTES, Connections, TimedProtocol
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 BACKLOG = 512
 KEEP_ALIVE_S = 15
-HEADERS_BYTES = 32_768
 DRAIN_S = 5
 TLS_HANDSHAKE_S = 10.0
 

@@ -51,7 +51,7 @@ KEY_PARAMETER = {
         "type": "string",
         "minLength": 1,
         "maxLength": idempotency.LONGEST_KEY,
-        "pattern": "^[!-~]+$",
+        "pattern": "^[ -~]+$",
     },
 }
 

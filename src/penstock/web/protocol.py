@@ -10,9 +10,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import h11
+import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from penstock.web.problems import MEDIA_TYPE, Problem
+
 HEADER_S = 10.0
+# Of the first line and all headers together.
+HEADERS_BYTES = 32_768
 # A client that reads nothing of its answer for so long is cut off.
 STALLED_S = 30.0
 MOST = 512
@@ -90,6 +96,27 @@ class TimedProtocol(H11Protocol):
         if self.cycle is not before:
             self.is_waiting = self.cycle.response_complete
             self._stop_waiting()
+
+    def send_400_response(self, msg: str) -> None:
+        """What can't be read is refused as everything else is; `msg` may repeat what was sent."""
+        problem = Problem(
+            400,
+            "bad_request",
+            f"The request can't be read, or its head has more than {HEADERS_BYTES:,} B.",
+        )
+        body = msgspec.json.encode(problem.as_json())
+        headers = [
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         # Before the next request that has arrived already is begun.

@@ -114,6 +114,10 @@ def as_shown(schema: Any) -> Any:
     if schema.get("type") == "number" and schema.get("format") == "date-time":
         return {**schema, "type": ["string", "null"]}
     made = {key: as_shown(value) for key, value in schema.items() if key != "default"}
+    pieces = made.get("prefixItems")
+    if isinstance(pieces, list) and all(each == pieces[0] for each in pieces):
+        # A pair of numbers is a list of two: every tool can read that.
+        made["items"] = made.pop("prefixItems")[0]
     properties = made.get("properties")
     if isinstance(properties, dict) and "title" in made:
         hidden = {name for name, each in properties.items() if each.get("description") == HIDDEN}

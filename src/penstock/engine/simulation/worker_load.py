@@ -49,7 +49,7 @@ class WorkerLoad:
         """Put down what it came to in all."""
         self._count_use()
         figures, took_s = self._figures, self._timeline.now - self._figures.began_at
-        figures.worker_use = self._busy_s / (self._slots * took_s)
+        figures.worker_use = self._busy_s / (self._slots * took_s) if took_s else 0.0
         figures.worker_use_peak = (self._slots - self._least_free) / self._slots
         figures.backlog_at_end = self._backlog
 
