@@ -31,6 +31,8 @@ NOT_SERVED = {
     "breakers.key": "spells a name for the command line",
     "budgets.are_of_runs": "decides what the command line prints",
     "logs.follow": "logs.list with a cursor; the journal's stream says when there is more",
+    "metrics.text": "is at /metrics, where Prometheus looks for it",
+    "metrics.write": "takes a path",
     "pages.read": "the body of a page is a download of the dashboard, never a document of this origin",
     "pages.try_": "fetches a URL, in the server's process",
     "quarantine.nothing": "words of the command line",
