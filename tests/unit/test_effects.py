@@ -92,6 +92,7 @@ CASES = {
     ),
     "moments": live([4e9], []),
     "is_schema_verified": live(True, False),
+    "fields": live({"product\x1fprice\x1fnumber": 2}, {}),
     "probed": kept({"slow": 1}, {})._replace(probed={"probed": {"slow": 1}}),
     "announced": live([Announced("https://acme.com/new", "today")], []),
     "extracted": live([PAGE], [])._replace(replayed=[STAGED_PAGE], redriven=[PAGE]),

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, page_of, place_of, size_of
 from penstock.app.views.record_exports import ManifestView
+from penstock.app.views.record_schemas import SchemaCheckView
 from penstock.app.views.record_versions import RecordVersionView, version_views
 from penstock.app.views.records import (
     CollectionView,
@@ -161,6 +162,24 @@ class Records(Noun):
         polars = needed("polars", "a polars frame")
         table = self.to_arrow(collection, source=source, run=run, include_private=include_private)
         return polars.from_arrow(table)
+
+    def infer_schema(self, collection: str) -> dict[str, Any]:
+        """The JSON Schema that all present records of a collection fit, made from them."""
+        from penstock.app.collection_schemas import infer
+
+        return infer(self._project, collection)
+
+    def check_schema(
+        self, collection: str, *, schema: str | Path | None = None, limit: int = 20
+    ) -> SchemaCheckView:
+        """Test the present records of a collection against its schema, or against the one in a file.
+
+        `limit` is how many of those that do not fit are shown.
+        """
+        from penstock.app.collection_schemas import check
+
+        file = None if schema is None else Path(schema)
+        return check(self._project, collection, file, limit)
 
     def forget(
         self,

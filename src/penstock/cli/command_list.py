@@ -37,6 +37,7 @@ GROUPS = {
         "runs": Command("runs", "list runs, or show one"),
         "jobs": Command("jobs", "list jobs, or show one"),
         "records": Command("records", "what was ingested"),
+        "schema": Command("schema", "what records look like: infer, check"),
         "page": Command("page", "what was fetched"),
         "rejects": Command("rejects", "rejected items: list, show, redrive"),
         "checkpoints": Command("checkpoints", "checkpoints of a source"),

@@ -14,6 +14,8 @@ SkipWhy = Literal["", "unchanged", "disallowed", "missing"]
 # What a rejection is filed under when nobody names a code, and when its score is too low.
 REJECTED = "rejected"
 BELOW_THRESHOLD = "below_threshold"
+# What does not fit the schema of its collection.
+SCHEMA = "schema"
 CODE_LENGTH = 64
 
 

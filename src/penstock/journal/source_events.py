@@ -7,6 +7,7 @@ from typing import ClassVar
 from penstock.counting import count
 from penstock.gates.budget import amount_words, used_up, words
 from penstock.journal.event import Event, Reasoned, with_reason
+from penstock.schemas.drift import FieldDrift
 from penstock.settings.budget import Bound
 
 OPERATOR = "an operator"
@@ -319,6 +320,22 @@ class CadenceChanged(CadenceEvent, frozen=True, omit_defaults=True):
     kind: ClassVar[str] = "cadence.changed"
 
 
+class SchemaDrifted(Event, frozen=True, omit_defaults=True):
+    """The fields of what a run saved differ from those of the source's run before: `of_run`.
+
+    Only for collections that have a schema. It is raised as a signal, too.
+    """
+
+    kind: ClassVar[str] = "schema.drifted"
+
+    collection: str
+    changes: tuple[FieldDrift, ...] = ()
+    of_run: int | None = None
+
+    def sentence(self) -> str:
+        return f"{self.collection}: {', '.join(each.words() for each in self.changes)}"
+
+
 EVENTS: tuple[type[Event], ...] = (
     SourcePaused,
     SourceResumed,
@@ -342,6 +359,7 @@ EVENTS: tuple[type[Event], ...] = (
     SchemaStale,
     SchemaRestored,
     SchemaVerified,
+    SchemaDrifted,
     CheckpointRewound,
     CheckpointRefused,
     CadenceProposed,

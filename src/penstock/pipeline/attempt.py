@@ -50,6 +50,8 @@ class StepSource:
     reach: Reach = ANYWHERE
     # Whether pages that are not there fail or are skipped.
     missing: Missing = "fail"
+    # The JSON Schemas of collections, by name.
+    schemas: dict[str, Any] = field(default_factory=dict)
     # The files that its schedules watch for, as absolute patterns.
     watched: tuple[str, ...] = ()
 

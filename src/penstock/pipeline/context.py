@@ -17,9 +17,10 @@ from penstock.jobs.signals import FILE_LANDED, is_reserved
 from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
 from penstock.pipeline.attempt import Attempt, Services, StepRun, StepSource
+from penstock.pipeline.collection_schemas import misfit
 from penstock.pipeline.fetch_options import MISSING_STATUSES, FetchOptions, Fields, Missing
 from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
-from penstock.pipeline.rejection import below_threshold, is_code, rejection_of
+from penstock.pipeline.rejection import below_threshold, does_not_fit, is_code, rejection_of
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
 
@@ -213,13 +214,16 @@ class Context:
     ) -> None:
         """Save a record, unique by collection and key, when the attempt commits.
 
-        With a score below the source's threshold it is not saved but rejected.
+        With a score below the source's threshold, or if it does not fit the schema of the collection, it is
+        not saved but rejected.
         """
         self._attempt.guard()
         if not is_text(collection):
             raise self._bad(f"ctx.save needs the name of a collection, not {collection!r}")
         if merge not in MERGES:
             raise self._bad(f"ctx.save knows no merge {merge!r}; {nearest(str(merge), MERGES)}")
+        if callable(dump := getattr(data, "model_dump", None)):
+            data = dump(mode="json")  # a model of pydantic
         save = Save(
             collection,
             self._record_key(collection, key),
@@ -231,7 +235,11 @@ class Context:
         )
         self._attempt.hold(len(save.data))
         threshold = self._attempt.source.threshold
-        if threshold is not None and save.score is not None and save.score < threshold:
+        problem = misfit(self._attempt, collection, save.data, is_part=merge == "merge")
+        if problem is not None:
+            judged = does_not_fit(f"{collection} {save.key}", problem, save.score)
+            self._attempt.effects.rejections.append(judged)
+        elif threshold is not None and save.score is not None and save.score < threshold:
             judged = below_threshold(f"{collection} {save.key}", save.score, threshold)
             self._attempt.effects.rejections.append(judged)
         else:

@@ -6,7 +6,7 @@ A stage is what one job performs: a step, and the steps of the same unit that fo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ from penstock.pipeline.step import (
     key_of_window,
 )
 from penstock.pipeline.step_options import declared_errors, retry_choice
+from penstock.schemas.models import ModelCheck, check_of
+from penstock.schemas.problems import SchemaError
 from penstock.settings import RetryChoice
 
 _encode = msgspec.json.encode
@@ -106,6 +108,8 @@ class Stage:
     # The way from its first step back to itself, where that follows what it finds.
     follow: Follow | None = None
     follow_feed: Feed | None = None
+    # What records of a collection must fit, by its name.
+    schemas: Mapping[str, ModelCheck] = field(default_factory=dict)
 
     @property
     def is_long(self) -> bool:
@@ -207,7 +211,11 @@ class Graph:
 
 
 def build_graph(
-    pipeline: str, declared: Iterable[Declaration], retry: Any = None, errors: Any = None
+    pipeline: str,
+    declared: Iterable[Declaration],
+    retry: Any = None,
+    errors: Any = None,
+    schemas: Any = None,
 ) -> Graph:
     """Check the steps, order them, and fuse those that one job can perform together.
 
@@ -215,14 +223,32 @@ def build_graph(
     """
     try:
         chosen, known = retry_choice("it", retry), declared_errors("it", errors)
+        checks = _checks(schemas)
         steps = _named([check_step(each) for each in declared])
         _check_links(steps)
         _check_windows(steps)
         ordered = _in_order(steps)
     except PipelineError as error:
         raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
-    stages = _fuse(ordered, known)
+    stages = tuple(replace(stage, schemas=checks) for stage in _fuse(ordered, known))
     return Graph(pipeline, stages, _fingerprint(ordered), chosen, _files(ordered))
+
+
+def _checks(schemas: Any) -> dict[str, ModelCheck]:
+    """The models of collections, ready to be used."""
+    if schemas is None:
+        return {}
+    if not isinstance(schemas, Mapping):
+        raise PipelineError(
+            "schemas= needs models by the names of collections: {'product': Product}"
+        )
+    found = {}
+    for name, model in schemas.items():
+        try:
+            found[str(name)] = check_of(model)
+        except SchemaError as error:
+            raise PipelineError(f"the schema of {name!r}: {error}") from None
+    return found
 
 
 def _named(steps: list[Step]) -> dict[str, Step]:

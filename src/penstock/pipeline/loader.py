@@ -15,7 +15,9 @@ from penstock.errors import ConfigError, PipelineError, nearest
 from penstock.jobs.retry import RetryClass
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
-from penstock.settings import WorkerSettings
+from penstock.schemas.models import check_of
+from penstock.schemas.problems import SchemaError
+from penstock.settings import Settings, WorkerSettings
 
 
 def load_graph(pipeline: str, root: Path, where: str) -> Graph:
@@ -61,6 +63,16 @@ def refuse_unknown_retries(graph: Graph, known: Mapping[str, RetryClass], where:
                 f"{where}: {who}: unknown retry {choice.name!r}; {nearest(choice.name, known)}",
                 "penstock.yaml can define more classes under retries:",
             )
+
+
+def refuse_bad_schemas(settings: Settings) -> None:
+    """The schemas of collections must be usable before anything is saved."""
+    for name, collection in settings.collections.items():
+        try:
+            check_of(collection.schema)
+        except SchemaError as error:
+            where = f"{settings.file.name}: collections.{name}.schema"
+            raise ConfigError(f"{where}: {collection.file.name}: {error}") from None
 
 
 def put_on_path(root: Path) -> None:

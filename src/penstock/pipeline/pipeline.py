@@ -13,7 +13,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Pipeline:
-    """A named graph of functions. Nothing is checked before `compile`, so steps come in any order."""
+    """A named graph of functions. Nothing is checked before `compile`, so steps come in any order.
+
+    `schemas` are the models of collections by name: a JSON Schema, a Struct of msgspec or a model of
+    pydantic. A record that does not fit is rejected.
+    """
 
     def __init__(
         self,
@@ -21,6 +25,7 @@ class Pipeline:
         *,
         retry: str | Mapping[str, Any] | None = None,
         errors: Mapping[str, Any] | None = None,
+        schemas: Mapping[str, Any] | None = None,
     ) -> None:
         if not is_text(name):
             raise PipelineError("a pipeline needs a name: Pipeline('catalogue')")
@@ -28,6 +33,7 @@ class Pipeline:
         self._declared: list[Declaration] = []
         self._retry = retry
         self._errors = errors
+        self._schemas = schemas
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r})"
@@ -82,4 +88,4 @@ class Pipeline:
 
     def compile(self) -> Graph:
         """The checked graph, or a PipelineError that names what is wrong in one line."""
-        return build_graph(self.name, self._declared, self._retry, self._errors)
+        return build_graph(self.name, self._declared, self._retry, self._errors, self._schemas)

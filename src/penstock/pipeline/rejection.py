@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from penstock.jobs.effects import Rejection
-from penstock.jobs.outcome import BELOW_THRESHOLD, CODE_LENGTH, REJECTED, Reject
+from penstock.jobs.outcome import BELOW_THRESHOLD, CODE_LENGTH, REJECTED, SCHEMA, Reject
 from penstock.jobs.words import words_of
 from penstock.settings.secrets import LOOKED_AT
 
@@ -28,6 +28,10 @@ def rejection_of(reject: Reject) -> Rejection:
 def below_threshold(what: str, score: float, threshold: float) -> Rejection:
     reason = f"{what}: its score {score:g} is below the threshold {threshold:g}"
     return Rejection(BELOW_THRESHOLD, _line(reason), score)
+
+
+def does_not_fit(what: str, problem: str, score: float | None) -> Rejection:
+    return Rejection(SCHEMA, _line(f"{what}: {problem}"), score)
 
 
 def _number(score: Any) -> float | None:

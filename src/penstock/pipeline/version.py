@@ -24,22 +24,28 @@ class Configured(Protocol):
     @property
     def threshold(self) -> float | None: ...
 
+    @property
+    def schemas(self) -> dict[str, Any]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
     params: dict[str, Any]
     threshold: float | None
+    schemas: dict[str, Any]
 
 
 def with_params(source: Configured, params: Mapping[str, Any]) -> Configured:
     """A source with some params of a run's own over its."""
-    return _Changed({**source.params, **params}, source.threshold)
+    return _Changed({**source.params, **params}, source.threshold, source.schemas)
 
 
 def version_of(graph: Graph, source: Configured) -> str:
     """Equal for equal code and configuration; what only says when, how fast or how often does not count."""
-    matters = {"params": source.params, "threshold": source.threshold}
-    if not source.params and source.threshold is None:
+    matters: dict[str, Any] = {"params": source.params, "threshold": source.threshold}
+    if source.schemas:
+        matters["schemas"] = source.schemas
+    if not source.params and source.threshold is None and not source.schemas:
         return graph.version
     text = _encode(matters)
     digest = hashlib.blake2b(graph.version.encode() + text, digest_size=8)

@@ -215,10 +215,12 @@ class Opened:
     def _load_graph(self, source: SourceSettings) -> Graph:
         from penstock.pipeline.loader import (
             load_graph,
+            refuse_bad_schemas,
             refuse_unknown_retries,
             refuse_what_never_fits,
         )
 
+        refuse_bad_schemas(self.settings)
         where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
         graph = load_graph(source.pipeline, self.settings.root, where)
         refuse_what_never_fits(graph, self.settings.worker, where)

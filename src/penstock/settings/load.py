@@ -12,6 +12,7 @@ from penstock.errors import ConfigError, nearest
 from penstock.settings.address import is_unprotected, secrets_in
 from penstock.settings.alerts import refuse_unknown_sources
 from penstock.settings.changes import with_changes
+from penstock.settings.collections import load_collections
 from penstock.settings.declaration import decode
 from penstock.settings.defaults import with_defaults
 from penstock.settings.document import Entry, Tell, display_name, join, raise_it, read_document
@@ -237,6 +238,8 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
     read = _sources(sources, (*RETRY_NAMES, *keys.retries), problems)
     if len(read) == len(sources):
         refuse_circles(sources, read)
+    collections = load_collections(keys.collections, root)
+    schemas = {name: each.schema for name, each in collections.items()}
     refuse_unknown_sources(at.get("alerts"), "alerts", sources)
     return Settings(
         root=root,
@@ -258,7 +261,10 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         tracing=keys.tracing,
         log=keys.log,
         metrics=keys.metrics,
-        sources=read,
+        collections=collections,
+        sources={key: replace(each, schemas=schemas) for key, each in read.items()}
+        if schemas
+        else read,
     )
 
 

@@ -20,6 +20,7 @@ from penstock.settings.budget import (
     HostLimits,
     read_hosts,
 )
+from penstock.settings.collections import CollectionKeys, read_collections
 from penstock.settings.declaration import Keys, MadeOf, Reads, Usual, about, names_of
 from penstock.settings.document import Entry
 from penstock.settings.hooks import (
@@ -121,6 +122,12 @@ class ProjectKeys(Keys, frozen=True):
             "30/m}}`; see [below](#budgets-costs-and-hosts)"
         ),
         Usual("no limits"),
+    ] = msgspec.field(default_factory=dict)
+    collections: Annotated[
+        dict[str, Any],
+        Reads(read_collections, lambda ref: by_name(ref(CollectionKeys)), each=CollectionKeys),
+        about("what records must look like: `{product: {schema: product.schema.json}}`"),
+        Usual("anything"),
     ] = msgspec.field(default_factory=dict)
     hooks: Annotated[
         tuple[HookSettings, ...],

@@ -83,6 +83,8 @@ class SourceSettings:
     priority: int = 5
     weight: float = 1.0
     threshold: float | None = None
+    # The JSON Schemas of the project's collections, by name.
+    schemas: dict[str, Any] = field(default_factory=dict, repr=False)
     # After so many runs in a row that failed, only probes run, until so many of them went well.
     degrade_after: int = 3
     good_probes: int = 2
@@ -99,6 +101,14 @@ class SourceSettings:
     private: bool = False
     # What it needs and the environment does not have: it can be looked at, and can't run.
     unset: tuple[Unset, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSettings:
+    """One collection as configured: the schema that its records must fit, and the file that it is in."""
+
+    schema: dict[str, Any] | bool = True
+    file: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,7 @@ class Settings:
     tracing: TracingSettings = field(default_factory=TracingSettings)
     log: LogSettings = field(default_factory=LogSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    collections: dict[str, CollectionSettings] = field(default_factory=dict)
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     unset: tuple[Unset, ...] = ()

@@ -97,6 +97,7 @@ def stage_config_of(config: SourceConfig, stage: Stage) -> StageConfig:
         version_of(config.graph, settings),
         reach_of(settings.fetch.addresses, settings.fetch.hosts),
         settings.fetch.missing,
+        settings.schemas,
         tuple(str(config.root / s.watch.pattern) for s in settings.schedules if s.watch),
     )
     graph = config.graph

@@ -8,6 +8,7 @@ A child process sends effects as MessagePack, so their payloads are Structs or p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -68,6 +69,10 @@ class Transaction(Protocol):
 
     def add_findings(self, found: Mapping[int, Mapping[str, int]]) -> None:
         """What probes have seen, by run."""
+        ...
+
+    def count_fields(self, found: Mapping[tuple[int, int], Counter[str]]) -> None:
+        """How often each kind of value was in each field, by run and source."""
         ...
 
     def note_pages(self, visits: Sequence[tuple[Owned, Effects]]) -> None: ...

@@ -16,6 +16,7 @@ from penstock.jobs.effects.children import ChildrenEffect
 from penstock.jobs.effects.coverage import CoverageEffect, Covered
 from penstock.jobs.effects.effect import Effect, Repeatable, Wordless
 from penstock.jobs.effects.endings import DroppedEffect, ForgetEffect
+from penstock.jobs.effects.fields import FieldsEffect
 from penstock.jobs.effects.findings import FindingsEffect
 from penstock.jobs.effects.moments import MomentsEffect
 from penstock.jobs.effects.notes import Note, NotesEffect
@@ -86,6 +87,8 @@ class Effects:
     is_schema_verified: bool = flag(SchemaEffect)
     # What a probe has seen, by name; see `Seen` in jobs/probe.py.
     probed: dict[str, int] = tally(FindingsEffect)
+    # How often each kind of value was in each field of what was saved; see `parts_of` in fields.py.
+    fields: dict[str, int] = tally(FieldsEffect)
     announced: list[Announced] = many(PagesEffect, chunked=True)
     extracted: list[Extracted] = many(PagesEffect)
     # A candidate of which nothing became: a step returned None.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 
@@ -21,6 +21,7 @@ from penstock.store.budgets import charge
 from penstock.store.checkpoints import move_checkpoints
 from penstock.store.coverage import note_coverage
 from penstock.store.database import Database, to_json
+from penstock.store.field_counts import count_fields
 from penstock.store.health import note_probes
 from penstock.store.ledger import Ledger
 from penstock.store.new_jobs import add_children
@@ -155,6 +156,9 @@ class EffectTransaction:
 
     def add_findings(self, found: Mapping[int, Mapping[str, int]]) -> None:
         note_probes(self._db, found)
+
+    def count_fields(self, found: Mapping[tuple[int, int], Counter[str]]) -> None:
+        count_fields(self._db, found)
 
     def note_pages(self, visits: Sequence[tuple[Owned, Effects]]) -> None:
         """With the pages of jobs that failed: one statement writes them all."""

@@ -21,6 +21,7 @@ from penstock.journal.run_events import ENDS
 from penstock.store.accounts import end_account
 from penstock.store.budgets import stopped_by_budget
 from penstock.store.database import Database
+from penstock.store.field_counts import note_drift
 from penstock.store.health import RunEnd, end_of_probe, note_ends
 from penstock.store.hooks import Ended, tell_ends
 from penstock.store.ledger import Ledger
@@ -70,6 +71,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             ended.append(RunEnd(*about))
     note_ends(db, ledger, ended)
     note_broken(db, ledger, ended)
+    note_drift(db, ledger, ended)
     tell_ends(db, ledger, [Ended(e.run_id, e.source_id, e.state, e.kind, e.reason) for e in ended])
     return [end.run_id for end in ended]
 
