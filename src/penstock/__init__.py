@@ -1,4 +1,4 @@
-"""Penstock leads data from many sources into one set of clean records.
+"""Penstock ingests data from many sources into clean, versioned records.
 
 The public names, nothing else. Each is imported when it is first used, so that a command which
 needs none of them starts at once.

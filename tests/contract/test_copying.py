@@ -527,7 +527,7 @@ def live_at_random(world: World, rng: random.Random) -> None:
 
 def test_project_is_not_copied_onto_itself(places: Places) -> None:
     world = World(POSTGRES, places.new(POSTGRES))
-    with pytest.raises(Refused, match="is where the project is already"):
+    with pytest.raises(Refused, match="holds the project already"):
         copied(world, world.path)
     world.close()
 

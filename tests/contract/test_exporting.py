@@ -316,7 +316,7 @@ def test_old_worker_at_work_is_refused_because_its_writes_leave_no_trace(
 
     project.connection.workers.register("old", "here", 1, "0.1")
 
-    with pytest.raises(Refused, match="older Penstock"):
+    with pytest.raises(Refused, match="older version"):
         project.records.export("product", tmp_path / "a.jsonl")
 
 

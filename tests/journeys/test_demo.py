@@ -254,7 +254,7 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "products.py").write_text("mine = True\n")
     done = run("init", cwd=tmp_path)
     assert done.returncode == 7
-    assert "products.py is there already" in done.stderr
+    assert "products.py exists already" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["products.py"]
 
 

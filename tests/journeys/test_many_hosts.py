@@ -274,7 +274,7 @@ def test_on_sqlite_the_halves_of_up_are_refused(tmp_path: Path, command: str) ->
     with Rig(tmp_path, {"shop": holding_source(1)}, HOLDING) as rig:
         done = rig.penstock(command)
         assert done.returncode == 7
-        assert "one SQLite file is worked on by one Penstock" in done.stderr
+        assert "on a SQLite file, one Penstock does all of the work" in done.stderr
         assert "penstock up" in done.stderr
         many = rig.penstock("up", "--workers", "2")
         assert many.returncode == 7

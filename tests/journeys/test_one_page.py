@@ -68,7 +68,7 @@ def test_written_page_is_its_owners_alone_and_goes_through_no_link(rig: Rig) -> 
 
     assert stat.S_IMODE((rig.folder / "own.txt").stat().st_mode) == 0o600
     assert refused.returncode == 7
-    assert "link.txt is there already" in refused.stderr
+    assert "link.txt exists already" in refused.stderr
     assert not aim.exists()
 
 

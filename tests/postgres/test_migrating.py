@@ -365,7 +365,7 @@ def test_migration_that_would_hold_its_locks_too_long_is_given_up(
     before = definitions(schema)
     monkeypatch.setattr(migrate, "TRY_FOR_S", 0.0)
 
-    with later(TOO_LONG), pytest.raises(StoreError, match="holding up those who work"):
+    with later(TOO_LONG), pytest.raises(StoreError, match="blocking workers"):
         migrated(schema)
 
     assert definitions(schema) == before

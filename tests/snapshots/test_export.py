@@ -47,7 +47,7 @@ def test_export_is_an_object_with_a_manifest_beside_it(
     assert json.loads(objects["out.jsonl.manifest.json"])["cursor"] == told["cursor"]
     again = run_command(command, folder, surroundings(wire), 60)
     assert again.returncode == 7
-    assert "is there already" in again.stderr
+    assert "exists already" in again.stderr
     assert not any((folder / ".penstock" / "exports").iterdir())
 
 

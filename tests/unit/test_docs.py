@@ -186,7 +186,7 @@ def test_the_defaults_of_schedules_are_documented() -> None:
 def test_the_outcomes_of_ticks_and_the_choices_are_documented() -> None:
     outcomes = [row[0].strip("`") for row in rows(SCHEDULES, "## What is recorded")]
     assert outcomes == list(get_args(Outcome))
-    assert [r[0].strip("`") for r in rows(SCHEDULES, "## When nobody was there")] == list(MISSED)
+    assert [r[0].strip("`") for r in rows(SCHEDULES, "## Missed ticks")] == list(MISSED)
     assert [r[0].strip("`") for r in rows(SCHEDULES, "## When the run before")] == list(OVERLAPS)
 
 

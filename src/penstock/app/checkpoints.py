@@ -111,7 +111,7 @@ class Checkpoints(Noun):
         how much would be fetched again.
         """
         if sum((to is not UNSET, to_run is not None, to_time is not None)) != 1:
-            raise UsageError("rewind to what? One of a cursor, a run or a time", code="no_target")
+            raise UsageError("a rewind needs a target: a cursor, a run or a time", code="no_target")
         found = self._found(source, partition)
         target, since = self._target(found, to, to_run, to_time)
         _refuse_unfit(found, target.cursor, force)
@@ -176,7 +176,7 @@ def _refuse_unfit(found: _Checkpoint, new: Any, is_forced: bool) -> None:
     old = found.row.cursor
     if new == old:
         raise Refused(
-            f"{found.partition} of {found.source} is there already", code="cursor_is_there"
+            f"{found.partition} of {found.source} has this cursor already", code="cursor_is_there"
         )
     why, way = refusal(old, new), compared(old, new)
     if is_forced:

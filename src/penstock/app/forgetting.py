@@ -31,7 +31,7 @@ def forget(
 ) -> ForgottenView:
     """Erase what is stored under a key of a source; dry, only count it."""
     if not key:
-        raise UsageError("forget which key? It is empty", code="no_key")
+        raise UsageError("the key is empty", code="no_key")
     found = _found(project, source_id, source, key)
     if is_dry:
         return _view(source, key, [found.event()], is_done=False)

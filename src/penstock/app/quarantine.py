@@ -141,7 +141,7 @@ class Quarantine(Noun):
     def note(self, job: int, text: str, *, actor: str | None = None) -> None:
         """Add a note to an entry, for whoever looks at it next."""
         if not text.strip():
-            raise UsageError("a note needs a text", code="no_text")
+            raise UsageError("a note needs text", code="no_text")
         self._project.require_job(job)
         self._store.quarantine.note(job, text.strip(), who(actor))
 
@@ -176,7 +176,7 @@ class Quarantine(Noun):
         self, verb: str, wanted: EntryFilter, everything: bool
     ) -> tuple[entries.EntryFilter, int]:
         if wanted.is_all != everything:
-            raise UsageError(f"{verb} what? Either a filter, or everything", code="no_filter")
+            raise UsageError(f"{verb} needs a filter, or everything", code="no_filter")
         found = self._checked(wanted)
         jobs = self._store.quarantine.count(found)
         if not jobs:

@@ -51,7 +51,7 @@ def pages_of(
     ended, found = sum(stage.ended for stage in known), sum(stage.found for stage in known)
     if not found:
         raise Refused(
-            f"the jobs of {what} are no longer kept, so nobody knows what its pages were fetched for",
+            f"the jobs of {what} are no longer kept, so its pages can't be matched to their jobs",
             "retention.jobs says how long they are kept; a new run fetches the pages again",
         )
     return Pages(found, ended - found, unknown)
@@ -94,7 +94,7 @@ def require_staged(store: Store, run: RunRow) -> None:
     """Refuse what is no replay that waits to be committed or dropped."""
     if not policy_of(run.kind, run.options).is_staged:
         raise Refused(
-            f"run {run.id} is no replay, so it has nothing staged",
+            f"run {run.id} is not a replay; it has nothing staged",
             code="not_a_replay",
             remedy=Remedy("replays.start", run.id),
         )

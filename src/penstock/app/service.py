@@ -127,8 +127,8 @@ class Service(Noun):
     def _refuse_alone(self, what: str) -> None:
         if not self._project.settings.is_on_postgres:
             raise Refused(
-                f"a {what} of its own is for a store that hosts share; "
-                "one SQLite file is worked on by one Penstock",
+                f"a separate {what} needs a database that hosts share; "
+                "on a SQLite file, one Penstock does all of the work",
                 code="store_not_shared",
                 remedy=Remedy("service.up"),
             )

@@ -133,7 +133,7 @@ def _file(address: str, folder: Path) -> Path | None:
 def _refuse_addresses(origin: Path | None, target: Path | None) -> None:
     if origin is not None and target is not None:
         raise Refused(
-            "a file is copied to a file by a backup",
+            "use a backup to copy a file to a file",
             code="both_are_files",
             remedy=Remedy("store.backup"),
         )
@@ -182,7 +182,7 @@ def _digest(end: End, table: Table, act: str, tell: Tell) -> Digest:
 
 def _refuse_at_once(origin: End, target: End) -> None:
     if origin.identity() == target.identity():
-        raise Refused(f"{target.name} is where the project is already", code="same_store")
+        raise Refused(f"{target.name} holds the project already", code="same_store")
     for end in (origin, target):
         if end.schema != end.db.schema:
             raise Refused(

@@ -32,7 +32,7 @@ def _refuse_target(database: Path, target: Path, is_replaced: bool) -> None:
     if any(_is_same(target, each) for each in beside):
         raise UsageError(f"{target} is the database itself", code="same_file")
     if target.exists() and not is_replaced:
-        raise Refused(f"{target} is there already", "`replace` overwrites it", code="file_exists")
+        raise Refused(f"{target} exists already", "`replace` overwrites it", code="file_exists")
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -23,8 +23,8 @@ from penstock.version import __version__
 WITHOUT_PROJECT = ("init", "demo")
 EXAMPLES = """\
 examples:
-  penstock demo              see it work, in a minute
-  penstock init shop-watch   begin a project of your own
+  penstock demo              see it work in a minute
+  penstock init shop-watch   create your own project
   penstock run acme.com      run a source in the foreground
   penstock status            what is going on
   penstock help run          everything about one command

@@ -63,13 +63,13 @@ class JobRetryScheduled(AttemptPutOff, frozen=True, omit_defaults=True):
 
 
 class JobThrottled(AttemptPutOff, frozen=True, omit_defaults=True):
-    """The provider asked to wait; the job is tried again after a delay, and no try is spent."""
+    """The provider asked to wait; the job is tried again after a delay, and no attempt is lost."""
 
     kind: ClassVar[str] = "job.throttled"
 
 
 class JobSnoozed(AttemptPutOff, frozen=True, omit_defaults=True):
-    """A step or a gate has postponed the job; no try is spent."""
+    """A step or a gate has postponed the job; no attempt is lost."""
 
     kind: ClassVar[str] = "job.snoozed"
 
@@ -184,7 +184,7 @@ class QuarantineExpired(Event, frozen=True):
 
 
 class QuarantineClosed(Event, frozen=True, omit_defaults=True):
-    """An entry of quarantine is closed: `by_job` of `by_run` has answered it, or its `replay` is over."""
+    """An entry of quarantine is closed: `by_job` of `by_run` processed its page, or its `replay` ended."""
 
     kind: ClassVar[str] = "quarantine.closed"
 
@@ -209,7 +209,7 @@ _ANSWERS = {
 
 
 class QuarantineNoted(Event, frozen=True):
-    """Somebody has written a note on an entry of quarantine."""
+    """An operator has added a note to an entry of quarantine."""
 
     kind: ClassVar[str] = "quarantine.noted"
     by: ClassVar[str] = OPERATOR

@@ -12,7 +12,7 @@ OPERATOR = "an operator"
 
 
 class RunDraft(Reasoned, frozen=True, omit_defaults=True):
-    """A run is made that does not start yet: `penstock run --draft`."""
+    """A draft was created, a run that does not start yet: `penstock run --draft`."""
 
     kind: ClassVar[str] = "run.draft"
     by: ClassVar[str] = OPERATOR
@@ -89,7 +89,7 @@ class RunResumed(Reasoned, frozen=True, omit_defaults=True):
 
 
 class RunCompleted(Reasoned, frozen=True, omit_defaults=True):
-    """A run has ended and all went well; or the undo of the run `undo_of` is done."""
+    """A run has ended, and everything succeeded; or the undo of the run `undo_of` is done."""
 
     kind: ClassVar[str] = "run.completed"
 
@@ -100,19 +100,19 @@ class RunCompleted(Reasoned, frozen=True, omit_defaults=True):
 
 
 class RunPartial(Reasoned, frozen=True, omit_defaults=True):
-    """A run has ended and a part of it has failed."""
+    """A run has ended, and some of its jobs have failed."""
 
     kind: ClassVar[str] = "run.partial"
 
 
 class RunFailed(Reasoned, frozen=True, omit_defaults=True):
-    """A run has ended and has failed."""
+    """A run has ended and failed."""
 
     kind: ClassVar[str] = "run.failed"
 
 
 class RunCancelled(Reasoned, frozen=True, omit_defaults=True):
-    """A run was ended before it was done."""
+    """A run was cancelled before it was done."""
 
     kind: ClassVar[str] = "run.cancelled"
     by: ClassVar[str] = (
@@ -187,7 +187,7 @@ class RunDropped(Reasoned, frozen=True, omit_defaults=True):
     """What a replay has staged is discarded."""
 
     kind: ClassVar[str] = "run.dropped"
-    by: ClassVar[str] = "an operator; upkeep, where nobody committed it in time"
+    by: ClassVar[str] = "an operator; upkeep, if it was not committed in time"
 
 
 class RunUndoStarted(Event, frozen=True, omit_defaults=True):
@@ -251,7 +251,7 @@ class RecordOverwritten(Event, frozen=True):
 
 
 class QualityZeroYield(Event, frozen=True):
-    """Nothing came of a run, although runs before it yielded something."""
+    """A run yielded nothing, although earlier runs yielded something."""
 
     kind: ClassVar[str] = "quality.zero_yield"
 
@@ -264,7 +264,7 @@ class QualityZeroYield(Event, frozen=True):
 
 
 class QualityAnomaly(Event, frozen=True, omit_defaults=True):
-    """A run has brought less than half of what is usual."""
+    """A run has yielded less than half of the usual amount."""
 
     kind: ClassVar[str] = "quality.anomaly"
 

@@ -67,7 +67,7 @@ class ScheduleDenied(Event, frozen=True, omit_defaults=True):
 
 
 class ScheduleMissed(Event, frozen=True, omit_defaults=True):
-    """Ticks are past at which no scheduler was running."""
+    """Ticks have passed while no scheduler was running."""
 
     kind: ClassVar[str] = "schedule.missed"
     by: ClassVar[str] = SCHEDULER
@@ -95,10 +95,10 @@ class ScheduleReplaced(Event, frozen=True):
 
 
 class SignalRaised(Event, frozen=True):
-    """Somebody outside of a run has raised a signal."""
+    """A signal was raised outside of a run."""
 
     kind: ClassVar[str] = "signal.raised"
-    by: ClassVar[str] = "an operator; whoever called the trigger"
+    by: ClassVar[str] = "an operator; the caller of the trigger"
 
     signal: str
     signal_id: int
@@ -122,7 +122,7 @@ class HookEvent(Event, frozen=True, omit_defaults=True):
 
 
 class HookDelivered(HookEvent, frozen=True, omit_defaults=True):
-    """A hook has accepted what it was told."""
+    """A hook has accepted a delivery."""
 
     kind: ClassVar[str] = "hook.delivered"
 
@@ -131,7 +131,7 @@ class HookDelivered(HookEvent, frozen=True, omit_defaults=True):
 
 
 class HookFailed(HookEvent, frozen=True, omit_defaults=True):
-    """A hook has not accepted what it was told, and is not retried automatically."""
+    """A hook has not accepted a delivery, and it is not retried automatically."""
 
     kind: ClassVar[str] = "hook.failed"
 
@@ -142,7 +142,7 @@ class HookFailed(HookEvent, frozen=True, omit_defaults=True):
 
 
 class HookRedeliveryRequested(Event, frozen=True, omit_defaults=True):
-    """An operator has asked to send a delivery again."""
+    """An operator has requested that a delivery is sent again."""
 
     kind: ClassVar[str] = "hook.redelivery_requested"
     by: ClassVar[str] = OPERATOR
@@ -172,10 +172,10 @@ class WorkerStopped(Reasoned, frozen=True, omit_defaults=True):
 
 
 class WorkerReaped(Reasoned, frozen=True, omit_defaults=True):
-    """A worker is dead or was given up; its jobs are queued again."""
+    """A worker has died or lost its lease; its jobs are queued again."""
 
     kind: ClassVar[str] = "worker.reaped"
-    by: ClassVar[str] = "whoever found it, in the name of the worker"
+    by: ClassVar[str] = "the process that found it, in the name of the worker"
     is_by_worker: ClassVar[bool] = True
 
 

@@ -71,7 +71,7 @@ class SourceDegraded(Event, frozen=True, omit_defaults=True):
 
 
 class SourceRecovered(Reasoned, frozen=True, omit_defaults=True):
-    """A degraded source is healthy again, because somebody says so or because `good_run` went well."""
+    """A degraded source is healthy again, because an operator resumed it or because `good_run` succeeded."""
 
     kind: ClassVar[str] = "source.recovered"
     by: ClassVar[str] = "Penstock; an operator"
@@ -136,7 +136,7 @@ class BreakerEvent(Event, frozen=True, omit_defaults=True):
 
 
 class BreakerOpened(BreakerEvent, frozen=True, omit_defaults=True):
-    """A breaker lets nothing through for a while."""
+    """A breaker has opened: nothing is sent for a while."""
 
     kind: ClassVar[str] = "breaker.opened"
 
@@ -148,7 +148,7 @@ class BreakerOpened(BreakerEvent, frozen=True, omit_defaults=True):
 
 
 class BreakerHalfOpen(BreakerEvent, frozen=True, omit_defaults=True):
-    """A breaker lets a few through, to try."""
+    """A breaker sends a few jobs or requests, to test its source or host."""
 
     kind: ClassVar[str] = "breaker.half-open"
 
@@ -159,7 +159,7 @@ class BreakerHalfOpen(BreakerEvent, frozen=True, omit_defaults=True):
 
 
 class BreakerClosed(BreakerEvent, frozen=True, omit_defaults=True):
-    """A breaker lets everything through again."""
+    """A breaker has closed: requests are sent as usual."""
 
     kind: ClassVar[str] = "breaker.closed"
 
@@ -232,19 +232,19 @@ class Breach(Event, frozen=True, omit_defaults=True):
 
 
 class SlaBreached(Breach, frozen=True, omit_defaults=True):
-    """A source breaks one of its rules: freshness or deadline."""
+    """A source breaches a service level: freshness or deadline."""
 
     kind: ClassVar[str] = "sla.breached"
 
 
 class SlaRestored(Breach, frozen=True, omit_defaults=True):
-    """A source keeps its rule again."""
+    """A source meets its service level again."""
 
     kind: ClassVar[str] = "sla.restored"
 
 
 class SchemaStale(Breach, frozen=True, omit_defaults=True):
-    """The schema of a source was not verified for longer than its rule allows."""
+    """The schema of a source was not verified for longer than `schema_freshness` allows."""
 
     kind: ClassVar[str] = "schema.stale"
 
@@ -264,7 +264,7 @@ class SchemaVerified(Event, frozen=True):
 
 
 class CheckpointRewound(Event, frozen=True, omit_defaults=True):
-    """Somebody has moved a checkpoint; cursors are JSON, cut to 80 characters."""
+    """An operator has moved a checkpoint; cursors are JSON, cut to 80 characters."""
 
     kind: ClassVar[str] = "checkpoint.rewound"
     by: ClassVar[str] = OPERATOR
@@ -280,7 +280,7 @@ class CheckpointRewound(Event, frozen=True, omit_defaults=True):
 
 
 class CheckpointRefused(Event, frozen=True):
-    """A step wanted to move a checkpoint to where it may not go; it stays where it was."""
+    """A step tried to move a checkpoint to a position that is not allowed; it did not move."""
 
     kind: ClassVar[str] = "checkpoint.refused"
     by: ClassVar[str] = "the worker"

@@ -136,7 +136,7 @@ class ProjectKeys(Keys, frozen=True):
             "webhooks and commands that are called when a run of any source ends; see "
             "[below](#hooks-webhooks-and-commands)"
         ),
-        Usual("nobody"),
+        Usual("none"),
     ] = ()
     alerts: Annotated[
         tuple[RouteSettings, ...],
@@ -145,7 +145,7 @@ class ProjectKeys(Keys, frozen=True):
             'routes on which alerts are delivered: `[{to: "${SLACK_URL}", when: severity >= '
             'high, quiet: "22:00-06:00"}]`; see [alerts.md](alerts.md#routes)'
         ),
-        Usual("nobody"),
+        Usual("none"),
     ] = ()
     alert_rules: Annotated[
         RuleChanges,

@@ -37,7 +37,7 @@ class Retention(Keys, frozen=True):
     )
     staged_s: Annotated[
         Kept,
-        about("changes of a replay that nobody committed or dropped, with their snapshots"),
+        about("changes of a replay that was neither committed nor dropped, with their snapshots"),
     ] = field(default=30 * DAY_S, name="staged")
     logs_s: Annotated[
         Kept,

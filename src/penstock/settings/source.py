@@ -176,7 +176,7 @@ class SourceKeys(Keys, frozen=True):
             "webhooks and commands that are called when a run of this source ends, besides the "
             "project's `hooks`"
         ),
-        Usual("nobody"),
+        Usual("none"),
     ] = ()
     alert_rules: Annotated[
         SourceRules,

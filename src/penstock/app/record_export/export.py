@@ -106,7 +106,7 @@ def _cursor_in(path: str) -> str:
 def _refuse_untraced(project: Nouns) -> None:
     if old := project.connection.record_exports.untraced_writers():
         raise Refused(
-            f"workers of an older Penstock are at work: {', '.join(old[:3])}",
+            f"workers of an older version are running: {', '.join(old[:3])}",
             "an export could miss what they write; upgrade or stop them first",
             code="old_workers",
         )

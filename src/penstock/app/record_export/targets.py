@@ -87,5 +87,5 @@ class BucketTarget:
 
 def _taken(name: str) -> Refused:
     return Refused(
-        f"{name} is there already", "choose another name, or overwrite it", code="export_exists"
+        f"{name} exists already", "choose another name, or overwrite it", code="export_exists"
     )

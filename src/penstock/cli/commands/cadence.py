@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from penstock.app.views.schedules import CadenceView
 
 DESCRIPTION = """\
-Sources whose cadence is auto: the class that each has, since when, and why. With --set a source is given
-another class, with --undo the one that it had before; what comes of its next runs may move it again."""
+Sources with `cadence: auto`: the class of each, since when, and why. --set changes the class of a source,
+--undo restores the previous one. Results of later runs may change it again."""
 EXAMPLES = """\
   penstock schedules cadence
   penstock schedules cadence acme.com --set low --reason "they publish monthly now"
@@ -29,7 +29,7 @@ def add_cadence(verbs: Any) -> None:
     parser.add_argument("source", metavar="SOURCE", nargs="?", help="only this one")
     hand = parser.add_mutually_exclusive_group()
     hand.add_argument("--set", metavar="CLASS", choices=CLASSES, help="low, medium or high")
-    hand.add_argument("--undo", action="store_true", help="back to the class before")
+    hand.add_argument("--undo", action="store_true", help="restore the previous class")
     add_reason(parser)
     add_json(parser)
     parser.set_defaults(run=run)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from penstock.app import Project
     from penstock.app.views.checkpoints import RewindView
 
-DESCRIPTION = "Change a checkpoint by hand. Runs move them on; only this moves one back."
+DESCRIPTION = (
+    "Move a checkpoint by hand. Runs move checkpoints forward; only this command moves one back."
+)
 REWIND = """\
 Move a checkpoint of a source back, so that the next run fetches again what came after it: to a given cursor,
 to where a run left it, or to where it was at a time. Prints what would be fetched again, and asks. Refused
@@ -39,10 +41,10 @@ def register(commands: Commands) -> None:
     target = rewind.add_mutually_exclusive_group(required=True)
     target.add_argument("--to", metavar="CURSOR", help="JSON, or plain text")
     target.add_argument(
-        "--to-run", type=whole_number, metavar="RUN", help="where it was when this run had left it"
+        "--to-run", type=whole_number, metavar="RUN", help="its position after this run"
     )
     target.add_argument(
-        "--to-time", metavar="T", help="where it was then: 2d, or 2026-11-15T08:00Z"
+        "--to-time", metavar="T", help="its position at a time: 2d, or 2026-11-15T08:00Z"
     )
     rewind.add_argument(
         "--dry-run", action="store_true", help="only print what would be fetched again"

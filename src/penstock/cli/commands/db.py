@@ -27,15 +27,13 @@ Read the whole database: SQLite's own check, whether counters, jobs, items and s
 whether every stored page can be read as it was fetched. Pages in a bucket are only looked for, unless
 --full. Ends with 5 if anything is wrong."""
 BACKUP = """\
-Copy the database while work goes on. The copy is checked, and appears under its name only when it is
-whole."""
+Copy the database while work continues. The copy is verified, and gets its name only when it is complete."""
 SHOW = """\
 Show where the database is, how large it is and which schema it has. It is neither migrated nor worked on,
 so this also answers for a database that other commands refuse."""
 RESTORE = """\
-Put a backup in the database's place, after checking it. Refused while anything works on the project.
-The present file is kept beside it, with .before-restore at the end of its name; no file that an earlier
-restore has kept is overwritten."""
+Verify a backup and put it in the place of the database. Refused while anything works on the project. The
+current file is kept beside it as FILE.before-restore; earlier ones are not overwritten."""
 STEP = 0.1
 PAGES_A_NOTE = 10_000
 
@@ -53,11 +51,9 @@ def register(commands: Commands) -> None:
     showing.set_defaults(run=show)
     checking = add_verb(verbs, "check", "is it sound?", CHECK, "  penstock db check")
     depth = checking.add_mutually_exclusive_group()
+    depth.add_argument("--quick", action="store_true", help="only check that stored pages exist")
     depth.add_argument(
-        "--quick", action="store_true", help="look for the stored pages, and read none of them"
-    )
-    depth.add_argument(
-        "--full", action="store_true", help="read every stored page, also from a bucket"
+        "--full", action="store_true", help="read every stored page, in a bucket too"
     )
     add_json(checking)
     checking.set_defaults(run=check)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Move a project from a SQLite file to Postgres, or back: every run, job, record, checkpoint and line of
 the journal. Refused while anything works on either side, and where the target holds a project already.
-Interrupted or killed, the same command goes on where it was; until it has ended nobody can work on the
-target. At the end both sides are compared, row by row. The origin is left as it is."""
+After an interruption, the same command continues; until it is done, no other command opens the target. At the
+end both sides are compared, row by row. The origin is not changed."""
 EXAMPLES = """\
   penstock db copy sqlite:penstock.db postgresql://penstock@db.example.com/shop
   penstock db copy postgresql://penstock@db.example.com/shop sqlite:penstock.db --json

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     )
 
 DESCRIPTION = """\
-Bring the database's schema up to what this Penstock knows. What expands it is safe beside workers of
-older versions, and is done by any command; what contracts it is done by this one alone, and refused
-while a worker that needs the old schema holds a lease. --plan shows what is missing, what each
-migration locks and who is in its way, and changes nothing."""
+Bring the database's schema up to date with this version. Migrations that expand it are safe beside workers
+of older versions, and any command applies them. Migrations that contract it are applied only by this command,
+and refused while a worker that needs the old schema holds a lease. --plan shows what is missing, what each
+migration locks and which workers block it, and changes nothing."""
 EXAMPLES = """\
   penstock db migrate --plan
   penstock db migrate

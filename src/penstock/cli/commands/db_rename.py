@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from penstock.app.views.store import RenameView
 
 DESCRIPTION = """\
-A database holds one project, and knows its name. When you have changed `project:` in penstock.yaml, this
-writes the new name into the database; until then every other command is refused. Refused while anything
+A database belongs to one project, by name. After you changed `project:` in penstock.yaml, this command writes
+the new name into the database; until then every other command is refused. Refused while anything
 works on the database."""
 EXAMPLES = """\
   penstock db rename

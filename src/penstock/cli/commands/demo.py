@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Make a project folder, serve a small site on loopback and ingest it: a healthy catalogue, a newspaper's
-feed, and a bad neighbour that throttles, hangs and breaks. Then a tour: an incremental run, a breaker
-that opens and closes, a budget that stops a run, new logic tried on old pages, and an explanation. It
-ends by itself, in a minute or so. Run again in the same folder, it shows that nothing is doubled."""
+feed, and a source that throttles, hangs and breaks. A tour follows: an incremental run, a circuit breaker, a
+budget that stops a run, a replay of new logic on old pages, and `explain`. It takes about a minute. Run it
+again in the same folder to see that nothing is duplicated."""
 EXAMPLES = """\
   penstock demo                       ingest the demo site into ./penstock-demo, then the tour
   penstock demo --short               without the tour
@@ -48,10 +48,10 @@ def register(commands: Commands) -> None:
     parser.add_argument("--short", action="store_true", help="ingest only, without the tour")
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
     parser.add_argument(
-        "--keep-serving", action="store_true", help="serve the site until Ctrl-C when all is done"
+        "--keep-serving", action="store_true", help="when done, serve the site until Ctrl-C"
     )
     parser.add_argument(
-        "--web", action="store_true", help="serve the dashboard until Ctrl-C when all is done"
+        "--web", action="store_true", help="when done, serve the dashboard until Ctrl-C"
     )
     parser.add_argument("--port", type=int, default=0, help="the dashboard's port (a free one)")
     parser.set_defaults(run=run)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Why a source, a run or a job does not start: every gate before it, in the order in which they are asked,
 whether it passes or blocks, by what, since when, until when, and the command that helps. `explain` runs the
-next real turn and rolls it back, so its answer matches what workers will do. Of a job, also what became of
-it so far."""
+next real turn and rolls it back, so its answer matches what workers will do. For a job, it also shows its
+history."""
 EXAMPLES = """\
   penstock explain acme.com
   penstock explain --run 12

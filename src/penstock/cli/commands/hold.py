@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from penstock.app import Project
 
 HOLD = """\
-Maintenance: nothing starts any more, anywhere or in one source, until it is unheld. What is running goes
-on to its end; schedules go on, and new work is accepted and waits. Nothing is changed: paused stays
-paused, and what waits keeps its time. --job sets one queued or waiting job aside."""
+Maintenance: nothing starts, in the project or in one source, until `penstock unhold`. Running work finishes;
+schedules continue, and new work is accepted and waits. Nothing else changes: what is paused stays paused, and
+what waits keeps its time. --job holds one queued or waiting job."""
 HOLD_EXAMPLES = """\
   penstock hold --reason "moving the database"
   penstock hold acme.com --reason "they asked for a quiet night"
   penstock hold --job 345"""
-UNHOLD = "End maintenance: everything is where it was, and goes on."
+UNHOLD = "End maintenance. Everything continues where it was."
 UNHOLD_EXAMPLES = """\
   penstock unhold
   penstock unhold acme.com --reason "they are done"

@@ -21,7 +21,7 @@ PLACEHOLDER = "my-project"
 NOT_TEXT = ("true", "false", "null")
 DESCRIPTION = """\
 Write penstock.yaml, products.py (a first pipeline of twenty lines), .gitignore, and penstock.schema.json, by
-which editors complete and check penstock.yaml. A file that is there already is never overwritten."""
+which editors complete and check penstock.yaml. A file that exists already is never overwritten."""
 EXAMPLES = """\
   penstock init              a project in this folder
   penstock init shop-watch   a project in ./shop-watch"""
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     there = {name for name in texts if (folder / name).exists()}
     for name in sorted(there - {GITIGNORE, SCHEMA}):
         raise Refused(
-            f"{folder / name} is there already; nothing was written",
+            f"{folder / name} exists already; nothing was written",
             "choose another folder: penstock init DIR",
         )
     folder.mkdir(parents=True, exist_ok=True)

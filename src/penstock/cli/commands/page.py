@@ -92,7 +92,7 @@ def _write(path: Path, body: bytes) -> None:
         with open_new(path) as file:
             file.write(body)
     except FileExistsError:
-        raise Refused(f"{path} is there already", "choose another --output") from None
+        raise Refused(f"{path} exists already", "choose another --output") from None
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
 

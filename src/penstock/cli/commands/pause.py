@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from penstock.app import Project
 
 PAUSE = """\
-Start nothing more of a source or of a run until it is resumed. What is running goes on to its end;
-a paused source's schedule goes on too, and its runs wait."""
+Start nothing more of a source or run until you resume it. Running work finishes. The schedules of a paused
+source continue, and its runs wait."""
 PAUSE_EXAMPLES = """\
   penstock pause acme.com --reason "they are moving"
   penstock pause 12"""
 RESUME = """\
-Let a paused source or run go on where it was. --from-checkpoint takes up a run that ended partial, failed
-or cancelled: a new run of the same kind does what is left, and nothing that was done is done again."""
+Continue a paused source or run. --from-checkpoint finishes a run that ended partial, failed or cancelled: a
+new run of the same kind does what is left, and nothing that succeeded is done again."""
 RESUME_EXAMPLES = """\
   penstock resume acme.com
   penstock resume 12 --reason "the disk has room again"
@@ -38,7 +38,7 @@ def register(commands: Commands) -> None:
     resuming.add_argument(
         "--from-checkpoint",
         action="store_true",
-        help="what an ended run has left undone, as a new run",
+        help="finish an ended run in a new run",
     )
 
 

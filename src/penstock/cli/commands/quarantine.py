@@ -52,7 +52,7 @@ changes anything."""
 EXPORT = """\
 Print these entries in full, as lines of JSON or as CSV. In CSV, text that a spreadsheet would read as a
 formula starts with an apostrophe. Secrets are masked."""
-NOTE = "Add a note to an entry, for whoever looks at it next."
+NOTE = "Add a note to an entry, for the next person who looks at it."
 COLUMNS = (
     *("job", column("run", 3), "source", column("stage", 0), "kind"),
     *(whole("times", 4), "since", "key", "cause", "error"),

@@ -50,14 +50,14 @@ def register(commands: Commands) -> None:
         "--format", choices=FORMATS, metavar="FORMAT", help="table (default), jsonl, csv"
     )
     parser.add_argument("--key", metavar="KEY", help="only the record with this key")
-    parser.add_argument("--versions", action="store_true", help="and every version it had")
+    parser.add_argument("--versions", action="store_true", help="with all its versions")
     parser.add_argument("--source", metavar="SOURCE", help="only what this source wrote last")
     parser.add_argument(
         "--run",
         dest="run_id",
         type=whole_number,
         metavar="RUN",
-        help="only what this run wrote, and none has changed since",
+        help="only what this run wrote and no later run changed",
     )
     parser.add_argument("--since", metavar="WHEN", help="only what was written since 2h, or a date")
     add_limit(parser, None, f"records (all; as a table {TABLE_ROWS})")

@@ -40,17 +40,19 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "run_id", nargs="?", type=whole_number, metavar="RUN", help="a run, or a replay of one"
     )
-    parser.add_argument("--source", metavar="SOURCE", help="all that this source has fetched")
+    parser.add_argument("--source", metavar="SOURCE", help="all pages of this source")
     parser.add_argument(
-        "--since", metavar="TIME", help="since this day or time, or so long ago: 7d"
+        "--since", metavar="TIME", help="since a day or time, or for a duration: 7d"
     )
     parser.add_argument("--quarantined", action="store_true", help="only pages in quarantine")
     act = parser.add_mutually_exclusive_group()
     act.add_argument("--diff", action="store_true", help="show what would change (default)")
     act.add_argument("--commit", action="store_true", help="apply it")
-    act.add_argument("--drop", action="store_true", help="forget it")
+    act.add_argument("--drop", action="store_true", help="discard it")
     parser.add_argument(
-        "--force", action="store_true", help="with --commit: also what others have changed since"
+        "--force",
+        action="store_true",
+        help="with --commit: also overwrite what other runs changed since",
     )
     parser.add_argument("--detach", action="store_true", help="only queue the replay, do not wait")
     parser.add_argument(

@@ -11,9 +11,9 @@ from penstock.cli.render.output import Output
 from penstock.cli.render.service_log import ServiceLog, add_log_options
 
 DESCRIPTION = """\
-Start runs when they are due and drop what has been kept long enough, until stopped; the work is done by
-`penstock worker` or `penstock up` elsewhere. Several may run: one of them acts, and when it is lost
-another takes over within seconds. For a store that hosts share; on SQLite, `penstock up` does all of it."""
+Start runs when they are due and apply retention, until stopped. `penstock worker` or `penstock up` elsewhere
+runs the jobs. Several schedulers may run: one leads, and if it dies, another takes over within seconds.
+Needs a database that hosts share; on SQLite, use `penstock up`."""
 EXAMPLES = """\
   penstock scheduler"""
 

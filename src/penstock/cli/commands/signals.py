@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from penstock.app.views.signals import SignalDeliveryView, SignalView
 
 RAISE = """\
-Raise a signal: each schedule that waits for it (`schedule: {signal: NAME}`) starts one run, whose steps
-find it as ctx.run.signal. It is kept when this returns, and is delivered by `penstock up` or `penstock
-scheduler`, now or when one is started. With a key, raising it again raises nothing."""
+Raise a signal. Each schedule that waits for it (`schedule: {signal: NAME}`) starts one run, whose steps find
+it as ctx.run.signal. The signal is stored when this command returns; `penstock up` or `penstock scheduler`
+delivers it, now or when one starts. A key makes it idempotent: the same key raises nothing again."""
 RAISE_EXAMPLES = """\
   penstock signal prices.stale
   penstock signal catalogue.ready --data '{"day": "2026-11-15"}' --key 2026-11-15
   penstock signal quality.checked --source acme.com"""
 LIST = """\
 Signals that steps, the engine, files and operators have raised, the newest first, and what became of each:
-the runs it started, the queues it stands in, and what was skipped and why."""
+the runs it started or is queued for, and what was skipped and why."""
 LIST_EXAMPLES = """\
   penstock signals
   penstock signals --name run.failed --limit 10

@@ -7,8 +7,7 @@ import argparse
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
 
 DESCRIPTION = """\
-Let a draft begin. A draft is a run that was made with `penstock run SOURCE --draft`: it is complete and
-durable, and none of its jobs starts before this."""
+Start a draft: a run that was created with `penstock run SOURCE --draft` and waits for this command."""
 EXAMPLES = """\
   penstock run acme.com --draft
   penstock start 12 --reason "checked with Ann" """

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 DESCRIPTION = """\
-What is going on: workers, who schedules, active runs and how far they are, open alerts, what waits and
-until when, which replays wait for your decision, what is in quarantine and how to look at it, which promises
-are broken, and which runs are due next."""
+What is going on: workers, the scheduler, active runs and their progress, open alerts, what waits and until
+when, replays that wait for a commit or drop, quarantine, breached service levels, and the next runs."""
 EXAMPLES = """\
   penstock status
   penstock status --json

@@ -12,7 +12,7 @@ DESCRIPTION = "Let others raise signals over HTTP."
 SERVE = """\
 Listen for POST /signals/NAME, whose body (application/json) is the signal's data, and answer 202 with its
 number: the same as `penstock signal NAME`. An Idempotency-Key header is its key, ?source=SOURCE the source it
-is about. Whoever posts needs `Authorization: Bearer TOKEN`, with the token of `trigger: {token: ...}` in
+is about. A request needs `Authorization: Bearer TOKEN`, with the token of `trigger: {token: ...}` in
 penstock.yaml; without a token it listens on this machine's own addresses only. The runs are started by
 `penstock up`.
 

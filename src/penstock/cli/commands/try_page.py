@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
-Perform the page steps of a source, and the candidate steps that follow, on one address, and print what would
-be saved beside what is there. Nothing is written: no record, run, snapshot or checkpoint, and no budget is
+Run the page steps of a source, and the candidate steps that follow, on one address, and print what would be
+saved beside what is stored. Nothing is written: no record, run, snapshot or checkpoint, and no budget is
 charged. Pages that the steps would enqueue are named, not fetched; gather steps do not run. With the number
 of a job instead of an address, the steps get the item of that job."""
 EXAMPLES = """\

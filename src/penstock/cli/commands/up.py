@@ -14,19 +14,20 @@ from penstock.cli.render.output import Output
 from penstock.cli.render.service_log import ServiceLog, add_log_options
 
 DESCRIPTION = """\
-Run workers and the scheduler until stopped. SIGTERM or Ctrl-C drains: running work finishes or is put
-back, no attempt is spent; a second one stops at once. With --until-idle it ends by itself when nothing
-is running, queued or due soon: for cron, for CI, and after a crash; its exit code is 0 then, whatever the
-runs came to, and its last line counts them.
+Run workers and the scheduler until stopped. SIGTERM or Ctrl-C drains: running work finishes or goes back to
+the queue, and no attempt is lost. A second signal stops at once.
+
+--until-idle exits when nothing is running, queued or due soon: for cron, CI, and after a crash. The exit code
+is then 0 whatever the results of the runs; the last line counts them.
 
 It prints a line when a run starts or ends, a breaker opens or closes, a cause is escalated, a job is
-quarantined, a worker is lost or a schedule was missed; on many hosts the one that schedules does.
+quarantined, a worker is lost or a schedule was missed. On many hosts, the leader prints these lines.
 
-With --web it also serves the API and the dashboard, in a process of its own that ends with it, as `penstock
-web` does; the other --web options are those of `penstock web`.
+With --web it also serves the API and the dashboard, in a separate process that ends with it, as `penstock web`
+does; the other --web options are those of `penstock web`.
 
-On Postgres it may run on as many hosts as you like: they share the work, one of them schedules, and
-when one is lost the others take over its jobs."""
+On Postgres, run it on as many hosts as you like: they share the work, one of them schedules, and if a host
+dies, the others take over its jobs."""
 EXAMPLES = """\
   penstock up
   penstock up --until-idle

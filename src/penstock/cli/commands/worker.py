@@ -11,9 +11,9 @@ from penstock.cli.render.output import Output
 from penstock.cli.render.service_log import ServiceLog, add_log_options
 
 DESCRIPTION = """\
-Work until stopped, and leave schedules and upkeep to a `penstock scheduler` or `penstock up` elsewhere.
-For a store that hosts share; on SQLite, `penstock up` does all of it. SIGTERM or Ctrl-C drains, a second
-one stops at once."""
+Run jobs until stopped; schedules and retention are left to a `penstock scheduler` or `penstock up` elsewhere.
+Needs a database that hosts share; on SQLite, use `penstock up`. SIGTERM or Ctrl-C drains, a second signal
+stops at once."""
 EXAMPLES = """\
   penstock worker
   penstock worker --workers 4   four worker processes on this host"""

@@ -344,8 +344,8 @@ class Migrating:
                 "wait until it has ended, then try again",
             )
         return StoreError(
-            f"{what}: in {TRY_FOR_S:.0f} s there was no moment at {self._place} to do it without holding "
-            "up those who work",
+            f"{what}: within {TRY_FOR_S:.0f} s there was no moment at {self._place} to do it without "
+            "blocking workers",
             "try again at a quieter time, or stop the workers",
             code="no_quiet_moment",
             remedy=Remedy("store.migrate"),
