@@ -23,8 +23,8 @@ is then 0 whatever the results of the runs; the last line counts them.
 It prints a line when a run starts or ends, a breaker opens or closes, a cause is escalated, a job is
 quarantined, a worker is lost or a schedule was missed. On many hosts, the leader prints these lines.
 
-With --web it also serves the API and the dashboard, in a separate process that ends with it, as `penstock web`
-does; the other --web options are those of `penstock web`.
+With --web it also serves the API and the dashboard, in a separate process that ends with it, as
+`penstock web` does; the other --web options are those of `penstock web`.
 
 On Postgres, run it on as many hosts as you like: they share the work, one of them schedules, and if a host
 dies, the others take over its jobs."""
