@@ -164,7 +164,7 @@ def test_rules_of_a_source_say_what_they_do_and_why_one_is_silent(project: Proje
     rows = json.loads(penstock(project, "alerts", "rules", "acme.com", "--json"))
     found = {row["rule"]: (row["state"], row["why"], row["alert"]) for row in rows}
     assert found["zero-yield"] == ("alert", FINDING.summary, alert)
-    assert found["rejection-rise"] == ("silent", "0 of 8 runs for a baseline", None)
+    assert found["rejection-rise"] == ("silent", "0 of 10 runs for a baseline", None)
     assert found["quality-drop"][0] == "off"
     assert found["breaker-open"][0] == "watching"
     shown = penstock(project, "alerts", "rules")

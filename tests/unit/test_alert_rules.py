@@ -76,12 +76,12 @@ def test_a_steady_source_raises_nothing() -> None:
 @pytest.mark.parametrize(
     ("bad", "rule", "words"),
     [
-        (NOTHING, "zero-yield", "2 runs in a row yielded nothing; usual are 203 records per run"),
+        (NOTHING, "zero-yield", "2 runs in a row yielded nothing; usually 203 records per run"),
         ({"new": 0, "unchanged": 60}, "zero-yield", "records per run fell to 60 (last run)"),
-        ({"failed": 80}, "extraction-failures", "failed jobs rose to 38 % (last run); usual are"),
+        ({"failed": 80}, "extraction-failures", "failed jobs rose to 38 % (last run); usually"),
         ({"rejected": 200}, "rejection-rise", "rejected records rose to 50 %"),
         ({"duplicates": 900}, "duplicate-explosion", "duplicates rose to 82 %"),
-        ({"quality": 0.6}, "quality-drop", "fell to 0.60 (last run); usual is 0.90"),
+        ({"quality": 0.6}, "quality-drop", "fell to 0.60 (last run); usually 0.90"),
     ],
 )
 def test_a_sharp_change_is_found_after_two_runs_and_not_after_one(
@@ -178,7 +178,7 @@ def test_with_too_little_history_a_rule_is_silent_and_says_so() -> None:
     assert found.findings == ()
     assert {each.rule: each.why for each in found.silent}[
         "zero-yield"
-    ] == "5 of 8 runs for a baseline"
+    ] == "7 of 10 runs for a baseline"
     found = judged(history(NOTHING, NOTHING, days=9))
     assert found.findings == ()
     assert {each.rule: each.why for each in found.silent}[

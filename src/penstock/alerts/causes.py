@@ -26,7 +26,7 @@ def suspected(rule: str, history: History, since: float) -> Cause:
     """The cause as far as the history of the source shows it."""
     if history.failing_hosts and rule in (*BROKEN, *HELD_UP):
         host = history.failing_hosts[0]
-        return Cause(kind="host", key=host, words=f"{host} does not answer as it should")
+        return Cause(kind="host", key=host, words=f"requests to {host} fail")
     changed_at = history.changed_at
     if rule in BROKEN and changed_at is not None and 0.0 <= since - changed_at <= _window(history):
         ago = duration(since - changed_at)
@@ -46,9 +46,11 @@ def _window(history: History) -> float:
 def _of_site(history: History) -> Cause:
     last = history.runs[-1] if history.runs else None
     if last is not None and last.outcome != "failed":
-        words = "runs end, but find less or worse than before: the site has probably changed"
+        words = "runs succeed but find less, or worse, than before: the site has probably changed"
         return Cause(kind="site-change", key=history.source, words=words)
-    return Cause(kind="unknown", key=history.source, words="its runs fail; see the first error")
+    return Cause(
+        kind="unknown", key=history.source, words="its runs fail; see the errors of the examples"
+    )
 
 
 def _of_workers(history: History) -> Cause:
@@ -57,12 +59,12 @@ def _of_workers(history: History) -> Cause:
 
 
 def _of_budget(history: History) -> Cause:
-    words = "it uses more than its budget is made for"
+    words = "it uses its budget faster than planned"
     return Cause(kind="budget", key=history.source, words=words)
 
 
 def _of_schedule(history: History) -> Cause:
-    words = "nothing starts its runs: see what holds it back with explain"
+    words = "its runs do not start; explain shows what blocks them"
     return Cause(kind="schedule", key=history.source, words=words)
 
 

@@ -1,8 +1,8 @@
 """What becomes of an alert: open, acknowledged, resolved, and what keeps it from flapping.
 
 Of each rule and source one alert stands at a time. It resolves by itself when its condition has ended for
-long enough. One that comes back soon is opened again, not anew; one that keeps coming back is flapping: its
-routes hear no more of it, and it resolves only after it has been calm for much longer.
+long enough. If the condition returns soon, the same alert is reopened. An alert that keeps returning is
+flapping: no messages are sent about it, and it resolves only after a much longer calm.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """What is to be done with an alert. `is_loud`: routes hear of it."""
+    """What is to be done with an alert. `is_loud`: its routes get a message."""
 
     verb: Verb
     memory: Memory = Memory()

@@ -99,7 +99,7 @@ def _dry_finding(look: Look, runs: tuple[RunFigures, ...], dry: int) -> Finding:
     words = f"{count(dry, 'run')} in a row yielded nothing, the first {age} after the last yield"
     if usual:
         records = count(usual, "record")
-        words = f"{count(dry, 'run')} in a row yielded nothing; usual are {records} per run"
+        words = f"{count(dry, 'run')} in a row yielded nothing; usually {records} per run"
     return look.finding("zero-yield", words, numbers, first.started_at, run=first.run)
 
 
@@ -162,8 +162,8 @@ def _finding(look: Look, rule: str, measure: Measure, found: Deviation) -> Findi
         unit=measure.unit,
     )
     write = _WRITTEN.get(measure.unit, amount)
-    span = "last run" if found.kind == "sharp" else "last days, slowly"
-    words = f"{_SUBJECT[rule]} {write(value)} ({span}); usual {_VERB[rule]} {write(usual)}"
+    span = "last run" if found.kind == "sharp" else "slowly, over the last days"
+    words = f"{_SUBJECT[rule]} {write(value)} ({span}); usually {write(usual)}"
     return look.finding(rule, words, (number,), found.first.started_at, run=found.first.run)
 
 
@@ -174,13 +174,6 @@ _SUBJECT = {
     "rejection-rise": "rejected records rose to",
     "duplicate-explosion": "duplicates rose to",
     "quality-drop": "the mean score fell to",
-}
-_VERB = {
-    "zero-yield": "are",
-    "extraction-failures": "are",
-    "rejection-rise": "are",
-    "duplicate-explosion": "are",
-    "quality-drop": "is",
 }
 RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "zero-yield": zero_yield,

@@ -98,7 +98,8 @@ class Series:
         """Why there is no baseline yet; empty where there is one."""
         known = self.runs[: -limits.runs]
         if len(known) < limits.history:
-            return f"{len(known)} of {count(limits.history, 'run')} for a baseline"
+            needed = limits.history + limits.runs
+            return f"{len(self.runs)} of {count(needed, 'run')} for a baseline"
         span = known[-1].started_at - known[0].started_at
         if not _has_seen_weekdays(span, len(known)):
             return f"{span / DAY_S:.0f} of {count(WEEKDAYS_SEEN_S / DAY_S, 'day')} for a baseline"

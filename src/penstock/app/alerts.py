@@ -132,27 +132,27 @@ class Alerts(Noun):
         return {each.rule: each.why for each in judged.silent}
 
     def acknowledge(self, alert: int, *, actor: str | None = None, reason: str = "") -> bool:
-        """Say that somebody takes care of an alert; False if it was acknowledged or is resolved."""
+        """Acknowledge an alert; False if it was acknowledged before or is resolved."""
         self._require(alert)
         return self._store.alerts.acknowledge(alert, who(actor), reason)
 
     def snooze(
         self, alert: int, for_s: float, *, actor: str | None = None, reason: str = ""
     ) -> bool:
-        """Tell routes no more of an alert for so long; False if it is resolved.
+        """Send no messages about an alert for this long; False if it is resolved.
 
-        If its condition holds when the time is over, routes are reminded of it.
+        If its condition still holds after that, its routes get a reminder.
         """
         if not SHORTEST_SNOOZE_S <= for_s <= LONGEST_SNOOZE_S:
             raise UsageError(
-                "an alert is snoozed for a minute to a year", "such as 2h or 1d", code="bad_snooze"
+                "snooze an alert for a minute to a year", "such as 2h or 1d", code="bad_snooze"
             )
         self._require(alert)
         until = self._store.now() + for_s
         return self._store.alerts.snooze(alert, until, who(actor), reason)
 
     def resolve(self, alert: int, *, actor: str | None = None, reason: str = "") -> bool:
-        """End an alert; False if it is resolved. It opens again only after its condition has ended once."""
+        """Close an alert; False if it is resolved. It stays closed until its condition ends and returns."""
         self._require(alert)
         return self._store.alerts.resolve(alert, who(actor), reason)
 
@@ -171,7 +171,7 @@ class Alerts(Noun):
         ]
 
     def test(self, route: str, *, actor: str | None = None, reason: str = "") -> RouteTestView:
-        """Send a test message over a route now, whatever its conditions, quiet hours and digest say."""
+        """Send a test message to a route now, ignoring its condition, quiet hours and digest."""
         from penstock.engine.alerting.message import trial_message
         from penstock.engine.alerting.routes import send_on_route
         from penstock.store.hooks import Parcel

@@ -60,14 +60,14 @@ class AlertSeverityChanged(AlertEvent, frozen=True, omit_defaults=True):
 
 
 class AlertAcknowledged(AlertEvent, frozen=True, omit_defaults=True):
-    """Somebody takes care of an alert."""
+    """Somebody acknowledged an alert."""
 
     kind: ClassVar[str] = "alert.acknowledged"
     by: ClassVar[str] = OPERATOR
 
 
 class AlertSnoozed(AlertEvent, frozen=True, omit_defaults=True):
-    """Routes hear no more of an alert until then."""
+    """Somebody muted an alert until then."""
 
     kind: ClassVar[str] = "alert.snoozed"
     by: ClassVar[str] = OPERATOR
@@ -79,7 +79,7 @@ class AlertSnoozed(AlertEvent, frozen=True, omit_defaults=True):
 
 
 class AlertWoken(AlertEvent, frozen=True, omit_defaults=True):
-    """The time for which an alert was snoozed is over, and it is not resolved."""
+    """The snooze of an alert that is not resolved has ended."""
 
     kind: ClassVar[str] = "alert.snooze_ended"
     by: ClassVar[str] = LEADER

@@ -25,29 +25,29 @@ if TYPE_CHECKING:
     from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
-What is wrong with a source or the project, found by rules that compare it with its own history. An alert
-opens with its evidence, goes to the routes under `alerts:` in penstock.yaml, and resolves by itself when its
-condition has ended. `penstock up`, `penstock scheduler` and `penstock run` look for them."""
+Problems with a source or the project, found by rules that compare it with its own history. An alert opens
+with its evidence, is sent to the routes under `alerts:` in penstock.yaml, and resolves by itself when its
+condition ends. The leading process (`penstock up`, `scheduler` or `run`) evaluates the rules."""
 EXAMPLES = """\
   penstock alerts
   penstock alerts show 12
   penstock alerts ack 12 --reason "looking at it"
   penstock alerts snooze 12 --for 2h
   penstock alerts test slack"""
-LIST = "Alerts, newest first: those that are not resolved, or all. This is what `penstock alerts` shows."
+LIST = "Alerts, newest first: unresolved ones, or all. The same as `penstock alerts`."
 SHOW = """\
-One alert with its evidence: the numbers beside what is usual, failing examples with their pages, what
+One alert with its evidence: the numbers against the baseline, failing examples with their pages, what
 vanished from a page, the first event of the change, the suspected cause, the runbook, and what is safe to do
 now."""
-ACK = "Say that you take care of an alert. It resolves by itself when its condition has ended."
+ACK = "Acknowledge an alert: you are working on it. It resolves by itself when its condition ends."
 SNOOZE = """\
-Tell routes no more of an alert for a while. If its condition still holds when the time is over, they are
-reminded."""
+Send no messages about an alert for a while. If its condition still holds after that, its routes get a
+reminder."""
 RESOLVE = """\
-End an alert. If its condition still holds, it opens again only after that has ended once."""
+Close an alert. If its condition still holds, the alert stays closed until the condition ends and returns."""
 TEST = """\
-Send a test message over a route now, whatever its conditions, quiet hours and digest say, and print what the
-other side answered. Without a route, list the routes of penstock.yaml. Ends with 4 if it was not accepted."""
+Send a test message to a route now, ignoring its condition, quiet hours and digest, and print the receiver's
+answer. Without a route, list the routes of penstock.yaml. Exits with 4 if the message was not accepted."""
 RULES_OF = """\
 What each rule about a source is doing: `watching`, `alert`, `off`, or `silent` while the source has too
 little history for a baseline. Without a source, the rules about the project."""
@@ -73,16 +73,16 @@ def register(commands: Commands) -> None:
     )
     _add_alert(showing, show)
     add_json(showing)
-    acking = add_verb(verbs, "ack", "take care of one", ACK, "  penstock alerts ack 12")
+    acking = add_verb(verbs, "ack", "acknowledge one", ACK, "  penstock alerts ack 12")
     _add_act(acking, acknowledge)
     snoozing = add_verb(
-        verbs, "snooze", "be told later", SNOOZE, "  penstock alerts snooze 12 --for 2h"
+        verbs, "snooze", "mute one for a while", SNOOZE, "  penstock alerts snooze 12 --for 2h"
     )
     _add_act(snoozing, snooze)
     snoozing.add_argument(
         "--for", dest="for_text", default="1h", metavar="TIME", help="how long, as 30m or 2h (1h)"
     )
-    resolving = add_verb(verbs, "resolve", "end one", RESOLVE, "  penstock alerts resolve 12")
+    resolving = add_verb(verbs, "resolve", "close one", RESOLVE, "  penstock alerts resolve 12")
     _add_act(resolving, resolve)
     ruling = add_verb(
         verbs, "rules", "what each rule is doing", RULES_OF, "  penstock alerts rules acme.com"
@@ -99,7 +99,7 @@ def register(commands: Commands) -> None:
 
 def _add_listing(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="with those that are resolved")
+    which.add_argument("--all", action="store_true", help="include resolved alerts")
     which.add_argument(
         "--state", choices=STATES, default="standing", help="only those in one state"
     )
@@ -133,9 +133,7 @@ def show_list(args: argparse.Namespace) -> int:
     elif rows:
         args.out.table(COLUMNS, (_line(row) for row in rows))
     else:
-        args.out.line(
-            "No alerts." if state != "standing" else "Nothing is wrong: no alerts are open."
-        )
+        args.out.line("No alerts." if state != "standing" else "No open alerts.")
     return exits.DONE
 
 
@@ -200,7 +198,9 @@ def _sections(alert: AlertDetail) -> Iterator[tuple[str, list[str]]]:
     structure = alert.structure
     pages = []
     if structure is not None and structure.is_other_page:
-        pages = [f"{structure.title or structure.url}: nothing of a good page is left on it"]
+        pages = [
+            f"{structure.title or structure.url}: it has almost nothing in common with a good page"
+        ]
     examples = [
         f"{each.url or each.key}{f': {each.error}' if each.error else ''}"
         f"{'' if each.job is None else f' (penstock page {each.job})'}"
@@ -208,7 +208,7 @@ def _sections(alert: AlertDetail) -> Iterator[tuple[str, list[str]]]:
     ]
     notices = [
         f"{each.route}: {each.change} {local_time(each.at)}, "
-        f"{'waits' if each.sent_at is None else f'sent {local_time(each.sent_at)}'}"
+        f"{'waiting' if each.sent_at is None else f'sent {local_time(each.sent_at)}'}"
         for each in alert.notices
     ]
     for title, lines in (
@@ -219,8 +219,8 @@ def _sections(alert: AlertDetail) -> Iterator[tuple[str, list[str]]]:
         ("new on the page", [] if structure is None else structure.appeared),
         ("safe to do now", alert.commands if alert.state != "resolved" else []),
         (f"same incident ({alert.incident})", [_other(each) for each in alert.others]),
-        ("told", notices),
-        ("could not be gathered", alert.missing),
+        ("messages", notices),
+        ("evidence that is missing", alert.missing),
     ):
         if lines:
             yield title, lines
@@ -278,9 +278,11 @@ def test(args: argparse.Namespace) -> int:
     if args.json:
         args.out.json(tested.as_json())
     elif tested.is_accepted:
-        args.out.line(f"{tested.route} ({tested.kind}) has accepted the test")
+        args.out.line(f"{tested.route} ({tested.kind}) accepted the test message")
     else:
-        args.out.error(f"{tested.route} ({tested.kind}) has not accepted the test: {tested.error}")
+        args.out.error(
+            f"{tested.route} ({tested.kind}) did not accept the test message: {tested.error}"
+        )
     return exits.DONE if tested.is_accepted else exits.FAILED
 
 

@@ -10,14 +10,15 @@ from penstock.cli import exits
 from penstock.cli.parser import Commands, add_command, add_json, add_verb
 from penstock.cli.render.tables import text, whole
 from penstock.cli.render.wording import count, local_time
+from penstock.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.app.views.audit import HeadView, VerificationView
     from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
-The journal is sealed as it grows: each seal holds a digest of its events and the hash of the seal before it.
-Whoever changes, removes, adds or reorders an event in the database afterwards is found out."""
+The journal is a hash chain. Each seal holds a digest of its events and the hash of the seal before it, so
+`audit verify` finds an event that somebody changed, removed, added or reordered in the database."""
 EXAMPLES = """\
   penstock audit verify
   penstock audit head --anchor /mnt/elsewhere/penstock.anchors
@@ -25,21 +26,23 @@ EXAMPLES = """\
   penstock audit export --output audit.jsonl"""
 VERIFY = """\
 Compare every event with its seal and every seal with the one before it, and name what was changed, removed
-or added. With --anchor, every head in that file must still be in the chain: only this finds a chain that was
-cut off or made anew. Ends with 5 if anything is wrong."""
+or added. With --anchor, also check that every head in that file is still in the chain: only this detects a
+chain that was cut off or rebuilt. Exits with 5 if anything is wrong."""
 HEAD = """\
-Show the last seal. With --anchor, everything so far is sealed first, and the head is added to that file:
-keep it where whoever can write to the database can't write."""
+Show the last seal. With --anchor, seal everything so far and append the head to that file. Keep the file
+where people who can write to the database can't write."""
 EXPORT = """\
-Write the whole chain as lines of JSON: each event as it was hashed, each seal behind its events. The SHA-256
-of an event's line is the hash that its seal covers, so the file can be checked without Penstock."""
+Write the whole chain as JSON lines: each event as it was hashed, each seal after its events. The SHA-256 of
+an event's line is the hash that its seal covers, so you can check the file without Penstock."""
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "audit", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     verifying = add_verb(verbs, "verify", "find changes", VERIFY, "  penstock audit verify")
-    verifying.add_argument("--anchor", type=Path, metavar="FILE", help="heads that must be in it")
+    verifying.add_argument(
+        "--anchor", type=Path, metavar="FILE", help="file of heads that must be in the chain"
+    )
     add_json(verifying)
     verifying.set_defaults(run=verify)
     heading = add_verb(verbs, "head", "the last seal", HEAD, "  penstock audit head --json")
@@ -73,7 +76,7 @@ def _tell(found: VerificationView, out: Output) -> None:
         [
             ("compared", f"{count(found.events, 'event')} with {count(found.seals, 'seal')}"),
             ("anchors", found.anchors or None),
-            ("erased", found.erased and f"data of {count(found.erased, 'event')}, by forget"),
+            ("erased", _erased(found)),
             ("retention", _gone(found)),
         ]
     )
@@ -85,16 +88,20 @@ def _tell(found: VerificationView, out: Output) -> None:
         ]
         out.table(("wrong", whole("event"), whole("seal"), text("what", 1, 20)), rows)
         return
-    out.line("sound: every sealed event is as it was sealed")
+    out.line("sound: no sealed event was changed, removed or added")
     if not found.anchors:
-        out.line("a chain that was made anew is found only with --anchor FILE")
+        out.line("A chain that was rebuilt as a whole is detected only with --anchor FILE.")
+
+
+def _erased(found: VerificationView) -> str | None:
+    return f"data of {count(found.erased, 'event')}, by forget" if found.erased else None
 
 
 def _gone(found: VerificationView) -> str | None:
     if not found.pruned_events:
         return None
     until = "" if found.pruned_until is None else f" until {local_time(found.pruned_until)}"
-    return f"{count(found.pruned_events, 'event')}{until} dropped; their seals are there"
+    return f"{count(found.pruned_events, 'event')}{until} dropped; their seals remain"
 
 
 def head(args: argparse.Namespace) -> int:
@@ -113,13 +120,13 @@ def head(args: argparse.Namespace) -> int:
 
 def _tell_head(found: HeadView, out: Output) -> None:
     if not found.seal:
-        out.line(f"no seal yet, {count(found.unsealed, 'event')}; whoever leads seals them")
+        out.line(f"No seal yet; {count(found.unsealed, 'event')} to seal. The leader seals them.")
         return
     out.fields(
         [
             ("seal", f"{found.seal} of {local_time(found.at)}, up to event {found.last_event}"),
             ("hash", found.hash),
-            ("not sealed yet", found.unsealed and count(found.unsealed, "event")),
+            ("not sealed yet", count(found.unsealed, "event") if found.unsealed else None),
         ]
     )
 
@@ -133,8 +140,14 @@ def export(args: argparse.Namespace) -> int:
             for line in lines:
                 args.out.stdout.write(line + "\n")
             return exits.DONE
-        with args.output.open("w", encoding="utf-8") as file:
-            file.writelines(line + "\n" for line in lines)
+        try:
+            with args.output.open("w", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in lines)
+        except OSError as error:
+            raise UsageError(
+                f"can't write {args.output}: {error.strerror}",
+                "name a file in a folder that you may write to",
+            ) from error
     args.out.note(f"written to {args.output}")
     return exits.DONE
 

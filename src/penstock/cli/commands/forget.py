@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Erase everything that is stored under one key of a source: its records with all versions, the pages they came
-from (also inside of their WARC files), jobs, rejects, entries of quarantine, log lines, and the key in the
-journal. What it would erase is shown first. Nothing brings it back: no undo, no replay. The journal keeps an
-event that says who had it erased and why, without the key, and `penstock audit verify` still holds.
-Backups, and versions that a bucket keeps, are not reached."""
+from (also inside WARC files), jobs, rejects, quarantine entries, log lines, and the key in the journal. It
+first shows what it would erase. Neither an undo nor a replay restores it. The journal keeps an event that
+says who erased it and why, without the key, and `penstock audit verify` still succeeds. It does not reach
+backups, exported files, or old object versions in a bucket."""
 EXAMPLES = """\
   penstock forget --source acme.com --key ann@example.com --dry-run
   penstock forget --source acme.com --key ann@example.com --reason "request 2026-17"
